@@ -24,6 +24,8 @@ from callwright.tool.base import ToolContext
 from callwright.tool.schema_tool import SchemaTool
 
 _MAX_DEPTH = 4
+INNER_SESSION = "in-"
+"""The start of the ids of inner sessions."""
 _SCHEMA: JsonObject = {
     "type": "object",
     "properties": {"prompt": {"type": "string", "description": "The whole task: it cannot see this conversation."}},
@@ -136,7 +138,7 @@ class SubAgent:
         # The key is the same when a call is repeated after a crash, so the inner session is found again. With the
         # prompt: a session of another task must not answer this one.
         task = sha256(prompt.encode(errors="surrogatepass")).hexdigest()[:8]
-        session_id = f"in-{context.idempotency_key}-{task}"
+        session_id = f"{INNER_SESSION}{context.idempotency_key}-{task}"
         match await self.agent.run_inside(prompt, session_id, lineage, context.call.name):
             case Done(text):
                 return await _run_end_hooks(hooks, inner, text)

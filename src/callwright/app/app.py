@@ -28,7 +28,9 @@ from callwright.app.settings import Settings
 from callwright.app.settings_file import SettingsLayer
 from callwright.app.skills.grants import ActiveSkills
 from callwright.app.skills.service import AppAgent, SkillService
+from callwright.app.task_tool import TaskTool, open_tasks
 from callwright.app.transcripts import TranscriptFiles
+from callwright.app.web_search import web_search_tool
 from callwright.clip import Outputs
 from callwright.core.events import Event
 from callwright.core.spec import ToolSpec
@@ -47,6 +49,7 @@ from callwright.registry import Deferred, Registry, Toolset, withheld
 from callwright.sessions import MemoryStore, SessionStore, SqliteStore
 from callwright.skills import Skills
 from callwright.system.private_files import make_private
+from callwright.tool.base import Tool
 
 if TYPE_CHECKING:
     from callwright.mcp import McpServers
@@ -83,6 +86,7 @@ class App:
     """Shown to the user before the first prompt."""
     connect: Callable[["App"], "McpServers | None"]
     observability: Observability
+    tasks: TaskTool
     servers: "McpServers | None" = None
     _open: AsyncExitStack = field(default_factory=AsyncExitStack)
 
@@ -109,6 +113,7 @@ class App:
         await self.hooks.aclose()
         await close_provider(self.agent.provider)
         await self.skill_service.models.aclose()
+        self.tasks.close()
         self.close()
 
     def close(self) -> None:
@@ -155,7 +160,10 @@ def assemble(
     context = workspace_context(settings, locations, options)
     active = ActiveSkills(context.here, settings.skills)
     skill_service = SkillService(Skills(locations.cwd), locations, active, models, report)
-    registry = _registry(context, options.tools or settings.last("tools") or "")
+    tasks, agent_problems = open_tasks(settings, locations, models, report, keep=options.keep)
+    searches = web_search_tool(settings, models, locations.cwd)
+    more = [tasks.tool(), *([searches] if searches is not None else [])]
+    registry = _registry(context, options.tools or settings.last("tools") or "", more)
     toolset = _toolset(registry, context.rules, crowded=bool(options.servers or settings.merged("mcpServers")))
     toolset = _put_behind_code(toolset, settings.last("codeMode"))
     store = _store(locations) if options.keep else MemoryStore()
@@ -178,6 +186,7 @@ def assemble(
         undo=undo_store(settings, locations.undo if options.keep else None, report),
     )
     agent.use_skills(skill_service)
+    tasks.set_agent(agent)
     return App(
         locations,
         settings,
@@ -194,19 +203,21 @@ def assemble(
             *map(str, context.loaded.problems),
             *hook_problems,
             *skill_service.problems,
+            *agent_problems,
             *observability.problems,
         ],
         partial(_connect, options.servers),
         observability,
+        tasks,
     )
 
 
-def _registry(context: WorkspaceContext, chosen: str) -> Registry:
+def _registry(context: WorkspaceContext, chosen: str, more: Sequence[Tool]) -> Registry:
     rules = context.rules
     # without a deny rule nothing can be hidden, and listings skip the check of every path
     hides = rules.hides if any(rule.kind == "deny" for rule in rules.rules) else None
     tools = agent_tools(context.workspace, context.switch, bash=context.bash, hidden=hides)
-    return Registry(*choose_tools(tools, chosen))
+    return Registry(*choose_tools([*tools, *more], chosen))
 
 
 def _toolset(registry: Registry, rules: Rules, *, crowded: bool) -> Toolset:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
+from callwright.app.agents import AgentDefinition, describe_agents, project_agents
 from callwright.app.locations import Locations
 from callwright.app.settings_file import SettingsLayer, parse_layer, read_layer
 from callwright.app.skills.grants import describe_requests, requesting_skills
@@ -18,7 +19,7 @@ from callwright.core.json import FrozenDict, compact, thaw
 from callwright.skills import Skill
 
 _REQUESTING_KEYS = (
-    "model fallbackModel modelOptions baseUrl toolMode codeMode tools repairs "
+    "model fallbackModel modelOptions baseUrl toolMode codeMode tools webSearch repairs "
     "instructions sandbox autoAllow undo limits prices log telemetry disableAllHooks"
 ).split()
 _DIGITS_LIKE_LETTERS = str.maketrans("01", "ol")
@@ -64,13 +65,17 @@ class Settings:
     """What an untrusted repository requests and does not get."""
     skills: tuple[Skill, ...] = ()
     """Skills of the repository whose requests are granted."""
+    agents: tuple[AgentDefinition, ...] = ()
+    """Sub-agents of the repository, if it is trusted."""
+    agent_problems: tuple[str, ...] = ()
+    """Files of sub-agents that cannot be used, with the line."""
 
     @property
     def problems(self) -> tuple[str, ...]:
         """Messages for the user: unknown keys, and what was withheld."""
         withheld = ", ".join(self.withheld)
         untrusted = (f"this folder is not trusted, so these settings are ignored: {withheld}",) if withheld else ()
-        return (*(problem for layer in self.layers for problem in layer.problems), *untrusted)
+        return (*(problem for layer in self.layers for problem in layer.problems), *untrusted, *self.agent_problems)
 
     def last(self, *path: str) -> Any:
         """Return the value of a setting from the last layer that has it; None if no layer does."""
@@ -132,17 +137,22 @@ class Repository:
     """The skills that request rules or a model."""
     user_servers: tuple[str, ...] = ()
     """The names of the user's and the administrator's MCP servers, which the project's may replace or resemble."""
+    agents: tuple[AgentDefinition, ...] = ()
+    agent_problems: tuple[str, ...] = ()
+    """Files of sub-agents that cannot be used, with the line."""
 
     @classmethod
     def at(cls, locations: Locations) -> "Repository":
         """Read the files as they are now."""
-        return cls(repository_layers(locations), requesting_skills(locations), own_servers(locations))
+        agents, problems = project_agents(locations)
+        skills = requesting_skills(locations)
+        return cls(repository_layers(locations), skills, own_servers(locations), agents, problems)
 
     @property
     def requests(self) -> tuple[str, ...]:
         """What the project requests beyond denying permissions, as text; empty if there is nothing to trust."""
         requested = (request for layer in self.layers for request in requested_by(layer, self.user_servers))
-        return tuple(dict.fromkeys((*requested, *describe_requests(self.skills))))
+        return tuple(dict.fromkeys((*requested, *describe_requests(self.skills), *describe_agents(self.agents))))
 
 
 def own_servers(locations: Locations) -> tuple[str, ...]:
@@ -175,7 +185,10 @@ def load_settings(
         read_layer("managed", locations.managed),
     )
     found = tuple(layer for layer in layers if layer is not None)
-    return Settings(found, skills=repository.skills) if trusted else Settings(found, repository.requests)
+    problems = repository.agent_problems
+    if not trusted:
+        return Settings(found, repository.requests, agent_problems=problems)
+    return Settings(found, skills=repository.skills, agents=repository.agents, agent_problems=problems)
 
 
 def _servers(file: Path) -> SettingsLayer | None:

@@ -122,4 +122,7 @@ def _digest(repository: Repository) -> str:
     layers = [[layer.source, layer.content] for layer in repository.layers]
     # a server that replaces one of the user's is another request than one that does not
     servers = [text for text in repository.requests if text.startswith("MCP server ")]
-    return sha256(canonical([layers, fingerprints(repository.skills), servers]).encode()).hexdigest()
+    agents = [[agent.file, agent.digest] for agent in repository.agents]
+    # without sub-agents the digest is the one of earlier versions, so that trust stays given
+    parts = [layers, fingerprints(repository.skills), servers, *([agents] if agents else [])]
+    return sha256(canonical(parts).encode()).hexdigest()

@@ -7,6 +7,7 @@ from contextlib import aclosing
 from functools import partial
 
 from callwright.agent.results import AgentEvent, Done, ModelRetried, Stopped, TurnEnded
+from callwright.agent.subagent import INNER_SESSION
 from callwright.app.app import App
 from callwright.app.conversation import Conversation
 from callwright.app.costs import prices_in
@@ -30,7 +31,7 @@ from callwright.cli.terminal.ui import Terminal
 from callwright.core.calls import Completed, ToolCall
 from callwright.core.content import Output
 from callwright.core.errors import CallwrightError, UsageError
-from callwright.core.events import CallBegan, CallEnded, CallProgressed, CallRetried, Event
+from callwright.core.events import BatchBegan, CallBegan, CallEnded, CallProgressed, CallRetried, Event
 from callwright.providers.base import CallDelta, MessageDone, ModelEvent, Provider, TextDelta, ThinkingDelta
 from callwright.providers.streaming import TappedProvider
 from callwright.tool.base import Cancellation
@@ -70,6 +71,7 @@ class TerminalChat:
         self._running = RunningCalls(terminal.palette)
         self._waiting = WaitingRow(terminal.palette)
         self._todos = TodoRows(terminal.palette)
+        self._inner_calls: set[str] = set()
         self._approvals = Approvals(terminal, lambda: self.conversation)
         self._cancellation: Cancellation | None = None
         self._compacting = False
@@ -270,6 +272,8 @@ class TerminalChat:
     def _show_call_event(self, event: Event) -> None:
         terminal = self.terminal
         self._lines.width = terminal.screen.width
+        if self._is_inner(event):
+            return
         match event:
             case CallBegan(call):
                 self._running.add(call)
@@ -289,6 +293,20 @@ class TerminalChat:
             case _:
                 pass
         terminal.refresh()
+
+    def _is_inner(self, event: Event) -> bool:
+        """Whether an event is about a call of a sub-agent, which the line of its task sums up."""
+        match event:
+            case BatchBegan(calls, session_id=session) if session.startswith(INNER_SESSION):
+                self._inner_calls.update(call.id for call in calls)
+                return True
+            case CallBegan(call) | CallProgressed(call) | CallRetried(call):
+                return call.id in self._inner_calls
+            case CallEnded(outcome) if outcome.call.id in self._inner_calls:
+                self._inner_calls.discard(outcome.call.id)
+                return True
+            case _:
+                return False
 
     def _interrupt(self) -> None:
         if self._cancellation is not None:

@@ -1,0 +1,184 @@
+"""Definitions of sub-agents: the built-in ones, and Markdown files with front matter of the user and the project.
+
+A definition chooses tools, a model and instructions. It grants nothing: every call of a sub-agent passes the policies
+of the conversation.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from callwright.app.locations import Locations
+from callwright.core.errors import ToolError
+from callwright.policy.tool_names import canonical
+from callwright.skills.fields import FieldReader, SkillProblem
+from callwright.skills.skill import read_inside, split_front_matter
+
+if TYPE_CHECKING:
+    from callwright.skills.frontmatter import FrontMatter
+
+AgentScope: TypeAlias = Literal["built-in", "user", "project"]
+_FOLDERS = (".callwright", ".claude")
+_MAX_FILES = 200
+_MAX_TURNS = 40
+_OWN_MODEL = frozenset({"", "inherit", "default"})
+_READERS = ("read", "grep", "glob", "list", "web_fetch", "web_search", "read_output", "bash")
+_EXPLORE = """\
+You explore a code base for another agent. Search with glob and grep, read what matters, and follow the code. You can
+change nothing. Answer with facts: file paths with line numbers, names, and what they do. Say what you did not find."""
+_PLAN = """\
+You plan a change for another agent. Read the code that the change touches first. You can change nothing. Answer with a
+plan: the steps in order, the files of each step, what could go wrong, and how to check the result."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentDefinition:
+    """One kind of sub-agent."""
+
+    name: str
+    description: str
+    """Tells the model when to use it."""
+    instructions: str
+    tools: tuple[str, ...] | None = None
+    """Names of its tools; None for those of the conversation."""
+    without: tuple[str, ...] = ()
+    """Names of tools it must not have."""
+    model: str = ""
+    """Empty for the model of the conversation."""
+    turns: int = _MAX_TURNS
+    read_only: bool = False
+    scope: AgentScope = "built-in"
+    file: str = ""
+    digest: str = ""
+    """Of the whole file: trust covers exactly what the user saw."""
+
+    def has_tool(self, names: Iterable[str]) -> bool:
+        """Whether a tool of these names belongs to it."""
+        own = {canonical(name) for name in names}
+        if own & {canonical(name) for name in self.without}:
+            return False
+        return self.tools is None or bool(own & {canonical(name) for name in self.tools})
+
+
+BUILT_IN = (
+    AgentDefinition(
+        "explore", "Finds and explains code: where something is, how it works. Read-only.", _EXPLORE, _READERS,
+        read_only=True,
+    ),
+    AgentDefinition(
+        "plan", "Plans a larger change after reading the code. Read-only.", _PLAN, _READERS, read_only=True
+    ),
+)  # fmt: skip
+
+
+def project_agents(locations: Locations) -> tuple[tuple[AgentDefinition, ...], tuple[str, ...]]:
+    """Return the definitions in the project's folders, and the problems of its files, with file and line."""
+    return _read_folders(_agent_folders(locations.project), "project", locations.project)
+
+
+def user_agents(locations: Locations) -> tuple[tuple[AgentDefinition, ...], tuple[str, ...]]:
+    """Return the user's own definitions and the problems of their files."""
+    folders = [locations.home / "agents", *_agent_folders(Path.home())]
+    return _read_folders(list(dict.fromkeys(folders)), "user", None)
+
+
+def merge_agents(*groups: Sequence[AgentDefinition]) -> dict[str, AgentDefinition]:
+    """Return definitions by name; the first group that has a name wins."""
+    found: dict[str, AgentDefinition] = {}
+    for group in groups:
+        for definition in group:
+            found.setdefault(definition.name, definition)
+    return found
+
+
+def describe_agents(definitions: Iterable[AgentDefinition]) -> Iterator[str]:
+    """Yield what a project's definitions request, as text for the user."""
+    for definition in definitions:
+        tools = "all tools" if definition.tools is None else f"tools {', '.join(definition.tools) or 'none'}"
+        model = f", model {definition.model}" if definition.model else ""
+        yield f"sub-agent {definition.name}: {tools}{model} ({definition.file})"
+
+
+def _agent_folders(base: Path) -> list[Path]:
+    return [base / folder / "agents" for folder in _FOLDERS]
+
+
+def _read_folders(
+    folders: Iterable[Path], scope: AgentScope, within: Path | None
+) -> tuple[tuple[AgentDefinition, ...], tuple[str, ...]]:
+    found: list[AgentDefinition] = []
+    problems: list[SkillProblem] = []
+    for folder in folders:
+        try:
+            files = sorted(file for file in folder.iterdir() if file.suffix == ".md")[:_MAX_FILES]
+        except OSError:
+            continue
+        for file in files:
+            if within is not None and not file.resolve().is_relative_to(within.resolve()):
+                problems.append(SkillProblem(file, 1, "the file is a link out of the project, so it is not used"))
+                continue
+            definition = _read_agent(file, scope, problems)
+            if definition is not None:
+                found.append(definition)
+    return tuple(found), tuple(map(str, problems))
+
+
+def _read_agent(file: Path, scope: AgentScope, problems: list[SkillProblem]) -> AgentDefinition | None:
+    """Read one file; a file with any mistake is named and not used."""
+    from callwright.skills.frontmatter import InvalidFrontMatter, parse_front_matter  # imports PyYAML
+
+    try:
+        text = read_inside(file.parent, file.name)
+        front, body = split_front_matter(text)
+        if front is None:
+            problems.append(SkillProblem(file, 1, "the file does not start with front matter between two lines '---'"))
+            return None
+        document = parse_front_matter(front, first_line=2)
+    except InvalidFrontMatter as error:
+        problems.append(SkillProblem(file, error.line, error.message))
+        return None
+    except ToolError as error:
+        problems.append(SkillProblem(file, 1, error.message))
+        return None
+    fields = FieldReader(file, document)
+    definition = _build(fields, document, body, text, scope)
+    problems += [problem for problem in fields.problems if problem.fatal]
+    return None if fields.broken else definition
+
+
+def _build(fields: FieldReader, document: "FrontMatter", body: str, text: str, scope: AgentScope) -> AgentDefinition:
+    name = fields.text("name", longest=64)
+    if "name" not in document.fields:
+        fields.add_error("name", "the field name is missing; write name: NAME")
+    elif name and not all(character.isascii() and (character.isalnum() or character in "-_") for character in name):
+        fields.add_error("name", f"name {name!r} may have letters, digits, '-' and '_' only")
+    description = fields.text("description", longest=2_000)
+    if "description" not in document.fields:
+        fields.add_error("description", "the field description is missing; it tells the model when to use the agent")
+    if not body.strip():
+        fields.add_error("", "there are no instructions below the front matter")
+    model = fields.text("model")
+    return AgentDefinition(
+        name,
+        description,
+        body.strip(),
+        fields.rules("tools") if "tools" in document.fields else None,
+        fields.rules("disallowedTools"),
+        "" if model in _OWN_MODEL else model,
+        _turns(fields),
+        scope=scope,
+        file=str(fields.file),
+        digest=sha256(text.encode(errors="surrogatepass")).hexdigest(),
+    )
+
+
+def _turns(fields: FieldReader) -> int:
+    given = fields.text("maxTurns")
+    if not given:
+        return _MAX_TURNS
+    if not (given.isascii() and given.isdigit() and int(given[:6]) > 0):
+        fields.add_error("maxTurns", f"maxTurns must be a number above 0, not {given!r}")
+        return _MAX_TURNS
+    return int(given[:6])

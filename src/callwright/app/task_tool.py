@@ -1,0 +1,214 @@
+"""The `task` tool: runs a sub-agent for one task, with its own tools, instructions and limits."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, cast
+
+from callwright.agent import Agent
+from callwright.agent.results import Result
+from callwright.agent.subagent import Lineage, SubAgent
+from callwright.app.agents import BUILT_IN, AgentDefinition, merge_agents, user_agents
+from callwright.app.locations import Locations
+from callwright.app.models import Models
+from callwright.app.settings import Settings
+from callwright.core.calls import Answers, Question, ToolCall
+from callwright.core.errors import ToolFailed, UsageError
+from callwright.core.events import CallBegan, CallEnded, Event
+from callwright.core.json import JsonObject
+from callwright.core.spec import Annotations, Effect, Limits, ToolSpec
+from callwright.executor.executor import Executor
+from callwright.executor.turn import AskPerson
+from callwright.policy import ByMode, Policies
+from callwright.providers.base import Provider
+from callwright.registry import filtered
+from callwright.sessions import MemoryStore, SessionStore, SqliteStore
+from callwright.tool.base import Tool, ToolContext
+from callwright.tool.schema_tool import SchemaTool
+
+if TYPE_CHECKING:
+    from callwright.registry import Toolset
+
+_LIMITS = Limits(seconds=1800.0, output_chars=50_000, concurrency=6)
+_NEVER = frozenset({"task", "todo", "ask_user", "enter_plan", "exit_plan", "skill", "tool_search"})
+"""Tools that belong to the conversation: they change its mode, speak to its user, or start further agents."""
+_MAX_LINE_CHARS = 60
+
+
+def open_tasks(
+    settings: Settings, locations: Locations, models: Models, report: Callable[[str], None], *, keep: bool
+) -> tuple["TaskTool", tuple[str, ...]]:
+    """Return the tool that starts sub-agents, and the problems of the user's own definitions."""
+    own, problems = user_agents(locations)
+    # the project's cannot replace the user's own or the built-in ones
+    definitions = merge_agents(own, BUILT_IN, settings.agents)
+
+    def open_sessions() -> SessionStore:
+        # in a file of their own: lists of sessions are for the user's
+        return SqliteStore(locations.record / "agents.db") if keep else MemoryStore()
+
+    return TaskTool(definitions, models, open_sessions, report, durable=keep), problems
+
+
+class TaskTool:
+    """Starts sub-agents. What they may do is decided by the conversation's policies, call by call.
+
+    Args:
+        definitions: The sub-agents by name.
+        models: The conversation's model and others by name.
+        open_sessions: Opens the records of sub-agents, so that a repeated call continues one; called on first use.
+        report: Receives messages for the user.
+        durable: Whether these records survive the end of the process.
+    """
+
+    def __init__(
+        self,
+        definitions: Mapping[str, AgentDefinition],
+        models: Models,
+        open_sessions: Callable[[], SessionStore],
+        report: Callable[[str], None],
+        *,
+        durable: bool,
+    ) -> None:
+        self._durable = durable
+        self.definitions = definitions
+        self._open_sessions = open_sessions
+        self._sessions: SessionStore | None = None
+        self._models = models
+        self._report = report
+        self._outer: Agent | None = None
+
+    def set_agent(self, outer: Agent) -> None:
+        """Set the agent whose tools, policies and limits sub-agents share."""
+        self._outer = outer
+
+    def close(self) -> None:
+        """Close the records, if they were opened."""
+        if isinstance(self._sessions, SqliteStore):
+            self._sessions.close()
+
+    @property
+    def sessions(self) -> SessionStore:
+        """The records of sub-agents."""
+        if self._sessions is None:
+            self._sessions = self._open_sessions()
+        return self._sessions
+
+    def tool(self) -> Tool:
+        """Return the tool."""
+        known = "\n".join(f"- {each.name}: {' '.join(each.description.split())}" for each in self.definitions.values())
+        description = (
+            "Give a task to a sub-agent. It starts fresh, works on its own and returns one report; several may run at"
+            f" the same time. Use it for searches that would fill this conversation. Agents:\n{known}"
+        )
+        schema: JsonObject = {
+            "type": "object",
+            "properties": {
+                "agent": {"type": "string", "enum": list(self.definitions), "description": "Which agent."},
+                "prompt": {"type": "string", "description": "The whole task: it cannot see this conversation."},
+            },
+            "required": ["agent", "prompt"],
+            "additionalProperties": False,
+        }
+        annotations = Annotations(Effect.READ, idempotent=self._durable, parallel=True, delegates=True)
+        spec = ToolSpec(
+            "task", description, schema, annotations=annotations, limits=_LIMITS, aliases=("Task", "Agent"),
+            group="agent", search_hint="subagent delegate explore plan parallel",
+        )  # fmt: skip
+        return cast("Tool", SchemaTool(spec, self._run))
+
+    async def _run(self, arguments: JsonObject, context: ToolContext) -> object:
+        definition = self.definitions.get(str(arguments["agent"]))
+        if definition is None:
+            raise ToolFailed(f"there is no agent {arguments['agent']!r}; the agents are {', '.join(self.definitions)}")
+        watch = _Progress(definition.name, context)
+        runner = _Runner(self._build(definition, watch.observe), definition.name)
+        bound = SubAgent(runner).tool("task", "A sub-agent.", _LIMITS).bind({"prompt": str(arguments["prompt"])})
+        return await bound.run(context)
+
+    def _build(self, definition: AgentDefinition, observe: Callable[[Event], None]) -> Agent:
+        outer = self._outer
+        if outer is None:
+            raise UsageError("a sub-agent was used before its app was complete")
+        tools: Toolset = filtered(
+            outer.registry, lambda spec: spec.name not in _NEVER and definition.has_tool((spec.name, *spec.aliases))
+        )
+        # its own policies allow no more than the conversation's, which the lineage adds to every call
+        policies = Policies(ByMode("plan")) if definition.read_only else outer.executor.policies
+        executor = Executor(
+            tools,
+            policies,
+            hooks=outer.executor.hooks,
+            observe=observe,
+            limits=outer.executor.limits,
+            outputs=outer.executor.outputs,
+        )
+        return Agent(
+            self._provider(definition),
+            tools,
+            executor=executor,
+            sessions=self.sessions,
+            system=definition.instructions,
+            limits=replace(outer.limits, turns=min(definition.turns, outer.limits.turns)),
+            requests=outer.requests,
+            name=definition.name,
+        )
+
+    def _provider(self, definition: AgentDefinition) -> Provider:
+        if not definition.model:
+            return self._models.own
+        try:
+            return self._models.get(definition.model)
+        except UsageError as error:
+            self._report(f"the agent {definition.name} asks for the model {definition.model}: {error}; using its own")
+            return self._models.own
+
+
+@dataclass(frozen=True, slots=True)
+class _Runner:
+    """Runs a sub-agent with its name in every question to the user."""
+
+    agent: Agent
+    name: str
+
+    @property
+    def durable(self) -> bool:
+        return self.agent.durable
+
+    async def run_inside(self, prompt: str, session_id: str, lineage: Lineage, name: str) -> Result:
+        named = Lineage()
+        named.executor, named.spending, named.note = lineage.executor, lineage.spending, lineage.note
+        named.depth = lineage.depth
+        named.ask = None if lineage.ask is None else _name_questions(lineage.ask, self.name)
+        return await self.agent.run_inside(prompt, session_id, named, self.name)
+
+
+def _name_questions(ask: AskPerson, name: str) -> AskPerson:
+    """Return an `ask` that shows which sub-agent a question comes from; the ids, and so the answers, stay the same."""
+
+    async def asked(questions: Sequence[Question]) -> Answers:
+        origin = f"the sub-agent {name}"
+        return await ask([replace(each, origin="\n".join(filter(None, (origin, each.origin)))) for each in questions])
+
+    return asked
+
+
+class _Progress:
+    """Reports what a sub-agent does now as the progress of its call, which is the live line of the terminal."""
+
+    def __init__(self, name: str, context: ToolContext) -> None:
+        self._name = name
+        self._context = context
+        self._running: dict[str, ToolCall] = {}
+        self._done = 0
+
+    def observe(self, event: Event) -> None:
+        match event:
+            case CallBegan(call):
+                self._running[call.id] = call
+            case CallEnded(outcome):
+                self._running.pop(outcome.call.id, None)
+                self._done += 1
+            case _:
+                return
+        now = " and ".join(call.name for call in self._running.values())[:_MAX_LINE_CHARS] or "thinking"
+        self._context.report({"message": f"{self._name}: {now} · {self._done} calls"})

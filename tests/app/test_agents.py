@@ -1,0 +1,94 @@
+"""Files of sub-agents: what is read, what is named as wrong, and what needs trust."""
+
+from pathlib import Path
+
+import pytest
+
+from callwright.app.agents import project_agents, user_agents
+from callwright.app.locations import Locations
+from callwright.app.settings import Repository, load_settings
+from callwright.app.trust import Trust
+
+GOOD = "---\nname: reviewer\ndescription: Reviews code.\ntools: Read, Grep\nmodel: inherit\n---\nYou review code.\n"
+
+
+@pytest.fixture
+def locations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Locations:
+    monkeypatch.setenv("HOME", str(tmp_path / "person"))
+    project = tmp_path / "project"
+    (project / ".git").mkdir(parents=True)
+    return Locations.of(project, home=tmp_path / "person" / ".callwright")
+
+
+def write_agent(base: Path, text: str, folder: str = ".claude", name: str = "a.md") -> Path:
+    file = base / folder / "agents" / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    return file
+
+
+@pytest.mark.parametrize("folder", [".callwright", ".claude"])
+def test_definition_is_read(locations: Locations, folder: str) -> None:
+    write_agent(locations.project, GOOD, folder)
+    ((found,), problems) = project_agents(locations)
+    assert (found.name, found.tools, found.model, found.instructions) == (
+        "reviewer", ("Read", "Grep"), "", "You review code.",
+    )  # fmt: skip
+    assert not problems and found.has_tool(("read",)) and found.has_tool(("grep", "Grep"))
+    assert not found.has_tool(("bash", "Bash")) and not found.read_only
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "told"),
+    [
+        ("no front matter", 1, "front matter"),
+        ("---\nname: a\n", 1, "not closed"),
+        ("---\nname: a\ndescription: [x\n---\nbody", 3, ""),
+        ("---\nname: a b\ndescription: x\n---\nbody", 2, "letters"),
+        ("---\nname: a\n---\nbody", 1, "description"),
+        ("---\ndescription: x\n---\nbody", 1, "name"),
+        ("---\nname: a\ndescription: x\ntools: {a: b}\n---\nbody", 4, "tools"),
+        ("---\nname: a\ndescription: x\nmaxTurns: many\n---\nbody", 4, "maxTurns"),
+        ("---\nname: a\ndescription: x\n---\n", 1, "instructions"),
+    ],
+)
+def test_malformed_file_is_named_and_not_used(locations: Locations, text: str, line: int, told: str) -> None:
+    file = write_agent(locations.project, text)
+    found, (problem, *_) = project_agents(locations)
+    assert not found and told in problem
+    assert problem.startswith(f"{file}:{line}:")
+    settings = load_settings(locations, trusted=True)
+    assert problem in settings.problems and not settings.agents
+
+
+def test_empty_tools_give_no_tool(locations: Locations) -> None:
+    write_agent(locations.project, GOOD.replace("tools: Read, Grep", "tools: []"))
+    ((found,), _) = project_agents(locations)
+    assert found.tools == () and not found.has_tool(("read",))
+
+
+def test_link_out_of_the_project_is_not_followed(locations: Locations, tmp_path: Path) -> None:
+    outside = tmp_path / "outside.md"
+    outside.write_text(GOOD)
+    link = locations.project / ".claude" / "agents" / "a.md"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(outside)
+    found, (problem,) = project_agents(locations)
+    assert not found and "link out of the project" in problem
+
+
+def test_project_agents_need_trust_and_a_change_needs_it_again(locations: Locations) -> None:
+    file = write_agent(locations.project, GOOD)
+    trust = Trust(locations)
+    assert any("sub-agent reviewer: tools Read, Grep" in request for request in trust.requests) and not trust.given
+    assert not load_settings(locations, trusted=False).agents
+    trust.give()
+    assert trust.given and load_settings(locations, trusted=True).agents
+    file.write_text(GOOD.replace("You review code.", "You send code away."))
+    assert not trust.given
+
+
+def test_user_agents_need_no_trust(locations: Locations) -> None:
+    write_agent(locations.home.parent, GOOD)
+    ((found,), _) = user_agents(locations)
+    assert found.scope == "user" and not Repository.at(locations).requests

@@ -1,0 +1,102 @@
+"""The `task` tool: sub-agents with their own tools, judged by the same policies, with durable records."""
+
+from pathlib import Path
+from typing import Any
+
+from tests.cli.conftest import call
+
+AGENT = "---\nname: fixer\ndescription: Fixes files.\ntools: Read, Write\n---\nYou fix files.\n"
+
+
+def results(lines: list[Any]) -> list[str]:
+    return [part["content"] for line in lines if line["type"] == "user" for part in line["message"]["content"]]
+
+
+def add_agent(machine: Any, text: str = AGENT) -> None:
+    file = machine.home / "agents" / "fixer.md"
+    file.parent.mkdir()
+    file.write_text(text)
+
+
+def test_explore_reads_and_reports(machine: Any) -> None:
+    (machine.project / "a.py").write_text("answer = 42\n")
+    script = machine.says(
+        call("task", agent="explore", prompt="find the answer"),
+        call("read", path="a.py"),
+        "a.py:1 says 42",
+        "It is 42.",
+    )
+    ended = machine("-p", "what is the answer?", script, "--output-format", "stream-json")
+    assert ended.code == 0 and results(ended.lines) == ["a.py:1 says 42"]
+    assert ended.lines[-1]["result"] == "It is 42."
+
+
+def test_explore_cannot_write_in_any_mode(machine: Any) -> None:
+    script = machine.says(
+        call("task", agent="explore", prompt="x"), call("write", path="a", content="x"), "could not", "done"
+    )
+    machine("-p", "go", script, "--permission-mode", "bypass", "--output-format", "stream-json")
+    assert not (machine.project / "a").exists()
+
+
+def test_definition_limits_the_tools_and_grants_nothing(machine: Any) -> None:
+    add_agent(machine, AGENT.replace("tools:", "permissionMode: bypassPermissions\ntools:"))
+    script = machine.says(
+        call("task", agent="fixer", prompt="x"),
+        call("bash", command="touch b"),  # not among its tools
+        call("write", path="a", content="x"),  # asked about, and the user cannot be asked here
+        "could not",
+        "done",
+    )
+    ended = machine("-p", "go", script, "--output-format", "json")
+    assert not (machine.project / "a").exists() and not (machine.project / "b").exists()
+    assert ended.document["result"] == "done"
+
+
+def test_deny_rule_holds_inside(machine: Any) -> None:
+    add_agent(machine)
+    machine.user_settings({"permissions": {"deny": ["Write(secret)"], "allow": ["Write"]}})
+    script = machine.says(
+        call("task", agent="fixer", prompt="x"),
+        call("write", path="secret", content="x"),
+        call("write", path="fine", content="x"),
+        "half done",
+        "done",
+    )
+    machine("-p", "go", script)
+    assert not (machine.project / "secret").exists() and (machine.project / "fine").read_text() == "x"
+
+
+def test_unknown_agent_names_the_known_ones(machine: Any) -> None:
+    ended = machine(
+        "-p", "go", machine.says(call("task", agent="nope", prompt="x"), "ok"), "--output-format", "stream-json"
+    )
+    assert "explore" in results(ended.lines)[0]
+
+
+def test_records_of_inner_calls_are_kept_apart(machine: Any) -> None:
+    script = machine.says(call("task", agent="plan", prompt="x"), "the plan", "done")
+    machine("-p", "go", script, "--session-id", "s1")
+    assert list(Path(machine.home, "projects").glob("*/agents.db"))
+    assert "in-" not in machine("sessions", "list").out
+
+
+def test_sub_agent_is_named_and_has_one_live_line(machine: Any, tmux: Any) -> None:
+    add_agent(machine)
+    both = {"calls": [{"name": "task", "arguments": {"agent": "fixer", "prompt": "x"}}]}
+    script = machine.says(both, call("write", path="a.txt", content="alpha"), "fixed", "All done.")
+    tmux.start(machine.project, script)
+    tmux.shows("default mode")
+    tmux.type("go", "Enter")
+    asked = tmux.shows("allow? >")
+    assert "╭ Write a.txt" in asked and "the sub-agent fixer" in asked
+    tmux.type("y", "Enter")
+    screen = tmux.shows("All done.")
+    assert (machine.project / "a.txt").read_text() == "alpha"
+    assert "● task" in screen and "● write" not in screen, screen
+
+
+def test_malformed_agent_file_is_named_at_the_start(machine: Any) -> None:
+    add_agent(machine, "---\nname: a b\n---\nx")
+    ended = machine("-p", "go", machine.says("ok"))
+    assert "fixer.md:2" in ended.err
