@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.model.harness import TURNS
+from benchmarks.model.peer_tools import MAX_TOKENS
 from benchmarks.model.tasks import Task
 from callwright.agent.results import Done, Result, Stopped
 from callwright.app.app import assemble
@@ -23,7 +24,6 @@ from callwright.sessions.record_encoding import encode_message
 
 _INVALID = ("invalid_input", "not_found")
 _CONTEXT = 8192
-_MAX_TOKENS = 512
 _NAMES = {name: name for name in ("read", "write", "edit", "bash", "grep")}
 
 
@@ -66,9 +66,7 @@ async def run_task(task: Task, provider: Provider, folder: Path) -> dict[str, An
     shutil.rmtree(folder, ignore_errors=True)
     project = task.prepare(folder)
     locations = Locations.of(project, home=folder / "home")
-    options = RunOptions(
-        mode="auto", turns=TURNS, context=_CONTEXT, max_tokens=_MAX_TOKENS, tools="compact", keep=False
-    )
+    options = RunOptions(mode="auto", turns=TURNS, context=_CONTEXT, max_tokens=MAX_TOKENS, tools="compact", keep=False)
     kept, events = KeptReplies(provider), list[Event]()
     began = time.monotonic()
     settings = load_settings(locations, trusted=True)

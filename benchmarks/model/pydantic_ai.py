@@ -8,7 +8,7 @@ from pydantic_ai.messages import ModelResponse, RetryPromptPart
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from benchmarks.model.peer_tools import Calls, make_tools
+from benchmarks.model.peer_tools import MAX_TOKENS, Calls, make_tools
 from benchmarks.model.tasks import Task
 
 
@@ -16,7 +16,13 @@ def run_task(task: Task, project: Path, base_url: str, model: str, system: str, 
     """Run a task and return its figures."""
     calls = Calls()
     chat = OpenAIChatModel(model, provider=OpenAIProvider(base_url=base_url, api_key="none"))
-    agent = Agent(chat, tools=make_tools(project, calls), system_prompt=system, retries=2)
+    agent = Agent(
+        chat,
+        tools=make_tools(project, calls),
+        system_prompt=system,
+        retries=2,
+        model_settings={"max_tokens": MAX_TOKENS},
+    )
     answer, end = "", "answer"
     with capture_run_messages() as messages:
         try:

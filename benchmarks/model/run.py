@@ -26,7 +26,6 @@ PEERS = {
     "smolagents": ("smolagents[openai]>=1.20",),
 }
 _CONTEXT = 8192
-_SECONDS = 4 * 3600
 Run = dict[str, Any]
 
 
@@ -37,13 +36,16 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--base-url", default="", help="an OpenAI-compatible server, such as http://127.0.0.1:8080/v1")
     parser.add_argument("--only", default="", help="packages between commas: callwright, pydantic-ai, smolagents")
     parser.add_argument("--tasks", default="", help="names of tasks between commas")
+    parser.add_argument(
+        "--threads", type=int, default=0, help="threads of a model file; on a busy machine one is faster"
+    )
     parser.add_argument("--tool-mode", default="auto", choices=("auto", "native", "schema"))
     parser.add_argument("--record", default="", metavar="FILE", help="write callwright's replies to a file")
     parser.add_argument("--write", action="store_true", help="put the table into docs/benchmarks.md")
     options = parser.parse_args(arguments)
     packages = options.only.split(",") if options.only else ["callwright", *PEERS]
     tasks = [name.strip() for name in options.tasks.split(",") if name.strip()]
-    with serving(options.model, options.base_url) as (base_url, model):
+    with serving(options.model, options.base_url, options.threads) as (base_url, model):
         runs = {name: run_package(name, base_url, model, tasks, options.tool_mode) for name in packages}
     text = report(runs, model)
     print(text)
@@ -55,7 +57,7 @@ def main(arguments: list[str]) -> int:
 
 
 @contextmanager
-def serving(model: str, base_url: str) -> Generator[tuple[str, str]]:
+def serving(model: str, base_url: str, threads: int) -> Generator[tuple[str, str]]:
     """Give the address and the name of the model; a file is served by llama.cpp on loopback meanwhile."""
     if base_url:
         yield base_url, model
@@ -69,6 +71,8 @@ def serving(model: str, base_url: str) -> Generator[tuple[str, str]]:
     parameters = library.CommonParams()
     parameters.model.path = str(path)
     parameters.n_ctx, parameters.n_parallel, parameters.warmup, parameters.verbosity = _CONTEXT, 1, False, -1
+    if threads:
+        parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads
     parameters.sampling.temp, parameters.sampling.seed = 0.0, 1
     server = library.Server(parameters)
     yield f"{server.listening_address}/v1", path.stem
@@ -100,9 +104,14 @@ def run_package(name: str, base_url: str, model: str, tasks: Sequence[str], tool
     except CannotInstall as error:
         return f"could not be installed: {error}"
     command = [str(python), "-m", "benchmarks.model.harness", name.replace("-", "_"), base_url, model, *tasks]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=_SECONDS, check=False)
-    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    return lines or f"the adapter failed: {(done.stderr.strip().splitlines() or ['without a word'])[-1]}"
+    runs: list[Run] = []
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        for line in running.stdout or ():
+            if line.startswith("{"):
+                runs.append(json.loads(line))
+                _tell(runs[-1])
+        errors = (running.stderr.read() if running.stderr else "").strip().splitlines()
+    return runs or f"the adapter failed: {(errors or ['without a word'])[-1]}"
 
 
 async def _run_ours(model: str, tasks: Sequence[str], tool_mode: Any) -> list[Run]:
@@ -112,9 +121,13 @@ async def _run_ours(model: str, tasks: Sequence[str], tool_mode: Any) -> list[Ru
             if tasks and task.name not in tasks:
                 continue
             runs.append(await ours.run_task(task, provider_for(model, tool_mode=tool_mode), Path(folder, "task")))
-            shown = {key: value for key, value in runs[-1].items() if key != "replies"}
-            print(f"  {json.dumps(shown)}", file=sys.stderr, flush=True)
+            _tell(runs[-1])
     return runs
+
+
+def _tell(run: Run) -> None:
+    shown = {key: value for key, value in run.items() if key != "replies"}
+    print(f"  {json.dumps(shown)}", file=sys.stderr, flush=True)
 
 
 def report(runs: Mapping[str, list[Run] | str], model: str) -> str:

@@ -5,14 +5,14 @@ from typing import Any
 
 from smolagents import LogLevel, OpenAIServerModel, ToolCallingAgent, tool
 
-from benchmarks.model.peer_tools import Calls, make_tools
+from benchmarks.model.peer_tools import MAX_TOKENS, Calls, make_tools
 from benchmarks.model.tasks import Task
 
 
 def run_task(task: Task, project: Path, base_url: str, model: str, system: str, turns: int) -> dict[str, Any]:
     """Run a task and return its figures."""
     calls = Calls()
-    chat = OpenAIServerModel(model, api_base=base_url, api_key="none")
+    chat = OpenAIServerModel(model, api_base=base_url, api_key="none", max_tokens=MAX_TOKENS)
     tools = [tool(function) for function in make_tools(project, calls)]
     agent = ToolCallingAgent(tools, chat, verbosity_level=LogLevel.OFF, max_steps=turns, instructions=system)
     answer, end = "", "answer"

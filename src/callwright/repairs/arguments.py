@@ -9,6 +9,8 @@ from callwright.repairs.lenient_json import CutOff, NotJson, read_lenient
 from callwright.repairs.schemas import Target, fits, kinds_of, required_of
 
 Object: TypeAlias = dict[str, Any]
+_NO_VALUE = ("{", "[", "```", "\n")
+"""In a bare string: it may be a whole call, or a text with one in it."""
 ReadArguments: TypeAlias = tuple[Object, list[Repair]]
 
 
@@ -30,8 +32,9 @@ def read_arguments(arguments: JsonObject | str | bytes, target: Target) -> ReadA
         repairs.append(Repair("json", "invalid JSON corrected"))
     if isinstance(value, str):  # the whole object written as text, perhaps with mistakes of its own
         inner = read_text(value)
-        if isinstance(inner, dict):
-            return cast("Object", inner), [*repairs, Repair("wrapped", "an object written as text was read")]
+        if isinstance(inner, (dict, list)):
+            value = inner
+            repairs.append(Repair("wrapped", "an object written as text was read"))
     if isinstance(value, list) and len(cast("list[Any]", value)) == 1 and isinstance(value[0], dict):
         return cast("Object", value[0]), [*repairs, Repair("list", "a list with one object read as the object")]
     if isinstance(value, dict):
@@ -42,7 +45,7 @@ def read_arguments(arguments: JsonObject | str | bytes, target: Target) -> ReadA
 def _name_only_field(value: Any, target: Target, repairs: list[Repair]) -> ReadArguments | None:
     """Read a bare string as the value of the tool's only required field."""
     required = required_of(target.schema, target.schema)
-    if not isinstance(value, str) or len(required) != 1:
+    if not isinstance(value, str) or len(required) != 1 or any(mark in value for mark in _NO_VALUE):
         return None
     (field,) = required
     if "string" not in kinds_of(target.fields.get(field, {}), target.schema):

@@ -84,6 +84,7 @@ _MARKS: tuple[Callable[[str], str], ...] = (
     _strip_mention,
     _strip_quotes,
     _strip_line,
+    _strip_quotes,
     _turn_slashes,
     _strip_diff_side,
     _strip_root,
