@@ -58,7 +58,8 @@ _NEUTRAL = frozenset({"echo", "printf", "true", ":", "cd", "head", "tail", "wc",
 
 
 _WRAPPED = re.compile(
-    r"\s*(?:(?P<fence>```|~~~)|(?P<prompt>\$ )|(?P<ticks>`[^`]*`\s*\Z)|(?P<json>\[\s*[\"{]|\{\s*\"(?:command|cmd)\"\s*:))"
+    r"\s*(?:(?P<fence>```|~~~)|(?P<prompt>\$ )|(?P<ticks>`[^`]*`\s*\Z)"
+    r"|(?P<json>\[\s*[\"{]|\{\s*\"(?:command|cmd)\"\s*:))"
 )
 _WRAPPINGS = {
     "fence": "the line stands in a code fence; send the line alone",
