@@ -33,7 +33,7 @@ def read_arguments(arguments: JsonObject | str | bytes, target: Target) -> ReadA
     if isinstance(value, str):  # the whole object written as text, perhaps with mistakes of its own
         inner = read_text(value)
         if isinstance(inner, (dict, list)):
-            value = inner
+            value = cast("Any", inner)
             repairs.append(Repair("wrapped", "an object written as text was read"))
     if isinstance(value, list) and len(cast("list[Any]", value)) == 1 and isinstance(value[0], dict):
         return cast("Object", value[0]), [*repairs, Repair("list", "a list with one object read as the object")]
