@@ -1,7 +1,30 @@
-"""Settings for every test: generated examples are never judged by how long they take."""
+"""Settings for every test: how many examples are generated, and that none is judged by how long it takes."""
 
+from typing import Any
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 # a loaded machine must not fail a property: speed is measured in benchmarks/, not asserted in tests
 settings.register_profile("callwright", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("callwright")
+
+_DEFAULT_SHARE = 4
+"""The default run tries a quarter of the examples of a property, the slow run all of them."""
+_LEAST_EXAMPLES = 10
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Run properties with fewer examples by default, and with all of them among the slow tests."""
+    everything = config.getoption("markexpr") == "slow"
+    for item in items:
+        test: Any = getattr(item, "obj", None)
+        own: settings | None = getattr(test, "_hypothesis_internal_use_settings", None)
+        if own is None or not getattr(test, "is_hypothesis_test", False):
+            continue
+        if everything:
+            item.add_marker(pytest.mark.slow)
+        elif item.get_closest_marker("slow") is None:
+            fewer = max(own.max_examples // _DEFAULT_SHARE, min(own.max_examples, _LEAST_EXAMPLES))
+            test._hypothesis_internal_use_settings = settings(own, max_examples=fewer)

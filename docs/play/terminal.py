@@ -8,8 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-_DIALOG_SECONDS = 0.5
-"""A question ignores keys for a moment after it appears, so that typed-ahead keys never answer it."""
 _POLL_SECONDS = 0.03
 _CLOSING_SECONDS = 5.0
 _SHELL = "PS1='$ ' HISTFILE= exec bash --norc --noprofile"
@@ -39,8 +37,6 @@ class Tmux:
 
     def type(self, *keys: str) -> None:
         """Type text, and keys by their names in tmux."""
-        if re.search(r"(?:\?|reply) > *$", self.screen(), re.MULTILINE):
-            time.sleep(_DIALOG_SECONDS)
         self.tmux("send-keys", *keys)
 
     def enter(self, text: str) -> None:

@@ -1,9 +1,12 @@
 """Fixtures: a home folder and a project, the command run in them, and a terminal."""
 
+import fcntl
 import json
 import os
 import shutil
+import struct
 import sys
+import termios
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -86,7 +89,16 @@ class Tmux(Window):
 
     def resize(self, columns: int, rows: int) -> None:
         self.tmux("resize-window", "-x", str(columns), "-y", str(rows))
-        time.sleep(0.4)  # tmux passes a new size on at most every 250 ms
+        deadline = time.monotonic() + 20
+        while self._size_of_tty() != (rows, columns):  # tmux passes a new size on at most every 250 ms
+            assert time.monotonic() < deadline, f"the terminal never became {columns} columns wide"
+            time.sleep(0.02)
+
+    def _size_of_tty(self) -> tuple[int, int]:
+        """Return the rows and columns that programs in the terminal are told."""
+        with open(self.tmux("display-message", "-p", "#{pane_tty}").strip(), "rb") as tty:  # noqa: PTH123 - a device
+            rows, columns, *_ = struct.unpack("HHHH", fcntl.ioctl(tty, termios.TIOCGWINSZ, bytes(8)))
+        return rows, columns
 
     def paste(self, text: str) -> None:
         """Paste a text with bracketed-paste marks, as a terminal does."""
