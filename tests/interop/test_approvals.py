@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import random
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -16,6 +17,7 @@ from langgraph.types import Command
 from pydantic_ai import Agent as PydanticAgent, DeferredToolRequests
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
+from tests.executor.replies import make_value
 
 from callwright.core.errors import UsageError
 from callwright.hooks import Hook, PendingCall
@@ -181,6 +183,22 @@ async def test_langgraph_runs_only_after_explicit_approval(notes: "Notes", said:
     assert "__interrupt__" not in state
     assert bool(notes.log) is ran
     assert state["messages"][-1].status == ("success" if ran else "error")
+
+
+@pytest.mark.parametrize("count", [60, pytest.param(2_500, marks=pytest.mark.slow)])
+async def test_langgraph_reply_that_is_no_approval_runs_nothing(notes: "Notes", count: int) -> None:
+    source, graph = random.Random(8), tool_graph(notes, InMemorySaver())
+    near: list[Any] = ["yes", "approve", 1, 1.0, "True", {"type": "Approve"}, {"type": "approve "}, {"approve": True}]
+    near += [{"decisions": [True, True]}, {"decisions": {"type": "approve"}}, {"type": "approve", "note": "no"}, [True]]
+    for number in range(count):
+        # as JSON, which a checkpointer can store
+        value: Any = json.loads(json.dumps(make_value(source, 1), default=repr), parse_int=float)
+        said = source.choice(near) if value in (True, None) or source.random() < 0.5 else value
+        place: Any = {"configurable": {"thread_id": str(number)}}
+        await graph.ainvoke(asking(), place)
+        state = await graph.ainvoke(Command(resume=said), place)
+        assert "__interrupt__" in state or state["messages"][-1].status == "error", said
+    assert notes.log == []
 
 
 async def test_langgraph_approval_runs_a_call_once_in_all_processes(notes: "Notes") -> None:

@@ -9,7 +9,7 @@ from mcp import MCPError
 
 from callwright.core.calls import Answers, Question, Reply
 from callwright.core.decisions import make_reply
-from callwright.core.errors import ToolFailed
+from callwright.core.errors import ToolFailed, safe_str
 from callwright.core.json import thaw
 from callwright.core.spec import ELICITS
 from callwright.registry.catalog import Catalog
@@ -119,7 +119,7 @@ def reply_to(question: Question, catalog: Catalog, result: types.ElicitResult) -
     # only a bare yes: a note beside it may take a part of it back
     given = dict(result.content or {})
     decision = given.pop("decision", _NO)
-    said = "; ".join(str(value) for value in (*([] if decision in (_YES, _NO) else [decision]), *given.values()))
+    said = "; ".join(safe_str(value) for value in (*([] if decision in (_YES, _NO) else [decision]), *given.values()))
     return make_reply(accepted and type(decision) is str and decision == _YES and not given, reason=said)
 
 
