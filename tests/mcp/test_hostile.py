@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -62,6 +63,25 @@ async def test_thousands_of_tools_are_cut_with_a_reason() -> None:
         assert servers.status()[0].problems == ("it lists 6001 tools; the first 5000 are used",)
         assert isinstance(await call(executor, "x"), Completed)
     assert pins.saves == 1  # one for each tool took over a minute
+
+
+async def test_long_definitions_are_cut_with_a_reason() -> None:
+    async with connected("large") as (servers, executor):
+        (problem,) = servers.status()[0].problems
+        assert problem.startswith("its tools have more than 5,000,000 characters of definitions; the first ")
+        assert isinstance(await call(executor, "x"), Completed)
+
+
+@pytest.mark.slow
+async def test_twenty_thousand_tools_cost_little_more_than_those_used() -> None:
+    async def measure(count: int) -> float:
+        began = time.process_time()
+        async with connected("many", str(count)) as (servers, _):
+            assert len(servers.status()[0].tools) == min(count + 1, 5_000)
+        return time.process_time() - began
+
+    few = min([await measure(4_999), await measure(4_999)])
+    assert await measure(20_000) < 4 * few
 
 
 async def test_server_cannot_take_the_names_of_runtime_tools() -> None:

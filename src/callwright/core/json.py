@@ -57,9 +57,12 @@ class FrozenList(list[Any]):
         return FrozenList, (list(self),)
 
 
+_PLAIN_KINDS = frozenset((str, int, float, bool, type(None)))  # asking an abstract class takes ten times as long
+
+
 def freeze(value: object) -> Any:
     """Return an immutable copy of a JSON value; a value that is already frozen is returned as it is."""
-    if isinstance(value, (FrozenDict, FrozenList)):
+    if type(value) in _PLAIN_KINDS or isinstance(value, (FrozenDict, FrozenList)):
         return value
     if isinstance(value, Mapping):
         return FrozenDict({key: freeze(item) for key, item in cast(Mapping[str, object], value).items()})
@@ -70,6 +73,8 @@ def freeze(value: object) -> Any:
 
 def thaw(value: object) -> Any:
     """Return a copy of a JSON value made of plain dicts and lists."""
+    if type(value) in _PLAIN_KINDS:
+        return value
     if isinstance(value, Mapping):
         return {key: thaw(item) for key, item in cast(Mapping[str, object], value).items()}
     if isinstance(value, (list, tuple)):

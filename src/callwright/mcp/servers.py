@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ _RESERVED = frozenset(name.replace("_", "") for name in (*_RUNTIME_TOOLS, "tool_
 _PROMPTS = "#prompts"
 _RESOURCES = "#resources"
 _MOST_PINNED_RESOURCES = 5_000
+_COMPILE_SECONDS = 1.0
+"""How long schemas are compiled when a server lists its tools; those of further tools with their first call."""
 
 
 class MutableRegistry(Protocol):
@@ -227,13 +230,15 @@ class _ServerTools:
         digests = {tool: offered.digest for tool, offered in offers.items()}
         changed = self._pinned.check_all(self._config.pin_name, digests, trusted=self._config.trusted)
         desired: dict[str, Tool] = {}
+        compile_until = time.monotonic() + _COMPILE_SECONDS
         for tool, offered in offers.items():
             kept = self._tools.get(given[tool])
             if isinstance(kept, RemoteTool) and kept.digest == offered.digest:
                 desired[given[tool]] = kept
                 continue
             try:
-                fresh = RemoteTool(offered, given[tool], self.connection, self.names["answer"])
+                now = time.monotonic() < compile_until
+                fresh = RemoteTool(offered, given[tool], self.connection, self.names["answer"], compile_now=now)
             except UsageError as error:
                 self._problems.append(f"left out: {error}")
                 continue

@@ -26,6 +26,7 @@ Item = TypeVar("Item")
 _MAX_PAGES = 200
 _MAX_ITEMS = 5_000
 _MAX_DEFINITION_CHARS = 200_000
+_MAX_LISTING_CHARS = 5_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +59,9 @@ async def list_all(client: Client) -> Listing:
     problems: list[str] = []
     tools: dict[str, Offered] = {}
     if can.tools is not None:
-        for tool in await _pages(lambda cursor: client.list_tools(cursor=cursor), "tools", problems):
-            _add_tool(tools, tool, problems)
+        tools = _collect_tools(
+            await _pages(lambda cursor: client.list_tools(cursor=cursor), "tools", problems), problems
+        )
     prompts: list[types.Prompt] = []
     if can.prompts is not None:
         prompts = await _pages(lambda cursor: client.list_prompts(cursor=cursor), "prompts", problems)
@@ -99,15 +101,31 @@ def _entry(uri: str, item: types.Resource | types.ResourceTemplate) -> dict[str,
     return {key: value for key, value in (*entry.items(), ("type", item.mime_type or "")) if value}
 
 
-def _add_tool(tools: dict[str, Offered], tool: types.Tool, problems: list[str]) -> None:
-    definition = definition_of(tool)
-    size = len(compact(definition))
-    if tool.name in tools:
-        problems.append(f"{tool.name}: listed twice; the first definition is used")
-    elif not tool.name or size > _MAX_DEFINITION_CHARS:
-        problems.append(f"{tool.name[:80]!r}: left out, its definition has {size} characters")
-    else:
-        tools[tool.name] = Offered(tool, digest_of(definition))
+def _collect_tools(listed: list[types.Tool], problems: list[str]) -> dict[str, Offered]:
+    """Return the tools by name with their digests; those beyond the limits are left out and reported."""
+    tools: dict[str, Offered] = {}
+    chars = 0
+    for tool in listed:
+        try:
+            definition = definition_of(tool)
+            size = len(compact(definition))
+        except (RecursionError, ValueError):
+            problems.append(f"{tool.name[:80]!r}: left out, its definition is nested too deeply")
+            continue
+        if tool.name in tools:
+            problems.append(f"{tool.name}: listed twice; the first definition is used")
+        elif not tool.name or size > _MAX_DEFINITION_CHARS:
+            problems.append(f"{tool.name[:80]!r}: left out, its definition has {size} characters")
+        elif chars + size > _MAX_LISTING_CHARS:
+            problems.append(
+                f"its tools have more than {_MAX_LISTING_CHARS:,} characters of definitions;"
+                f" the first {len(tools)} of {len(listed)} are used"
+            )
+            break
+        else:
+            chars += size
+            tools[tool.name] = Offered(tool, digest_of(definition))
+    return tools
 
 
 async def _pages(fetch: Callable[[str | None], Awaitable[Any]], kind: str, problems: list[str]) -> list[Any]:

@@ -4,15 +4,14 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import mcp_types as types
 from mcp import Client, MCPError
 
 from callwright.core.content import Output
-from callwright.core.errors import Denied, ToolFailed
-from callwright.core.json import Json, JsonObject, thaw
+from callwright.core.errors import Denied, InvalidArguments, ToolFailed, UsageError
+from callwright.core.json import Json, JsonObject
 from callwright.core.spec import Limits, ToolSpec
 from callwright.mcp.connection import Connection
 from callwright.mcp.elicitation import ask_person
@@ -27,23 +26,27 @@ from callwright.mcp.translate import (
     spec_of,
 )
 from callwright.tool.base import ToolContext
-from callwright.tool.schema_cost import SchemaCost
-from callwright.tool.schema_tool import SchemaInvocation, SchemaTool, find_mismatch
-from callwright.tool.threads import threads
+from callwright.tool.foreign_schema import ForeignSchema
+from callwright.tool.schema_tool import SchemaInvocation, SchemaTool
 
 _MAX_ROUNDS = 10
 _PROGRESS_SECONDS = 0.05
-_MOST_ON_LOOP = 1_000
 _READS = types.ToolAnnotations(read_only_hint=True)
 
 
 class RemoteTool(SchemaTool):
     """A tool that runs in a server. Its arguments are validated here first, against the server's own schema."""
 
-    def __init__(self, offered: Offered, name: str, connection: Connection, answerer: str) -> None:
+    def __init__(
+        self, offered: Offered, name: str, connection: Connection, answerer: str, *, compile_now: bool = True
+    ) -> None:
+        self._compile_now = compile_now
+        self._offered = offered.tool
         super().__init__(spec_of(offered.tool, name, connection.config), self._call)
-        output_schema = self.spec.output_schema
-        self._output_cost = None if output_schema is None else SchemaCost(thaw(output_schema), about=f"{name} (output)")
+        self._output = None
+        if offered.tool.output_schema is not None:
+            about = f"{name}: output_schema"
+            self._output = ForeignSchema(offered.tool.output_schema, about=about, compile_now=compile_now)
         self.digest = offered.digest
         self.claimed = claims_of(offered.tool.annotations, trusted=True)
         """The server's annotations, whether or not the server is trusted."""
@@ -60,16 +63,42 @@ class RemoteTool(SchemaTool):
             raise Denied(describe_hold(self._connection.config.name, self.spec.name))
         return super().bind(arguments)
 
+    def validate(self, arguments: dict[str, Any]) -> None:
+        """Validate small arguments; larger ones are validated before they are sent, where the event loop stays free."""
+        if not self._input.is_small(arguments):
+            return
+        try:
+            fault = self._input.check_small(arguments)
+        except UsageError as error:  # compiled only now
+            raise ToolFailed(str(error)) from error
+        if fault:
+            raise InvalidArguments(fault)
+
+    def _check_schema(self) -> None:
+        about = f"{self.spec.name}: input_schema"
+        schema = {**self._offered.input_schema, "type": "object"}  # not thawed: a copy of thousands takes seconds
+        self._input = ForeignSchema(schema, about=about, compile_now=self._compile_now)
+
     async def _call(self, arguments: dict[str, Any], context: ToolContext) -> Output:
         self._refuse_if_changed()
+        if not self._input.is_small(arguments):
+            await self._validate_large(arguments)
         async with self._connection.session(context) as client:
             try:
                 result = await self._send_call(client, arguments, context)
             except MCPError as error:
                 result = await self._retry_refused(error, client, arguments, context)
-        if not result.is_error and self._output_cost is not None:
-            await self._verify(result, self._output_cost)
+        if not result.is_error and self._output is not None:
+            await self._verify(result, self._output)
         return output_of(result)
+
+    async def _validate_large(self, arguments: dict[str, Any]) -> None:
+        try:
+            fault = await self._input.check(arguments)
+        except UsageError as error:
+            raise ToolFailed(str(error)) from error
+        if fault:
+            raise InvalidArguments(fault)
 
     def _refuse_if_changed(self) -> None:
         """Raise `Denied` if the tool is no longer the one that the model saw and the policies judged."""
@@ -108,34 +137,18 @@ class RemoteTool(SchemaTool):
                 raise ToolFailed(f"{error.message}: the user must visit {elicitation.url} first")
         return await self._send_call(client, arguments, context)
 
-    @cached_property
-    def _output_validator(self) -> Any:
-        """The validator of structured results, for servers that declare an output schema."""
-        import jsonschema_rs  # loaded on first use: many servers declare no output schema
-
-        try:
-            return jsonschema_rs.validator_for(thaw(self.spec.output_schema), retriever=_retrieve_nothing)
-        except (ValueError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
-            reason = str(error).splitlines()[0]
-            raise ToolFailed(f"its output schema is not a valid JSON Schema: {reason}") from error
-
-    async def _verify(self, result: types.CallToolResult, cost: SchemaCost) -> None:
+    async def _verify(self, result: types.CallToolResult, schema: ForeignSchema) -> None:
         """Raise `ToolFailed` for a result that does not match the server's own output schema."""
         content = result.structured_content
         if content is None and "structured_content" not in result.model_fields_set:
             raise ToolFailed("the server declares structured content and sent none")
-        # a large result is checked in a thread, to keep the event loop free for other calls
-        if cost.linear and cost.count(content, most=_MOST_ON_LOOP) <= _MOST_ON_LOOP:
-            fault = find_mismatch(self._output_validator, cost, content)
-        else:
-            fault = await threads.run(lambda: find_mismatch(self._output_validator, cost, content))
+        try:
+            fault = await schema.check(content)
+        except UsageError as error:  # found only now that the schema is not valid
+            raise ToolFailed(str(error)) from error
         if fault:
             why = fault.removeprefix("arguments: ")[:300]
             raise ToolFailed(f"the server sent a result that does not match its own schema: {why}")
-
-
-def _retrieve_nothing(uri: str) -> Any:
-    raise ValueError(f"cannot resolve the reference {uri}: schemas are not fetched")
 
 
 async def send_until_answered(

@@ -1,9 +1,11 @@
 """Estimates how much work a JSON Schema makes, so that a small schema of a server cannot keep us busy for minutes.
 
 A chain of `anyOf` or `allOf` with two references to the next link doubles the work with every link: 20 links in one
-kilobyte are a million evaluations. Counting them is cheap, because the count of each part is computed once.
+kilobyte are a million evaluations. Counting them is cheap, because the count of each part is computed once. Long lists
+of objects in `enum`, and patterns that look around or back, count for more than one.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
@@ -19,8 +21,18 @@ MOST_EVALUATIONS = 10_000
 _MOST_PARTS = 50_000
 _MOST_DEPTH = 200
 _LINEAR_SIZE = 100
+_MOST_CHARS = 1_000_000
+_MOST_PATTERNS = 200
+_MOST_PATTERN_CHARS = 20_000
 _PLAIN_CHARS = 20_000
-_MULTIPLYING = ('"$ref"', '"$dynamicRef"', '"$recursiveRef"', '"unevaluated')
+# keywords that apply several subschemas, patterns or long comparisons to one value
+_MULTIPLYING = re.compile(
+    r'"(?:\$ref|\$dynamicRef|\$recursiveRef|unevaluated\w+|anyOf|oneOf|allOf|not|if|dependent\w+|dependencies|const'
+    r'|pattern|patternProperties|propertyNames|contains|format":"regex)"|"enum":\[[^\]]{0,20000}[\[{]'
+)
+# look-around, references to groups and counted repetitions cannot be matched in one pass, or not in a small one
+_SLOW_PATTERN = re.compile(r"\(\?(?:[=!]|<[=!]|>)|\\[1-9]|\\k<|[*+?}]\+|\{\d*,?\d{3,}\}")
+_SLOW_STEPS, _PATTERN_CHARS = 300, 64
 _BRANCHES = ("not", "if", "then", "else")
 _BRANCH_MAPS = ("dependentSchemas", "dependencies")
 _EACH_FIELD = ("additionalProperties", "unevaluatedProperties", "propertyNames")
@@ -41,6 +53,36 @@ class _Part:
 
     visits: tuple[int, int]
     """How often a field and an item of the value may be visited."""
+    compared: int
+    """How many values `enum`, `const` and `required` compare an object or array with."""
+    patterns: tuple[int, int]
+    """The steps that patterns take for each part of a text, and those for each name of a field."""
+
+    def weigh(self, value: object) -> int:
+        """Return the evaluations that the part itself takes, without other parts."""
+        if isinstance(value, str):
+            return 1 + self.patterns[0] * (1 + len(value) // _PATTERN_CHARS)
+        if not isinstance(value, (dict, list)):
+            return 1
+        steps = self.patterns[1] if isinstance(value, dict) else 0
+        names = cast("dict[str, object]", value) if steps else ()
+        return 1 + self.compared + sum(steps * (1 + len(name) // _PATTERN_CHARS) for name in names)
+
+    @property
+    def plain(self) -> bool:
+        """Whether nothing in it takes more than a step."""
+        return self.compared <= _LINEAR_SIZE and max(self.patterns) < _SLOW_STEPS
+
+
+_COMPARING = ("enum", "const", "required", "dependentRequired")
+_LEAF = _Part((), {}, (), (), (), (0, 0), 0, (0, 0))
+_LEADING = frozenset(
+    [
+        *(*_BRANCHES, *_BRANCH_MAPS, *_EACH_FIELD, *_EACH_ITEM, *_COMPARING),
+        *("anyOf", "oneOf", "allOf", "$ref", "$dynamicRef", "$recursiveRef"),
+        *("properties", "patternProperties", "prefixItems", "pattern", "format"),
+    ]
+)
 
 
 class SchemaCost:
@@ -59,24 +101,38 @@ class SchemaCost:
         self._about = about
         self._anchors: dict[str, Schema] = {}
         self._parts: dict[int, _Part] = {}
-        text = compact(schema)
+        try:
+            text = compact(schema)
+        except RecursionError:
+            raise UsageError(f"{about}: its schema is nested too deeply") from None
+        if len(text) > _MOST_CHARS:
+            raise UsageError(f"{about}: its schema has {len(text):,} characters; at most {_MOST_CHARS:,} are accepted")
         self.has_alternatives = '"anyOf"' in text or '"oneOf"' in text
         """Whether there is an `anyOf` or `oneOf`, which collects the errors of all its branches."""
-        self.linear = len(text) <= _PLAIN_CHARS and not any(word in text for word in _MULTIPLYING)
+        self.linear = len(text) <= _PLAIN_CHARS and not _MULTIPLYING.search(text)
         """Whether the work grows with the size of the value alone, so that nothing needs to be counted."""
         if not self.linear:
             self._check()
 
     def _check(self) -> None:
         walked = list(self._walk())
+        self._check_patterns(walked)
         expanded: dict[int, tuple[int, int, int]] = {}
         largest = fields = items = 0
         for part in walked:
+            if _LEADING.isdisjoint(part):
+                continue
             size, by_field, by_item = self._expand(part, expanded, 0)
             largest, fields, items = max(largest, size), max(fields, by_field), max(items, by_item)
         if largest > MOST_EVALUATIONS:
             raise UsageError(f"{self._about}: its schema expands to more than {MOST_EVALUATIONS:,} parts for one value")
-        self.linear = largest <= _LINEAR_SIZE and max(fields, items) <= 1
+        plain = all(part.plain for part in self._parts.values())
+        self.linear = plain and largest <= _LINEAR_SIZE and max(fields, items) <= 1
+
+    def _check_patterns(self, walked: Sequence[Schema]) -> None:
+        patterns = [pattern for schema in walked for pattern in _patterns_of(schema)]
+        if len(patterns) > _MOST_PATTERNS or sum(map(len, patterns)) > _MOST_PATTERN_CHARS:
+            raise UsageError(f"{self._about}: its schema has more than {_MOST_PATTERNS} patterns, or too long ones")
 
     def count(self, value: object, *, most: int) -> int:
         """Return how many evaluations a value takes, or any number above `most` once it is clear that it takes more."""
@@ -90,7 +146,7 @@ class SchemaCost:
             return most + 1
         known[key] = 0
         part = self._part(schema)
-        total = 1
+        total = part.weigh(value)
         for inner, below in ((branch, value) for branch in part.branches):
             total += self._count(inner, below, depth + 1, known, most)
         for inner, below in _children(part, value):
@@ -107,6 +163,8 @@ class SchemaCost:
         return found
 
     def _read(self, schema: Schema) -> _Part:
+        if _LEADING.isdisjoint(schema):
+            return _LEAF
         alternatives = [part for key in ("anyOf", "oneOf") for part in _schemas(schema.get(key))]
         branches = [*alternatives, *_schemas(schema.get("allOf")), *_schemas([schema.get(key) for key in _BRANCHES])]
         for key in _BRANCH_MAPS:
@@ -129,7 +187,17 @@ class SchemaCost:
             len(each_field) + (bool(properties) and not additional),
             len(each_item) + (bool(first) and not others),
         )
-        return _Part(tuple(branches), properties, tuple(first), tuple(each_field), tuple(each_item), visits)
+        compared = sum(count_nodes(schema[key]) for key in _COMPARING if key in schema)
+        on_text = sum(_pattern_steps(pattern) for pattern in _patterns_of(schema, names=False))
+        on_names = sum(map(_pattern_steps, _strings(schema.get("patternProperties"))))
+        names = schema.get("propertyNames")
+        on_names += sum(map(_pattern_steps, _patterns_of(cast("Schema", names)))) if isinstance(names, Mapping) else 0
+        return _Part(
+            *(tuple(branches), properties, tuple(first), tuple(each_field), tuple(each_item)),
+            visits,
+            compared,
+            (on_text, on_names),
+        )
 
     def _expand(self, schema: Schema, known: dict[int, tuple[int, int, int]], depth: int) -> tuple[int, int, int]:
         """Count the subschemas that apply to one value through every path, and their visits to its fields and items."""
@@ -164,12 +232,12 @@ class SchemaCost:
                 pending += [(inner, depth + 1) for inner in schema.values() if not isinstance(inner, str)]
                 yield schema
             elif isinstance(part, (list, tuple)):
-                pending += [
-                    (inner, depth + 1) for inner in cast("Sequence[object]", part) if not isinstance(inner, str)
-                ]
+                pending += [(inner, depth + 1) for inner in cast("Sequence[object]", part)]
 
     def _resolve(self, reference: str) -> Schema | None:
         base, _, fragment = reference.partition("#")
+        if base and base not in self._anchors and not any("/" in name or "." in name for name in self._anchors):
+            return None  # another document, which is not fetched
         start: Any = self._anchors.get(base, self._root) if base else self._root
         if not fragment.startswith("/"):
             found = self._anchors.get(fragment) if fragment else start
@@ -199,6 +267,33 @@ def _children(part: _Part, value: object) -> Iterator[tuple[Schema, object]]:
         yield from zip(part.items, items, strict=False)
         for schema in part.each_item:
             yield from ((schema, inner) for inner in items)
+
+
+def _patterns_of(schema: Schema, *, names: bool = True) -> list[str]:
+    own = [schema.get("pattern")] if schema.get("format") != "regex" else [schema.get("pattern"), "(?=regex)"]
+    found = [pattern for pattern in own if isinstance(pattern, str)]
+    return [*found, *_strings(schema.get("patternProperties"))] if names else found
+
+
+def _pattern_steps(pattern: str) -> int:
+    return _SLOW_STEPS if _SLOW_PATTERN.search(pattern) else 1
+
+
+def _strings(given: object) -> list[str]:
+    return [str(name) for name in cast("Mapping[str, object]", given)] if isinstance(given, Mapping) else []
+
+
+def count_nodes(value: object, *, most: int = _MOST_PARTS) -> int:
+    """Count the values in a JSON value, without recursion; stops above `most`."""
+    pending, nodes = [value], 0
+    while pending and nodes <= most:
+        part = pending.pop()
+        nodes += 1
+        if isinstance(part, Mapping):
+            pending += cast("Mapping[str, object]", part).values()
+        elif isinstance(part, (list, tuple)):
+            pending += cast("Sequence[object]", part)
+    return nodes
 
 
 def _values(given: object) -> list[object]:

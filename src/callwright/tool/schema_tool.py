@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NoReturn, TypeAlias, cast
+from weakref import WeakKeyDictionary
 
 from callwright.core.access import Access
 from callwright.core.errors import InvalidArguments, UsageError
@@ -48,15 +49,20 @@ class SchemaTool:
         self.is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(
             getattr(handler, "__call__", None)  # noqa: B004 - an object with an async __call__ is async too
         )
-        _ = self._validator  # raises now, at definition, if the schema is invalid
-        self._cost = SchemaCost(thaw(spec.input_schema), about=spec.name)
+        self._check_schema()
+
+    def _check_schema(self) -> None:
+        """Raise `UsageError` now, at definition, if the schema is invalid or expands too far."""
+        # before the validator is made, which takes the time and memory that a schema can ask for
+        self._cost = SchemaCost(thaw(self.spec.input_schema), about=self.spec.name)
+        _ = self._validator
 
     @cached_property
     def _validator(self) -> Any:
         import jsonschema_rs
 
         try:
-            return jsonschema_rs.validator_for(thaw(self.spec.input_schema), retriever=_retrieve_nothing)
+            return jsonschema_rs.validator_for(thaw(self.spec.input_schema), retriever=retrieve_nothing)
         except (ValueError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
             reason = str(error).splitlines()[0]
             raise UsageError(f"{self.spec.name}: input_schema is not a JSON Schema: {reason}") from error
@@ -68,9 +74,13 @@ class SchemaTool:
         if not isinstance(value, dict):
             raise InvalidArguments(f"arguments: expected an object, got {show_value(value)}")
         given = cast("dict[str, Any]", value)
-        if fault := find_mismatch(self._validator, self._cost, given):
-            raise InvalidArguments(fault)
+        self.validate(given)
         return SchemaInvocation(self, given)
+
+    def validate(self, arguments: dict[str, Any]) -> None:
+        """Raise `InvalidArguments` for arguments that do not match the schema."""
+        if fault := find_mismatch(self._validator, self._cost, arguments):
+            raise InvalidArguments(fault)
 
 
 class SchemaInvocation:
@@ -93,7 +103,20 @@ class SchemaInvocation:
         return await settle(await threads.run(lambda: exhaust(self.tool.handler(*given), context)), context)
 
 
+_methods: WeakKeyDictionary[Callable[..., object], bool] = WeakKeyDictionary()
+"""Whether methods take the context; a server with thousands of tools has one method for all."""
+
+
 def _wants_context(name: str, handler: Handler) -> bool:
+    method = getattr(handler, "__func__", None)
+    if method is None:
+        return _read_signature(name, handler)
+    if method not in _methods:
+        _methods[method] = _read_signature(name, handler)
+    return _methods[method]
+
+
+def _read_signature(name: str, handler: Handler) -> bool:
     try:
         signature = inspect.signature(handler)
     except (TypeError, ValueError) as error:
@@ -106,7 +129,8 @@ def _wants_context(name: str, handler: Handler) -> bool:
     return wanted
 
 
-def _retrieve_nothing(uri: str) -> NoReturn:
+def retrieve_nothing(uri: str) -> NoReturn:
+    """Refuse to fetch a schema."""
     raise ValueError(f"schemas are not fetched, so the reference {uri} leads nowhere; put it under $defs")
 
 
@@ -137,10 +161,14 @@ def _explain_first(validator: Any, value: object) -> str:
 
 
 def _explain(errors: Iterable[Any]) -> str:
+    return explain_errors((error.instance_path, error.message) for error in errors)
+
+
+def explain_errors(errors: Iterable[tuple[Any, str]]) -> str:
+    """Return a message for the paths and messages of the first errors."""
     clauses: list[str] = []
-    for error in errors:
-        where = join_path(error.instance_path)
-        clauses.append(f"{where}: {clip_value(str(error.message))}")
+    for path, message in errors:
+        clauses.append(f"{join_path(path)}: {clip_value(str(message))}")
         if len(clauses) == _SHOWN_ERRORS:
             break
     return "; ".join(dict.fromkeys(clauses))

@@ -23,7 +23,14 @@ def tools() -> list[dict[str, Any]]:
     plain: dict[str, Any] = {"type": "object", "properties": {"text": {"type": "string"}}}
     found = [{"name": "echo", "description": "Say it again.", "inputSchema": plain}]
     if HOW == "many":
-        found += [{"name": f"tool_{n}", "description": "One of many.", "inputSchema": plain} for n in range(6_000)]
+        found += [
+            {"name": f"tool_{n}", "description": "One of many.", "inputSchema": plain}
+            for n in range(int(*sys.argv[2:3] or [6_000]))
+        ]
+    if HOW == "large":
+        fields = {f"field_{n}": {"type": "string", "description": "One of many. " * 5} for n in range(50)}
+        large = {"type": "object", "properties": fields}
+        found += [{"name": f"tool_{n}", "description": "Large.", "inputSchema": large} for n in range(1_000)]
     if HOW == "bomb":
         found += [
             {"name": keyword, "description": "A bomb.", "inputSchema": chain(keyword, 40)}
