@@ -5,7 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from callwright.core.access import Access, Allow, Ask, Decision, DeletePath, Deny, ReadPath, RunCommand, WritePath
+from callwright.core.access import (
+    Access,
+    Allow,
+    Ask,
+    Decision,
+    DeletePath,
+    DeleteResource,
+    Deny,
+    ReadPath,
+    ReadResource,
+    RunCommand,
+    WritePath,
+    WriteResource,
+)
 from callwright.policy import ByMode, Guards, PathContext, Policies, Rules, rules_of, trees
 from callwright.policy.dry_run import dry_run_call
 from callwright.shell.words import Tree
@@ -147,6 +160,118 @@ def test_workspace_below_a_protected_folder_is_writable() -> None:
     assert guards.judge(WritePath(f"{root}/a.py"), _CALL) is None
 
 
+def _guard_line(line: str, cwd: str = "/w/project", guards: Guards | None = None) -> list[Decision]:
+    """Return what the guards alone say about the parts of a line."""
+    access, call = dry_run_call("bash", line, cwd)
+    assert isinstance(access, RunCommand)
+    judged = Guards(_HERE) if guards is None else guards
+    parts = Policies(ByMode("bypass")).parts(access, call)
+    return [decision for part, view, _ in parts if (decision := judged.judge(part, view)) is not None]
+
+
+GUARDED_LINES = {
+    # what is removed, and whether only a person may allow it
+    "rm -rf build $X": "critical path",
+    "rm -rf build ${X}": "critical path",
+    "find /w/project -delete": "critical path",
+    "rm -rf .": "critical path",
+    # a key that is given to a program, whatever the program does with it
+    "frobnicate ~/.ssh/id_rsa": "secret",
+    "frobnicate --key=/home/ann/.ssh/id_rsa": "secret",
+    "expr length /home/ann/.ssh/id_rsa": "secret",
+    "cat ~/.ssh/id_rsa": "secret",
+}
+
+
+@pytest.mark.parametrize(("line", "guard"), GUARDED_LINES.items())
+def test_guarded_line_asks_firmly(line: str, guard: str) -> None:
+    decisions = _guard_line(line)
+    assert [type(decision) for decision in decisions] == [Ask] * len(decisions) and decisions
+    assert all(isinstance(each, Ask) and each.firm and each.source == f"guard {guard}" for each in decisions)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("find . -name '*.pyc' -delete", "find /etc -name x -delete", "rm -rf /w/project/sub", "rm ~/notes.txt"),
+        *("frobnicate id_rsa", "frobnicate ./.env", "frobnicate a/b", "echo /home/ann/.ssh/id_rsa", "rm -rf build"),
+        *("echo $X", "ls $X", "echo x > a.txt", "x=1", "cd sub && rm -rf ."),
+    ],
+)
+def test_ordinary_line_is_not_guarded(line: str) -> None:
+    assert _guard_line(line) == []
+
+
+@pytest.mark.parametrize(
+    "line", ["rm -rf /Users/bob", "rm -rf /home/*", "rm -rf '/[a-z]*'", "rm -rf /*", "find / -delete"]
+)
+def test_line_that_removes_a_home_or_everything_is_denied(line: str) -> None:
+    assert any(isinstance(decision, Deny) for decision in _guard_line(line))
+
+
+def test_line_that_cannot_be_parsed_asks_and_is_not_taken_for_a_danger() -> None:
+    assert _guard_line("echo $(") == []
+    access, call = dry_run_call("bash", "echo $(", "/w/project")
+    assert isinstance(Policies(Guards(_HERE), ByMode("default")).decide(access, call), Ask)
+
+
+def test_every_form_of_the_working_folder_is_kept(tmp_path: Path) -> None:
+    real, link, root, other = (tmp_path / name for name in ("real", "link", "root", "other"))
+    for folder in (real, root, other, real / "deep"):
+        folder.mkdir()
+    link.symlink_to(real)
+    guards = Guards(PathContext(str(link), "/home/ann", (str(root),)))
+    for path in (link, real, root, tmp_path, f"{real}/*"):
+        decision = guards.judge(DeletePath(str(path)), _CALL)
+        assert isinstance(decision, Ask) and decision.firm, path
+    assert guards.judge(DeletePath(str(other)), _CALL) is None
+    # the folder that the line starts in, which need not be the session's
+    assert [type(decision) for decision in _guard_line(f"rm -rf {other}", str(other), guards)] == [Ask]
+    assert _guard_line(f"rm -rf {other}", str(real), guards) == []
+
+
+def test_linked_home_is_vital_under_both_names(tmp_path: Path) -> None:
+    (tmp_path / "homes/ann").mkdir(parents=True)
+    (tmp_path / "ann").symlink_to(tmp_path / "homes/ann")
+    guards = Guards(PathContext("/w/project", str(tmp_path / "ann"), ("/w/project",)))
+    for home in (tmp_path / "ann", tmp_path / "homes/ann"):
+        assert isinstance(guards.judge(DeletePath(str(home)), _CALL), Deny)
+        assert isinstance(guards.judge(DeletePath(f"{home}/*"), _CALL), Deny)
+
+
+def test_writing_a_vital_folder_is_denied_only_to_programs_that_change_modes() -> None:
+    assert Guards(_HERE).judge(WritePath("/etc"), _CALL) is None
+    assert not any(isinstance(decision, Deny) for decision in _guard_line("tar -C /etc -xf a.tar"))
+
+
+def test_our_own_folder_is_protected_inside_a_workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CALLWRIGHT_HOME", str(tmp_path / "own"))
+    guards = Guards(PathContext(str(tmp_path), "/home/ann", (str(tmp_path),)))
+    assert isinstance(guards.judge(WritePath(str(tmp_path / "own/trust.json")), _CALL), Ask)
+    assert guards.judge(WritePath(str(tmp_path / "other/trust.json")), _CALL) is None
+
+
+@pytest.mark.parametrize("uri", ["file:///etc/passwd", "FILE:///x", "%66ile:///x", "file:x"])
+@pytest.mark.parametrize("kind", [ReadResource, WriteResource, DeleteResource])
+def test_file_named_as_a_resource_asks_firmly(kind: type[ReadResource], uri: str) -> None:
+    decision = Guards(_HERE).judge(kind(uri), _CALL)
+    assert isinstance(decision, Ask) and decision.firm
+    assert Guards(_HERE).judge(kind("db://shop/file:/x"), _CALL) is None
+
+
+def test_copied_folder_with_settings_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "plain/src").mkdir(parents=True)
+    (tmp_path / "evil/.git").mkdir(parents=True)
+    (tmp_path / "evil/.git/config").write_text("x")
+    guards = Guards(PathContext.of(tmp_path, tmp_path), masked=True)
+    assert _guard_line("cp -r plain copy", str(tmp_path), guards) == []
+    (decision,) = _guard_line("cp -r evil copy", str(tmp_path), guards)
+    assert isinstance(decision, Ask) and "configures other programs" in decision.reason
+    monkeypatch.setattr(trees, "_MAX_ENTRIES", 0)
+    (decision,) = _guard_line("cp -r plain copy", str(tmp_path), guards)
+    assert isinstance(decision, Ask) and "too large to check" in decision.reason
+
+
 def _judge_line(line: str, mode: str = "bypass") -> Decision:
     access, call = dry_run_call("bash", line, "/w/project")
     return Policies(Guards(_HERE), Rules(_ANYTHING, _HERE), ByMode(mode)).decide(access, call)
@@ -161,6 +286,10 @@ def _judge_line(line: str, mode: str = "bypass") -> Decision:
         "chown -R me /home/ann",
         "/bin/chown -hR me /home",
         "chgrp -R me ~",
+        "setfacl -R -m u:me:r /usr",
+        "chattr -R +i /etc",
+        "chcon -R -t user_t /home",
+        "chcon --recursive system_u:object_r:user_t:s0 /etc",
     ],
 )
 def test_changing_modes_of_a_vital_folder_is_denied(line: str) -> None:
@@ -244,5 +373,8 @@ def test_folder_too_large_to_check_asks(tmp_path: Path, monkeypatch: pytest.Monk
     for name in "abc":
         (tmp_path / name).write_text("x")
     assert trees.find_in_tree(Tree(str(tmp_path)), lambda path: False) is None
+    here = PathContext.of(tmp_path, tmp_path)
+    (decision,) = _guard_line("grep -r x .", str(tmp_path), Guards(here))
+    assert isinstance(decision, Ask) and "too large to check" in decision.reason
     assert trees.find_in_tree(Tree("$X"), lambda path: False) is None
     assert trees.find_in_tree(Tree(str(tmp_path / "a")), lambda path: True) == str(tmp_path / "a")

@@ -68,6 +68,10 @@ _GRAMMARS = {
     ),
     "setfacl": grammar("-b -k -R -n -d", "-m -x -M -X --set --set-file --restore"),
     "chattr": grammar("-R -V -f", "-v -p"),
+    "chcon": grammar(
+        "-h -v -R -H -L -P --dereference --no-dereference --preserve-root --no-preserve-root --recursive --verbose",
+        "-u -r -t -l --user --role --type --range --reference",
+    ),
     "ln": grammar(
         "-b -d -F -f -i -L -n -P -r -s -T -v --directory --force --interactive --logical --no-dereference --physical "
         "--relative --symbolic --no-target-directory --verbose",
@@ -175,13 +179,20 @@ def _write(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
 _MODE = re.compile(r"[-+=]?[0-7]+\Z|[ugoa]*(?:[-+=][rwxXstugo]*)+(?:,[ugoa]*(?:[-+=][rwxXstugo]*)+)*\Z")
 
 
+_CONTEXT_OPTIONS = ("-u", "-r", "-t", "-l", "--user", "--role", "--type", "--range")
+
+
 def _change_mode(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     call = _parse(name, arguments)
-    # `chmod -w file` gives the mode as an option, so the first operand is a file only then
-    given = call.has("--reference") or (
-        name == "chmod"
-        and any(_MODE.match(word.text) and word.text[:1] == "-" for word in arguments)
-        and call.has("-r", "-w", "-x", "-X", "-s", "-t")
+    # `chmod -w file` and `chcon -t type file` say what to change as an option: the first operand is a file only then
+    given = (
+        call.has("--reference")
+        or (name == "chcon" and call.has(*_CONTEXT_OPTIONS))
+        or (
+            name == "chmod"
+            and any(_MODE.match(word.text) and word.text[:1] == "-" for word in arguments)
+            and call.has("-r", "-w", "-x", "-X", "-s", "-t")
+        )
     )
     files = call.operands if given or name in ("setfacl", "chattr") else call.operands[1:] or call.operands
     verdict = Verdict.DESTRUCTIVE if call.has("-R", "--recursive") else Verdict.WRITES
@@ -308,7 +319,7 @@ _FAMILIES: dict[str, Callable[[str, Sequence[Word], Folders], Judgement]] = {
     "rm rmdir unlink shred srm": _remove,
     "mv cp install gcp gmv": _move,
     "mkdir touch tee truncate mkfifo mknod fallocate gtouch": _write,
-    "chmod chown chgrp chattr setfacl": _change_mode,
+    "chmod chown chgrp chattr chcon setfacl": _change_mode,
     "ln link": _link,
     "dd": _dd,
     "compress uncompress": _compress,
