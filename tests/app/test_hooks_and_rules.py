@@ -146,3 +146,35 @@ def test_untrusted_folder_can_bar_a_mode(locations: Locations) -> None:
         switch.mode = "bypass"
     switch.mode = "auto"
     assert switch.mode == "auto"
+
+
+async def test_excluded_commands_of_the_settings_are_asked_about(locations: Locations) -> None:
+    content = {"sandbox": {"enabled": True, "excludedCommands": ["ls"]}}
+    assert isinstance(await app_with(locations, {}).executor.run("bash", {"command": "ls"}), Completed)
+    assert isinstance(await app_with(locations, content).executor.run("bash", {"command": "ls"}), Interrupted)
+    content = {**content, "permissions": {"allow": ["Bash(ls)"]}}
+    assert isinstance(await app_with(locations, content).executor.run("bash", {"command": "ls"}), Completed)
+
+
+@pytest.mark.parametrize("passed", [True, False])
+async def test_hooks_get_the_variables_that_are_passed_on(
+    locations: Locations, monkeypatch: pytest.MonkeyPatch, passed: bool
+) -> None:
+    monkeypatch.setenv("GUARD_TOKEN", "needed")
+    content = {
+        **hooks("PreToolUse", '[ "$GUARD_TOKEN" = needed ] || { echo no token >&2; exit 2; }'),
+        "sandbox": {"passEnvironment": ["GUARD_*"] if passed else []},
+    }
+    outcome = await app_with(locations, content).executor.run("bash", {"command": "ls"})
+    assert isinstance(outcome, Completed if passed else Failed)
+
+
+@pytest.mark.parametrize("pattern", ["[z-a].txt", "src/[a-c9-1]/**", "[[:letters:]]"])
+def test_class_that_matches_nothing_stops_the_start(locations: Locations, pattern: str) -> None:
+    with pytest.raises(UsageError, match="write"):
+        app_with(locations, {"permissions": {"deny": [f"Read({pattern})"]}})
+
+
+@pytest.mark.parametrize("rule", ["Read([a-z].txt)", "Read(app/[id]/**)", "Read(a[b)", "Bash(ls [z-a])", "Read([!a])"])
+def test_other_classes_are_accepted(locations: Locations, rule: str) -> None:
+    app_with(locations, {"permissions": {"deny": [rule]}})

@@ -18,6 +18,7 @@ from callwright.system.sandbox import bubblewrap
 
 _ROOT = Path(__file__).parents[2]
 _WORKERS = 2
+_LINES_PER_PART = 1_000
 
 
 @cache
@@ -43,7 +44,8 @@ def run_cases(cases: Sequence[dict[str, Any]], *, workers: int = _WORKERS) -> li
     """Execute cases and return their results in order."""
     if not cases:
         return []
-    size = -(-len(cases) // workers)
+    # many small parts, so that no worker waits long for the last one
+    size = min(_LINES_PER_PART, -(-len(cases) // workers))
     parts = [cases[start : start + size] for start in range(0, len(cases), size)]
     with ThreadPoolExecutor(workers) as pool:
         return [result for part in pool.map(_run_part, parts) for result in part]

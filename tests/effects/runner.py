@@ -123,6 +123,7 @@ class Bench:
         self.base = folder / "B"
         self.listener = Listener(folder)
         self._last: dict[str, str] = {}
+        self._executors: dict[str, Executor] = {}
         os.environ["API_KEY"] = "envsecret"
         os.environ["HOME"] = str(self.base / "home")
         os.environ.pop("CALLWRIGHT_HOME", None)
@@ -146,7 +147,14 @@ class Bench:
         (self.base / "PWNED").unlink(missing_ok=True)  # a setup may run what it prepares
 
     def executor(self, case: dict[str, Any]) -> Executor:
-        """Return an executor as the case wants it: the library's policies, or the command's with `walled`."""
+        """Return an executor as the case wants it; cases that want the same share one."""
+        key = json.dumps([case.get(name) for name in ("mode", "reads", "network_reads", "walled", "unwalled")])
+        if key not in self._executors:
+            self._executors[key] = self._make_executor(case)
+        return self._executors[key]
+
+    def _make_executor(self, case: dict[str, Any]) -> Executor:
+        """Return an executor with the library's policies, or with the command's for `walled`."""
         workspace = Workspace(self.base / "ws", reads=case.get("reads", "anywhere"), outside="ask")
         walled = bool(case.get("walled"))
         by_mode = ByMode(
@@ -164,6 +172,7 @@ class Bench:
         """Execute one line and report its effects."""
         if fresh:
             self.prepare(str(case.get("setup", "")))
+            self._executors.clear()
         before = snapshot(self.base) if fresh else self._last
         reached = self.listener.reached
         arguments = {"command": self.fill(case["line"]), "timeout_seconds": 3.0}

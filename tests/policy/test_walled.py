@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from callwright.core.access import Allow, Ask, Confinement, Deny
+from callwright.core.access import Allow, Ask, Confinement, Deny, RunCommand
 from callwright.core.errors import UsageError
-from callwright.policy import ByMode, judge_command
+from callwright.policy import ByMode, ExcludedCommands, judge_command, standard_policies
+from callwright.policy.dry_run import dry_run_line
 
 WALLED = [
     "pytest -q tests",
@@ -205,3 +206,25 @@ def test_network_read_gets_the_network_only(tmp_path: Path):
     decision = judge_command("curl https://a.b", cwd=tmp_path, workspace=tmp_path, network_reads="allow")
     assert isinstance(decision, Allow)
     assert decision.confinement is Confinement.NETWORK
+
+
+@pytest.mark.parametrize(
+    ("line", "asks"),
+    [
+        ("git status", True),
+        ("ls && /usr/bin/git log", True),
+        ("timeout 5 git log", True),
+        ("git push origin main", True),
+        ("docker ps", False),
+        ("docker run x", True),
+        ("git show HEAD:.env", True),
+        ("ls", False),
+        ("echo git", False),
+    ],
+)
+def test_excluded_commands_are_asked_about(line: str, asks: bool, tmp_path: Path):
+    by_mode = ByMode("default", network_reads="allow", auto_allow="walled")
+    policies = standard_policies(tmp_path, by_mode=by_mode, more=(ExcludedCommands(("git", "docker run *")),))
+    decision = policies.decide(RunCommand(line, str(tmp_path)), dry_run_line(line))
+    assert isinstance(decision, Ask if asks else Allow)
+    assert ("outside the sandbox" in decision.reason) is asks

@@ -28,16 +28,17 @@ from callwright.core.events import CallProgressed, Event
 from callwright.core.json import Json
 from callwright.core.spec import Effect
 from callwright.executor import Executor, Turn
-from callwright.policy import AllowEverything, ByMode
+from callwright.policy import AllowEverything, ByMode, ExcludedCommands, rules_of, standard_policies
 from callwright.registry import Registry
 from callwright.shell import analyze
 from callwright.system.output_capture import OutputLimits, output_folder
 from callwright.system.process import Command, Running
 from callwright.system.sandbox import bubblewrap
 from callwright.tool.base import State
-from callwright.toolbox.bash.bash_tool import Bash, CommandFailed
+from callwright.toolbox.bash.bash_tool import Bash
 from callwright.toolbox.bash.command_environment import command_environment
-from callwright.toolbox.bash.jobs import BashKill, BashOutput, ShellSession
+from callwright.toolbox.bash.jobs import BashKill, BashOutput, ShellSession, WalledJob
+from callwright.toolbox.bash.results import CommandFailed
 from callwright.toolbox.bash.wall_stops import describe_stop, is_harmless_without_wall
 
 
@@ -211,7 +212,7 @@ async def test_failed_job_leaves_other_jobs_alone(shell: Shell):
     await failed.wait()
     failed.abandon()
     session = shell.state.get(ShellSession)
-    session.shell_of("").add("true", failed)
+    session.shell_of("").add("true", failed, walled=WalledJob(Confinement.READ_ONLY, "/"))
     await shell("echo fine", background=True)
     assert "fine" in (await shell.call("bash_output", {"id": "2", "wait_seconds": 5})).text
     assert "stopped" in (await shell.call("bash_output", {"id": "1"})).text
@@ -502,6 +503,63 @@ async def test_stopped_line_is_asked_about_and_runs_outside(
     ]
     assert isinstance(outcome, Completed) is isinstance(reply, Approve)
     assert (tmp_path / "home" / "new").exists() is isinstance(reply, Approve)
+
+
+@pytest.mark.parametrize("reply", [Approve(), Decline()])
+async def test_stopped_job_is_asked_about_once_and_runs_outside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reply: Approve | Decline
+):
+    if bubblewrap.find_problem():
+        pytest.skip(bubblewrap.find_problem())
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "home").mkdir()
+    (tmp_path / "workspace").mkdir()
+    asked: list[Question] = []
+
+    async def ask(questions: Sequence[Question]) -> Answers:
+        asked.extend(questions)
+        return Answers({question.id: reply for question in questions})
+
+    executor = Executor(Registry(Bash(tmp_path / "workspace"), BashOutput()), AllowEverything(), state=State())
+    line = "bash -c 'echo x > $HOME/new'; x=$?; echo ended; exit $x"
+    await executor.run("bash", {"command": line, "background": True})
+    read = ToolCall("2", "bash_output", {"id": "1", "wait_seconds": 20})
+    (outcome,) = await executor.execute([read], turn=Turn(ask=ask))
+    (question,) = asked
+    assert f"it tried to write to {tmp_path}/home/new" in question.reason and line in question.reason
+    assert isinstance(outcome, Completed) is isinstance(reply, Approve)
+    (outcome,) = await executor.execute([read], turn=Turn(ask=ask))
+    assert isinstance(outcome, Completed) and len(asked) == 1
+    assert (tmp_path / "home" / "new").exists() is isinstance(reply, Approve)
+
+
+@pytest.mark.parametrize("allowed", ["by rule", "by the user", "by nothing"])
+async def test_excluded_command_runs_outside_once_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, allowed: str
+):
+    if bubblewrap.find_problem():
+        pytest.skip(bubblewrap.find_problem())
+    workspace, home = tmp_path / "workspace", tmp_path / "home"
+    workspace.mkdir()
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    line = "python3 -c \"import os; open(os.environ['HOME'] + '/new', 'w')\""
+    policies = standard_policies(
+        workspace,
+        by_mode=ByMode("auto", sandboxed=True, auto_allow="walled"),
+        rules=rules_of(allow=["Bash(python3 -c *)"] if allowed == "by rule" else ()),
+        more=(ExcludedCommands(("python3",)),),
+    )
+    executor = Executor(Registry(Bash(workspace, excluded=("python3",))), policies)
+
+    async def ask(questions: Sequence[Question]) -> Answers:
+        assert all("outside the sandbox" in question.reason for question in questions)
+        return Answers({question.id: Approve() for question in questions})
+
+    turn = Turn(ask=ask if allowed == "by the user" else None)
+    (outcome,) = await executor.execute([ToolCall("1", "bash", {"command": line})], turn=turn)
+    assert isinstance(outcome, Interrupted) is (allowed == "by nothing")
+    assert (home / "new").exists() is (allowed != "by nothing")
 
 
 async def test_stopped_line_fails_where_the_mode_never_asks(tmp_path: Path):

@@ -41,7 +41,7 @@ from callwright.hooks.base import Hook
 from callwright.hooks.shell.config import parse_shell_hooks
 from callwright.hooks.shell.dispatch import HookContext
 from callwright.hooks.shell.hooks import ShellHooks
-from callwright.policy import ByMode, LoadedRules, Policies, Policy, Rules, standard_policies
+from callwright.policy import ByMode, ExcludedCommands, LoadedRules, Policies, Policy, Rules, standard_policies
 from callwright.policy.modes import ModeSwitch
 from callwright.providers.base import Provider
 from callwright.providers.clients import close_provider
@@ -256,6 +256,7 @@ def _setting(
         Conditions(toolset, context.here),
         context.folder,
         TranscriptFiles(store),
+        context.bash.pass_environment,
     )
 
 
@@ -298,6 +299,8 @@ def _executor(
 
 def _policies(context: WorkspaceContext, locations: Locations, more: Iterable[Policy]) -> Policies:
     by_mode = ByMode(context.switch, sandboxed=context.sandboxed, auto_allow=context.auto_allow)
+    if context.bash.excluded:
+        more = (*more, ExcludedCommands(context.bash.excluded))
     return standard_policies(
         context.workspace, by_mode=by_mode, rules=context.loaded.rules, cwd=locations.cwd, more=more
     )

@@ -49,6 +49,7 @@ class SandboxOptions:
     pass_environment: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
     readable: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, settings: Settings) -> "SandboxOptions":
@@ -66,6 +67,7 @@ class SandboxOptions:
             tuple(options.get("passEnvironment", ())),
             tuple(options.get("writable", ())),
             tuple(options.get("readable", ())),
+            tuple(options.get("excludedCommands", ())),
         )
 
 
@@ -78,6 +80,7 @@ def shell_tool(workspace: Workspace, options: SandboxOptions, hidden: Hidden | N
         readable=options.readable,
         hidden=hidden,
         pass_environment=options.pass_environment,
+        excluded=options.excluded,
     )
 
 

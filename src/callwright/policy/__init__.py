@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from callwright.policy.guards import Fence as Fence, Guards as Guards
     from callwright.policy.modes import (
         ByMode as ByMode,
+        ExcludedCommands as ExcludedCommands,
         Mode as Mode,
         ModeSwitch as ModeSwitch,
         mode_named as mode_named,
@@ -45,7 +46,7 @@ __getattr__ = lazy_exports(
         "decide": "AllowEverything Confinement Policies Reach RunCommand",
         "grants": "Grants Proposal propose save_rules",
         "guards": "Fence Guards",
-        "modes": "ByMode Mode ModeSwitch UseTool mode_named",
+        "modes": "ByMode ExcludedCommands Mode ModeSwitch UseTool mode_named",
         "paths": "PathContext",
         "rules.loading": "LoadedRules RuleProblem check_rules load_rules",
         "rules.matching": "Rules",

@@ -8,7 +8,7 @@ dontAsk allow   ask     ask       denials
 bypass  allow   allow   allow     allows, unless firm
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Literal, TypeAlias, get_args
 
 from callwright.core.access import (
@@ -34,7 +34,7 @@ from callwright.policy.base import Policy, Subject, Tier
 from callwright.policy.guards import Fence
 from callwright.policy.shell_line import PartOfLine, make_printable
 from callwright.policy.walled import is_walled
-from callwright.shell.plan import Verdict
+from callwright.shell.plan import Verdict, starts_with
 from callwright.system.paths import Workspace
 
 Mode: TypeAlias = Literal["plan", "default", "auto", "dontAsk", "bypass"]
@@ -193,6 +193,30 @@ class ByMode(Policy):
                 return _BYPASSED
             case _:
                 return ask
+
+
+class ExcludedCommands(Policy):
+    """Asks about commands that run outside the sandbox, in every mode; a rule or an approval lets them run there.
+
+    Args:
+        beginnings: The beginnings of the commands, such as `docker` or `git push`: the setting
+            `sandbox.excludedCommands`, and `excluded` of the bash tool.
+    """
+
+    tier = Tier.MODE
+
+    def __init__(self, beginnings: Iterable[str]) -> None:
+        self.beginnings = tuple(beginnings)
+
+    def judge(self, access: Access, subject: Subject) -> Decision | None:
+        if not isinstance(access, RunCommand) or not isinstance(subject, PartOfLine) or subject.command is None:
+            return None
+        found = starts_with(subject.command, self.beginnings)
+        if not found:
+            return None
+        # firm, so that no other reason of the modes hides this one from the user
+        reason = f"{make_printable(subject.command.text)}: would run outside the sandbox"
+        return Ask(reason, f"excluded {found}", firm=True)
 
 
 def _effect(access: Access, subject: Subject) -> Effect:

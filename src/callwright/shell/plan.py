@@ -1,7 +1,9 @@
 """The result of an analysis: a plan, its simple commands, their verdicts."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from callwright.core.access import Access
@@ -85,6 +87,20 @@ class ShellPlan:
     """Effects to stop whatever the rules allow: fork bombs, raw device writes, a root removed through a variable."""
     problem: str = ""
     """Why the line could not be analyzed, or empty."""
+
+
+def starts_with(command: SimpleCommand, beginnings: Iterable[str]) -> str:
+    """Return the first of several beginnings, such as `docker` or `git push *`, that a command has; empty if none.
+
+    The command is compared as it runs and as each wrapper around it was written.
+    """
+    for words in (command.words, *command.wrapped):
+        plain = (words[0].rpartition("/")[2], *words[1:]) if words else ()
+        for beginning in beginnings:
+            wanted = beginning.removesuffix(":*").removesuffix(" *").split()
+            if wanted and len(plain) >= len(wanted) and all(map(fnmatchcase, plain, wanted)):
+                return beginning
+    return ""
 
 
 ENVIRONMENT_SHOWN = "it prints the environment"

@@ -34,6 +34,7 @@ from callwright.policy.dry_run import DryRunCall, accesses_to_judge, dry_run_cal
 from callwright.policy.rules.loading import concerns
 from callwright.policy.shell_line import PartOfLine, make_printable
 from callwright.policy.tool_names import is_known
+from callwright.shell.plan import ShellPlan
 from callwright.tool.base import Tool
 from callwright.toolbox import Bash
 
@@ -91,7 +92,7 @@ def judge_call(app: App, tool: str, argument: str, withheld: Iterable[Rule]) -> 
     parts = [part for each, found in decisions for part in _parts(policies, each, subject, found)]
     if isinstance(access, RunCommand):
         plan = next(policies.parts(access, subject))[1].plan
-        report |= {"verdict": str(plan.verdict), "understood": plan.proven, "wall": _describe_wall(app, decision)}
+        report |= {"verdict": str(plan.verdict), "understood": plan.proven, "wall": _describe_wall(app, decision, plan)}
     if len(parts) > 1 or isinstance(access, RunCommand):
         report["parts"] = parts
     report["unknown"] = _describe_unknown_tool(app, tool)
@@ -102,13 +103,16 @@ def judge_call(app: App, tool: str, argument: str, withheld: Iterable[Rule]) -> 
     return PermissionReport(report)
 
 
-def _describe_wall(app: App, decision: Decision) -> str:
+def _describe_wall(app: App, decision: Decision, plan: ShellPlan) -> str:
     """Describe the wall that a shell line would get; empty if it would not run."""
     bash = app.registry.snapshot().get("bash")
     if isinstance(decision, Deny) or not isinstance(bash, Bash):
         return ""
     if not bash.sandbox.confines:
         return f"none: {bash.sandbox.describe()}"
+    if bash.leaves_wall(plan):
+        wall = f"{Confinement.UNCONFINED.describe()}: sandbox.excludedCommands names it"
+        return wall if isinstance(decision, Allow) else f"if approved: {wall}"
     if isinstance(decision, Allow):
         return decision.confinement.describe()
     return f"if approved: {Confinement.APPROVED.describe()}"

@@ -6,10 +6,10 @@ Command, domain and value patterns are matched without backtracking, so a hostil
 import os
 import re
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from callwright.system.search.globs import GITIGNORE, BadGlob, glob_regex
+from callwright.system.search.globs import GITIGNORE, BadClass, BadGlob, glob_regex
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,24 @@ def path_pattern(text: str, *, base: str, cwd: str, home: str, wide: bool) -> Pa
     flags = re.DOTALL | (re.IGNORECASE if wide else 0)
     literal = "" if any_depth else _literal_part(start, rest)
     return PathPattern(re.compile(inside + middle + body + tail + r"\Z", flags), literal)
+
+
+_STRICT = replace(GITIGNORE, strict=True)
+
+
+def check_path_pattern(text: str) -> None:
+    """Check that every class in brackets can match.
+
+    Raises:
+        BadClass: One cannot, so that a deny rule would deny nothing.
+    """
+    for segment in text.split("/"):
+        try:
+            glob_regex(segment, _STRICT)
+        except BadClass:
+            raise
+        except BadGlob:
+            continue  # an open bracket stands for itself
 
 
 def _literal_part(start: str, rest: str) -> str:

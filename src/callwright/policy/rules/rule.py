@@ -6,7 +6,9 @@ from typing import Literal, TypeAlias
 
 from callwright.core.errors import UsageError
 from callwright.core.spec import REPOSITORY, SHADOWS, ToolSpec
-from callwright.policy.tool_names import canonical
+from callwright.policy.rules.patterns import check_path_pattern
+from callwright.policy.tool_names import FILE_FAMILIES, canonical
+from callwright.system.search.globs import BadClass
 
 RuleKind: TypeAlias = Literal["deny", "ask", "allow"]
 
@@ -63,7 +65,7 @@ def parse_rule(
         scope: Whose rule it is, as in `Rule.scope`.
 
     Raises:
-        UsageError: The text has another form. No rule is dropped silently.
+        UsageError: The text has another form, or a class in its pattern can match nothing. No rule is dropped silently.
     """
     name, opened, rest = text.strip().partition("(")
     name = name.strip()
@@ -72,6 +74,13 @@ def parse_rule(
             f"the {kind} rule {text!r} is not of the form Tool or Tool(specifier), such as Bash(git log *)"
         )
     specifier = rest[:-1].strip() if opened else None
+    if specifier and "[" in specifier and canonical(name) in (*FILE_FAMILIES, "group:file"):
+        try:
+            check_path_pattern(specifier)
+        except BadClass as error:
+            raise UsageError(
+                f"the {kind} rule {text!r}: {error}; write \\[ for a bracket that is part of a name"
+            ) from None
     return Rule(kind, text.strip(), canonical(name), specifier or None, written_in, base, session, scope)
 
 

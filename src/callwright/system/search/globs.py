@@ -31,6 +31,10 @@ class BadGlob(ValueError):
     """The glob is malformed; the message names the place."""
 
 
+class BadClass(BadGlob):
+    """A class in brackets that cannot match what its writer meant: a range from high to low, an unknown name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """How the special characters of a pattern are read."""
@@ -42,6 +46,8 @@ class Dialect:
     """Whether `{,x}` also stands for nothing, as in a shell."""
     backslash: Backslash = "escape"
     ignore_case: bool = False
+    strict: bool = False
+    """Whether a range from high to low is an error; git lets it match nothing."""
 
 
 SHELL = Dialect()
@@ -173,7 +179,7 @@ class _GlobReader:
         posix = re.compile(r"\[:(\w*):\]").match(self.pattern, self.place)
         if posix:
             if posix[1] not in _POSIX:
-                raise BadGlob(f"the glob {self.pattern!r} names the unknown class [:{posix[1]}:]")
+                raise BadClass(f"the glob {self.pattern!r} names the unknown class [:{posix[1]}:]")
             self.place = posix.end()
             return _POSIX[posix[1]]
         low = self._read_character()
@@ -182,6 +188,8 @@ class _GlobReader:
             return re.escape(low)
         self.place += 1
         high = self._read_character()
+        if low > high and self.dialect.strict:
+            raise BadClass(f"the glob {self.pattern!r} has the range {low}-{high}, which holds nothing")
         return f"{re.escape(low)}-{re.escape(high)}" if low <= high else ""
 
     def _read_character(self) -> str:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -14,10 +15,10 @@ from pydantic import AfterValidator, AliasChoices, Field, model_validator
 
 from callwright.core.access import Access, Confinement, DeletePath, Reach, ReadPath, RunCommand, WritePath
 from callwright.core.content import Output
-from callwright.core.errors import ApprovalRequired, TimedOut, ToolFailed
+from callwright.core.errors import ApprovalRequired, ToolFailed
 from callwright.core.json import JsonObject
 from callwright.core.spec import Annotations, Effect, Limits
-from callwright.shell.plan import ShellPlan, Verdict
+from callwright.shell.plan import ShellPlan, Verdict, starts_with
 from callwright.system.environment import without_credentials
 from callwright.system.output_capture import OutputLimits
 from callwright.system.paths import Workspace
@@ -30,13 +31,22 @@ from callwright.tool.base import State, ToolContext
 from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedInvocation, TypedTool, describe
 from callwright.toolbox.bash.command_environment import command_environment, walled_environment
-from callwright.toolbox.bash.jobs import ShellSession
+from callwright.toolbox.bash.jobs import ShellSession, WalledJob
 from callwright.toolbox.bash.progress import Progress
-from callwright.toolbox.bash.wall_stops import describe_stop, is_harmless_without_wall
+from callwright.toolbox.bash.results import (
+    LEFT,
+    MAX_SECONDS,
+    build_output,
+    describe_removed,
+)
+from callwright.toolbox.bash.wall_stops import (
+    OUTSIDE,
+    check_wall_stood,
+    is_allowed_outside,
+    is_harmless_without_wall,
+    make_outside_question,
+)
 
-_MAX_SECONDS = 600.0
-_OUTSIDE = "; run it from the start, outside the sandbox?"
-_SHOWN_CHARS = 300
 _PIECE_CHARS = 30_000  # at most four bytes each
 _MAX_LINE_BYTES = 1_500_000
 _TOUCHES = (ReadPath, WritePath, DeletePath, Reach)
@@ -49,13 +59,6 @@ _WALLED_TRAP = (
     f"trap 'builtin pwd -P >&{REPORT_FD}; for _ in 1 2 3 4 5; do set -- /proc/[0-9]*; [[ $# -le 2 ]] && break;"
     f" command -p sleep 0.02; done; [[ $# -le 2 ]] || builtin echo left $(($# - 2)) >&{REPORT_FD}' EXIT 2>/dev/null; "
 )
-_LEFT = re.compile(r"\nleft (\d+)\n\Z")
-_EXIT_1_MEANS_NO = frozenset(
-    {"grep", "egrep", "fgrep", "zgrep", "rg", "diff", "cmp", "test", "[", "[[", "find", "pgrep"}
-)
-_GIT_EXIT_1_MEANS_NO = frozenset({"diff", "grep"})
-_NEUTRAL = frozenset({"echo", "printf", "true", ":", "cd", "head", "tail", "wc", "sort", "cat"})
-
 
 _WRAPPED = re.compile(
     r"\s*(?:(?P<fence>```|~~~)|(?P<prompt>\$ )|(?P<ticks>`[^`]*`\s*\Z)"
@@ -72,7 +75,7 @@ _QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|<<.*", re.DOTALL)
 
 
 def _clamp_seconds(seconds: float) -> float:
-    return min(seconds, _MAX_SECONDS)
+    return min(seconds, MAX_SECONDS)
 
 
 def _refuse_wrapping(line: str) -> str:
@@ -110,19 +113,11 @@ class BashArguments(Arguments):
             limit = fields.get(name)
             if isinstance(limit, (int, float)):
                 # other products count in milliseconds; above our longest time it cannot be seconds
-                in_seconds = name == "timeout" and limit <= _MAX_SECONDS
+                in_seconds = name == "timeout" and limit <= MAX_SECONDS
                 del fields[name]
                 fields["timeout_seconds"] = limit if in_seconds else limit / 1000
                 break
         return fields
-
-
-class CommandFailed(ToolFailed):
-    """A command that ended with an error code; the message contains its output."""
-
-    def __init__(self, message: str, exit_code: int) -> None:
-        super().__init__(message)
-        self.exit_code = exit_code
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +143,8 @@ class Bash(TypedTool[BashArguments]):
         hidden: Says which further paths are masked, for read-deny rules.
         network: Allow network access to every command.
         pass_environment: Names of variables to pass on although they look like credentials.
+        excluded: Beginnings of commands that run outside the sandbox once a rule or a user allows them. Put
+            `ExcludedCommands` with the same beginnings among the policies, so that nothing else allows them.
         environment: Variables for commands instead of those of this process.
         caps: How much output is kept.
 
@@ -161,7 +158,7 @@ class Bash(TypedTool[BashArguments]):
         "persist, and there is no input. Processes left with & are stopped when the call ends: use background=true "
         "for servers. Prefer read, edit, glob and grep to cat, sed, find and grep.",
         annotations=Annotations(Effect.DESTROY, open_world=True, streams=True),
-        limits=Limits(seconds=_MAX_SECONDS + 30),
+        limits=Limits(seconds=MAX_SECONDS + 30),
         aliases=("Bash", "shell", "run_shell_command", "execute_command", "local_shell", "execute_bash"),
         group="shell",
         search_hint="run shell command terminal process",
@@ -181,13 +178,15 @@ class Bash(TypedTool[BashArguments]):
         hidden: Callable[[Path], bool] | None = None,
         network: bool = False,
         pass_environment: Sequence[str] = (),
+        excluded: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
         caps: OutputLimits | None = None,
     ) -> None:
         self.workspace = Workspace.of(workspace)
         self.caps = caps or OutputLimits()
         self._environment = environment
-        self._pass_environment = tuple(pass_environment)
+        self.pass_environment = tuple(pass_environment)
+        self.excluded = tuple(excluded)
         self._always = Confinement.NETWORK if network else Confinement.READ_ONLY
         self.sandbox = find_sandbox(
             sandbox,
@@ -230,12 +229,18 @@ class Bash(TypedTool[BashArguments]):
             )
         return session
 
-    def confinement(self, context: ToolContext) -> Confinement:
+    def confinement(self, context: ToolContext, plan: ShellPlan) -> Confinement:
         """Return what a call may use: what allowed it, and everything after a yes to the question of this tool."""
-        question = context.question
-        if context.answer is not None and question is not None and question.reason.endswith(_OUTSIDE):
+        if is_allowed_outside(context):
+            return Confinement.UNCONFINED
+        # only a rule or a user gives both rights to a line with such a command: the modes never allow it
+        if Confinement.RULE in context.confinement and self.leaves_wall(plan):
             return Confinement.UNCONFINED
         return context.confinement | self._always
+
+    def leaves_wall(self, plan: ShellPlan) -> bool:
+        """Whether a line runs outside the sandbox once it is allowed."""
+        return any(starts_with(command, self.excluded) for command in plan.commands)
 
     def require_wall(self, plan: ShellPlan, confinement: Confinement) -> None:
         """Ask before a line runs that only the mode allowed, on a machine where nothing can confine it.
@@ -246,7 +251,7 @@ class Bash(TypedTool[BashArguments]):
         if self.sandbox.confines or self.sandbox.mode == "off" or Confinement.UNCONFINED in confinement:
             return
         if Confinement.RULE not in confinement and not is_harmless_without_wall(plan):
-            raise ApprovalRequired(f"commands cannot be confined on this machine ({self.sandbox.gaps[0]}){_OUTSIDE}")
+            raise ApprovalRequired(f"commands cannot be confined on this machine ({self.sandbox.gaps[0]}){OUTSIDE}")
 
     def command(self, call: "BashCall", confinement: Confinement, scratch: Path, held: ExitStack) -> _WalledCommand:
         """Build the command of a line; its wall lasts until `held` is closed.
@@ -274,7 +279,7 @@ class Bash(TypedTool[BashArguments]):
     def _make_environment(self, call: "BashCall", confinement: Confinement, scratch: Path) -> dict[str, str]:
         inherited = os.environ if self._environment is None else self._environment
         if Confinement.UNCONFINED not in confinement:
-            inherited = without_credentials(inherited, passed=self._pass_environment)
+            inherited = without_credentials(inherited, passed=self.pass_environment)
         environment = command_environment(inherited, looking=call.effect() is Effect.READ)
         if self.sandbox.confines and Confinement.UNCONFINED not in confinement:
             temporary = "/tmp" if self.sandbox.kind == "bubblewrap" else str(scratch / "tmp")
@@ -325,7 +330,7 @@ class BashCall(TypedInvocation[BashArguments]):
     async def run(self, context: ToolContext) -> Output:
         """Run the line to its end, or start it in the background."""
         session = self.bash.session(context, self)
-        confinement = self.bash.confinement(context)
+        confinement = self.bash.confinement(context, self._plan())
         self.bash.require_wall(self._plan(), confinement)
         undo = context.state.get(UndoRecorder)
         if self.given.background:
@@ -339,25 +344,12 @@ class BashCall(TypedInvocation[BashArguments]):
                 seconds = self.given.timeout_seconds
                 ended = await run(walled.command, seconds=seconds, on_output=progress, caps=self.bash.caps)
         progress.flush()  # the rate limit may have held back the last lines
-        self._check_wall_stood(ended)
-        self._ask_to_leave_wall(ended, confinement)
-        return self._build_output(ended, self._move(session, ended) + _describe_removed(walled.confined))
-
-    def _check_wall_stood(self, ended: CommandResult) -> None:
-        """Raise if the wall itself failed: then the line was never started."""
-        failed = ended.exit_code in (1, 126) and not ended.report and self.bash.sandbox.confines
-        text = ended.output.text
-        if failed and text.startswith(("bwrap: ", "cannot run bash in the sandbox", "sandbox-exec: ")):
-            raise ToolFailed(f"nothing was run: the sandbox failed to start: {text.strip()[:500]}")
-
-    def _ask_to_leave_wall(self, ended: CommandResult, confinement: Confinement) -> None:
-        """Ask whether to run the line again without the wall that stopped it."""
-        if not ended.exit_code or ended.reason != "exited" or not self.bash.sandbox.confines:
-            return
-        stop = describe_stop(ended.output.text, confinement, str(self.folder))
-        if stop:
-            last = " ".join(ended.output.text.split())[-_SHOWN_CHARS:]
-            raise ApprovalRequired(f"the sandbox stopped it: {stop} (exit code {ended.exit_code}: {last}){_OUTSIDE}")
+        if self.bash.sandbox.confines:
+            check_wall_stood(ended)
+            if reason := make_outside_question(ended, confinement, str(self.folder)):
+                raise ApprovalRequired(reason)
+        notes = self._move(session, ended) + describe_removed(walled.confined)
+        return build_output(ended, notes, self._plan(), self.given.timeout_seconds, self.bash.caps)
 
     def _start(self, session: ShellSession, confinement: Confinement) -> Output:
         session.check_room()
@@ -365,57 +357,26 @@ class BashCall(TypedInvocation[BashArguments]):
             walled = self.bash.command(self, confinement, session.scratch, held)
             running = Running(walled.command, caps=self.bash.caps)
             running.when_ended(held.pop_all().close)  # the sandbox must outlive this call
-        job = session.add(self.given.command, running)
+        outside = None
+        if self.bash.sandbox.confines and Confinement.UNCONFINED not in confinement:
+            outside = partial(self._run_outside, session)
+        job = session.add(self.given.command, running, walled=WalledJob(confinement, str(self.folder), outside))
         return Output(
             f'started job {job.id}; read it with bash_output(id="{job.id}"), stop it with bash_kill(id="{job.id}")',
             {"job": job.id},
         )
 
+    def _run_outside(self, session: ShellSession) -> Running:
+        """Start the line again without the wall that stopped it."""
+        with ExitStack() as held:
+            walled = self.bash.command(self, Confinement.UNCONFINED, session.scratch, held)
+            return Running(walled.command, caps=self.bash.caps)
+
     def _move(self, session: ShellSession, ended: CommandResult) -> str:
-        folder = _LEFT.sub("\n", ended.report).removesuffix("\n")
+        folder = LEFT.sub("\n", ended.report).removesuffix("\n")
         if not folder or folder == str(self.folder):
             return ""
         if self.bash.workspace.contains(folder) and Path(folder).is_dir():
             session.folder = Path(folder)
             return f"[the shell is now in {folder}]\n"
         return f"[{folder} is outside the workspace: the shell is back in {self.folder}]\n"
-
-    def _build_output(self, ended: CommandResult, moved: str) -> Output:
-        output = ended.output.text.rstrip("\n") or "(no output)"
-        counted = _LEFT.search(ended.report)
-        leftovers = ended.leftovers or (int(counted[1]) if counted else 0)
-        left = f"[processes it left running were stopped: {leftovers}; use background=true to keep one]\n"
-        text = f"{output}\n{left if leftovers else ''}{moved}"
-        seconds = self.given.timeout_seconds
-        if ended.reason == "timed_out":
-            raise TimedOut(
-                f"{text}timed out after {seconds:g} s and was stopped with all its processes; it may have had effects."
-                f" pass timeout_seconds (at most {_MAX_SECONDS:g}) or background=true for longer commands"
-            )
-        if ended.reason == "flooded":
-            raise CommandFailed(
-                f"{text}stopped: it wrote more than {self.bash.caps.flood_bytes} bytes", ended.exit_code
-            )
-        text = f"{text}exit code: {ended.exit_code}"
-        if ended.exit_code and not (ended.exit_code == 1 and self._means_no()):
-            raise CommandFailed(text, ended.exit_code)
-        return Output(text, {"exit_code": ended.exit_code})
-
-    def _means_no(self) -> bool:
-        # exit code 1 is a result (nothing found, files differ) if the last command that sets it is one of these
-        from callwright.shell import analyze
-
-        plan = analyze(self.given.command, str(self.folder))
-        words = [command.words for command in plan.commands if command.words and not command.inside]
-        deciding = [each for each in words if each[0] not in _NEUTRAL]
-        if not deciding:
-            return False
-        name, *rest = deciding[-1]
-        return name in _EXIT_1_MEANS_NO or (name == "git" and bool(_GIT_EXIT_1_MEANS_NO.intersection(rest[:1])))
-
-
-def _describe_removed(confined: Confined) -> str:
-    if not confined.removed:
-        return ""
-    paths = ", ".join(confined.removed)
-    return f"[moved away, because it configures other programs and it was not approved: {paths}]\n"

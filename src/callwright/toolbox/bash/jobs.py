@@ -4,24 +4,37 @@ import tempfile
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import AliasChoices, Field
 
+from callwright.core.access import Confinement
 from callwright.core.content import Output
-from callwright.core.errors import ToolFailed
+from callwright.core.errors import ApprovalRequired, ToolFailed
 from callwright.core.spec import Annotations, Effect, Limits
 from callwright.system.output_capture import output_folder
 from callwright.system.process import Running
 from callwright.tool.base import State, ToolContext
 from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedTool, describe
+from callwright.toolbox.bash.wall_stops import is_allowed_outside, make_outside_question
 
 _MAX_JOBS = 32
 _MAX_WAIT_SECONDS = 60.0
 _CLOSE_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class WalledJob:
+    """What a background command may use, where it runs, and how to start it again outside the sandbox."""
+
+    confinement: Confinement
+    folder: str
+    run_outside: Callable[[], Running] | None = None
+    """None if it runs outside already."""
 
 
 @dataclass(slots=True)
@@ -31,8 +44,29 @@ class Job:
     id: str
     line: str
     running: Running
+    walled: WalledJob
     read_chars: int = 0
+    asked: bool = False
+    """Whether the user was asked to let it run outside the sandbox."""
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def outside_question(self) -> str:
+        """Return the question whether to start it again without the wall that stopped it, once; else nothing."""
+        ended = self.running.ended
+        if ended is None or self.walled.run_outside is None or self.asked:
+            return ""
+        reason = make_outside_question(ended, self.walled.confinement, self.walled.folder)
+        self.asked = bool(reason)
+        return f"job {self.id}, {self.line}: {reason}" if reason else ""
+
+    def restart_outside(self) -> bool:
+        """Start it again outside the sandbox; return whether it may be."""
+        with self.lock:
+            if self.walled.run_outside is None or self.running.ended is None:
+                return False
+            self.running, self.read_chars = self.walled.run_outside(), 0
+            self.walled = WalledJob(Confinement.UNCONFINED, self.walled.folder)
+            return True
 
     @property
     def status(self) -> str:
@@ -89,10 +123,10 @@ class ShellSession:
         """All jobs of the session, also those that ended, oldest first."""
         return tuple(self._jobs.values())
 
-    def add(self, line: str, running: Running) -> Job:
+    def add(self, line: str, running: Running, *, walled: WalledJob) -> Job:
         """Add a command that was started in the background."""
         with self._lock:
-            job = Job(str(len(self._jobs) + 1), line, running)
+            job = Job(str(len(self._jobs) + 1), line, running, walled)
             self._jobs[job.id] = job
         return job
 
@@ -159,7 +193,11 @@ class BashOutput(TypedTool[BashOutputArguments]):
     async def run(self, arguments: BashOutputArguments, context: ToolContext) -> Output:
         """Return the new output and the status."""
         job = ShellSession.of(context.state, context.session_id).find(arguments.id)
+        if is_allowed_outside(context):
+            job.restart_outside()
         await job.running.wait_at_most(min(arguments.wait_seconds, _MAX_WAIT_SECONDS))
+        if question := job.outside_question():
+            raise ApprovalRequired(question)
         status = job.status  # read before the output, so that "ended" is reported only with the last output
         output = job.read_new() or "(no new output)"
         return Output(f"{output.rstrip()}\njob {job.id} ({job.line}): {status}")

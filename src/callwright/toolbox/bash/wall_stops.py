@@ -5,8 +5,14 @@ import re
 from collections.abc import Sequence
 
 from callwright.core.access import Confinement
+from callwright.core.errors import ToolFailed
 from callwright.shell.plan import ShellPlan, Verdict
+from callwright.system.process import CommandResult
+from callwright.tool.base import ToolContext
 
+OUTSIDE = "; run it from the start, outside the sandbox?"
+"""The end of every question whose yes takes the wall away."""
+_SHOWN_CHARS = 300
 _SEARCHED_CHARS = 20_000
 _WRITE_STOPS = (
     re.compile(r"Read-only file system: ['\"](?P<path>[^'\"\n]{1,300})"),  # Python
@@ -30,6 +36,34 @@ _HARMLESS = frozenset(
     " stat file du df sort uniq cut tr basename dirname realpath readlink diff cmp nl tac sleep".split()
 )
 _HARMLESS_GIT = frozenset("status log diff show branch rev-parse ls-files blame remote describe tag".split())
+
+
+def is_allowed_outside(context: ToolContext) -> bool:
+    """Whether the user said yes to running this call outside the sandbox."""
+    question = context.question
+    return context.answer is not None and question is not None and question.reason.endswith(OUTSIDE)
+
+
+def check_wall_stood(ended: CommandResult) -> None:
+    """Check that the wall itself did not fail.
+
+    Raises:
+        ToolFailed: It did, so the line was never started.
+    """
+    text = ended.output.text
+    if ended.exit_code not in (1, 126) or ended.report:
+        return
+    if text.startswith(("bwrap: ", "cannot run bash in the sandbox", "sandbox-exec: ")):
+        raise ToolFailed(f"nothing was run: the sandbox failed to start: {text.strip()[:500]}")
+
+
+def make_outside_question(ended: CommandResult, confinement: Confinement, cwd: str) -> str:
+    """Return the question whether to run a line again without the wall that stopped it; empty if none did."""
+    if not ended.exit_code or ended.reason != "exited":
+        return ""
+    stop = describe_stop(ended.output.text, confinement, cwd)
+    last = " ".join(ended.output.text.split())[-_SHOWN_CHARS:]
+    return f"the sandbox stopped it: {stop} (exit code {ended.exit_code}: {last}){OUTSIDE}" if stop else ""
 
 
 def describe_stop(text: str, confinement: Confinement, cwd: str) -> str:
