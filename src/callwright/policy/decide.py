@@ -235,8 +235,9 @@ class Policies:
             if isinstance(decision, Deny):
                 return decision
         if isinstance(guard, Ask):  # before the rules: an allow rule must not lift a guard
-            firm = isinstance(mode, Ask) and mode.firm  # the user must see this reason too
-            return self.settle(_combine_decisions((guard, mode), Confinement.READ_ONLY) if firm else guard)
+            if isinstance(mode, Ask) and mode.firm:  # the user must see this reason too
+                return self.settle(_combine_decisions((guard, mode), Confinement.READ_ONLY))
+            return self.settle(guard)
         if isinstance(rule, Allow) and isinstance(access, (WritePath, DeletePath)):
             # the rule is about this path: the sandbox opens it for the line that names it
             return Allow(rule.reason, rule.source, rule.confinement | Confinement.NAMED)
