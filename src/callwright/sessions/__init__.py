@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         list_undo_points as list_undo_points,
     )
     from callwright.sessions.memory import MemoryStore as MemoryStore
+    from callwright.sessions.postgres import PostgresStore as PostgresStore
     from callwright.sessions.record_encoding import dump_record as dump_record, load_record as load_record
     from callwright.sessions.records import (
         Record as Record,
@@ -32,8 +33,10 @@ __getattr__ = lazy_exports(
         "base": "SessionBusy SessionDamaged SessionEntry SessionError SessionHit SessionHold SessionStore StoredRecord"
         " check_session_id export_jsonl list_undo_points",
         "memory": "MemoryStore",
+        "postgres": "PostgresStore",
         "record_encoding": "dump_record load_record",
         "records": "Record count_settled_records find_first_prompt",
         "sqlite": "SqliteStore",
     },
+    install={"asyncpg": "'callwright[postgres]'"},
 )

@@ -1,0 +1,326 @@
+"""`PostgresStore`: sessions in PostgreSQL, shared by processes on several machines."""
+
+import asyncio
+import secrets
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any
+
+import asyncpg
+
+from callwright.core.errors import UsageError, describe_exception
+from callwright.sessions import postgres_sql as sql
+from callwright.sessions.base import (
+    SessionBusy,
+    SessionDamaged,
+    SessionEntry,
+    SessionError,
+    SessionHit,
+    StoredRecord,
+    check_session_id,
+    escape_query,
+    make_excerpt,
+    no_such_session,
+)
+from callwright.sessions.postgres_hold import PostgresHold, Write
+from callwright.sessions.record_encoding import UnreadableRecord, dump_record, load_record
+from callwright.sessions.records import Record, count_settled_records
+
+_MOST_BATCHED = 500
+_create_pool: Callable[..., Any] = getattr(asyncpg, "create_pool")  # noqa: B009 - it has no types
+_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
+
+
+@dataclass(slots=True)
+class _Loop:
+    """What belongs to one event loop: its connections, and the writer that commits what has gathered."""
+
+    pool: Any
+    """An asyncpg pool; its methods have no types."""
+    waiting: list[Write] = field(default_factory=list[Write])
+    writer: "asyncio.Task[None] | None" = None
+
+
+class PostgresStore:
+    """Stores sessions in a PostgreSQL database.
+
+    A session is held by a lease that its holder renews. Every append checks the lease in the same statement, so a
+    holder that lost it, for example because its machine stood still, cannot write any more. Appends that come together
+    are committed together.
+
+    Args:
+        address: The database, as `postgresql://user@host/name`.
+        redact: Is applied to every text before it is written.
+        lease_seconds: After this time without a sign of its holder, others may take a session.
+        connections: The most connections of one event loop.
+
+    Raises:
+        UsageError: The address is not one, or a limit is not positive.
+    """
+
+    durable = True
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        redact: Callable[[str], str] | None = None,
+        lease_seconds: float = 30.0,
+        connections: int = 10,
+    ) -> None:
+        if not address.startswith(("postgresql://", "postgres://")):
+            raise UsageError(f"expected an address like postgresql://user@host/name, got {address!r}")
+        if not lease_seconds > 0 or connections < 1:
+            raise UsageError(f"lease_seconds and connections must be positive, got {lease_seconds!r}, {connections!r}")
+        self._address = address
+        self._redact = redact
+        self._connections = connections
+        self.lease_seconds = lease_seconds
+        self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Future[_Loop]] = (
+            weakref.WeakKeyDictionary()
+        )
+
+    async def hold(self, session_id: str, *, owner: str = "") -> PostgresHold:
+        """Take the session for writing.
+
+        Args:
+            session_id: The session.
+            owner: Who takes it, if the same owner may take it over from itself: a worker that starts again.
+
+        Raises:
+            SessionBusy: Another holder's lease has not run out.
+            SessionDamaged: Records of it cannot be read.
+        """
+        check_session_id(session_id)
+        holder = secrets.token_hex(16)
+        epoch = await self._value(sql.TAKE, session_id, holder, owner, self.lease_seconds)
+        if epoch is None:
+            raise SessionBusy(f"session {session_id!r} is being written by another process; wait for it or stop it")
+        hold = PostgresHold(self, session_id, holder, int(epoch))
+        try:
+            key = await self._value(sql.FIND, session_id)
+            stored: Sequence[StoredRecord] = () if key is None else await self._read(key, session_id)
+        except BaseException:
+            await asyncio.shield(hold.release())
+            raise
+        hold.begin([item.record for item in stored], exists=key is not None)
+        return hold
+
+    async def read(self, session_id: str) -> Sequence[Record]:
+        return [stored.record for stored in await self.read_from(session_id)]
+
+    async def read_from(
+        self, session_id: str, position: int = 0, *, limit: int | None = None
+    ) -> Sequence[StoredRecord]:
+        return await self._read(await self._key(session_id), session_id, max(position, 0), limit)
+
+    async def read_output(self, session_id: str, output_id: str) -> str | None:
+        found = await self._value(sql.READ_OUTPUT, session_id, output_id)
+        return None if found is None else str(found)
+
+    async def version(self) -> str:
+        # the transactions that are visible: differs after every commit, and reads no table
+        return str(await self._value("SELECT pg_current_snapshot()::text"))
+
+    async def list(self, *, limit: int = 100) -> Sequence[SessionEntry]:
+        rows = await self._rows(sql.LIST, limit)
+        return [SessionEntry(row[0], row[1], row[2], row[3], int(row[4] or 0)) for row in rows]
+
+    async def search(self, text: str, *, limit: int = 50, session: str | None = None) -> Sequence[SessionHit]:
+        if session is not None:
+            await self._key(session)
+        query = escape_query(text)
+        pattern = f"%{query.replace('!', '!!').replace('%', '!%').replace('_', '!_')}%"
+        rows = await self._rows(sql.SEARCH, pattern, session, limit)
+        return [SessionHit(found, position, make_excerpt(body, query)) for found, position, body in rows]
+
+    async def fork(self, session_id: str, new_id: str) -> None:
+        check_session_id(new_id)
+        settled = count_settled_records(await self.read(session_id))
+        try:
+            await self._execute(sql.FORK, session_id, new_id, settled, time.time())
+        except SessionError as error:
+            if isinstance(error.__cause__, asyncpg.UniqueViolationError):
+                raise SessionError(f"session {new_id!r} already exists; choose another id") from None
+            raise
+
+    async def rename(self, session_id: str, title: str) -> None:
+        await self._key(session_id)
+        await self._execute("UPDATE callwright_sessions SET title = $2 WHERE id = $1", session_id, self.redact(title))
+
+    async def delete(self, session_id: str) -> None:
+        await self._key(session_id)
+        if await self._execute(sql.DELETE, session_id) == "DELETE 0":
+            raise SessionBusy(f"session {session_id!r} is being written; wait for it or stop it")
+
+    async def aclose(self) -> None:
+        """Write what waits and close the connections of this event loop."""
+        opened = self._loops.pop(asyncio.get_running_loop(), None)
+        if opened is not None:
+            loop = await opened
+            if loop.writer is not None:
+                await asyncio.wait([loop.writer])
+            await loop.pool.close()
+
+    async def __aenter__(self) -> "PostgresStore":
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def encode(self, record: Record) -> str:
+        """Return a record as it is stored."""
+        return dump_record(record, self._redact)
+
+    def redact(self, text: str) -> str:
+        """Return a text as it is stored."""
+        redacted = text if self._redact is None else self._redact(text)
+        return redacted.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
+
+    def queue(self, write: Write) -> None:
+        """Commit records together with those of other holders that wait; the order of a holder's writes is kept."""
+        loop = self._loops[asyncio.get_running_loop()].result()
+        loop.waiting.append(write)
+        if loop.writer is None:
+            loop.writer = asyncio.ensure_future(self._write_gathered(loop))
+
+    async def keep(self, hold: PostgresHold, output_id: str, body: str) -> None:
+        """Store an output, if the lease is still held."""
+        await self._execute(sql.KEEP, *hold.identity, output_id, body)
+
+    async def renew(self, hold: PostgresHold) -> bool:
+        """Extend a lease; False if it was lost."""
+        return await self._execute(sql.RENEW, *hold.identity, self.lease_seconds) == "UPDATE 1"
+
+    async def give_up(self, hold: PostgresHold) -> None:
+        """Release a lease; nothing happens if it was lost."""
+        await self._execute(sql.RELEASE, *hold.identity)
+
+    async def _write_gathered(self, loop: _Loop) -> None:
+        try:
+            while loop.waiting:
+                batch, loop.waiting = loop.waiting[:_MOST_BATCHED], loop.waiting[_MOST_BATCHED:]
+                await self._commit(loop, batch)
+        finally:
+            loop.writer = None
+
+    async def _commit(self, loop: _Loop, batch: Sequence[Write]) -> None:
+        try:
+            held = await self._append(loop, batch)
+        except SessionError as error:
+            if len(batch) > 1:  # one of them may be at fault
+                for write in batch:
+                    await self._commit(loop, [write])
+            elif not batch[0].done.done():
+                batch[0].done.set_exception(error)
+            return
+        for write in batch:
+            if write.done.done():
+                continue
+            if write.hold.session_id in held:
+                write.done.set_result(None)
+            else:
+                write.done.set_exception(
+                    SessionBusy(f"session {write.hold.session_id!r} was taken over by another process")
+                )
+
+    async def _append(self, loop: _Loop, batch: Sequence[Write]) -> set[str]:
+        """Commit a batch and return the sessions whose leases were still held."""
+        holds = {write.hold.session_id: write for write in reversed(batch)}
+        leases = [(*write.hold.identity, write.title) for write in holds.values()]
+        rows = [
+            (write.hold.session_id, write.position + offset, body)
+            for write in batch
+            for offset, body in enumerate(write.bodies)
+        ]
+        columns = [list(column) for column in zip(*leases, strict=True)]
+        added = [list(column) for column in zip(*rows, strict=True)] or [[], [], []]
+        try:
+            async with loop.pool.acquire() as connection:
+                found = await connection.fetch(sql.APPEND, *columns, self.lease_seconds, time.time(), *added)
+        except _ERRORS as error:
+            raise self._explain(error) from error
+        return {str(row[0]) for row in found}
+
+    async def _open(self) -> _Loop:
+        """Return the connections of the running loop; the first use creates the tables."""
+        running = asyncio.get_running_loop()
+        opened = self._loops.get(running)
+        if opened is None or (opened.done() and opened.exception() is not None):
+            opened = self._loops[running] = asyncio.ensure_future(self._connect())
+        return await asyncio.shield(opened)
+
+    async def _connect(self) -> _Loop:
+        try:
+            pool = await _create_pool(
+                self._address, min_size=1, max_size=self._connections, statement_cache_size=0, command_timeout=60
+            )
+        except (*_ERRORS, ValueError) as error:
+            raise self._explain(error) from error
+        try:
+            async with pool.acquire() as connection, connection.transaction():
+                await connection.execute("SELECT pg_advisory_xact_lock($1)", sql.SCHEMA_LOCK)
+                await connection.execute(sql.CREATE)
+                version = await connection.fetchval("SELECT max(version) FROM callwright_schema")
+            if version != sql.SCHEMA_VERSION:
+                raise SessionError(
+                    f"the tables in {self._place} are of version {version}, and this version of callwright uses "
+                    f"{sql.SCHEMA_VERSION}; install a newer one, or use another database"
+                )
+        except _ERRORS as error:
+            await pool.close()
+            raise self._explain(error) from error
+        except BaseException:
+            await pool.close()
+            raise
+        return _Loop(pool)
+
+    async def _key(self, session_id: str) -> int:
+        key = await self._value(sql.FIND, session_id)
+        if key is None:
+            raise no_such_session(session_id)
+        return int(key)
+
+    async def _read(
+        self, key: int, session_id: str, position: int = 0, limit: int | None = None
+    ) -> Sequence[StoredRecord]:
+        readable: list[StoredRecord] = []
+        faults: dict[int, str] = {}
+        for found, at, body in await self._rows(sql.READ, key, position, limit):
+            try:
+                readable.append(StoredRecord(found, at, load_record(body)))
+            except UnreadableRecord as error:
+                faults[found] = str(error)
+        if faults:
+            raise SessionDamaged(session_id, faults, readable)
+        return readable
+
+    async def _rows(self, query: str, *values: object) -> Sequence[Any]:
+        loop = await self._open()
+        try:
+            return await loop.pool.fetch(query, *values)
+        except _ERRORS as error:
+            raise self._explain(error) from error
+
+    async def _value(self, query: str, *values: object) -> Any:
+        rows = await self._rows(query, *values)
+        return rows[0][0] if rows else None
+
+    async def _execute(self, query: str, *values: object) -> str:
+        loop = await self._open()
+        try:
+            return await loop.pool.execute(query, *values)
+        except _ERRORS as error:
+            raise self._explain(error) from error
+
+    def _explain(self, error: Exception) -> SessionError:
+        return SessionError(f"the database {self._place} cannot be used: {describe_exception(error)}")
+
+    @property
+    def _place(self) -> str:
+        return self._address.rpartition("@")[2]  # without the password

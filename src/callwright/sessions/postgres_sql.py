@@ -1,0 +1,104 @@
+"""The tables and statements of the PostgreSQL store.
+
+Bodies are `text`, not `jsonb`, which rejects an escaped NUL and changes what was written. There are no locks of a
+database session, so a pooler such as PgBouncer may stand in between.
+"""
+
+SCHEMA_VERSION = 1
+SCHEMA_LOCK = 0x63616C6C
+"""Two processes that create the tables at once take turns: CREATE TABLE IF NOT EXISTS alone can fail then."""
+
+CREATE = """
+CREATE TABLE IF NOT EXISTS callwright_schema (version int NOT NULL);
+CREATE TABLE IF NOT EXISTS callwright_leases (
+    id text PRIMARY KEY, holder text NOT NULL, owner text NOT NULL, epoch bigint NOT NULL, expires timestamptz NOT NULL
+);
+CREATE TABLE IF NOT EXISTS callwright_sessions (
+    key bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id text NOT NULL UNIQUE, title text NOT NULL,
+    created_at double precision NOT NULL, updated_at double precision NOT NULL
+);
+CREATE INDEX IF NOT EXISTS callwright_sessions_updated ON callwright_sessions (updated_at DESC);
+CREATE TABLE IF NOT EXISTS callwright_records (
+    session bigint NOT NULL REFERENCES callwright_sessions ON DELETE CASCADE, position int NOT NULL,
+    at double precision NOT NULL, body text NOT NULL, PRIMARY KEY (session, position)
+);
+CREATE TABLE IF NOT EXISTS callwright_outputs (
+    session bigint NOT NULL REFERENCES callwright_sessions ON DELETE CASCADE, id text NOT NULL, body text NOT NULL,
+    PRIMARY KEY (session, id)
+);
+INSERT INTO callwright_schema SELECT 1 WHERE NOT EXISTS (SELECT FROM callwright_schema);
+"""
+
+TAKE = """
+INSERT INTO callwright_leases AS lease (id, holder, owner, epoch, expires)
+VALUES ($1, $2, $3, 1, now() + make_interval(secs => $4))
+ON CONFLICT (id) DO UPDATE SET holder = $2, owner = $3, epoch = lease.epoch + 1, expires = excluded.expires
+WHERE lease.expires < now() OR (lease.owner = $3 AND $3 <> '')
+RETURNING epoch
+"""
+"""The same owner takes a session over at once, others when the lease has run out. The epoch tells holders apart."""
+RENEW = """
+UPDATE callwright_leases SET expires = now() + make_interval(secs => $4) WHERE id = $1 AND holder = $2 AND epoch = $3
+"""
+RELEASE = "UPDATE callwright_leases SET expires = '-infinity' WHERE id = $1 AND holder = $2 AND epoch = $3"
+
+APPEND = """
+WITH wanted AS (
+    SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[]) AS w (id, holder, epoch, title)
+), held AS (
+    UPDATE callwright_leases lease SET expires = now() + make_interval(secs => $5) FROM wanted
+    WHERE lease.id = wanted.id AND lease.holder = wanted.holder AND lease.epoch = wanted.epoch
+    RETURNING lease.id, wanted.title
+), session AS (
+    INSERT INTO callwright_sessions (id, title, created_at, updated_at) SELECT id, title, $6, $6 FROM held
+    ON CONFLICT (id) DO UPDATE SET updated_at = excluded.updated_at RETURNING key, id
+), added AS (
+    INSERT INTO callwright_records (session, position, at, body)
+    SELECT key, position, $6, body
+    FROM unnest($7::text[], $8::int[], $9::text[]) AS r (session_id, position, body)
+    JOIN session ON session.id = r.session_id
+)
+SELECT id FROM held
+"""
+"""Adds the records of several holders in one commit. Only a holder whose lease is still its own adds anything."""
+
+KEEP = """
+INSERT INTO callwright_outputs (session, id, body)
+SELECT key, $4, $5 FROM callwright_sessions JOIN callwright_leases lease USING (id)
+WHERE id = $1 AND lease.holder = $2 AND lease.epoch = $3
+ON CONFLICT DO NOTHING
+"""
+FIND = "SELECT key FROM callwright_sessions WHERE id = $1"
+READ = (
+    "SELECT position, at, body FROM callwright_records WHERE session = $1 AND position >= $2 ORDER BY position LIMIT $3"
+)
+READ_OUTPUT = """
+SELECT body FROM callwright_outputs JOIN callwright_sessions ON key = session
+WHERE callwright_sessions.id = $1 AND callwright_outputs.id = $2
+"""
+LIST = """
+SELECT id, title, created_at, updated_at, (SELECT max(position) + 1 FROM callwright_records WHERE session = key)
+FROM callwright_sessions ORDER BY updated_at DESC, key DESC LIMIT $1
+"""
+SEARCH = """
+SELECT id, position, body FROM callwright_records JOIN callwright_sessions ON key = session
+WHERE body ILIKE $1 ESCAPE '!' AND ($2::text IS NULL OR id = $2) ORDER BY at DESC LIMIT $3
+"""
+FORK = """
+WITH origin AS (SELECT key, title FROM callwright_sessions WHERE id = $1), copy AS (
+    INSERT INTO callwright_sessions (id, title, created_at, updated_at)
+    SELECT $2, title, $4, $4 FROM origin RETURNING key
+), outputs AS (
+    INSERT INTO callwright_outputs (session, id, body)
+    SELECT copy.key, id, body FROM copy, origin JOIN callwright_outputs ON session = origin.key
+)
+INSERT INTO callwright_records (session, position, at, body)
+SELECT copy.key, position, at, body FROM copy, origin JOIN callwright_records ON session = origin.key
+WHERE position < $3
+"""
+DELETE = """
+WITH free AS (
+    SELECT 1 WHERE NOT EXISTS (SELECT FROM callwright_leases WHERE id = $1 AND expires >= now())
+)
+DELETE FROM callwright_sessions WHERE id = $1 AND EXISTS (SELECT FROM free)
+"""

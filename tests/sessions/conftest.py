@@ -1,0 +1,75 @@
+"""A real PostgreSQL server for the tests that need one."""
+
+import asyncio
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import pytest
+
+connect: Any = getattr(asyncpg, "connect")  # noqa: B009 - it has no types
+
+
+def _find_programs() -> Path | None:
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    if found:
+        return found[-1].parent
+    initdb = shutil.which("initdb")
+    return Path(initdb).parent if initdb else None
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """The address of a server on loopback, started for this test run."""
+    programs = _find_programs()
+    if programs is None:
+        pytest.skip("PostgreSQL is not installed")
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        data = Path(folder, "data")
+        data.mkdir(mode=0o700)
+        user: int | None = None
+        if os.getuid() == 0:  # initdb refuses root
+            try:
+                user = pwd.getpwnam("postgres").pw_uid
+            except KeyError:
+                user = pwd.getpwnam("nobody").pw_uid
+            Path(folder).chmod(0o755)
+            os.chown(data, user, -1)
+
+        def run(*command: str) -> None:
+            subprocess.run(
+                [str(programs / command[0]), *command[1:]], user=user, check=True, capture_output=True, cwd="/"
+            )
+
+        run("initdb", "-D", str(data), "-A", "trust", "-U", "tester", "--no-sync")
+        with socket.socket() as door:
+            door.bind(("127.0.0.1", 0))
+            port = door.getsockname()[1]
+        options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c fsync=off"
+        run("pg_ctl", "-D", str(data), "-w", "-l", str(data / "log"), "-o", options, "start")
+        try:
+            yield f"postgresql://tester@127.0.0.1:{port}"
+        finally:
+            run("pg_ctl", "-D", str(data), "-m", "immediate", "stop")
+
+
+@pytest.fixture
+def postgres(postgres_server: str, request: pytest.FixtureRequest) -> str:
+    """The address of an empty database."""
+    name = f"test_{abs(hash(request.node.nodeid))}"
+
+    async def create() -> None:
+        connection = await connect(f"{postgres_server}/postgres")
+        await connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+        await connection.execute(f'CREATE DATABASE "{name}"')
+        await connection.close()
+
+    asyncio.run(create())
+    return f"{postgres_server}/{name}"

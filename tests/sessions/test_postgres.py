@@ -1,0 +1,246 @@
+"""`PostgresStore` on a real server: the contract, leases and their epochs, commits together, failures."""
+
+import asyncio
+import subprocess
+import sys
+import textwrap
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from typing import Any
+
+import asyncpg
+import pytest
+
+from callwright import Agent, Answers, Effect, Executor, Registry, tool
+from callwright.agent import Done, Paused
+from callwright.core.errors import UsageError
+from callwright.core.messages import UserMessage
+from callwright.sessions import PostgresStore, SessionBusy, SessionDamaged, SessionError
+from callwright.sessions.records import Record, Said
+from callwright.testing import ScriptedProvider, check_store
+
+connect: Any = getattr(asyncpg, "connect")  # noqa: B009 - it has no types
+
+
+def said(text: str) -> Said:
+    return Said(UserMessage(text))
+
+
+def texts_of(records: Sequence[Record]) -> list[object]:
+    return [
+        record.message.content
+        for record in records
+        if isinstance(record, Said) and isinstance(record.message, UserMessage)
+    ]
+
+
+async def test_contract(postgres: str) -> None:
+    async with AsyncExitStack() as opened:
+        stores = [await opened.enter_async_context(PostgresStore(postgres)) for _ in range(2)]
+        await check_store(stores.pop)
+
+
+async def test_lost_lease_cannot_write(postgres: str) -> None:
+    async with PostgresStore(postgres, lease_seconds=0.1) as slow, PostgresStore(postgres) as other:
+        zombie = await slow.hold("s")
+        await zombie.append(said("one"))
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()  # a machine that stands still: the lease is not renewed
+        while True:
+            try:
+                hold = await other.hold("s")
+                break
+            except SessionBusy:
+                await asyncio.sleep(0.02)
+        assert texts_of(hold.records) == ["one"]
+        await hold.append(said("two"))
+        with pytest.raises(SessionBusy, match="taken over"):
+            await zombie.append(said("zombie"))
+        with pytest.raises(SessionBusy, match="taken over"):
+            await zombie.append(said("again"))
+        await zombie.release()
+        await hold.append(said("three"))
+        await hold.release()
+        assert len(await other.read("s")) == 3
+
+
+async def test_same_owner_takes_over_at_once(postgres: str) -> None:
+    async with PostgresStore(postgres) as store:
+        first = await store.hold("s", owner="worker-1")
+        with pytest.raises(SessionBusy):
+            await store.hold("s", owner="worker-2")
+        second = await store.hold("s", owner="worker-1")
+        with pytest.raises(SessionBusy):
+            await first.append(said("old"))
+        await second.append(said("new"))
+        await first.release()
+        with pytest.raises(SessionBusy):  # releasing a lost lease does not release the new one
+            await store.hold("s")
+        await second.release()
+
+
+async def test_lease_is_renewed(postgres: str) -> None:
+    async with PostgresStore(postgres, lease_seconds=0.3) as store, PostgresStore(postgres) as other:
+        hold = await store.hold("s")
+        for _ in range(8):
+            await asyncio.sleep(0.1)
+            with pytest.raises(SessionBusy):
+                await other.hold("s")
+        await hold.append(said("still mine"))
+        await hold.release()
+
+
+async def test_many_sessions_share_commits(postgres: str) -> None:
+    async with PostgresStore(postgres) as store:
+        holds = [await store.hold(f"s{number}") for number in range(50)]
+        before = await _commits(postgres)
+        for turn in range(4):
+            await asyncio.gather(*(hold.append(said(f"turn {turn}")) for hold in holds))
+        commits = await _commits(postgres) - before
+        await asyncio.gather(*(hold.release() for hold in holds))
+        assert all(entry.records == 4 for entry in await store.list()) and commits < 60
+
+
+async def _commits(address: str) -> int:
+    connection = await connect(address)
+    await connection.execute("SELECT pg_stat_clear_snapshot()")
+    count = await connection.fetchval("SELECT pg_current_xact_id()::text::bigint")
+    await connection.close()
+    return int(count)
+
+
+async def test_notes_keep_their_place(postgres: str) -> None:
+    async with PostgresStore(postgres) as store:
+        hold = await store.hold("s")
+        for number in range(20):
+            if number % 3:
+                hold.note(said(str(number)))
+            else:
+                await hold.append(said(str(number)))
+        await hold.release()
+        assert texts_of(await store.read("s")) == [str(number) for number in range(20)]
+
+
+async def test_another_process_continues(postgres: str) -> None:
+    paid: list[int] = []
+
+    @tool(effect=Effect.WRITE)
+    async def pay(amount: int) -> str:
+        """Pay."""
+        paid.append(amount)
+        return "paid"
+
+    script = textwrap.dedent(
+        f"""
+        import asyncio
+        from callwright import Agent, Executor, Registry, ToolCall, tool
+        from callwright.sessions import PostgresStore
+        from callwright.testing import ScriptedProvider
+
+        @tool
+        async def pay(amount: int) -> str:
+            '''Pay.'''
+            raise AssertionError
+
+        async def main():
+            async with PostgresStore({postgres!r}) as store:
+                model = ScriptedProvider([ToolCall("1", "pay", {{"amount": 7}})])
+                await Agent(model, executor=Executor(Registry(pay)), sessions=store).run("go", session="s")
+
+        asyncio.run(main())
+        """
+    )
+    done = await asyncio.to_thread(subprocess.run, [sys.executable, "-c", script], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    async with PostgresStore(postgres) as store:
+        agent = Agent(ScriptedProvider("done"), executor=Executor(Registry(pay)), sessions=store)
+        waiting = await agent.resume("s")
+        assert isinstance(waiting, Paused) and waiting.questions[0].arguments == {"amount": 7}
+        result = await agent.resume("s", Answers.approving(waiting.questions))
+        assert isinstance(result, Done) and paid == [7]
+
+
+async def test_damaged_record_is_named(postgres: str) -> None:
+    async with PostgresStore(postgres) as store:
+        hold = await store.hold("s")
+        await hold.append(said("one"), said("two"))
+        await hold.release()
+        connection = await connect(postgres)
+        await connection.execute("UPDATE callwright_records SET body = '{' WHERE position = 1")
+        await connection.close()
+        with pytest.raises(SessionDamaged) as damaged:
+            await store.read("s")
+        assert list(damaged.value.faults) == [1] and len(damaged.value.readable) == 1
+
+
+async def test_texts_that_databases_dislike(postgres: str) -> None:
+    async with PostgresStore(postgres) as store:
+        hold = await store.hold("s")
+        await hold.append(said("nul \0, surrogate \ud800, quote ' \" \\"))
+        hold.keep_output("o", "nul \0")
+        await hold.release()
+        assert texts_of(await store.read("s")) == ["nul \0, surrogate \ud800, quote ' \" \\"]
+        assert await store.read_output("s", "o") == "nul \ufffd"
+
+
+async def test_later_schema_is_refused(postgres: str) -> None:
+    async with PostgresStore(postgres) as store:
+        await store.list()
+    connection = await connect(postgres)
+    await connection.execute("UPDATE callwright_schema SET version = 99")
+    await connection.close()
+    with pytest.raises(SessionError, match="version 99"):
+        await PostgresStore(postgres).list()
+
+
+async def test_unreachable_database_is_named_without_password() -> None:
+    with pytest.raises(SessionError, match=r"127\.0\.0\.1:1/none cannot be used") as failed:
+        await PostgresStore("postgresql://me:hunter2@127.0.0.1:1/none").list()
+    assert "hunter2" not in str(failed.value)
+
+
+@pytest.mark.parametrize("wrong", [{"address": "sqlite:///x"}, {"lease_seconds": 0}, {"connections": 0}])
+def test_bad_arguments_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        arguments: dict[str, Any] = {"address": "postgresql://x/y", **wrong}
+        PostgresStore(**arguments)
+
+
+WRITER = """
+import asyncio, os, signal, sys
+from callwright.core.messages import UserMessage
+from callwright.sessions import PostgresStore
+from callwright.sessions.records import Said
+
+async def write(hold):
+    number = len(hold.records)
+    while True:
+        await hold.append(Said(UserMessage(str(number))))
+        print(hold.session_id, number, flush=True)  # confirmed: it must never be lost
+        number += 1
+
+async def main():
+    async with PostgresStore(sys.argv[1], lease_seconds=0.2) as store:
+        holds = [await store.hold(f"s{n}", owner="writer") for n in range(4)]
+        asyncio.get_running_loop().call_later(float(sys.argv[2]), os.kill, os.getpid(), signal.SIGKILL)
+        await asyncio.gather(*map(write, holds))
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("kills", [3, pytest.param(30, marks=pytest.mark.slow)])
+async def test_killed_writers_lose_no_confirmed_record(postgres: str, kills: int) -> None:
+    confirmed: dict[str, int] = {}
+    for number in range(kills):
+        command = [sys.executable, "-c", WRITER, postgres, str(0.05 + 0.01 * (number % 10))]
+        done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=False)
+        assert done.returncode == -9, done.stderr
+        for line in done.stdout.splitlines():
+            session, position = line.split()
+            confirmed[session] = max(confirmed.get(session, -1), int(position))
+    async with PostgresStore(postgres) as store:
+        assert confirmed
+        for session, last in confirmed.items():
+            stored = texts_of(await store.read(session))
+            assert len(stored) > last and stored == [str(n) for n in range(len(stored))]
