@@ -1,12 +1,11 @@
 """Output limits: cuts long outputs for the model and keeps the whole in a file that can be read back."""
 
 import asyncio
+import logging
 import os
 import re
 import secrets
-import shutil
-import tempfile
-import weakref
+import threading
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -18,9 +17,11 @@ from callwright.core.content import Output, Text
 from callwright.core.errors import ToolFailed
 from callwright.core.spec import Effect
 from callwright.system.output_capture import spilled_id, spilled_path
+from callwright.system.private_files import make_temporary_folder
 from callwright.tool.base import Tool, ToolContext
 from callwright.tool.function import tool
 
+_log = logging.getLogger("callwright")
 _HEAD_SHARE = 0.6
 _SAME_CHARS = 100
 READER = "read_output"
@@ -71,22 +72,32 @@ class Outputs:
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
         self._folder = None if folder is None else Path(folder)
         self._reader: Tool | None = None
+        self._lock = threading.Lock()
 
     @property
     def folder(self) -> Path:
         """Where the outputs are kept; made on first use."""
-        if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="callwright-"))
-            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        with self._lock:  # two threads must not make two
+            if self._folder is None:
+                self._folder = make_temporary_folder(self, "callwright-")
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return self._folder
 
     def keep(self, text: str) -> str:
-        """Store a text and return the id to read it back with."""
+        """Store a text and return the id to read it back with.
+
+        Raises:
+            OSError: It cannot be stored.
+        """
         output_id = secrets.token_hex(8)
-        descriptor = os.open(self._path(output_id), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogatepass") as file:
-            file.write(text)
+        path = self._path(output_id)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogatepass") as file:
+                file.write(text)
+        except OSError:
+            path.unlink(missing_ok=True)  # a part of it would be taken for the whole
+            raise
         return output_id
 
     def read(self, output_id: str, offset: int = 0, limit: int = 20_000) -> str:
@@ -192,10 +203,14 @@ class Outputs:
     def _cut(self, text: str, chars: int, *, readable: bool) -> str:
         if len(text) <= chars:
             return text
-        output_id = self._find_whole(text) or self.keep(text)
-        has_reader = readable and self.has_reader  # a tool that is not registered cannot be recommended
-        where = f'{READER}(id="{output_id}")' if has_reader else str(self._path(output_id))
-        return clip_text(text, chars, f"[output cut: {len(text)} characters in all, the whole is in {where}]")
+        try:
+            output_id = self._find_whole(text) or self.keep(text)
+            has_reader = readable and self.has_reader  # a tool that is not registered cannot be recommended
+            where = "the whole is in " + (f'{READER}(id="{output_id}")' if has_reader else str(self._path(output_id)))
+        except OSError as error:  # a full disk must not cost the outcome of a call that has run
+            _log.warning("an output of %d characters could not be kept: %s", len(text), error)
+            where = f"the rest could not be kept ({error.strerror or type(error).__name__})"
+        return clip_text(text, chars, f"[output cut: {len(text)} characters in all, {where}]")
 
 
 def clip_turn(outcomes: Sequence[Outcome], outputs: Outputs, chars: int, *, readable: bool = True) -> list[Outcome]:

@@ -188,16 +188,6 @@ async def test_long_retry_after_fails_and_names_the_wait() -> None:
     assert isinstance(outcome, Failed) and "86400 s" in outcome.text and ran == ["busy"]
 
 
-async def test_execute_without_calls_returns_nothing() -> None:
-    @tool(effect=Effect.READ)
-    async def none(context: ToolContext) -> int:
-        """Call nothing."""
-        return len(await context.execute())
-
-    outcome = await Executor(Registry(none), AllowEverything()).run("none")
-    assert isinstance(outcome, Completed) and outcome.text == "0"
-
-
 @tool
 async def pay(amount: int) -> str:
     """Pay."""

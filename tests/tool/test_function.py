@@ -197,7 +197,7 @@ async def test_context_does_not_expose_the_loop(context: ToolContext) -> None:
     known = (
         "call call_id session_id turn_id attempt deadline depth parent idempotency_key state cancelled answer question"
     )
-    assert shown == {*known.split(), "report", "execute", "confinement"}
+    assert shown == {*known.split(), "report", "execute", "confinement", "keep", "kept", "path"}
 
 
 async def test_the_context_may_be_optional_or_positional_only(context: ToolContext) -> None:

@@ -1,6 +1,7 @@
 """The `Agent` class, which runs a model with tools until there is a result."""
 
 import asyncio
+import logging
 import secrets
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Iterable
@@ -23,7 +24,7 @@ from callwright.agent.undo import attach_recorder, make_point
 from callwright.clip import StoredOutputs
 from callwright.core.calls import Answers
 from callwright.core.decisions import check_answers
-from callwright.core.errors import InvalidArguments, UsageError, safe_repr
+from callwright.core.errors import InvalidArguments, UsageError, describe_raised, safe_repr
 from callwright.core.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from callwright.core.spec import Limits
 from callwright.executor.executor import Executor, Observer
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from callwright.system.undo.undo_store import UndoStore
 
 _LIMITS, _COMPACTION, _REQUESTS = RunLimits(), Compaction(), Requests()
+_log = logging.getLogger("callwright")
 _MAX_STATES = 256
 _SUBAGENT_SECONDS = 3600.0
 """Time limit of a call of an agent that has none: a call without any would block its turn for good."""
@@ -329,7 +331,10 @@ class Agent:
         if self.sessions.durable:
             state.get(StoredOutputs).load = partial(self.sessions.read_output, request.session_id)
         for question, answer in transcript.grants:
-            executor.policies.restore(question, answer, session=request.session_id)
+            try:
+                executor.policies.restore(question, answer, session=request.session_id)
+            except Exception as error:  # noqa: BLE001 - the user is asked again instead
+                _log.warning("an approval on record could not be restored: %s", describe_raised(error))
         inherited.undo = attach_recorder(state, self.undo, request.session_id, lineage)
         inherited.executor, inherited.ask, inherited.spending = executor, ask, transcript.spending
         inherited.note = transcript.hold.note

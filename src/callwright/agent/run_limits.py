@@ -28,6 +28,7 @@ class RunLimits:
         seconds: wall-clock time. It also ends a request or a batch of calls that is running.
         same_failures: how often in a row the same call, with the same arguments, may fail.
         same_calls: how often in a row the same call may have the same outcome; high, as polling is legitimate.
+        invalid_calls: how often in a row calls of one tool may have invalid arguments, whatever these are.
         prices: prices per million tokens, for `money` and for the cost in results.
         other_prices: those of other models that may answer, such as of a `Fallback`, by model name.
 
@@ -41,6 +42,7 @@ class RunLimits:
     seconds: float | None = None
     same_failures: int | None = 5
     same_calls: int | None = 50
+    invalid_calls: int | None = 8
     prices: Prices | None = None
     other_prices: Mapping[str, Prices] = field(default_factory=FrozenDict)
 
@@ -54,7 +56,7 @@ class RunLimits:
 class Spending:
     """What one run has used, compared with its limits."""
 
-    __slots__ = ("_counts", "_earlier", "_fields", "cost", "deadline", "limits", "tokens", "turns")
+    __slots__ = ("_counts", "_earlier", "_fields", "_invalid", "cost", "deadline", "limits", "tokens", "turns")
 
     def __init__(self, limits: RunLimits) -> None:
         self.limits = limits
@@ -65,6 +67,8 @@ class Spending:
         self._fields = (0, 0, 0, 0)
         self.deadline = None if limits.seconds is None else monotonic() + limits.seconds
         self._counts: dict[tuple[str, str], tuple[str, int]] = {}
+        self._invalid: dict[str, int] = {}
+        """In how many turns in a row the calls of a tool had invalid arguments, by tool name."""
         self._earlier = (0, 0, 0.0)
         """Turns, tokens and cost before the run was resumed: they count for limits, not for the result."""
 
@@ -95,7 +99,7 @@ class Spending:
     def carry(self, earlier: "Spending") -> None:
         """Count what the same run used before it was resumed."""
         self._earlier = (earlier.turns, earlier.tokens, earlier.cost)
-        self._counts = earlier.counts
+        self._counts, self._invalid = earlier.counts, earlier._invalid  # noqa: SLF001 - its own class
 
     @property
     def counts(self) -> "dict[tuple[str, str], tuple[str, int]]":
@@ -112,7 +116,7 @@ class Spending:
             case "money":
                 self.cost = 0.0
             case "repeated":
-                self._counts = {}
+                self._counts, self._invalid = {}, {}
             case _:
                 pass
 
@@ -177,10 +181,34 @@ class Spending:
                     f"failed each time: {text}" if failed else "had the same outcome each time"
                 )
         self._counts = seen  # only calls of this turn: "in a row" means in consecutive turns
-        return repetition
+        return repetition or self._find_invalid(outcomes)
+
+    def _find_invalid(self, outcomes: Sequence[Completed | Failed]) -> str | None:
+        """Describe a tool whose calls had invalid arguments, never the same ones, in too many turns in a row."""
+        wrong: dict[str, str] = {}
+        for outcome in outcomes:
+            code = outcome.error.code if isinstance(outcome, Failed) else ""
+            name = _UNKNOWN if code == "not_found" else outcome.call.name
+            if code in ("invalid_input", "not_found"):
+                wrong.setdefault(name, outcome.text)
+            else:
+                self._invalid.pop(name, None)
+        right = {outcome.call.name for outcome in outcomes if isinstance(outcome, Completed)}
+        for name, text in wrong.items():
+            if name in right:  # a message with good and bad calls is no sign of being stuck
+                continue
+            self._invalid[name] = count = self._invalid.get(name, 0) + 1
+            limit = self.limits.invalid_calls
+            if limit is not None and count >= limit:
+                what = "a tool that does not exist was" if name == _UNKNOWN else f"{name} was"
+                how = "" if name == _UNKNOWN else " with invalid arguments"
+                return f"{what} called {count} times in a row{how}; the last error: {text}"
+        return None
 
 
 _WARNED_FAILURES = 3
+_UNKNOWN = ""
+"""Stands for all tools that do not exist."""
 _WARNING = "\nThe same call has now failed"
 _ADVICE = {
     "not_found": "call a tool that exists, or do without",

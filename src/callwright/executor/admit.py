@@ -4,6 +4,7 @@ look up ─► bind ─► (repair) ─► before-hooks ─► accesses ─► p
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import Sequence
 from typing import Protocol
@@ -51,6 +52,7 @@ from callwright.tool.base import State
 from callwright.tool.render import render
 
 _NO_ARGUMENTS: JsonObject = FrozenDict()
+_log = logging.getLogger("callwright")
 
 
 class AnswerSource(Protocol):
@@ -74,12 +76,13 @@ class Gate:
         self.policies = policies
         self.question_seconds = question_seconds
         self.hooks = tuple(hook for hook in hooks if type(hook).before is not Hook.before)
-        self._catalog: Catalog | None = None
-        self._entries: dict[str, ToolEntry] = {}
+        # one value, because several threads may use a gate with different catalogs
+        self._known: tuple[Catalog | None, dict[str, ToolEntry]] = (None, {})
 
     def bind(self, call: ToolCall, catalog: Catalog, session_id: str, state: State | None = None) -> Admitted:
         """Look the tool up and check the arguments."""
-        entry = self._entries.get(call.name) if catalog is self._catalog else None
+        known, entries = self._known
+        entry = entries.get(call.name) if catalog is known else None
         if entry is None:
             entry = self._find_entry(call.name, catalog)
         admitted = Admitted(call, entry, session_id)
@@ -109,14 +112,16 @@ class Gate:
         return entry is not None and entry.allowed_key is not None and entry.allowed_key == self.policies.cache_key
 
     def _find_entry(self, name: str, catalog: Catalog) -> ToolEntry | None:
-        if catalog is not self._catalog:
-            self._catalog, self._entries = catalog, {}
-        entry = self._entries.get(name)
+        known, entries = self._known
+        if catalog is not known:
+            entries = dict[str, ToolEntry]()
+            self._known = catalog, entries
+        entry = entries.get(name)
         if entry is None:
             tool = catalog.get(name)
             if tool is None:
                 return None
-            entry = self._entries[name] = ToolEntry(tool)
+            entry = entries[name] = ToolEntry(tool)
         return entry
 
     async def admit(self, admitted: Admitted, answers: AnswerSource | None, turn_id: str, deadlines: Deadlines) -> None:
@@ -146,7 +151,13 @@ class Gate:
             if not all(taken):
                 item.error = item.error or Denied("the answer was used by another call meanwhile; ask again")
             elif item.lasting_grant is not None and item.error is None:
-                self.policies.remember(*item.lasting_grant, session=item.session_id)
+                self._remember(item.lasting_grant, item.session_id)
+
+    def _remember(self, grant: tuple[Question, Approve], session_id: str) -> None:
+        try:
+            self.policies.remember(*grant, session=session_id)
+        except Exception as error:  # noqa: BLE001 - the approval counts for this call all the same
+            _log.warning("an approval could not be remembered, it counts once: %s", describe_raised(error))
 
     def _decide(self, admitted: Admitted) -> tuple[Ask, ...]:
         """Judge the accesses of the final arguments; return what must be asked, raise `Denied` if any is denied."""

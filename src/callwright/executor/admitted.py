@@ -13,6 +13,7 @@ from callwright.core.spec import Effect, ToolSpec
 from callwright.executor.repair import PathTool
 from callwright.hooks.base import PendingCall
 from callwright.tool.base import InnerBatch, Invocation, SessionTool, State, Tool
+from callwright.tool.concurrency import Hold
 from callwright.tool.identity import fingerprint
 
 _NO_ARGUMENTS: JsonObject = FrozenDict()
@@ -88,6 +89,8 @@ class Admitted:
     """What its commands may use: all that the decisions about them allow."""
     state: State | None = None
     """The session's state, for a tool that binds by it."""
+    hold: Hold | None = None
+    """Its places among the running calls of a tool with a concurrency limit."""
     abandoned: bool = False
     """The tool ignored its cancellation and was left behind."""
     finished: bool = False

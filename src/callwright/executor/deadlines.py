@@ -5,7 +5,8 @@ All calls of a loop share one timer: a timer per call would cost more than all c
 
 import asyncio
 import inspect
-from dataclasses import dataclass, field
+import threading
+from dataclasses import dataclass
 from typing import Any
 
 from callwright.executor.driver import OwnCancellation, drive, is_cancelling, next_order
@@ -106,23 +107,41 @@ class LoopParts:
 
     loop: asyncio.AbstractEventLoop
     deadlines: Deadlines
-    semaphores: dict[str, asyncio.Semaphore] = field(default_factory=dict[str, asyncio.Semaphore])
-    """For tools with a concurrency limit, by tool name."""
 
 
 class LoopLocal:
-    """Keeps the parts of the running event loop; another loop gets new ones."""
+    """Keeps the parts of each event loop that an executor is used from."""
 
-    __slots__ = ("_grace_seconds", "_parts")
+    __slots__ = ("_all", "_grace_seconds", "_lock", "_parts")
 
     def __init__(self, grace_seconds: float) -> None:
         self._grace_seconds = grace_seconds
+        self._lock = threading.Lock()
+        self._all: dict[asyncio.AbstractEventLoop, LoopParts] = {}
         self._parts: LoopParts | None = None
+        """Those used last: most executors are used from one loop."""
 
     def get(self) -> LoopParts:
         """Return the running loop's parts."""
         loop = asyncio.get_running_loop()
         parts = self._parts
         if parts is None or parts.loop is not loop:
-            parts = self._parts = LoopParts(loop, Deadlines(loop, self._grace_seconds))
+            parts = self._parts = self._find(loop)
         return parts
+
+    def _find(self, loop: asyncio.AbstractEventLoop) -> LoopParts:
+        with self._lock:
+            parts = self._all.get(loop)
+            if parts is None:
+                self._forget_closed()
+                parts = self._all[loop] = LoopParts(loop, Deadlines(loop, self._grace_seconds))
+            return parts
+
+    def forget_closed(self) -> None:
+        """Drop the parts of event loops that have ended."""
+        with self._lock:
+            self._forget_closed()
+
+    def _forget_closed(self) -> None:
+        self._parts = None
+        self._all = {loop: parts for loop, parts in self._all.items() if not loop.is_closed()}

@@ -179,7 +179,10 @@ class Executor:
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            return asyncio.run(self.execute(calls, answers=answers))
+            try:
+                return asyncio.run(self.execute(calls, answers=answers))
+            finally:
+                self._runtime.loops.forget_closed()
         raise UsageError("run_sync blocks, and an event loop is running here; write `await executor.run(…)` instead")
 
     async def questions(self, call: ToolCall, *, turn: Turn = _NO_TURN) -> tuple[Question, ...]:

@@ -52,40 +52,50 @@ class FastTool:
         return item
 
 
+class _Known:
+    """The tools of one state of registry and policies; one value, because several threads may share a fast path."""
+
+    __slots__ = ("catalog", "changes", "policy_key", "tools")
+
+    def __init__(self, changes: int, policy_key: str | None, catalog: Catalog) -> None:
+        self.changes = changes
+        self.policy_key = policy_key
+        self.catalog = catalog
+        self.tools: dict[str, FastTool] = {}
+
+
 class FastPath:
     """Runs calls of the tools that may take the fast path while registry and policies stay as they are."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._registry, self._policies = runtime.registry, runtime.gate.policies
-        self._changes = -1
-        self._catalog = Catalog({})
-        self._policy_key: str | None = None
-        self._tools: dict[str, FastTool] = {}
+        self._known = _Known(-1, None, Catalog({}))
 
     def find(self, name: str, turn: Turn) -> FastTool | None:
         """Return the tool if its calls may take the fast path in this turn."""
         if turn.cancellation is not None or turn.journal is not None or turn.observe is not None:
             return None
         # compared on every call: a removed tool or a switched mode must not be missed
-        if self._registry.changes != self._changes or self._policies.cache_key != self._policy_key:
-            self._changes, self._policy_key, self._tools = self._registry.changes, self._policies.cache_key, {}
-            self._catalog = self._runtime.catalog()
-        if turn.catalog is not None and turn.catalog is not self._catalog:
+        known = self._known
+        if self._registry.changes != known.changes or self._policies.cache_key != known.policy_key:
+            changes, policy_key = self._registry.changes, self._policies.cache_key
+            known = self._known = _Known(changes, policy_key, self._runtime.catalog())
+        if turn.catalog is not None and turn.catalog is not known.catalog:
             return None
-        return self._tools.get(name) or self._add(name, self._catalog)
+        return known.tools.get(name) or self._add(name, known)
 
-    def _add(self, name: str, catalog: Catalog) -> FastTool | None:
-        tool = catalog.get(name)
+    def _add(self, name: str, known: "_Known") -> FastTool | None:
+        tool = known.catalog.get(name)
         if not isinstance(tool, FunctionTool) or tool.direct is None or tool.traits.accesses is not None:
             return None
         if not _makes_coroutines(tool.direct):
             return None
         # the first call goes the long way: only there do the policies decide
-        if tool.traits.limits.concurrency is not None or not self._runtime.gate.is_allowed(name, catalog):
+        if tool.traits.limits.concurrency is not None or not self._runtime.gate.is_allowed(name, known.catalog):
             return None
         fast = FastTool(tool, tool.direct, self._runtime.runner.stats.tally(tool.name))
-        self._tools[name] = fast
+        known.tools[name] = fast
         return fast
 
     async def run(self, call: ToolCall, tool: FastTool, turn: Turn) -> Outcome:

@@ -165,6 +165,11 @@ class Runner:
                 return Failed(call, _add_attempts(error, attempt), True, perf_counter() - began, attempt)
             await self._pause(call, error, attempt, observe)
             attempt, error = attempt + 1, None
+            if admitted.hold is not None:  # the attempt before may have left a thread behind, which counts too
+                try:
+                    await admitted.hold.take()
+                except ToolFailed as refused:
+                    return Failed(call, refused, True, perf_counter() - began, attempt - 1)
 
     async def _ask_running(
         self, admitted: Admitted, raised: Interruption, scope: AskingScope, asked: int

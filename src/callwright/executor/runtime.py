@@ -10,11 +10,13 @@ from callwright.core.errors import UsageError
 from callwright.core.events import Event
 from callwright.core.json import Json
 from callwright.executor.admit import Gate
+from callwright.executor.admitted import ToolEntry
 from callwright.executor.deadlines import LoopLocal
 from callwright.executor.ledger import Ledger
 from callwright.executor.perform import Observe, Runner
 from callwright.registry.catalog import Catalog, Toolset
-from callwright.tool.base import State, ToolContext
+from callwright.tool.base import State
+from callwright.tool.concurrency import Hold, Places, places_of
 
 _log = logging.getLogger("callwright")
 _MAX_NOTED_CALLS = 1_000
@@ -86,17 +88,25 @@ class Runtime:
     notes: CallNotes = field(default_factory=CallNotes)
     run_id: str = field(default_factory=lambda: secrets.token_hex(8))
     """Takes the place of a turn id in idempotency keys, so that two processes never make the same key."""
-    _changes: int = -1
-    _catalog: Catalog | None = None
+    places: dict[str, Places] = field(default_factory=dict[str, Places])
+    """The running calls of tools with a concurrency limit, by tool name: a tool that replaces another shares them."""
+    _catalog: tuple[int, Catalog] | None = None
+    """The registry's tools after that many changes; one value, because other threads read it meanwhile."""
 
     def catalog(self) -> Catalog:
         """Return the registry's current tools."""
-        catalog, changes = self._catalog, self.registry.changes
-        if catalog is None or changes != self._changes:
-            catalog = self.registry.snapshot()
+        known, changes = self._catalog, self.registry.changes
+        if known is None or changes != known[0]:
             # the count from before the snapshot: a change made meanwhile by another thread must not be lost
-            self._changes, self._catalog = changes, catalog
-        return catalog
+            known = self._catalog = (changes, self.registry.snapshot())
+        return known[1]
+
+    def hold(self, entry: ToolEntry, limit: int) -> Hold:
+        """Return the places that a call of a tool with a concurrency limit has to take."""
+        of_name = self.places.get(entry.name) or self.places.setdefault(entry.name, Places(entry.name))
+        of_tool = places_of(entry.tool, entry.name)  # shared with other executors, those of inner agents for example
+        places = (of_name,) if of_tool is None else (of_name, of_tool)
+        return Hold(places, limit, entry.limits.seconds)
 
 
 def add_observer(executor_observe: Observe | None, turn_observe: Observe) -> Observe:
@@ -113,12 +123,3 @@ def add_observer(executor_observe: Observe | None, turn_observe: Observe) -> Obs
             _log.exception("an observer failed on %s", type(event).__name__)
 
     return observe
-
-
-def is_running_outside(name: str, parent: ToolContext | None) -> bool:
-    """Whether a tool is already running further out in the same chain of calls."""
-    while parent is not None:
-        if parent.call.name == name:
-            return True
-        parent = parent.parent
-    return False

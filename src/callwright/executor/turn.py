@@ -6,6 +6,7 @@ admit every call ─► ask the user ─► announce ─► perform
 import asyncio
 import logging
 from collections.abc import Coroutine, Sequence
+from contextlib import suppress
 from typing import Any
 
 from callwright.clip import clip_turn
@@ -23,18 +24,19 @@ from callwright.core.errors import (
 from callwright.core.events import BatchBegan, CallProgressed, QuestionsRaised
 from callwright.core.json import Json
 from callwright.executor.admitted import Admitted
-from callwright.executor.asking import ask_user
+from callwright.executor.asking import ask_user, race
 from callwright.executor.deadlines import LoopParts
-from callwright.executor.driver import count_cancellations
+from callwright.executor.driver import count_cancellations, is_cancelling
 from callwright.executor.ledger import TurnAnswers
 from callwright.executor.perform import Interruption
-from callwright.executor.runtime import Runtime, add_observer, is_running_outside
+from callwright.executor.runtime import Runtime, add_observer
 from callwright.executor.schedule import Batch
 from callwright.executor.turn_context import CANCELLED, AskPerson, Inside, Starting, Turn, TurnCancelled, describe_batch
 from callwright.registry.catalog import Catalog
 from callwright.tool.base import NO_DETAILS, InnerBatch, ToolContext
 
 _log = logging.getLogger("callwright")
+_NOT_STARTED = "stopped before it was done; it had not started"
 _MAX_EDITS = 20
 """How often in a row a user may change the arguments in question."""
 
@@ -61,14 +63,16 @@ class TurnScope:
         observe = self._observe
         if observe is None:
             return
-        event = CallProgressed(call, progress)
+        event, loop = CallProgressed(call, progress), self._loop
         try:
-            asyncio.get_running_loop()
-        except RuntimeError:  # in a worker thread: observers are called on the loop's thread only
-            if self._loop is not None:
-                self._loop.call_soon_threadsafe(observe, event)
-        else:
+            here = asyncio.get_running_loop()
+        except RuntimeError:  # in a worker thread
+            here = None
+        if here is loop and here is not None:
             observe(event)
+        elif loop is not None:  # observers are called on the thread of the turn's loop only
+            with suppress(RuntimeError):  # that has ended, as the turn has
+                loop.call_soon_threadsafe(observe, event)
 
     async def keep(self, path: str, note: Json, *, wait: bool) -> None:
         if self._turn.keep is not None:
@@ -82,8 +86,6 @@ class TurnScope:
         return self._runtime.notes.find((self.session_id, path))
 
     async def execute(self, context: ToolContext, calls: Sequence[ToolCall], batch: InnerBatch) -> list[Outcome]:
-        if not calls:
-            return []
         depth = self._runtime.limits.depth
         if context.depth + 1 >= depth:
             error = ToolFailed(f"tools call each other {depth} levels deep; make the call from the model instead")
@@ -205,14 +207,22 @@ class TurnScope:
                 item.within, item.origin, item.batch = inside.call_id, origin, inside.batch
         questions: tuple[Question, ...] = ()
         halted: Halted | None = None
-        try:
+
+        async def decide() -> None:
             for item in admitted:
                 await gate.admit(item, answers, self.turn_id, local.deadlines)
-                questions += item.questions
-                if isinstance(item.error, Halted):
-                    halted = halted or item.error
+
+        try:
+            await (race(self._turn.cancellation, decide()) if gate.hooks else decide())
         except asyncio.CancelledError:
-            raise asyncio.CancelledError(CANCELLED) from self._cancel_before_start(admitted)
+            if is_cancelling():
+                raise asyncio.CancelledError(CANCELLED) from self._cancel_before_start(admitted)
+            for item in admitted:  # the turn was cancelled while a hook was waited for
+                item.error, item.questions = item.error or Cancelled(_NOT_STARTED), ()
+        for item in admitted:
+            questions += item.questions
+            if isinstance(item.error, Halted):
+                halted = halted or item.error
         if halted is None:
             return admitted, questions
         for item in admitted:
@@ -289,7 +299,7 @@ class TurnScope:
         if item.batch is not None:
             return self._perform_inner(item, item.batch, local, parent)
         limit = None if item.entry is None else item.entry.limits.concurrency
-        if limit is None or item.error is not None:
+        if limit is None or item.error is not None or item.hook_output is not None:
             return self._runtime.runner.perform(item, self, local.deadlines, self._observe, parent)
         return self._perform_limited(item, limit, local, parent)
 
@@ -322,12 +332,15 @@ class TurnScope:
         self, item: Admitted, limit: int, local: LoopParts, parent: ToolContext | None
     ) -> Outcome:
         """Perform a call of a tool with a concurrency limit."""
-        perform = self._runtime.runner.perform
-        if is_running_outside(item.name, parent):
-            item.error = ToolFailed(f"{item.name} is limited to {limit} at a time and would wait for itself")
-            return await perform(item, self, local.deadlines, self._observe, parent)
-        async with local.semaphores.setdefault(item.name, asyncio.Semaphore(limit)):
-            return await perform(item, self, local.deadlines, self._observe, parent)
+        item.hold = hold = self._runtime.hold(item.require_entry(), limit)
+        try:
+            await hold.take()
+        except ToolFailed as error:
+            item.error = error
+        try:
+            return await self._runtime.runner.perform(item, self, local.deadlines, self._observe, parent)
+        finally:
+            hold.give_back()
 
     async def _run_batch(
         self, admitted: Sequence[Admitted], local: LoopParts, parent: ToolContext | None

@@ -1,12 +1,27 @@
 """Files and folders that only their owner can read."""
 
 import os
+import shutil
 import stat
+import tempfile
+import weakref
 from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
 _MOST_ENTRIES = 20_000
+
+
+def make_temporary_folder(owner: object, prefix: str) -> Path:
+    """Create a private folder that is removed together with its owner, by the process that created it only."""
+    folder = Path(tempfile.mkdtemp(prefix=prefix))
+    weakref.finalize(owner, _remove, folder, os.getpid())
+    return folder
+
+
+def _remove(folder: Path, process_id: int) -> None:
+    if os.getpid() == process_id:  # a child that ends must not delete what its parent uses
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def open_private(path: Path, *, exclusive: bool = False, append: bool = False) -> TextIO:

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 from callwright.core.access import Access, Confinement
 from callwright.core.calls import Outcome, ToolCall
 from callwright.core.decisions import Approve, Question
-from callwright.core.errors import UsageError
+from callwright.core.errors import UsageError, safe_repr
 from callwright.core.json import Json, JsonObject, canonical
 from callwright.core.spec import ToolSpec
 
@@ -207,7 +207,13 @@ class ToolContext:
         Args:
             calls: The calls; those made together are one batch, as the calls of one model message are.
             batch: Where the calls come from, and what to await before and after each.
+
+        Raises:
+            UsageError: There are no calls, or something that is not a call.
         """
+        for call in calls or (None,):
+            if not isinstance(call, ToolCall):
+                raise UsageError(f"context.execute needs calls, got {safe_repr(call)}; write execute(ToolCall(…), …)")
         return await self._scope.execute(self, calls, batch)
 
     @property

@@ -6,6 +6,7 @@ is dropped.
 """
 
 import asyncio
+import os
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -13,7 +14,9 @@ from contextvars import copy_context
 from itertools import count
 from queue import Empty, SimpleQueue
 from typing import TypeVar, cast
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
+
+from callwright.tool.concurrency import LeftBehind, leave_hold
 
 Result = TypeVar("Result")
 _IDLE_SECONDS = 10.0
@@ -28,7 +31,7 @@ class _Mailbox:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._done: deque[_Done] = deque()
-        self._loop = loop
+        self._loop = ref(loop)  # weakly: a loop that has ended must not be kept by its mailbox
         self._rung = False
 
     def post(self, done: _Done) -> None:
@@ -36,9 +39,13 @@ class _Mailbox:
         if self._rung:  # the delivery to come finds this too; two rings at once would do no harm
             return
         self._rung = True
+        loop = self._loop()
         try:
-            self._loop.call_soon_threadsafe(self._deliver)
+            if loop is not None:
+                loop.call_soon_threadsafe(self._deliver)
         except RuntimeError:
+            loop = None
+        if loop is None:
             self._done.clear()  # the loop is closed: there is no waiter left
 
     def _deliver(self) -> None:
@@ -47,6 +54,28 @@ class _Mailbox:
             future, value, error = self._done.popleft()
             if not future.done():
                 future.set_result((value, error))
+
+
+class _ThreadRun:
+    """One function in a thread; if it is left behind, it keeps the places of its call until it ends."""
+
+    __slots__ = ("_ended", "_left", "_lock")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._ended = False
+        self._left: LeftBehind | None = None
+
+    def end(self) -> None:
+        with self._lock:
+            self._ended = True
+        if self._left is not None:
+            self._left.end()
+
+    def leave(self) -> None:
+        with self._lock:
+            if not self._ended:
+                self._left = leave_hold()
 
 
 class Threads:
@@ -68,16 +97,22 @@ class Threads:
         if box is None:
             box = self._boxes[loop] = _Mailbox(loop)
         context = copy_context()
+        run = _ThreadRun()
 
         def work() -> None:
             try:
                 done: _Done = (future, context.run(function), None)
             except BaseException as error:  # noqa: BLE001 - carried over to the awaiting side whole
                 done = (future, None, error)
+            run.end()
             box.post(done)
 
         self._submit(work)
-        value, error = await future
+        try:
+            value, error = await future
+        except BaseException:
+            run.leave()
+            raise
         if isinstance(error, _FOR_COROUTINES):  # raised here it would cancel or end the awaiting side instead
             raise RuntimeError(f"the function raised {type(error).__name__}") from error  # noqa: TRY004 - no type is at fault
         if error is not None:
@@ -106,6 +141,14 @@ class Threads:
             del work
             self._idle.append(None)
 
+    def reset(self) -> None:
+        """Forget the threads of the parent process, which do not exist in a child."""
+        self._work = SimpleQueue()
+        self._idle.clear()
+        self._boxes = WeakKeyDictionary()
+
 
 threads = Threads()
 """Shared by all tools of the process."""
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=threads.reset)

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import tempfile
 import time
 import weakref
 from collections.abc import Callable, Iterator
@@ -10,6 +9,7 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
+from callwright.system.private_files import make_temporary_folder
 from callwright.system.undo.change_log import ChangeLog
 from callwright.system.undo.kept_content import UndoLimits
 from callwright.system.undo.recorder import UndoRecorder
@@ -37,8 +37,7 @@ class UndoStore:
     ) -> None:
         self.temporary = folder is None
         if folder is None:
-            folder = tempfile.mkdtemp(prefix="callwright-undo-")
-            weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+            folder = make_temporary_folder(self, "callwright-undo-")
         self.folder = Path(os.path.realpath(folder))
         self.limits = limits
         self._report = report
