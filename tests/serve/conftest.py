@@ -17,6 +17,7 @@ from callwright.core.content import Image, Text
 from callwright.policy import ByMode, Policy
 from callwright.serve import Gateway, HttpOptions, ListingOptions
 from callwright.serve.http import listen
+from callwright.tool.base import Tool
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -55,21 +56,17 @@ async def count(context: ToolContext) -> str:
     return "three"
 
 
-class Stopped:
-    """Remembers whether the endless tool was stopped."""
+def make_forever(began: asyncio.Event) -> Tool:
+    """Return a tool that runs until it is stopped."""
 
-    happened = False
+    @tool(effect=Effect.READ)
+    async def forever() -> str:
+        """Run until stopped."""
+        began.set()
+        await asyncio.Event().wait()
+        return "never"
 
-
-@tool(effect=Effect.READ)
-async def forever(context: ToolContext) -> str:
-    """Run until stopped."""
-    try:
-        await asyncio.sleep(30)
-    except asyncio.CancelledError:
-        context.state.get(Stopped).happened = True
-        raise
-    return "never"
+    return forever
 
 
 class Desk:
@@ -81,6 +78,7 @@ class Desk:
         self.gateway = gateway
         self.url = url
         self.asked: list[types.ElicitRequestParams] = []
+        self.began_forever = asyncio.Event()
 
     @asynccontextmanager
     async def client(
@@ -103,11 +101,14 @@ class Desk:
 async def open_desk_(
     *tools: Any, policy: Policy | None = None, listing: ListingOptions | None = None, **options: Any
 ) -> AsyncGenerator[Desk, None]:
-    registry = Registry(*(tools or (add, save, picture, count, forever)))
+    registry = Registry(*(tools or (add, save, picture, count)))
     executor = Executor(registry, policy or ByMode("default"))
     gateway = Gateway(registry, executor, listing=listing or ListingOptions())
     async with listen(gateway, HttpOptions(port=0, token=TOKEN, **options)) as (url, _):
-        yield Desk(registry, executor, gateway, url)
+        desk = Desk(registry, executor, gateway, url)
+        if not tools:
+            registry.add(make_forever(desk.began_forever))
+        yield desk
 
 
 OpenDesk = Callable[..., AbstractAsyncContextManager[Desk]]

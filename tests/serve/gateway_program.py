@@ -37,8 +37,9 @@ async def count(context: ToolContext) -> str:
 @tool(effect=Effect.READ)
 async def forever() -> str:
     """Run until stopped."""
+    print("began", file=sys.stderr, flush=True)
     try:
-        await asyncio.sleep(30)
+        await asyncio.Event().wait()
     except asyncio.CancelledError:
         print("stopped", file=sys.stderr, flush=True)
         raise

@@ -71,9 +71,7 @@ async def test_client_cancellation_stops_tool(desk: "Desk", mode: str):
     async with desk.client(mode) as client:
         task = asyncio.ensure_future(client.call_tool("forever", {}))
         async with asyncio.timeout(30):
-            while not desk.executor.stats and not task.done():  # noqa: ASYNC110 - what is waited for has no event
-                await asyncio.sleep(0.01)
-        await asyncio.sleep(0.05)
+            await desk.began_forever.wait()
         task.cancel()
         async with asyncio.timeout(30):
             while desk.executor.stats["forever"].calls == 0:  # noqa: ASYNC110 - what is waited for has no event

@@ -55,7 +55,9 @@ async def test_pipes_behave_like_http(mode: str, tmp_path: Path):
         with pytest.raises(MCPError, match="unknown tool"):
             await client.call_tool("nothing", {})
         task = asyncio.ensure_future(client.call_tool("forever", {}))
-        await asyncio.sleep(0.05)
+        async with asyncio.timeout(30):
+            while "began" not in (tmp_path / "log").read_text():  # noqa: ASYNC110 - another process writes it
+                await asyncio.sleep(0.01)
         task.cancel()
         results = await asyncio.gather(*(client.call_tool("add", {"a": n, "b": 0}) for n in range(20)))
         assert [result.structured_content for result in results] == [{"sum": n} for n in range(20)]

@@ -11,11 +11,14 @@ CREDENTIALS = [
     *("GOOGLE_APPLICATION_CREDENTIALS", "DB_PASSWORD", "PGPASSWORD", "MYSQL_PWD", "SMTP_PASS", "REDIS_PASSWD"),
     *("STRIPE_SECRET", "SECRET_KEY_BASE", "JWT_SECRET", "SENTRY_DSN", "SLACK_WEBHOOK_URL", "SSH_AUTH_SOCK"),
     *("APIKEY", "MY_APIKEY", "GPG_PASSPHRASE", "SESSION_COOKIE", "VAULT_ADDR", "TF_VAR_db", "DATABASE_PASSWORD_FILE"),
+    *("ARM_CLIENT_ID", "ALICLOUD_REGION_ID", "OP_SESSION_my", "BW_CLIENTID", "BW_SESSION", "VAULT_NAMESPACE"),
+    *("api-key", "my.token", "NETRC", "APP_LICENSE", "SIGNING_CERT", "DB_CONN_STR", "AUTH_HEADER", "CREDS", "ENCKEY"),
     *("API_KEY_2", "TOKEN", "KEY", "GITHUB_PAT", "AZURE_STORAGE_CONNECTION_STRING", "LANGFUSE_PUBLIC_KEY"),
 ]
 ORDINARY = [
     *("PATH", "HOME", "PWD", "OLDPWD", "LANG", "LC_ALL", "TERM", "USER", "SHELL", "TMPDIR", "EDITOR", "PYTHONPATH"),
     *("VIRTUAL_ENV", "CARGO_HOME", "GOPATH", "JAVA_HOME", "TOKENIZERS_PARALLELISM", "KEYBOARD_LAYOUT", "AWS_REGION"),
+    *("AWS_DEFAULT_REGION", "AWS_CA_BUNDLE", "AWS_PAGER", "AZURE_CONFIG_DIR", "XAUTHORITY", "GNOME_KEYRING_CONTROL"),
     *("XDG_RUNTIME_DIR", "DISPLAY", "COLUMNS", "CI", "NODE_ENV", "DOCKER_HOST", "HTTP_PROXY", "MONKEYTYPE"),
 ]
 
@@ -32,10 +35,32 @@ def test_ordinary_names_are_kept(name: str) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    ["postgres://ann:hunter2@db/app", "http://ann:pw@proxy:3128", "gh" + "p_" + "a" * 36, "Server=x;Password=y;"],
+    [
+        *("postgres://ann:hunter2@db/app", "http://ann:pw@proxy:3128", "http://:pw@proxy", "gh" + "p_" + "a" * 36),
+        *(
+            "Server=x;Password=y;",
+            "x;AccountKey=abc",
+            "-----BEGIN RSA PRIVATE KEY-----",
+            " -----BEGIN CERTIFICATE-----",
+        ),
+        *("sk" + "-abc", "AK" + "IA1234", "ey" + "JhbGciOiJI.x", "npm" + "_x", "hf" + "_x", "xox" + "b-1"),
+    ],
 )
 def test_values_that_hold_a_credential_are_recognised(value: str) -> None:
     assert is_credential("PLAIN", value)
+
+
+def test_value_decides_whatever_the_name_says() -> None:
+    assert is_credential("PWD", "http://ann:pw@proxy") and is_credential("AWS_REGION", "sk" + "-abc")
+    assert not is_credential("PLAIN", "http://proxy:3128/a@b") and not is_credential("PLAIN", "a task-list")
+
+
+def test_own_environment_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_TOKEN", "x")
+    monkeypatch.setenv("SHOP_NAME", "y")
+    own = without_credentials()
+    assert own["SHOP_NAME"] == "y" and "SHOP_TOKEN" not in own
+    assert without_credentials({}) == {}
 
 
 def test_named_variables_are_passed_on() -> None:

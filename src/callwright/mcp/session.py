@@ -319,6 +319,7 @@ class ServerLink:
                 async with client.listen(
                     tools_list_changed=tools, prompts_list_changed=prompts, resources_list_changed=resources
                 ) as events:
+                    self.refresh()  # for changes between the first listing and the subscription
                     async for _ in events:
                         delay = FIRST_DELAY
                         self.refresh()
