@@ -260,6 +260,8 @@ class Agent:
                 with suppress(SessionError):  # the run may have failed before the session was created
                     await self.sessions.delete(named.session_id)
                 self._states.pop(named.session_id, None)
+                if self.undo is not None:
+                    self.undo.forget(named.session_id)
 
     async def _perform(self, request: RunRequest) -> Result:
         observed = self.executor.observe is not None

@@ -103,6 +103,7 @@ class ContentFolder:
     def __init__(self, path: Path, most_bytes: int) -> None:
         self.path = path
         self.most_bytes = most_bytes
+        self._prefix = f"{path}/"  # joining with pathlib takes as long as writing a small file
         self.total_bytes = 0
         """The size of everything that is kept, as far as it was looked at."""
         self._sizes: dict[str, int] | None = None
@@ -134,11 +135,12 @@ class ContentFolder:
             NotKept: It is larger than `most_bytes`, the folder is full, or it cannot be written.
             OSError: The file cannot be read.
         """
-        if os.fstat(descriptor).st_size > most_bytes:
+        size = os.fstat(descriptor).st_size
+        if size > most_bytes:
             raise NotKept(f"it is larger than {most_bytes} bytes")
-        if os.fstat(descriptor).st_size <= _CHUNK:  # usual, and then known contents need no draft
-            data = os.pread(descriptor, _CHUNK + 1, 0)
-            if len(data) <= _CHUNK:
+        if size <= _CHUNK:  # usual, and then known contents need no draft
+            data = os.pread(descriptor, size + 1, 0)  # one byte more tells a file that has grown
+            if len(data) <= size:
                 return self._keep_bytes(data), len(data)
         return self._keep_large(descriptor, most_bytes)
 
@@ -188,7 +190,7 @@ class ContentFolder:
             OSError: The file cannot be written.
         """
         try:
-            source = os.open(self.path / digest, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            source = os.open(self._prefix + digest, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError as error:
             raise UndoError(f"a kept content is missing ({error.strerror})") from None
         try:
@@ -206,7 +208,7 @@ class ContentFolder:
         """Remove every content that is not needed."""
         for digest in self.sizes.keys() - needed:
             with suppress(OSError):
-                os.unlink(self.path / digest)
+                os.unlink(self._prefix + digest)
                 self._count(digest, None)
 
     def _check_room(self, size: int) -> None:
@@ -218,17 +220,17 @@ class ContentFolder:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
             try:
-                return os.open(self.path / name, flags, 0o600), name
+                return os.open(self._prefix + name, flags, 0o600), name
             except FileNotFoundError:
                 self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-                return os.open(self.path / name, flags, 0o600), name
+                return os.open(self._prefix + name, flags, 0o600), name
         except OSError as error:
             raise NotKept(f"its content cannot be stored: {error.strerror}") from None
 
     def _finish_draft(self, draft: int, name: str, digest: str, size: int) -> None:
         if os.fstat(draft).st_size != size:  # a file system that loses writes without an error
             raise OSError(0, "the draft is incomplete")
-        os.rename(self.path / name, self.path / digest)
+        os.rename(self._prefix + name, self._prefix + digest)
         self._count(digest, size)
 
     def _count(self, digest: str, size: int | None) -> None:
@@ -240,7 +242,7 @@ class ContentFolder:
 
     def _drop_draft(self, name: str) -> None:
         with suppress(OSError):
-            os.unlink(self.path / name)
+            os.unlink(self._prefix + name)
 
 
 def _write(descriptor: int, data: bytes) -> None:
@@ -267,14 +269,15 @@ def read_state(path: Path, kept: ContentFolder | None = None, most_bytes: int = 
     except (FileNotFoundError, NotADirectoryError, Unsafe):
         return ABSENT
     try:
-        return _read_entry(folder, path.name, kept, most_bytes)
+        return read_entry(folder, path.name, kept, most_bytes)
     except FileNotFoundError:
         return ABSENT
     finally:
         os.close(folder)
 
 
-def _read_entry(folder: int, name: str, kept: ContentFolder | None, most_bytes: int) -> EntryState:
+def read_entry(folder: int, name: str, kept: ContentFolder | None, most_bytes: int) -> EntryState:
+    """Return what an entry of an open folder is; as `read_state`, but a missing entry is a `FileNotFoundError`."""
     found = os.stat(name, dir_fd=folder, follow_symlinks=False)
     owner = (found.st_uid, found.st_gid)
     mode = stat.S_IMODE(found.st_mode)

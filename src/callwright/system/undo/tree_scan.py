@@ -13,8 +13,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from callwright.core.errors import ToolError
+from callwright.system.paths import open_folder
 from callwright.system.search.gitignore import IGNORE_FILES, REPOSITORY_FOLDERS, IgnoreScope
-from callwright.system.undo.kept_content import ABSENT, ContentFolder, EntryState, NotKept, UndoLimits, read_state
+from callwright.system.undo.kept_content import (
+    ABSENT,
+    ContentFolder,
+    EntryState,
+    NotKept,
+    UndoLimits,
+    read_entry,
+    read_state,
+)
 
 _GENERATED = frozenset(
     "node_modules __pycache__ .venv venv site-packages .tox .nox .mypy_cache .ruff_cache .pytest_cache .hypothesis"
@@ -32,11 +41,6 @@ class Signature(NamedTuple):
     inode: int
     modified_ns: int
     changed_ns: int
-
-    @property
-    def settled(self) -> bool:
-        """Whether a later change is sure to show: the clock of the file system moves in steps."""
-        return time.time_ns() - max(self.modified_ns, self.changed_ns) > _SETTLED_NS
 
 
 @dataclass(slots=True)
@@ -80,16 +84,35 @@ class TreeScan:
         Half of the room is for this; files beyond it are not kept.
         """
         room = self._limits.total_bytes // 2
+        # a later change is sure to show only in older files: the clock of a file system moves in steps
+        settled_ns = time.time_ns() - _SETTLED_NS
+        wanted: dict[str, list[tuple[str, Signature]]] = {}
         for path, signature in view.entries.items():
             if stat.S_ISREG(signature.mode) or stat.S_ISLNK(signature.mode):
-                if not signature.settled:
+                room -= signature.size
+                fresh = signature.changed_ns > settled_ns or signature.modified_ns > settled_ns
+                if fresh:
                     view.unsure.add(path)
                 known = self._states.get(path)
-                room -= signature.size
-                if (known is None or known[0] != signature or path in view.unsure) and not spared(path):
+                if (fresh or known is None or known[0] != signature) and not spared(path):
                     self._states.pop(path, None)
                     if room >= 0:
-                        self._keep(path, signature)
+                        wanted.setdefault(os.path.dirname(path), []).append((path, signature))
+        for folder, files in wanted.items():
+            self._keep_files(folder, files)
+
+    def _keep_files(self, folder: str, files: Sequence[tuple[str, Signature]]) -> None:
+        try:
+            descriptor = open_folder(Path(folder))
+        except (OSError, ToolError):
+            return
+        try:
+            for path, signature in files:
+                with suppress(NotKept, OSError, ToolError):  # only a problem if the command changes the file
+                    name, most = os.path.basename(path), self._limits.file_bytes
+                    self._states[path] = signature, read_entry(descriptor, name, self.kept, most)
+        finally:
+            os.close(descriptor)
 
     def needed(self) -> set[str]:
         """Return the digests of contents that spare the next command from reading files again."""
@@ -99,16 +122,11 @@ class TreeScan:
         """Keep nothing for the next command."""
         self._states.clear()
 
-    def _keep(self, path: str, signature: Signature) -> None:
-        with suppress(NotKept, OSError, ToolError):  # only a problem if the command changes the file
-            self._states[path] = signature, read_state(Path(path), self.kept, self._limits.file_bytes)
-
     def differences(self, before: TreeView, after: TreeView) -> Iterator[tuple[str, EntryState | None, EntryState]]:
         """Yield each changed path with its state before, which is None if it was not kept, and now."""
-        for path in sorted(before.entries.keys() | after.entries.keys()):
+        changed = {path for path, _ in before.entries.items() ^ after.entries.items()}
+        for path in sorted(changed | before.unsure):
             old, new = before.entries.get(path), after.entries.get(path)
-            if old == new and path not in before.unsure:
-                continue
             state = ABSENT if old is None else self._state_before(path, old)
             now = _state_now(path, new)
             if now is not None and state != now:
@@ -172,16 +190,18 @@ def _look_into(folder: str, view: TreeView) -> tuple[list[str], list[str]]:
     rules: list[str] = []
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            with suppress(OSError):
+            try:
                 found = entry.stat(follow_symlinks=False)
-                if entry.name in _RULE_NAMES:
-                    rules.append(entry.path)
-                if stat.S_ISDIR(found.st_mode):
-                    folders.append(entry.path)
-                    view.folders[found.st_ino] = entry.path
-                elif entry.name in REPOSITORY_FOLDERS:  # the file that leads from a linked worktree to its repository
-                    continue
-                view.entries[entry.path] = _signature(found)
+            except OSError:  # removed meanwhile
+                continue
+            if entry.name in _RULE_NAMES:
+                rules.append(entry.path)
+            if stat.S_ISDIR(found.st_mode):
+                folders.append(entry.path)
+                view.folders[found.st_ino] = entry.path
+            elif entry.name in REPOSITORY_FOLDERS:  # the file that leads from a linked worktree to its repository
+                continue
+            view.entries[entry.path] = _signature(found)
     return folders, rules
 
 
