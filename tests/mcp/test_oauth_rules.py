@@ -15,12 +15,32 @@ from callwright.system.addresses import is_public
 
 @pytest.mark.parametrize(
     "url",
-    ["http://169.254.169.254/latest/meta-data", "http://10.0.0.1/", "http://127.0.0.1:1/", "http://192.0.0.192/x"],
+    [
+        *("http://169.254.169.254/latest/meta-data", "http://10.0.0.1/", "http://127.0.0.1:1/", "http://192.0.0.192/x"),
+        *("http://[::ffff:169.254.169.254]/", "http://2852039166/", "http://0x7f000001/", "http://127.1/", "http://0/"),
+        *("http://localhost/", "http://[::]/", "http://0.0.0.0/", "http://[::1]/", "http://[64:ff9b::7f00:1]/"),
+        *("http://[2002:7f00:1::]/", "http://[fd00:ec2::254]/", "http://100.100.100.200/", "http://[fe80::1]/"),
+        *(
+            "https://mcp.example.com@127.0.0.1/",
+            "http://mcp.example.com:80@169.254.169.254/",
+            "https://[::ffff:7f00:1]/",
+        ),
+    ],
 )
 async def test_server_cannot_name_private_addresses(url: str) -> None:
     transport = _GuardedTransport(ServerConfig("s", url="https://mcp.example.com/mcp"), signs_in=True)
     with pytest.raises(httpx2.ConnectError, match="not on the public network"):
         await transport.handle_async_request(httpx2.Request("GET", url))
+
+
+async def test_name_that_leads_to_a_private_address_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def resolve(*_: object, **__: object) -> list[Any]:
+        return [(2, 1, 6, "", ("93.184.216.34", 443)), (2, 1, 6, "", ("169.254.169.254", 443))]
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", resolve)
+    transport = _GuardedTransport(ServerConfig("s", url="https://mcp.example.com/mcp"), signs_in=True)
+    with pytest.raises(httpx2.ConnectError, match=r"169\.254\.169\.254, which is not on the public network"):
+        await transport.handle_async_request(httpx2.Request("GET", "https://auth.example.com/"))
 
 
 @pytest.mark.parametrize(

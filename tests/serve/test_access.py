@@ -6,13 +6,16 @@ from urllib.parse import urlsplit
 
 import httpx2
 import pytest
+from mcp import MCPError
 from tests.serve.test_http import ACCEPT, HELLO
 
 from callwright import Executor, Registry, ToolContext, tool
 from callwright.policy import AllowEverything
 from callwright.serve import Gateway, HttpOptions
 from callwright.serve.access import TimedProtocol
+from callwright.serve.clients import ClientStates
 from callwright.serve.http import listen
+from callwright.tool.base import State
 
 if TYPE_CHECKING:
     from tests.serve.conftest import Desk
@@ -124,7 +127,23 @@ async def test_clients_without_sessions_do_not_share_state() -> None:
             stolen = {"Mcp-Session-Id": "mine", "Cookie": "callwright-client=guess.0"}
             other.cookies.clear()
             assert "<>" in await say(other, "x", **stolen)
-            for number in range(300):  # clients that never return their id displace no other
+            for number in range(1_100):  # clients that never return their id displace no other
                 other.cookies.clear()
                 await say(other, str(number))
             assert "<mine>" in await say(one, "mine")
+
+
+def test_too_many_clients_get_an_error_and_displace_no_other() -> None:
+    now = 0.0
+    states = ClientStates(State, most=3, clock=lambda: now)
+    first = [states.find(str(number), known=True) for number in range(3)]
+    with pytest.raises(MCPError, match="3 clients, its limit"):
+        states.find("fourth", known=True)
+    for number in range(1_100):
+        states.find(f"new {number}", known=False)
+    assert [states.find(str(number), known=True) for number in range(3)] == first
+    now = 1_000.0
+    states.find("1", known=True)
+    now = 2_000.0
+    states.find("fourth", known=True)  # in the place of 0, which has been idle the longest
+    assert states.find("1", known=True) is first[1]

@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -22,6 +23,7 @@ from callwright.core.calls import Answers, Question
 from callwright.core.errors import ToolFailed
 from callwright.core.json import Json
 from callwright.serve.access import CLIENT_ID, CLIENT_RETURNED
+from callwright.tool.base import State
 
 Context = ServerRequestContext[Any, Any]
 # in rising order, because positions are compared
@@ -106,6 +108,63 @@ class Caller(Protocol):
     async def send(self, request: types.InputRequest) -> types.InputResponse:
         """Send a request in the middle of the call."""
         ...
+
+
+MAX_CLIENTS = 2048
+_MAX_NEW_CLIENTS = 128
+_IDLE_SECONDS = 1800.0
+
+
+class ClientStates:
+    """The states of the clients, by the ids that the server issued.
+
+    Clients that have not returned their id yet, however many, do not displace those that have. When there are too many
+    of those, one that has been idle for long makes room; if there is none, a new client gets an error.
+
+    Args:
+        make: Creates the state of a new client.
+        most: How many clients have a state at the same time.
+        clock: Returns the time in seconds.
+    """
+
+    def __init__(
+        self, make: Callable[[], State], *, most: int = MAX_CLIENTS, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._make, self._most, self._clock = make, most, clock
+        self._known: dict[str, tuple[State, float]] = {}  # the least recently used is the first
+        self._new: dict[str, State] = {}
+
+    def find(self, key: str, *, known: bool) -> State:
+        """Return the state of a client.
+
+        Args:
+            key: Its id.
+            known: Whether it has returned the id.
+
+        Raises:
+            MCPError: There are too many clients.
+        """
+        if not known:
+            return self._find_new(key)
+        kept = self._known.pop(key, None)
+        if kept is None and len(self._known) >= self._most:
+            self._make_room()
+        state = kept[0] if kept is not None else self._new.pop(key, None) or self._make()
+        self._known[key] = state, self._clock()
+        return state
+
+    def _find_new(self, key: str) -> State:
+        state = self._new.pop(key, None) or self._make()
+        while len(self._new) >= _MAX_NEW_CLIENTS:
+            del self._new[next(iter(self._new))]
+        self._new[key] = state
+        return state
+
+    def _make_room(self) -> None:
+        oldest = next(iter(self._known))
+        if self._clock() - self._known[oldest][1] < _IDLE_SECONDS:
+            raise MCPError(types.INTERNAL_ERROR, f"this server has {self._most} clients, its limit; try again later")
+        del self._known[oldest]
 
 
 class ContextCaller:

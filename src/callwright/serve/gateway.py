@@ -31,11 +31,13 @@ from callwright.registry.deferred import Deferred
 from callwright.registry.registry import Registry
 from callwright.serve.call import ProgressPump, SuspendableCall, SuspendedCalls
 from callwright.serve.clients import (
+    MAX_CLIENTS,
     Asker,
     Caller,
     CallingClient,
     CallRequest,
     ClientLacks,
+    ClientStates,
     Context,
     ContextCaller,
     ListChangeNotifier,
@@ -148,8 +150,6 @@ def _words(skill: Skill, given: Mapping[str, str]) -> str:
     return shlex.join(given.get(name, "") for name in skill.arguments) if given else ""
 
 
-_MAX_CLIENTS = 2048
-_MAX_NEW_CLIENTS = 128
 Found = TypeVar("Found")
 
 
@@ -207,8 +207,7 @@ class Gateway:
         self._tools = _limit_listing(_with_skills(registry, skills), executor, listing)
         self._suspended = SuspendedCalls()
         self._list_changes = ListChangeNotifier()
-        self._states: dict[str, State] = {}
-        self._new_states: dict[str, State] = {}
+        self._states = ClientStates(executor.state.copy)
         self._levels: dict[str, types.LoggingLevel] = {}
         self._listed: tuple[Catalog, list[types.Tool]] | None = None
         # Random, so that idempotency keys do not repeat after a restart.
@@ -239,13 +238,7 @@ class Gateway:
 
     def _catalog(self, caller: Caller) -> tuple[Catalog, State]:
         # a copy per client: tools that one has searched for must not appear in another's list
-        state = self._states.pop(caller.key, None) or self._new_states.pop(caller.key, None)
-        state = state or self._executor.state.copy()
-        # clients that never return their id, however many, do not displace those that do
-        states, most = (self._states, _MAX_CLIENTS) if caller.known else (self._new_states, _MAX_NEW_CLIENTS)
-        while len(states) >= most:
-            del states[next(iter(states))]
-        states[caller.key] = state  # at the end: the least recently used is dropped first
+        state = self._states.find(caller.key, known=caller.known)
         return session_catalog(self._tools, state), state
 
     async def _list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
@@ -258,7 +251,7 @@ class Gateway:
         return types.ListToolsResult(tools=self._listed[1])
 
     async def _set_level(self, context: Context, params: types.SetLevelRequestParams) -> types.EmptyResult:
-        while len(self._levels) >= _MAX_CLIENTS:
+        while len(self._levels) >= MAX_CLIENTS:
             del self._levels[next(iter(self._levels))]
         self._levels[ContextCaller(context).key] = params.level
         return types.EmptyResult()
