@@ -46,11 +46,13 @@ def main(arguments: list[str]) -> int:
     packages = options.only.split(",") if options.only else ["callwright", *PEERS]
     tasks = [name.strip() for name in options.tasks.split(",") if name.strip()]
     with serving(options.model, options.base_url, options.threads) as (base_url, model):
-        runs = {name: run_package(name, base_url, model, tasks, options.tool_mode) for name in packages}
+        runs: dict[str, list[Run] | str] = {}
+        for name in packages:
+            runs[name] = run_package(name, base_url, model, tasks, options.tool_mode)
+            if options.record and name == "callwright":
+                record(Path(options.record), runs[name], model)
     text = report(runs, model)
     print(text)
-    if options.record:
-        record(Path(options.record), runs.get("callwright", []), model)
     if options.write:
         write_figures("model", text)
     return 0

@@ -5,10 +5,15 @@ from pathlib import Path
 import pytest
 
 from callwright import UsageError
-from callwright.app.run_context import COMPACT_TOOLS, agent_tools, choose_tools, tool_set_for
+from callwright.app.app import assemble
+from callwright.app.locations import Locations
+from callwright.app.run_context import COMPACT_TOOLS, RunOptions, agent_tools, choose_tools, tool_set_for
+from callwright.app.settings import load_settings
+from callwright.core.messages import estimate_tokens
 from callwright.policy.modes import ModeSwitch
 from callwright.registry.catalog import estimate_spec_tokens
 from callwright.system.paths import Workspace
+from callwright.testing import ScriptedProvider
 from callwright.tool.base import Tool
 from callwright.toolbox import Bash
 
@@ -24,6 +29,24 @@ def test_compact_set_takes_at_most_1200_tokens(tools: list[Tool]):
     compact = choose_tools(tools, "compact")
     assert sorted(tool.spec.name for tool in compact) == sorted(COMPACT_TOOLS)
     assert sum(estimate_spec_tokens(tool.spec) for tool in compact) <= 1200
+
+
+def _request_tokens(folder: Path, tools: str) -> tuple[int, int]:
+    """Return the estimated tokens of the definitions and of the system prompt, as the command sends them."""
+    locations = Locations.of(folder, home=folder / "home")
+    settings = load_settings(locations, trusted=True)
+    app = assemble(ScriptedProvider("hi"), settings, locations, RunOptions(tools=tools, keep=False))
+    return app.registry.snapshot().definition_tokens, estimate_tokens(app.agent.system)
+
+
+def test_requests_of_the_command_stay_small(tmp_path: Path):
+    """The first edition's were 3,135 tokens; a compact one leaves room in a context of 4,096."""
+    definitions, system = _request_tokens(tmp_path, "all")
+    assert definitions <= 2_600
+    assert definitions + system < 3_135
+    definitions, system = _request_tokens(tmp_path, "compact")
+    assert definitions <= 1_200
+    assert definitions + system <= 1_500
 
 
 def test_tools_are_chosen_by_name_or_alias(tools: list[Tool]):

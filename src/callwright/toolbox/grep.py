@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
-from pydantic import AliasChoices, BeforeValidator, Field
+from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field
 
 from callwright.core.access import Access, ReadPath
 from callwright.core.content import Output
@@ -31,6 +31,20 @@ def _translate_mode(given: Any) -> Any:
     return _OTHER_MODES.get(given, given) if isinstance(given, str) else given
 
 
+def _between(least: int, most: int) -> AfterValidator:
+    """Check a number without its bounds in the schema, where they would cost tokens in every request."""
+
+    def check(number: int) -> int:
+        if not least <= number <= most:
+            raise ValueError(f"expected a number from {least} to {most}")
+        return number
+
+    return AfterValidator(check)
+
+
+_LineCount: TypeAlias = Annotated[int, _between(0, 1_000)]
+
+
 class GrepArguments(Arguments):
     """Arguments of `grep`."""
 
@@ -45,14 +59,12 @@ class GrepArguments(Arguments):
     mode: Annotated[Mode, BeforeValidator(_translate_mode)] = Field(
         default="files", validation_alias=AliasChoices("mode", "output_mode")
     )
-    """Names of files, matching lines, or counts per file."""
     ignore_case: bool = Field(default=False, validation_alias=AliasChoices("ignore_case", "-i", "case_insensitive"))
-    """Ignore case."""
-    context: int = Field(default=0, ge=0, le=1_000, validation_alias=AliasChoices("context", "-C"))
+    context: _LineCount = Field(default=0, validation_alias=AliasChoices("context", "-C"))
     """Lines around each match."""
-    before: int = Field(default=0, ge=0, le=1_000, validation_alias=AliasChoices("before", "-B"))
+    before: _LineCount = Field(default=0, validation_alias=AliasChoices("before", "-B"))
     """Lines before it."""
-    after: int = Field(default=0, ge=0, le=1_000, validation_alias=AliasChoices("after", "-A"))
+    after: _LineCount = Field(default=0, validation_alias=AliasChoices("after", "-A"))
     """Lines after it."""
     line_numbers: bool = Field(default=True, validation_alias=AliasChoices("line_numbers", "-n"))
     """Number the lines."""
@@ -60,11 +72,11 @@ class GrepArguments(Arguments):
     """Match across lines."""
     ignored: bool = Field(default=False, validation_alias=AliasChoices("ignored", "no_ignore", "include_ignored"))
     """Include ignored files."""
-    limit: int = Field(
-        default=100, ge=1, le=10_000, validation_alias=AliasChoices("limit", "head_limit", "max_results")
+    limit: Annotated[int, _between(1, 10_000)] = Field(
+        default=100, validation_alias=AliasChoices("limit", "head_limit", "max_results")
     )
     """Most rows to show."""
-    offset: int = Field(default=0, ge=0)
+    offset: Annotated[int, _between(0, 2**31)] = 0
     """Rows to skip."""
 
 

@@ -32,14 +32,10 @@ _ALL = AliasChoices("replace_all", "replaceAll", "allow_multiple")
 
 
 class Replacement(Arguments):
-    """One of several changes."""
-
+    # without descriptions, which would repeat those of the fields outside of the list
     old_string: str = Field(validation_alias=_OLD)
-    """The exact text; it must occur once."""
     new_string: str = Field(validation_alias=_NEW)
-    """The text to put in its place."""
     replace_all: bool = Field(default=False, validation_alias=_ALL)
-    """Replace every occurrence."""
 
 
 class EditArguments(TargetArguments):
@@ -52,7 +48,7 @@ class EditArguments(TargetArguments):
     replace_all: bool = Field(default=False, validation_alias=_ALL)
     """Replace every occurrence."""
     edits: tuple[Replacement, ...] = ()
-    """Several changes instead of one."""
+    """Several changes instead of one, with the same three fields."""
 
     @model_validator(mode="after")
     def _one_form(self) -> "EditArguments":
