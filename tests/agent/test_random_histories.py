@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from hypothesis import given, settings, strategies as st
 
 from callwright import Answers, Effect, Executor, Registry, ToolCall, ToolContext, ToolFailed, tool
@@ -16,7 +17,7 @@ from callwright.core.content import Text
 from callwright.core.messages import AssistantMessage, Stop, ToolMessage
 from callwright.hooks.base import Halt
 from callwright.providers.base import ModelRequest, ProviderError, ProviderFault
-from callwright.sessions import MemoryStore, SessionStore, SqliteStore
+from callwright.sessions import MemoryStore, SessionError, SessionStore, SqliteStore
 from callwright.testing import FakeClock, ScriptedHook
 from callwright.testing.fakes import BrokenOff, Line, ScriptedProvider
 from callwright.tool.base import Cancellation
@@ -92,6 +93,7 @@ class Drama:
         self.store = store
         self.path = path
         self.paused: Paused | None = None
+        self.requests = 0
         self.agent = self._agent()
 
     def _agent(self) -> Agent:
@@ -110,6 +112,7 @@ class Drama:
     def _reply(self, request: ModelRequest) -> Line:
         assert find_history_faults(request.messages) == [], request.messages
         assert not isinstance(request.messages[0], ToolMessage)
+        self.requests += 1
         return self.script.pop(0) if self.script else "done"
 
     async def play(self, move: str) -> None:
@@ -119,11 +122,22 @@ class Drama:
             self.store = SqliteStore(self.path)
             self.agent, self.paused = self._agent(), None
             return
+        requests = self.requests
         result = await self._do(move)
         self.paused = result if isinstance(result, Paused) else None
         if isinstance(result, asyncio.CancelledError) and not await self.store.list():
-            return  # on a busy machine the task is cancelled before its first record is stored
+            await self.check_unrecorded(requests)
+            return
         assert find_history_faults(await self.agent.messages("s")) == []
+
+    async def check_unrecorded(self, requests: int) -> None:
+        """Cancelled before its first record, as on a busy machine: the run has left nothing and asked nothing."""
+        assert self.requests == requests
+        with pytest.raises(SessionError, match="no session"):
+            await self.store.read("s")
+        hold = await self.store.hold("s")  # the cancelled run does not hold it any more
+        assert list(hold.records) == []
+        await hold.release()
 
     async def _do(self, move: str) -> object:
         answers = Answers()
@@ -174,3 +188,20 @@ def test_memory_history_is_always_valid(script: list[Any], todo: list[str]) -> N
 def test_stored_history_is_always_valid(script: list[Any], todo: list[str]) -> None:
     with TemporaryDirectory() as folder:
         asyncio.run(perform(script, todo, Path(folder) / "s.db"))
+
+
+@pytest.mark.parametrize("durable", [False, True], ids=["memory", "sqlite"])
+async def test_run_cancelled_at_once_leaves_no_session(durable: bool, tmp_path: Path) -> None:
+    path = tmp_path / "s.db" if durable else None
+    drama = Drama(["never asked"], MemoryStore() if path is None else SqliteStore(path), path)
+    task = asyncio.ensure_future(drama.agent.run("go", session="s"))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    if await drama.store.list():  # it got further in its first step: then what it stored is whole
+        assert find_history_faults(await drama.agent.messages("s")) == []
+    else:
+        await drama.check_unrecorded(0)
+    if isinstance(drama.store, SqliteStore):
+        drama.store.close()

@@ -46,7 +46,9 @@ def test_link_to_outside_is_outside(root: Path) -> None:
     (root / "link").symlink_to(root.parent / "work-evil")
     decision = _fence(root).judge(WritePath("link/new"), _CALL)
     assert isinstance(decision, Ask)
-    assert f"{root.resolve().parent}/work-evil/new" in decision.reason
+    assert f"would write to link/new, which leads to {root.resolve().parent}/work-evil/new," in decision.reason
+    plain = _fence(root).judge(WritePath("/etc/hosts"), _CALL)
+    assert isinstance(plain, Ask) and plain.reason.startswith("would write to /etc/hosts outside the workspace")
 
 
 def test_reads_are_fenced_only_on_request(root: Path) -> None:

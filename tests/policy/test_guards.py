@@ -343,6 +343,7 @@ def test_printed_environment_asks_only_with_a_credential(monkeypatch: pytest.Mon
         assert isinstance(decision, Ask), line
         assert decision.firm
         assert "SHOP_API_TOKEN" in decision.reason
+    assert _guard_line("ls") == _guard_line("echo env") == []
     access, call = dry_run_call("bash", "env", "/w/project")
     assert isinstance(Policies(Guards(_HERE, masked=True), ByMode("default")).decide(access, call), Allow)
 

@@ -51,6 +51,14 @@ def test_program_in_git_settings_makes_reading_ask(repository: Path, setting: st
             assert decision.source == "guard repository"
 
 
+def test_guard_stops_lines_that_would_run_unasked(repository: Path) -> None:
+    subprocess.run(["git", "-C", str(repository), "config", "--local", "filter.x.clean", "evil"], check=True)
+    decision = judged("git add .", repository, mode="auto")
+    assert isinstance(decision, Ask) and decision.firm and "guard repository" in decision.source
+    unknown = judge_command("git frobnicate", cwd=repository, workspace=repository, allow=["Bash(git frobnicate)"])
+    assert isinstance(unknown, Allow)  # a line that only a rule lets run is the rule's decision
+
+
 def test_linked_work_tree_uses_its_repository_settings(repository: Path, tmp_path: Path) -> None:
     run = ["git", "-C", str(repository), "-c", "user.name=a", "-c", "user.email=a@b"]
     subprocess.run([*run, "commit", "--quiet", "--allow-empty", "-m", "x"], check=True)
