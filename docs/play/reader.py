@@ -28,6 +28,8 @@ _VARYING = (
 """Text that differs in every run, and its replacement in pictures."""
 _BUSY = ("esc interrupts", "loading...")
 """Status lines of a working agent, at whose prompt no picture is taken."""
+_ANSWER = re.compile(r"  (always allowed|allowed|declined)\b")
+"""The row that the terminal leaves below an answered question."""
 _ROWS = 48
 _POLL_SECONDS = 0.03
 _QUIET_POLLS = 8
@@ -103,6 +105,8 @@ class _Reader:
         self.terminal = Tmux(home, {"HOME": str(home), "PATH": path})
         self._before = ""
         self._first = 0
+        self._dialog: list[str] = []
+        """The screen with the open question at which the next picture begins; empty without one."""
 
     def read(self, page: Path) -> Played:
         shown: list[Shown] = []
@@ -112,7 +116,8 @@ class _Reader:
                 case Save(path, text):
                     self._save(path, text)
                 case Begin():
-                    self._first = self._wait_settled().row
+                    seen = self._wait_settled()
+                    self._first, self._dialog = seen.row, _dialog_rows(seen)
                 case Enter(prompt, text):
                     self._before = self._wait_settled(prompt).text
                     self.terminal.enter(text)
@@ -135,14 +140,16 @@ class _Reader:
         self._wait_settled()
         self.terminal.close_and_wait()
         self.terminal.open(self._home, rows=_ROWS)
-        self._before, self._first = "", 0
+        self._before, self._first, self._dialog = "", 0, []
 
     def _take_picture(self, picture: Picture) -> Shown:
         seen = self._wait_settled(polls=_QUIET_POLLS)
-        rows = parse_rows(mask_names(seen.text, str(self._home)))[self._first :]
+        rows = parse_rows(mask_names(seen.text, str(self._home)))
+        first = _find_answer_end(self._dialog, [plain(row) for row in parse_rows(seen.text)]) or self._first
+        rows = rows[first:]
         while rows and not plain(rows[-1]):
             rows.pop()
-        return Shown(picture, tuple(rows), (seen.row - self._first, seen.column))
+        return Shown(picture, tuple(rows), (seen.row - first, seen.column))
 
     def _wait_settled(self, prompt: str = "", polls: int = 2) -> Seen:
         """Wait until the screen has changed, stays the same for some polls, and shows a prompt."""
@@ -156,6 +163,21 @@ class _Reader:
             calm = seen == last and seen.text != self._before and _shows_prompt(seen, (prompt,) if prompt else PROMPTS)
             last, quiet = seen, quiet + 1 if calm else 0
         return last
+
+
+def _dialog_rows(seen: Seen) -> list[str]:
+    """Return the rows of a screen whose prompt is that of a question; none at any other prompt."""
+    rows = [plain(row) for row in parse_rows(seen.text)]
+    return rows if rows[seen.row].rstrip().endswith("? >") else []
+
+
+def _find_answer_end(dialog: list[str], rows: list[str]) -> int:
+    """Return the row after the answer to a question, 0 if it had none.
+
+    A dialog is replaced by a shorter record of it when it is answered, so what follows moves up.
+    """
+    same = next((at for at, (old, new) in enumerate(zip(dialog, rows, strict=False)) if old != new), len(dialog))
+    return next((at + 1 for at in range(same, len(rows)) if dialog and _ANSWER.match(rows[at])), 0)
 
 
 def _shows_prompt(seen: Seen, prompts: tuple[str, ...]) -> bool:

@@ -186,3 +186,18 @@ async def test_tab_shows_every_access_and_arrows_choose() -> None:
     assert "writes /w/a.py" in shown and "reads /w/a.py" in shown and " ❯ Always: Edit(a.py) " in shown
     terminal._handle("key", "enter")  # pyright: ignore[reportPrivateUsage] - the key of a user
     assert await pending == "a"
+
+
+async def test_enter_that_ends_a_draft_does_not_answer() -> None:
+    menu = Menu([MenuEntry("Yes", "y", "y"), MenuEntry("No", "n", "n")], Palette(False))
+    view = DialogView(lambda width: DialogText(["Title"], ["row"], [], []), menu=menu)
+    terminal = Terminal(Frames(80, 24), Palette(False))
+    terminal.editor.insert("and then run the tests")  # typed while the model worked
+    for keys, answer in ((["enter"], ""), (["down", "enter"], "n"), (["down", "enter"], "y"), (["enter"], "")):
+        pending = asyncio.create_task(terminal.ask("allow?", view=view))
+        await asyncio.sleep(0)
+        terminal.draw()
+        for key in keys:
+            terminal._handle("key", key)  # pyright: ignore[reportPrivateUsage] - the key of a user
+        assert await pending == answer
+    assert terminal.editor.text == "and then run the tests"

@@ -46,7 +46,7 @@ def test_demo_page(follow: Follow) -> None:
 def test_edit_page_writes_only_after_approval(follow: Follow) -> None:
     seen = follow("edit-with-approval")
     asked, done = seen.shown
-    assert "writes /home/someone/greeting/greet.py" in asked.text and "● edit" not in asked.text
+    assert "╭ Edit greet.py" in asked.text and "● edit" not in asked.text
     assert (seen.home / "greeting" / "greet.py").read_text().count("Hello, ") == 1
     assert done.text.endswith("Hello, Ada\n$")
 
@@ -67,13 +67,13 @@ def test_mcp_page_adds_tests_and_uses_a_server(follow: Follow) -> None:
     assert settings["mcpServers"]["shop"]["args"] == ["server.py"]
     added, asked, done = seen.shown
     assert "shop: ready" in added.text and "Allow mcp__shop__in_stock?" in asked.text
-    assert done.text.startswith("  12\nThere are 12 pencils left.")
+    assert done.text.startswith('● mcp__shop__in_stock {"item": "pencil"}\n  12\n')
 
 
 def test_skill_page_writes_checks_and_runs_a_skill(follow: Follow) -> None:
     seen = follow("write-a-skill")
     checked, asked, _ = seen.shown
-    assert "release-note" in checked.text and "Allow write?" in asked.text
+    assert "release-note" in checked.text and "╭ Write NOTES.md" in asked.text
     assert "(Ada)" in (seen.home / "site" / "NOTES.md").read_text()
 
 

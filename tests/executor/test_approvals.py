@@ -41,6 +41,7 @@ from callwright.executor import TurnLimits
 from callwright.hooks import Answer, Hook, PendingCall, Verdict
 from callwright.policy import ByMode, Subject
 from callwright.testing import Recorder
+from callwright.tool.base import Cancellation
 from callwright.tool.typed import describe
 
 paid: list[int] = []
@@ -477,3 +478,16 @@ async def test_allow_rule_lets_bash_run_without_a_question(tmp_path: Path) -> No
     assert isinstance(await executor.run("bash", {"command": "touch made"}), Completed)
     assert (tmp_path / "made").exists()
     assert isinstance(await executor.run("bash", {"command": "mkdir other"}), Interrupted)
+
+
+async def test_cancelling_a_question_is_not_logged_as_a_failure(caplog: pytest.LogCaptureFixture) -> None:
+    cancellation = Cancellation()
+
+    async def ask(questions: Sequence[Question]) -> Answers:
+        cancellation.cancel("interrupted by the user")
+        await asyncio.sleep(60)
+        return Answers.approving(questions)
+
+    call = ToolCall("1", "pay", {"amount": 1})
+    (outcome,) = await Executor(Registry(pay)).execute([call], turn=Turn(ask=ask, cancellation=cancellation))
+    assert isinstance(outcome, (Failed, Interrupted)) and not paid and not caplog.records

@@ -5,13 +5,15 @@ Nothing heavy may be imported at the top of this file: its imports are what the 
 
 import argparse
 import asyncio
+import logging
 import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from callwright.cli.main import USAGE
-from callwright.cli.render.text import Palette
+from callwright.cli.render.text import Palette, visible_line
 from callwright.cli.terminal.keys import Tty
 from callwright.cli.terminal.screen import PlainScreen, Screen
 from callwright.cli.terminal.ui import Terminal
@@ -35,13 +37,30 @@ async def _run(options: argparse.Namespace, tty: Tty) -> int:
     for ending in (signal.SIGTERM, signal.SIGHUP):  # unhandled, they would leave the terminal without echo
         loop.add_signal_handler(ending, terminal.leave)
     terminal.draw()
+    log = _TerminalLog(terminal, loop)
+    logging.getLogger().addHandler(log)
     try:
         chat = await asyncio.to_thread(_load_chat)
         return await chat(options, terminal)
     finally:
+        logging.getLogger().removeHandler(log)
         loop.remove_reader(tty.descriptor)
         terminal.paused = True  # a pending frame would be drawn over the shell's prompt
         terminal.screen.leave()
+
+
+class _TerminalLog(logging.Handler):
+    """Shows warnings as lines of the conversation: written to stderr, they would tear the screen apart."""
+
+    def __init__(self, terminal: Terminal, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(logging.WARNING)
+        self._terminal = terminal
+        self._loop = loop
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = self._terminal.palette.paint(f"{record.levelname.lower()}: {visible_line(record.getMessage())}", "dim")
+        with suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(self._terminal.show, text)
 
 
 def _open_terminal(tty: Tty) -> Terminal:

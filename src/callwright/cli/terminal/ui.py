@@ -75,7 +75,7 @@ class Terminal:
         self._tick_timer: asyncio.TimerHandle | None = None
         self._flush_timer: asyncio.TimerHandle | None = None
         self._interrupted_at = self._turned_at = 0.0
-        self.paused = False
+        self._chosen = self.paused = False
         """Whether another program, such as an editor, uses the screen."""
 
     @property
@@ -138,6 +138,7 @@ class Terminal:
         if self.over.is_set():
             return None
         self._question = question = asyncio.get_running_loop().create_future()
+        self._chosen = False
         self._view = view
         if view is not None and self._lines:
             self.show(*view.next_rows(self.screen.width, self.screen.height))
@@ -318,6 +319,7 @@ class Terminal:
             return False
         match key:
             case "up" | "down" if not self.editor.text:
+                self._chosen = True
                 return self._view.move(1 if key == "down" else -1)
             case "tab":
                 return self._view.toggle()
@@ -360,10 +362,11 @@ class Terminal:
             self.submit(text)
 
     def _marked_answer(self) -> str:
-        """Return the answer marked in the menu; none while Enter may still be turning pages."""
-        if self._view is None or self._lines or time.monotonic() - self._turned_at < self.settle_seconds:
-            return ""
-        return self._view.answer
+        """Return the answer marked in the menu; none while Enter may be turning pages or ending an earlier draft."""
+        turning = time.monotonic() - self._turned_at < self.settle_seconds
+        # who was typing when the question came has not chosen the first row: only the arrow keys do
+        drafting = bool(self._draft) and not self._chosen
+        return "" if self._view is None or self._lines or turning or drafting else self._view.answer
 
     def _answer(self, text: str | None) -> None:
         """Answer the open question and restore the draft at once: more keys may have arrived together with Enter."""
