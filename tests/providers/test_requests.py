@@ -15,6 +15,7 @@ from callwright.providers.base import ModelRequest, Provider
 from callwright.providers.google import GoogleGemini
 from callwright.providers.openai.chat import OpenAIChat
 from callwright.providers.openai.responses import OpenAIResponses
+from callwright.providers.resolve import provider_for
 from callwright.testing.conversations import check_requests
 from callwright.testing.loopback import Loopback, LoopbackReply, Received
 from callwright.testing.requests import (
@@ -75,6 +76,12 @@ DOORS: dict[str, tuple[Callable[[str], Provider], FindFaults, str, str]] = {
         openai_chat_faults,
         "openai_chat",
         "/chat/completions",
+    ),
+    "an address": (
+        lambda url: provider_for(f"{url}/v1#my-model", api_key="k", tool_mode="native"),
+        openai_chat_faults,
+        "openai_chat",
+        "/v1/chat/completions",
     ),
     "azure chat": (
         lambda url: OpenAIChat("my-deployment", client=_azure_client(url)),
