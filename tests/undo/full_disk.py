@@ -31,7 +31,7 @@ async def main() -> None:
     recorder = UndoStore(kept, report=reports.append).recorder("session")
     executor.state.put(recorder)
     completed = 0
-    for number in range(40):  # each keeps 8 kB of the old content; the disk has 64
+    for number in range(15):  # each keeps 8 kB of the old content; the disk has 64
         recorder.begin_turn()
         for name in (f"small-{number}", f"{number}"):
             outcome = await executor.run("write", {"path": name, "content": "new", "overwrite": True})
