@@ -59,6 +59,14 @@ def test_resume_page_continues_the_session(follow: Follow) -> None:
     assert listed.text.count("Put ") == 1  # one session, not two
 
 
+def test_undo_page_restores_the_list_twice(follow: Follow) -> None:
+    seen = follow("undo-a-change")
+    undone, again = seen.shown
+    assert "restored list.txt" in undone.text and "apples\nbread\n$ callwright sessions undo" in again.text
+    assert (seen.home / "shopping" / "list.txt").read_text() == "milk\nbread\napples\n"
+    assert not (seen.home / "shopping" / "sorted.txt").exists()
+
+
 def test_mcp_page_adds_tests_and_uses_a_server(follow: Follow) -> None:
     if find_spec("mcp") is None:
         pytest.skip("the package mcp is not installed")

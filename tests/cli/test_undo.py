@@ -41,7 +41,7 @@ def test_undo_redo_and_rewind_in_the_terminal(machine: Any, tmux: Any, calls: Ca
     tmux.type("remove the notes", "Enter")
     tmux.shows("removed it")
     tmux.type("/undo", "Enter")
-    tmux.shows("undone: conversation and files, before: remove the notes")
+    tmux.shows("undone: conversation and files, back to before: remove the notes")
     assert notes.read_text() == "beta\n" and not (machine.project / "new").exists()
     tmux.type("/redo", "Enter")
     tmux.shows("redone: conversation and files")
@@ -50,7 +50,7 @@ def test_undo_redo_and_rewind_in_the_terminal(machine: Any, tmux: Any, calls: Ca
     shown = tmux.shows("rewind to:")
     assert "1 file changed  change the notes" in shown and "2 files changed  remove the notes" in shown
     tmux.type("1 files", "Enter")
-    tmux.shows("undone: files, before: change the notes")
+    tmux.shows("undone: files, back to before: change the notes")
     assert notes.read_text() == "alpha\n" and not (machine.project / "new").exists()
     tmux.type("go on", "Enter")
     tmux.shows("third answer")

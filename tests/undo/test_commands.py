@@ -102,8 +102,10 @@ async def test_quick_changes_of_the_same_size_are_seen(tmp_path: Path):
 async def test_background_command_is_named(tmp_path: Path):
     bench = Workbench(tmp_path)
     bench.begin_turn()
-    await bench.call("bash", command="sleep 0", background=True)
-    assert "background" in bench.log.plan_undo(0).notes[0]
+    await bench.call("bash", command="sleep 0; cat a", background=True)
+    assert not bench.kept.exists()  # it cannot change anything
+    await bench.call("bash", command="touch a", background=True)
+    assert "touch a" in bench.log.plan_undo(0).notes[0]
 
 
 async def test_too_many_files_block_the_undo_not_the_command(tmp_path: Path):

@@ -31,7 +31,8 @@ def rewind_lines(result: Rewinding, cwd: Path, *, verb: str, dry_run: bool = Fal
     """
     parts = [part for part, done in (("conversation", result.conversation), ("files", bool(result.paths))) if done]
     what = " and ".join(parts) or "nothing: no file was changed"
-    yield f"{'would be ' if dry_run else ''}{verb}: {what}{f', before: {result.label}' if result.label else ''}"
+    place = "back to before" if verb == "undone" else "with"
+    yield f"{'would be ' if dry_run else ''}{verb}: {what}{f', {place}: {result.label}' if result.label else ''}"
     yield from _file_lines("would restore" if dry_run else "restored", result.restored, cwd)
     yield from _file_lines("would remove" if dry_run else "removed", result.removed, cwd)
     if dry_run:

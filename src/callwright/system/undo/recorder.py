@@ -52,14 +52,14 @@ class UndoRecorder:
 
     @asynccontextmanager
     async def watching(
-        self, roots: Sequence[str], more: Sequence[str] = (), *, named: bool = False
+        self, roots: Sequence[str], more: Sequence[str] = (), *, masked: bool = True
     ) -> AsyncGenerator[None, None]:
         """Keep what a command in the block may change, and record what it has changed.
 
         Args:
             roots: The folders that it may write to; without one, nothing is kept.
             more: Further paths that its line names.
-            named: Whether it may also change the secrets that it names, which are masked for other commands.
+            masked: Whether secrets are masked for it, so that it cannot change them.
         """
         if self.log is None or self.log.idle or not roots:
             yield
@@ -69,7 +69,7 @@ class UndoRecorder:
         outside = [path for path in map(os.path.realpath, more) if not _is_below(path, roots)]
         outside = [path for path in outside if not any(_is_below(root, (path,)) for root in roots)]
         watch = CommandWatch(self.log, [*roots, *dict.fromkeys(outside)])
-        await asyncio.to_thread(watch.begin, everything=named)
+        await asyncio.to_thread(watch.begin, everything=not masked)
         try:
             yield
         finally:

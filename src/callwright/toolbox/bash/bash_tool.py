@@ -333,12 +333,14 @@ class BashCall(TypedInvocation[BashArguments]):
         confinement = self.bash.confinement(context, self._plan())
         self.bash.require_wall(self._plan(), confinement)
         undo = context.state.get(UndoRecorder)
+        roots = () if self.effect() is Effect.READ else self.bash.sandbox.writable_roots(confinement)
         if self.given.background:
-            undo.note(f"what the background command changed is not restored: {self.given.command}")
+            if roots:
+                undo.note(f"what the background command changed is not restored: {self.given.command}")
             return self._start(session, confinement)
         progress = Progress(context.report)
-        roots = () if self.effect() is Effect.READ else self.bash.sandbox.writable_roots(confinement)
-        async with undo.watching(roots, self.named_paths().writes, named=Confinement.NAMED in confinement):
+        masked = self.bash.sandbox.confines and not confinement & (Confinement.NAMED | Confinement.UNCONFINED)
+        async with undo.watching(roots, self.named_paths().writes, masked=masked):
             with ExitStack() as held:
                 walled = self.bash.command(self, confinement, session.scratch, held)
                 seconds = self.given.timeout_seconds
