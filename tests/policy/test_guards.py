@@ -379,3 +379,21 @@ def test_folder_too_large_to_check_asks(tmp_path: Path, monkeypatch: pytest.Monk
     assert isinstance(decision, Ask) and "too large to check" in decision.reason
     assert trees.find_in_tree(Tree("$X"), lambda path: False) is None
     assert trees.find_in_tree(Tree(str(tmp_path / "a")), lambda path: True) == str(tmp_path / "a")
+
+
+@pytest.mark.parametrize("mode", ["default", "auto", "plan", "dontAsk"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "git show HEAD:.env",
+        "git show :0:.env",
+        "git log -L1,2:.env",
+        "git log -L :main:.env",
+        "git log -p -- .env",
+        "git cat-file -p HEAD~2:./.env",
+        "git grep SECRET HEAD -- .env",
+    ],
+)
+def test_committed_secret_that_is_named_asks(line: str, mode: str) -> None:
+    decision = Policies(Guards(_HERE), ByMode(mode)).decide(RunCommand(line, "/w/project"), _CALL)
+    assert not isinstance(decision, Allow)

@@ -48,6 +48,7 @@ WALLED = [
     "bat --style plain --pager never README.md",
     "git -C src verify-commit HEAD",
     'cd "$DIR" && git status',
+    "pytest -q && git diff",
     "rg -l foo | xargs sed -n 1,5p",
     "strace -c ls",
     "bash -cl ls",
@@ -94,7 +95,11 @@ ASKED = [
     "dmesg --clear",
     "gzip notes.txt",
     "git -c core.pager=./evil.sh log",
-    "env -i git log -p --text",
+    "env -i git log -p",
+    "GIT_CONFIG_COUNT=0 git log -p",
+    "unset GIT_CONFIG_COUNT; git diff",
+    "source env.sh && git show",
+    "git show $(git rev-parse HEAD):.env",
     "git gc",
     "git difftool --output=x",
     "sed -i s/a/b/ notes.txt",
@@ -228,3 +233,11 @@ def test_excluded_commands_are_asked_about(line: str, asks: bool, tmp_path: Path
     decision = policies.decide(RunCommand(line, str(tmp_path)), dry_run_line(line))
     assert isinstance(decision, Ask if asks else Allow)
     assert ("outside the sandbox" in decision.reason) is asks
+
+
+@pytest.mark.parametrize("line", ["env -i git log -p", "git fast-export --all", "unset GIT_CONFIG_COUNT; git diff"])
+def test_sandbox_of_auto_mode_does_not_cover_committed_secrets(line: str, tmp_path: Path):
+    by_mode = ByMode("auto", sandboxed=True, auto_allow="walled")
+    policies = standard_policies(tmp_path, by_mode=by_mode)
+    assert isinstance(policies.decide(RunCommand(line, str(tmp_path)), dry_run_line(line)), Ask)
+    assert isinstance(policies.decide(RunCommand("make", str(tmp_path)), dry_run_line("make")), Allow)

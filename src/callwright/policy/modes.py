@@ -33,7 +33,7 @@ from callwright.core.spec import Effect
 from callwright.policy.base import Policy, Subject, Tier
 from callwright.policy.guards import Fence
 from callwright.policy.shell_line import PartOfLine, make_printable
-from callwright.policy.walled import is_walled
+from callwright.policy.walled import is_walled, uncovers_secrets
 from callwright.shell.plan import Verdict, starts_with
 from callwright.system.paths import Workspace
 
@@ -254,7 +254,8 @@ def _is_confined(access: Access, subject: Subject) -> bool:
     """Whether a sandbox makes a command safe. Not a destructive one: the workspace is inside the sandbox with it."""
     if not isinstance(access, RunCommand) or not isinstance(subject, PartOfLine):
         return False
-    return not any(command.verdict is Verdict.DESTRUCTIVE for command in subject.plan.commands)
+    destroys = any(command.verdict is Verdict.DESTRUCTIVE for command in subject.plan.commands)
+    return not destroys and not uncovers_secrets(subject.plan)
 
 
 def _reads_network(access: Access, subject: Subject) -> bool:

@@ -22,6 +22,7 @@ from callwright.core.access import Access, DeletePath, Reach, WritePath
 from callwright.policy.tool_names import words
 from callwright.shell import tables
 from callwright.shell.plan import ShellPlan, SimpleCommand, Verdict
+from callwright.shell.programs.git import SHOWS_CONTENT
 from callwright.shell.words import HARMLESS_TARGETS, Word
 
 _Fits: TypeAlias = Callable[[Sequence[str]], bool]
@@ -45,9 +46,24 @@ def is_walled(plan: ShellPlan) -> bool:
     Every command in it must be read-only or fit one of the lists; the words that are not literal may be anything,
     because the wall holds whatever they become.
     """
-    if plan.problem or plan.dangers or not plan.commands:
+    if plan.problem or plan.dangers or not plan.commands or uncovers_secrets(plan):
         return False
     return all(map(_fits, plan.commands))
+
+
+def uncovers_secrets(plan: ShellPlan) -> bool:
+    """Whether git may print committed secrets, which no wall masks: settings in git's environment hide them."""
+    printing = [command for command in plan.commands if _prints_content(command.words)]
+    if not printing:
+        return False
+    if not plan.proven or any(command.verdict is Verdict.UNKNOWN for command in printing):
+        return True
+    unknown = [command.words for command in plan.commands if command.verdict is Verdict.UNKNOWN and command.words]
+    return any(command[0] in _CHANGES_SHELL for command in unknown)
+
+
+def _prints_content(command: Sequence[str]) -> bool:
+    return bool(command) and command[0].rpartition("/")[2] == "git" and not _GIT_PRINTS.isdisjoint(command)
 
 
 def _fits(command: SimpleCommand) -> bool:
@@ -99,14 +115,14 @@ def _reads(name: str, arguments: Sequence[str]) -> bool:
 
 
 def _reads_git(arguments: Sequence[str]) -> bool:
-    """Whether a git call reads. Not with settings of its own: ours keep committed secrets out of its output."""
+    """Whether a git call reads, and prints no content of files."""
     place = 0
     while place < len(arguments) and arguments[place][:1] == "-":
         if arguments[place] not in ("-C", "--no-pager", "-P", "--git-dir", "--work-tree"):
             return False
         place += 1 if arguments[place][:3] == "--n" or arguments[place] == "-P" else 2
     verb = arguments[place] if place < len(arguments) else ""
-    return verb in _GIT_READS and _GIT_UNCOVERS.isdisjoint(arguments) and not _has_writing_flag(arguments)
+    return verb in _GIT_READS and not _has_writing_flag(arguments)
 
 
 def _is_plain_program(name: str, arguments: Sequence[str]) -> bool:
@@ -178,12 +194,13 @@ _SCRIPT_FLAGS = words("--help -h --version --dry-run --check")
 _WRITING_FLAGS = words("-o --output --out --output-file --outfile --in-place --write --fix --fix-only --save --delete")
 _READERS = words("sed gsed awk gawk mawk nawk find gfind fd fdfind yq jq gojq printf test [ [[ read command set")
 _GIT_READS = words(
-    "status diff show log whatchanged shortlog blame annotate diff-tree diff-index diff-files range-diff cherry"
-    " describe rev-list ls-files ls-tree merge-base name-rev for-each-ref show-ref show-branch count-objects"
-    " verify-pack rev-parse check-ignore check-attr grep fsck verify-commit verify-tag difftool help"
+    "status shortlog cherry describe rev-list ls-files ls-tree merge-base name-rev for-each-ref show-ref show-branch"
+    " count-objects verify-pack rev-parse check-ignore check-attr fsck verify-commit verify-tag help"
 )
-_GIT_UNCOVERS = words("-a --text --textconv --binary")
-"""Options with which git prints what its attributes hide."""
+_GIT_PRINTS = (SHOWS_CONTENT - words("stash apply hash-object patch-id")) | words(
+    "fast-export bundle difftool unpack-file send-email request-pull"
+)
+_CHANGES_SHELL = words("export declare typeset readonly unset alias shopt source . eval exec set")
 _CHANGES = words(
     # package managers and version managers
     "apt apt-get aptitude dpkg yum dnf rpm pacman apk zypper emerge port snap flatpak nix nix-env nix-build nix-shell"

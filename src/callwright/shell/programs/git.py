@@ -18,7 +18,7 @@ git: values
       check-ref-format
   rev-parse|check-ignore|check-attr|check-mailmap|var|stripspace|get-tar-commit-id|cherry
   grep: not -O --open-files-in-pager --ext-grep --textconv
-  cat-file: not --filters --textconv
+  cat-file: not --filters --textconv --batch --batch-command
   fsck: not --lost-found
   hash-object: not -w --stdin-paths
   format-patch: needs --stdout; only --stdout -n -N -k -s --signoff --cover-letter --no-stat --numbered --no-numbered
@@ -64,8 +64,8 @@ _LISTED = parse_table(
 )["branch"]
 _EVERYWHERE = ProgramRule(
     refused=frozenset(
-        "--output --ext-diff --textconv --show-signature --open-files-in-pager --upload-pack --exec --help "
-        "--build-fake-ancestor".split()
+        "--output --ext-diff --textconv --text --binary --show-signature --open-files-in-pager --upload-pack --exec "
+        "--help --build-fake-ancestor".split()
     )
 )
 _GLOBALS = frozenset(
@@ -120,10 +120,11 @@ _RUNNING_OPTIONS = (
     "--output",
     "-o",
 )
-_SHOWS_CONTENT = frozenset(
+SHOWS_CONTENT = frozenset(
     "diff show blame annotate cat-file grep diff-tree diff-index diff-files format-patch stash log whatchanged "
     "range-diff archive apply patch-id hash-object".split()
 )
+"""Sub-commands that may print the content of committed files."""
 _FILE_OPTIONS = frozenset(
     "--contents --ignore-revs-file --no-index --file -F -f -O -S --pathspec-from-file --template -t".split()
 )
@@ -175,6 +176,7 @@ def git(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
         return _judge_change(words, folders, "this call of git is not known to be read-only")
     rest = words[count:]
     objection = rule.objection(rest) or _EVERYWHERE.objection(rest) or _format_problem(rest)
+    objection = objection or _text_problem(words[0].text, rest)
     if objection:
         return _judge_change(words, folders, f"git {words[0].text}: {objection}")
     if rule.network:
@@ -189,7 +191,7 @@ def git(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
 
 def _list_files(verb: str, words: Sequence[Word], folders: Folders) -> tuple[Access, ...]:
     """Return the files whose content git may show, or that it reads outside the repository."""
-    shows = verb in _SHOWS_CONTENT
+    shows = verb in SHOWS_CONTENT
     found: list[str] = []
     previous = ""
     for word in words:
@@ -197,7 +199,10 @@ def _list_files(verb: str, words: Sequence[Word], folders: Folders) -> tuple[Acc
         name, equals, value = text.partition("=")
         if text[:1] != "-":
             loose = shows or previous in _FILE_OPTIONS or text[:1] == "/" or ".." in text
-            found.extend([text, *([text.partition(":")[2]] if ":" in text else [])] if loose else [])
+            # the path stands behind the last colon: HEAD:.env, :0:.env, 1,2:.env
+            found.extend([text, text.partition(":")[2], text.rpartition(":")[2]] if loose else [])
+        elif text[:2] == "-L":
+            found.append(text.rpartition(":")[2])
         elif equals and any(option.startswith(name) for option in _FILE_OPTIONS):
             found.append(value)
         elif text[:2] in _FILE_OPTIONS and text[1:2] != "-":
@@ -230,6 +235,18 @@ def _format_problem(words: Sequence[Word]) -> str:
     # %G? runs gpg, and the repository's settings choose that program
     signed = next((word.text for word in words if "%G" in word.text or "signature" in word.text), None)
     return f"{signed} may run gpg" if signed else ""
+
+
+def _text_problem(verb: str, words: Sequence[Word]) -> str:
+    """Object to -a, with which git prints what its attributes hide: the content of committed secrets."""
+    if verb not in SHOWS_CONTENT:
+        return ""
+    letters = verb == "grep"  # whose options can be joined
+    for word in words:
+        text = word.text
+        if text == "-a" or (letters and text[:1] == "-" and text[1:2] != "-" and "a" in text):
+            return f"{text} shows files as text that git would hide"
+    return ""
 
 
 def _find_remote(words: Sequence[Word]) -> str:
