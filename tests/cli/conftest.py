@@ -1,5 +1,6 @@
-"""Fixtures: a home folder and a project, the command run in them, and a terminal."""
+"""Fixtures: a home folder and a project, the command run in them, a terminal, and a model server."""
 
+import asyncio
 import fcntl
 import json
 import os
@@ -7,6 +8,7 @@ import shutil
 import struct
 import sys
 import termios
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,6 +19,7 @@ import pytest
 from docs.play.terminal import Tmux as Window
 
 from callwright.cli.main import run
+from callwright.testing.loopback import Loopback
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,3 +151,23 @@ def tmux(machine: Machine, tmp_path: Path) -> Iterator[Tmux]:
     terminal = Tmux(tmp_path, os.environ)
     yield terminal
     terminal.close()
+
+
+@pytest.fixture
+def server() -> Iterator[Loopback]:
+    """A model server on a loop of its own: the command has its own, too."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    running = Loopback()
+    asyncio.run_coroutine_threadsafe(running.__aenter__(), loop).result()
+    yield running
+    asyncio.run_coroutine_threadsafe(running.__aexit__(), loop).result()
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
+
+
+def first_request(server: Loopback) -> dict[str, Any]:
+    """Return the body of the first request to the model."""
+    return next(each.json for each in server.received if each.method == "POST")

@@ -2,37 +2,38 @@
 
 import subprocess
 import sys
+from typing import Any
 
 
 def callwright(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "callwright", *arguments], capture_output=True, text=True, check=False)
 
 
-def test_demo_turn_runs_reads_in_parallel_then_the_write() -> None:
-    done = callwright("demo", "--turn")
-    assert done.returncode == 0, done.stderr
-    steps = [line.split()[2:] for line in done.stdout.splitlines() if " ms  " in line]
+def test_demo_turn_runs_reads_in_parallel_then_the_write(machine: Any) -> None:
+    done = machine("demo", "--turn")
+    assert done.code == 0, done.err
+    steps = [line.split()[2:] for line in done.out.splitlines() if " ms  " in line]
     happened = [f"{step[0]} {step[-1]}" for step in steps]
     assert happened.index("c1 starts") < happened.index("c2 done")
     assert happened.index("c2 starts") < happened.index("c1 done")
     assert happened.index("c2 done") < happened.index("c3 starts")
-    assert "unknown tool: raed_note; did you mean read_note" in done.stdout
-    assert "c5  error  invalid arguments: " in done.stdout
-    assert "todo.txt now contains: 'plants are watered'" in done.stdout
+    assert "unknown tool: raed_note; did you mean read_note" in done.out
+    assert "c5  error  invalid arguments: " in done.out
+    assert "todo.txt now contains: 'plants are watered'" in done.out
 
 
-def test_help_lists_commands_and_typos_get_a_suggestion() -> None:
-    shown = callwright("--help")
-    assert shown.returncode == 0
-    assert "demo" in shown.stdout and "permissions" in shown.stdout
+def test_help_lists_commands_and_typos_get_a_suggestion(machine: Any) -> None:
+    shown = machine("--help")
+    assert shown.code == 0
+    assert "demo" in shown.out and "permissions" in shown.out
     slip = callwright("dmeo")
     assert slip.returncode == 2
     assert "unknown command 'dmeo'; did you mean demo?" in slip.stderr
 
 
-def test_permissions_test_sets_the_exit_code() -> None:
-    assert callwright("permissions", "test", "bash", "git status").returncode == 0
-    assert callwright("permissions", "test", "bash", "rm -rf build").returncode == 4
+def test_permissions_test_sets_the_exit_code(machine: Any) -> None:
+    assert machine("permissions", "test", "bash", "git status").code == 0
+    assert machine("permissions", "test", "bash", "rm -rf build").code == 4
     assert callwright("permissions", "test", "bash", "rm -rf build", "--deny", "Bash(rm *)").returncode == 3
 
 

@@ -1,9 +1,6 @@
 """Model options and fallback models of the command: flags, settings, and their errors."""
 
-import asyncio
 import json
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,38 +9,26 @@ import pytest
 from callwright.app.local_models import physical_cores
 from callwright.testing.loopback import Loopback, LoopbackReply
 
-from .conftest import Machine
+from .conftest import Machine, first_request
 
 _END: dict[str, Any] = {"choices": [{"delta": {"content": "hello"}, "finish_reason": "stop"}]}
 _ANSWER = f"data: {json.dumps(_END)}\n\ndata: [DONE]\n\n".encode()
 
 
 @pytest.fixture
-def server() -> Iterator[Loopback]:
-    """Run the server on a loop of its own: the command has its own, too."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    running = Loopback()
-    asyncio.run_coroutine_threadsafe(running.__aenter__(), loop).result()
-    running.reply(LoopbackReply([_ANSWER]))
-    yield running
-    asyncio.run_coroutine_threadsafe(running.__aexit__(), loop).result()
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join()
-    loop.close()
+def answering(server: Loopback) -> Loopback:
+    server.reply(LoopbackReply([_ANSWER]))
+    return server
 
 
-def _sent(server: Loopback) -> dict[str, Any]:
-    return next(each.json for each in server.received if each.method == "POST")
-
-
-def test_flags_outrank_settings(machine: Machine, server: Loopback) -> None:
+def test_flags_outrank_settings(machine: Machine, answering: Loopback) -> None:
     options = {"temperature": 0.5, "maxTokens": 77, "stop": ["END"], "effort": "low"}
     machine.user_settings({"modelOptions": options})
-    ended = machine("-p", "hi", "--model", f"{server.url}/v1#m", "--temperature", "0.25", "--stop", "A", "--stop", "B")
+    ended = machine(
+        "-p", "hi", "--model", f"{answering.url}/v1#m", "--temperature", "0.25", "--stop", "A", "--stop", "B"
+    )
     assert (ended.code, ended.out.strip()) == (0, "hello")
-    sent = _sent(server)
+    sent = first_request(answering)
     assert (sent["temperature"], sent["max_tokens"], sent["stop"], sent["reasoning_effort"]) == (
         0.25,
         77,
@@ -88,8 +73,8 @@ def test_invalid_flag_is_named(machine: Machine, flags: list[str], told: str) ->
 
 
 @pytest.mark.parametrize("by", ["flag", "setting", "list"])
-def test_fallback_answers_and_is_recorded(machine: Machine, server: Loopback, by: str) -> None:
-    name = f"{server.url}/v1#small"
+def test_fallback_answers_and_is_recorded(machine: Machine, answering: Loopback, by: str) -> None:
+    name = f"{answering.url}/v1#small"
     if by != "flag":
         machine.user_settings({"fallbackModel": [name] if by == "list" else name})
     flags = ["--fallback-model", name] if by == "flag" else []

@@ -1,16 +1,13 @@
 """The command with models that slip: tool mode, tool set, repairs, and messages that are no answer."""
 
-import asyncio
 import json
-import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from callwright.testing.loopback import Loopback, LoopbackReply
 
-from .conftest import Machine
+from .conftest import Machine, first_request
 
 _CALL = '{"name": "read", "arguments": {"path": "notes.txt"}}'
 
@@ -18,25 +15,6 @@ _CALL = '{"name": "read", "arguments": {"path": "notes.txt"}}'
 def _streamed(text: str) -> bytes:
     delta: dict[str, Any] = {"choices": [{"delta": {"content": text}, "finish_reason": "stop"}]}
     return f"data: {json.dumps(delta)}\n\ndata: [DONE]\n\n".encode()
-
-
-@pytest.fixture
-def server() -> Iterator[Loopback]:
-    """Run the server on a loop of its own: the command has its own, too."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    running = Loopback()
-    asyncio.run_coroutine_threadsafe(running.__aenter__(), loop).result()
-    yield running
-    asyncio.run_coroutine_threadsafe(running.__aexit__(), loop).result()
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join()
-    loop.close()
-
-
-def _sent(server: Loopback) -> dict[str, Any]:
-    return next(each.json for each in server.received if each.method == "POST")
 
 
 @pytest.mark.parametrize(
@@ -50,7 +28,7 @@ def test_tool_mode_by_setting_and_flag(
     flags = ("--tool-mode", flag) if flag else ()
     ended = machine("-p", "hi", "--model", f"{server.url}/v1#m", *flags)
     assert (ended.code, ended.out.strip()) == (0, "hello")
-    sent = _sent(server)
+    sent = first_request(server)
     assert ("response_format" in sent) is schema
     assert ("tools" in sent) is not schema
 
@@ -59,13 +37,13 @@ def test_tools_by_setting_and_flag(machine: Machine, server: Loopback) -> None:
     machine.user_settings({"tools": "compact"})
     server.reply(LoopbackReply([_streamed("hello")]))
     machine("-p", "hi", "--tool-mode", "native", "--model", f"{server.url}/v1#m")
-    names = {tool["function"]["name"] for tool in _sent(server)["tools"]}
+    names = {tool["function"]["name"] for tool in first_request(server)["tools"]}
     assert {"read", "write", "edit", "bash", "grep"} <= names
     assert "glob" not in names
     server.received.clear()
     server.reply(LoopbackReply([_streamed("hello")]))
     machine("-p", "hi", "--tool-mode", "native", "--tools", "read", "--model", f"{server.url}/v1#m")
-    assert "bash" not in {tool["function"]["name"] for tool in _sent(server)["tools"]}
+    assert "bash" not in {tool["function"]["name"] for tool in first_request(server)["tools"]}
 
 
 @pytest.mark.parametrize(

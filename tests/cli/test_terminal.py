@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, strategies as st
 
 from callwright.cli.render.text import Palette, width_of, wrap_columns
@@ -267,31 +268,19 @@ def test_conversation_needs_a_terminal(machine: Any) -> None:
 _WITH_PID = 'sh -c \'echo $$ > pid; exec "$0" "$@"\''
 
 
-def test_killed_at_a_question_shows_it_again(machine: Any, tmux: Any) -> None:
+@pytest.mark.parametrize(
+    ("sent", "ended"), [(signal.SIGKILL, "EXIT 137"), (signal.SIGHUP, "EXIT")], ids=["killed", "window closed"]
+)
+def test_question_is_shown_again_after_the_process_ended(
+    machine: Any, tmux: Any, sent: signal.Signals, ended: str
+) -> None:
     model = machine.says(call("write", path="new.txt", content="once\n"), "Written.")
     tmux.start(machine.project, model, before=_WITH_PID)
     tmux.shows("default mode")
     tmux.type("write it", "Enter")
     tmux.shows("allow? >")
-    os.kill(int((machine.project / "pid").read_text()), signal.SIGKILL)
-    tmux.shows("EXIT 137")
-    assert not (machine.project / "new.txt").exists()
-    tmux.close_and_wait()
-    tmux.start(machine.project, "--continue", machine.says("Written."))
-    assert "new.txt" in tmux.shows("allow? >")
-    tmux.type("y", "Enter")
-    tmux.shows("Written.")
-    assert (machine.project / "new.txt").read_text() == "once\n"
-
-
-def test_closing_the_window_at_a_question_keeps_it(machine: Any, tmux: Any) -> None:
-    model = machine.says(call("write", path="new.txt", content="once\n"), "Written.")
-    tmux.start(machine.project, model, before=_WITH_PID)
-    tmux.shows("default mode")
-    tmux.type("write it", "Enter")
-    tmux.shows("allow? >")
-    os.kill(int((machine.project / "pid").read_text()), signal.SIGHUP)
-    tmux.shows("EXIT")
+    os.kill(int((machine.project / "pid").read_text()), sent)
+    tmux.shows(ended)
     assert not (machine.project / "new.txt").exists()
     tmux.close_and_wait()
     tmux.start(machine.project, "--continue", machine.says("Written."))
