@@ -1,18 +1,25 @@
 """Requests to the model, with retries of transient failures."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 from callwright.agent.history import ensure_unique_ids
 from callwright.agent.results import ModelRetried
 from callwright.agent.transcript import Transcript
-from callwright.core.errors import Transient
+from callwright.core.calls import ToolCall
+from callwright.core.content import Text
+from callwright.core.errors import Transient, UsageError, describe_raised, safe_repr
 from callwright.core.json import FrozenDict, Json
-from callwright.core.messages import AssistantMessage
+from callwright.core.messages import AssistantMessage, Thinking, Usage
+from callwright.executor.driver import drive, is_cancelling
 from callwright.providers.base import MessageDone, ModelRequest, Provider, ProviderError
 from callwright.retry import Clock, RetryPolicy, WallClock
 
 OnRetry = Callable[[ProviderError, int, float], None]
+_GRACE_SECONDS = 5.0
+"""How long a request that was cancelled may take to end before it is abandoned."""
 _MAX_DELAY_SECONDS = 300.0
 """A provider that asks for a longer delay is treated as failed: a run should not look hung."""
 
@@ -64,12 +71,20 @@ async def _ask_with_retries(
     attempt = 1
     while True:
         try:
-            return ensure_unique_ids(await _ask_once(provider, request, transcript))
+            asking = drive(_ask_once(provider, request, transcript), _GRACE_SECONDS)
+            return ensure_unique_ids(_check_message(await asking))
         except ProviderError as error:
             failure = error
+        except (UsageError, KeyboardInterrupt, GeneratorExit):
+            raise
         # SDKs let some transport errors through; for the caller they are provider failures like any other.
         except (ConnectionError, EOFError, TimeoutError) as error:
-            failure = ProviderError(f"the connection broke: {type(error).__name__}: {error}", fault="transient")
+            failure = ProviderError(f"the connection broke: {describe_raised(error)}", fault="transient")
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError) and is_cancelling():
+                raise
+            failure = ProviderError(f"the provider failed: {describe_raised(error)}", fault="unavailable")
+            failure.__cause__ = error
         delay = requests.retry.delay(Transient(str(failure), retry_after=failure.retry_after), attempt)
         if failure.fault != "transient" or attempt >= requests.retry.max_attempts or delay > _MAX_DELAY_SECONDS:
             raise failure
@@ -78,6 +93,25 @@ async def _ask_with_retries(
             on_retry(failure, attempt, delay)
         await requests.clock.sleep(delay)
         attempt += 1
+
+
+def _check_message(message: object) -> AssistantMessage:
+    """Refuse what is not a message: stored, it would make the session unreadable."""
+    if isinstance(message, AssistantMessage) and _is_whole(message):
+        return message
+    raise ProviderError(f"the provider returned a malformed message: {safe_repr(message)}", fault="unavailable")
+
+
+def _is_whole(message: AssistantMessage) -> bool:
+    parts = cast(object, message.parts)
+    return isinstance(parts, (tuple, list)) and all(map(_is_part, message.parts)) and type(message.usage) is Usage
+
+
+def _is_part(part: object) -> bool:
+    if isinstance(part, ToolCall):
+        known = isinstance(cast(object, part.arguments), (Mapping, str, bytes))
+        return known and isinstance(cast(object, part.id), str) and isinstance(cast(object, part.name), str)
+    return isinstance(part, Text) or (isinstance(part, Thinking) and isinstance(cast(object, part.text), str))
 
 
 async def _ask_once(provider: Provider, request: ModelRequest, transcript: Transcript) -> AssistantMessage:

@@ -13,9 +13,11 @@ from callwright.agent.run_limits import Spending
 from callwright.clip import find_output_ids
 from callwright.core._fast import make_constructor
 from callwright.core.calls import Question, Reply, ToolCall
+from callwright.core.errors import CallwrightError, describe_raised
 from callwright.core.events import BatchBegan
 from callwright.core.json import Json
 from callwright.core.messages import AssistantMessage, History, Message, ToolMessage, Usage, UserMessage
+from callwright.executor.driver import drive, is_cancelling
 from callwright.sessions.base import SessionError, SessionHold
 from callwright.sessions.records import (
     Answered,
@@ -33,6 +35,8 @@ from callwright.sessions.records import (
 )
 
 _said, _outcomes = make_constructor(Said), make_constructor(ToolMessage)
+_GRACE_SECONDS = 30.0
+"""How long a store may take to end a write that was cancelled."""
 _RESTARTED = ("turns", "tokens", "money", "repeated")
 Emit = Callable[[AgentEvent], None]
 
@@ -223,7 +227,7 @@ class Transcript:
             await self._store(*self._opening_records(turn), _said(message, ""))
         else:
             # Nothing of this turn is stored yet, the usual case without a journal: skip the record lists.
-            await self.hold.append(_said(turn.message, turn.turn_id), _said(message, ""))
+            await self._append(_said(turn.message, turn.turn_id), _said(message, ""))
         self._append_turn(turn, message)
         if self.emit is not None:
             self.emit(TurnEnded(self.spending.usage, self.spending.turns, self.spending.known_cost))
@@ -272,7 +276,18 @@ class Transcript:
         if self._unsaved:
             records = (*self._unsaved, *records)
             self._unsaved = []
-        await self.hold.append(*records)
+        await self._append(*records)
+
+    async def _append(self, *records: Record) -> None:
+        """Store records; whatever a store raises is a `SessionError`."""
+        try:
+            await drive(self.hold.append(*records), _GRACE_SECONDS)
+        except (CallwrightError, KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError) and is_cancelling():
+                raise
+            raise SessionError(f"session {self.session_id!r} was not stored: {describe_raised(error)}") from error
 
     def _count_turn(self, message: AssistantMessage) -> None:
         self.spending.turns += 1

@@ -214,7 +214,9 @@ def safe_str(value: object) -> str:
     """Return the text of any value, of an exception for example; never fails, whatever its `__str__` does."""
     try:
         return str.__str__(str(value))
-    except Exception:  # noqa: BLE001 - the value is foreign, and an error message must not fail
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 - the value is foreign, and an error message must not fail
         return f"a {type(value).__name__} without a readable text"
 
 
@@ -229,7 +231,9 @@ def safe_repr(value: object) -> str:
     try:
         shown = value.__name__ if isinstance(value, type) else repr(value)
         return shown if len(shown) <= _SHOWN_CHARS else f"{shown[:_SHOWN_CHARS]}…"
-    except Exception:  # noqa: BLE001 - the value is foreign, and an error message must not fail
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 - the value is foreign, and an error message must not fail
         return f"a {type(value).__name__}"
 
 

@@ -1,13 +1,14 @@
 """A call on its way through the executor, with the facts about its tool."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import cast
 
 from callwright.core.access import Access, Ask, Confinement, UseTool
 from callwright.core.calls import ToolCall
 from callwright.core.content import Output
 from callwright.core.decisions import Approve, Question, digest_of
-from callwright.core.errors import ApprovalRequired, AuthRequired, Crashed, ToolError
-from callwright.core.json import FrozenDict, JsonObject
+from callwright.core.errors import ApprovalRequired, AuthRequired, Crashed, ToolError, safe_repr
+from callwright.core.json import FrozenDict, JsonObject, check_json
 from callwright.core.repairs import Repair
 from callwright.core.spec import Effect, ToolSpec
 from callwright.executor.repair import PathTool
@@ -151,14 +152,43 @@ class Admitted:
         self._digest = ""
         try:
             if entry.bind_in is None:
-                self.invocation = entry.bind(arguments)
+                invocation = entry.bind(arguments)
             else:
-                self.invocation = entry.bind_in(arguments, self.state or State(), self.session_id)
+                invocation = entry.bind_in(arguments, self.state or State(), self.session_id)
+            if type(invocation) not in _OWN_KINDS:
+                _check_invocation(invocation, self.name)
+            self.invocation = invocation
         except ApprovalRequired as error:
             if not isinstance(error.invocation, Invocation):
                 raise Crashed(f"{self.name} raised ApprovalRequired in bind without an invocation to run") from error
+            _check_invocation(error.invocation, self.name)
             self.invocation = error.invocation
             self.asks = (*self.asks, Ask(error.reason, source=f"tool {self.name}"))
+
+
+_OWN_KINDS: set[type] = set()
+"""Kinds of invocations that are part of this package and need no check."""
+
+
+def _check_invocation(invocation: object, name: str) -> None:
+    """Refuse what a foreign tool's `bind` returned, if the executor could not work with it.
+
+    Raises:
+        Crashed: It is not an invocation, or its arguments are not JSON.
+    """
+    kind = type(invocation)
+    if kind.__module__.startswith("callwright."):
+        _OWN_KINDS.add(kind)
+        return
+    if not (callable(getattr(kind, "run", None)) and callable(getattr(kind, "accesses", None))):
+        raise Crashed(f"{name}: expected an Invocation from bind, got {safe_repr(invocation)}")
+    arguments: object = getattr(invocation, "arguments", None)
+    if not isinstance(arguments, Mapping):
+        raise Crashed(f"{name}: the invocation's arguments must be a mapping, got {safe_repr(arguments)}")
+    try:
+        check_json(cast("object", arguments))
+    except ValueError as error:
+        raise Crashed(f"{name}: the invocation's arguments must be JSON: {error}") from error
 
 
 def make_pending_call(admitted: Admitted, turn_id: str = "") -> PendingCall:
