@@ -65,7 +65,9 @@ def _add_output_options(group: "argparse._ArgumentGroup") -> None:  # pyright: i
 
 def _add_session_options(group: "argparse._ArgumentGroup") -> None:  # pyright: ignore[reportPrivateUsage] - argparse names no other
     group.add_argument("-c", "--continue", dest="last", action="store_true", help="continue the last session")
-    group.add_argument("-r", "--resume", metavar="ID", help="continue a session; ID may be shortened")
+    group.add_argument(
+        "-r", "--resume", metavar="ID", nargs="?", const="", help="continue a session; without ID, pick one"
+    )
     group.add_argument("--fork-session", action="store_true", help="continue in a copy of the session")
     group.add_argument("--session-id", metavar="ID", help="the id of a new session")
     group.add_argument("--no-session-persistence", action="store_true", help="write nothing to disk")
@@ -145,11 +147,15 @@ def _contradictions(options: argparse.Namespace) -> Iterator[tuple[bool, str]]:
 
     Contradictions are errors: to ignore one of the options silently would be worse.
     """
-    headless, resuming = options.headless, bool(options.resume or options.last)
+    headless, resuming = options.headless, bool(options.resume is not None or options.last)
     for name in ("output_format", "input_format", "json_schema", "answers", "include_partial_messages"):
         given = getattr(options, name) not in (None, "text", False)
         yield given and not headless, f"--{name.replace('_', '-')} needs -p"
-    yield bool(options.resume and options.last), "--resume and --continue cannot be combined; give one of them"
+    yield headless and options.resume == "", "--resume needs the ID of a session with -p; see callwright sessions list"
+    yield (
+        bool(options.resume is not None and options.last),
+        "--resume and --continue cannot be combined; give one of them",
+    )
     yield options.fork_session and not resuming, "--fork-session needs --resume ID or --continue"
     yield options.answers is not None and not resuming, "--answers needs --resume ID or --continue"
     yield (

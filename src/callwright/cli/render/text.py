@@ -11,9 +11,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TextIO
 
+from callwright.core.errors import UsageError
 from callwright.core.escaping import visible, visible_json, visible_line
 
 __all__ = [
+    "THEMES",
     "Palette",
     "cut",
     "mark_text",
@@ -142,11 +144,29 @@ _CODES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+_LIGHT_CODES = {**_CODES, "yellow": "38;5;130", "green": "38;5;28", "cyan": "38;5;25", "red": "38;5;124"}
+"""The same for a light background, on which the usual yellow and green cannot be read."""
+THEMES = ("dark", "light", "none")
+
+
+@dataclass(slots=True)
 class Palette:
     """Adds colour codes to text, or leaves it unchanged if colours are off."""
 
     on: bool = False
+    theme: str = "dark"
+
+    def use_theme(self, name: str) -> None:
+        """Change the colours from now on.
+
+        Raises:
+            UsageError: There is no such theme, or `NO_COLOR` is set.
+        """
+        if name not in THEMES:
+            raise UsageError(f"there is no theme {name!r}; use one of {', '.join(THEMES)}")
+        if name != "none" and os.environ.get("NO_COLOR"):
+            raise UsageError("NO_COLOR is set, so there are no colours; unset it to use a theme")
+        self.theme, self.on = name, name != "none"
 
     @classmethod
     def of(cls, stream: TextIO) -> "Palette":
@@ -161,4 +181,5 @@ class Palette:
         """Return the text in these styles."""
         if not self.on or not text or not styles:
             return text
-        return f"\x1b[{';'.join(_CODES[style] for style in styles)}m{text}\x1b[0m"
+        codes = _LIGHT_CODES if self.theme == "light" else _CODES
+        return f"\x1b[{';'.join(codes[style] for style in styles)}m{text}\x1b[0m"

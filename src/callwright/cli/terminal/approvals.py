@@ -6,15 +6,17 @@ from functools import partial
 from typing import Any
 
 from callwright.app.conversation import Conversation
+from callwright.app.locations import Locations
+from callwright.app.trust import Trust, TrustReview
 from callwright.cli.approval_card import WHY, approval_menu, card_text, input_menu, input_text, read_input
-from callwright.cli.approval_dialog import EditRequest, read_choice, read_edit
+from callwright.cli.approval_dialog import EditRequest, read_choice, read_edit, trust_text
 from callwright.cli.elicitation_form import Field, InvalidValue, field_text, fields_of, form_text, sending_text
 from callwright.cli.render.text import visible_line
 from callwright.cli.terminal.dialog_view import DialogView
 from callwright.cli.terminal.ui import Terminal
 from callwright.core.calls import Answers, Approve, Decline, Question, Reply
 from callwright.core.decisions import YES_OR_NO, make_reply, parse_answer
-from callwright.core.errors import Unanswered
+from callwright.core.errors import Unanswered, UsageError
 from callwright.core.json import JsonObject
 from callwright.hooks.shell.compat import elicitation_server
 
@@ -36,6 +38,8 @@ class Approvals:
         self._conversation = conversation
         self._lock = asyncio.Lock()
         self.interrupted: Callable[[], bool] = lambda: False
+        self.alert: Callable[[str], None] = lambda message: None
+        """Tells a user who looks elsewhere that a question waits."""
 
     async def ask(self, questions: Sequence[Question]) -> Answers:
         """Answer all questions; Esc at one declines it and those after it, and stops the run.
@@ -46,6 +50,7 @@ class Approvals:
         replies: dict[str, Reply] = {}
         async with self._lock:  # subagents run in parallel and share this terminal
             self._terminal.end_stream()
+            self.alert(questions[0].summary)
             await self._conversation().notify(questions[0].summary)
             for place, question in enumerate(questions, 1):
                 count = f"{place} of {len(questions)}, " if len(questions) > 1 else ""
@@ -208,3 +213,39 @@ def _describe(reply: Reply) -> str:
             return "allowed once"
         case Decline(reason):
             return f"declined: {visible_line(reason)}" if reason else "declined"
+
+
+async def ask_trust(terminal: Terminal, locations: Locations, notice: Callable[[str], None]) -> bool:
+    """Ask whether to trust the folder if its files request something new; False if the user leaves."""
+    trust = Trust(locations)
+    review = trust.review()
+    if trust.covers(review):
+        return True
+    view, settled = _trust_view(terminal, locations, review), False
+    while True:
+        answer = ((await terminal.ask("trust?", view=view, settled=settled)) or "q").strip().lower()
+        settled = True
+        if answer in ("y", "yes") and not view.read:
+            view.note = "read to the end first: Space or PgDn shows more"
+        elif answer in ("y", "yes"):
+            try:
+                trust.give(review)  # exactly what was on the screen
+            except UsageError as error:
+                notice(str(error))
+                review = trust.review()
+                view, settled = _trust_view(terminal, locations, review), False
+                continue
+        if (answer in ("y", "yes") and view.read) or answer in ("n", "no"):
+            _leave_on_screen(terminal, view, "trusted" if answer[0] == "y" else "not trusted")
+            return True
+        if answer in ("q", "quit"):
+            return False
+
+
+def _trust_view(terminal: Terminal, locations: Locations, review: TrustReview) -> DialogView:
+    return DialogView(partial(trust_text, str(locations.project), review.requests, terminal.palette))
+
+
+def _leave_on_screen(terminal: Terminal, view: DialogView, answer: str) -> None:
+    rows = [] if terminal.scrolls_only else view.record(terminal.screen.width)
+    terminal.show(*rows, terminal.palette.paint(f"  {answer}", "dim"))

@@ -2,7 +2,8 @@
 
 import argparse
 import asyncio
-from collections.abc import AsyncGenerator
+import time
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from functools import partial
 
@@ -10,11 +11,9 @@ from callwright.agent.results import AgentEvent, Done, ModelRetried, Stopped, Tu
 from callwright.agent.subagent import INNER_SESSION
 from callwright.app.app import App
 from callwright.app.conversation import Conversation
-from callwright.app.costs import prices_in
+from callwright.app.costs import cost_of_records, prices_in
 from callwright.app.locations import Locations
 from callwright.app.run_context import SandboxOptions
-from callwright.app.trust import Trust, TrustReview
-from callwright.cli.approval_dialog import trust_text
 from callwright.cli.attachments import Attachments
 from callwright.cli.headless.input import open_questions
 from callwright.cli.main import ERROR, USAGE
@@ -22,14 +21,24 @@ from callwright.cli.render.calls import CallLines, transcript
 from callwright.cli.render.markdown import MarkdownLines
 from callwright.cli.render.text import visible, visible_line, wrap_line
 from callwright.cli.startup import resolve_session, start
-from callwright.cli.terminal.approvals import Approvals
-from callwright.cli.terminal.dialog_view import DialogView
+from callwright.cli.terminal.approvals import Approvals, ask_trust
 from callwright.cli.terminal.input import PromptHistory
+from callwright.cli.terminal.picker import Picker
+from callwright.cli.terminal.shell_lines import (
+    SHELL_CALL,
+    HistorySearch,
+    Outputs,
+    ShellLines,
+    mention_dropped,
+    notification,
+    session_entries,
+)
 from callwright.cli.terminal.slash_commands import SlashCommands
 from callwright.cli.terminal.status import RunningCalls, SessionUsage, TodoRows, WaitingRow
 from callwright.cli.terminal.ui import Terminal
-from callwright.core.calls import Completed, ToolCall
-from callwright.core.content import Output
+from callwright.cli.terminal.vi_keys import ViKeys
+from callwright.core.calls import Completed, Outcome, ToolCall
+from callwright.core.content import Output, Part
 from callwright.core.errors import CallwrightError, UsageError
 from callwright.core.events import BatchBegan, CallBegan, CallEnded, CallProgressed, CallRetried, Event
 from callwright.providers.base import CallDelta, MessageDone, ModelEvent, Provider, TextDelta, ThinkingDelta
@@ -39,6 +48,7 @@ from callwright.toolbox.todo import read_todos
 
 _MODES = ("default", "auto", "plan")
 _MOST_ECHOED_LINES = 12
+_MOST_PICKED = 50
 
 
 async def run_chat(options: argparse.Namespace, terminal: Terminal) -> int:
@@ -72,6 +82,8 @@ class TerminalChat:
         self._waiting = WaitingRow(terminal.palette)
         self._todos = TodoRows(terminal.palette)
         self._inner_calls: set[str] = set()
+        self._shell = ShellLines(self)
+        self._outputs = Outputs(terminal)
         self._approvals = Approvals(terminal, lambda: self.conversation)
         self._cancellation: Cancellation | None = None
         self._compacting = False
@@ -84,8 +96,10 @@ class TerminalChat:
         terminal.style = MarkdownLines(terminal.palette)
         terminal.running = self._live_rows
         terminal.on_interrupt, terminal.on_mode = self._interrupt, self._switch_mode
+        terminal.on_expand, terminal.on_search = self._outputs.expand, HistorySearch(terminal).start
+        terminal.on_paste = partial(mention_dropped, cwd=self.locations.cwd)
         self._approvals.interrupted = lambda: self._cancellation is not None and self._cancellation.requested
-        if not self.options.trust and not await self._ask_trust():
+        if not self.options.trust and not await ask_trust(terminal, self.locations, self._show_notice):
             return 0
         app = await asyncio.to_thread(
             start, self.options, report=self._show_notice, wrap=self._tap_provider, observe=self._show_call_event
@@ -107,10 +121,23 @@ class TerminalChat:
         self.terminal.editor.prepend_history(self._history.read())
         for problem in app.problems:
             self._show_notice(problem)
+        self._apply_settings()
+        if self.options.resume == "":
+            self.options.resume = await self.pick_session() or None
         await self.open_session(*await resolve_session(self.options, app))
         if self.options.prompt:
             self.terminal.submit(self.options.prompt)
         self.show_status()
+
+    def _apply_settings(self) -> None:
+        """Apply the setting `terminal`: theme, vi keys and how a waiting question is announced."""
+        terminal, settings = self.terminal, self.app.settings
+        theme = settings.last("terminal", "theme")
+        if theme is not None and (theme == "none" or terminal.palette.on):  # NO_COLOR and pipes stay without colours
+            terminal.palette.use_theme(theme)
+        terminal.vi = ViKeys(terminal.editor) if settings.last("terminal", "viKeys") else None
+        kind = settings.last("terminal", "notifications") or "auto"
+        self._approvals.alert = lambda message: terminal.screen.write_code(notification(message, kind))
 
     async def open_session(self, session_id: str, source: str) -> None:
         """Continue in this session from now on; earlier messages of a resumed one are shown.
@@ -120,7 +147,7 @@ class TerminalChat:
             source: `startup`, `resume` or `clear`, as hooks receive it.
         """
         self.conversation = Conversation(self.app, session_id, source)
-        self.conversation.attach = Attachments(self.app, session_id, self._show_notice)
+        self.conversation.attach = partial(self._attach, Attachments(self.app, session_id, self._show_notice))
         self.usage = SessionUsage()
         self._todos = TodoRows(self.terminal.palette)
         self._has_messages = source == "resume"
@@ -135,47 +162,58 @@ class TerminalChat:
             if await open_questions(self.app.agent.sessions, session_id):
                 await self._follow(self.conversation.go_on(cancellation=self._new_cancellation()))
 
-    async def _ask_trust(self) -> bool:
-        """Ask whether to trust the folder if its files request something new; False if the user leaves."""
-        trust = Trust(self.locations)
-        review = trust.review()
-        if trust.covers(review):
-            return True
-        view, settled = self._trust_view(review), False
-        while True:
-            answer = ((await self.terminal.ask("trust?", view=view, settled=settled)) or "q").strip().lower()
-            settled = True
-            if answer in ("y", "yes") and not view.read:
-                view.note = "read to the end first: Space or PgDn shows more"
-            elif answer in ("y", "yes"):
-                try:
-                    trust.give(review)  # exactly what was on the screen
-                except UsageError as error:
-                    self._show_notice(str(error))
-                    review = trust.review()
-                    view, settled = self._trust_view(review), False
-                    continue
-            if (answer in ("y", "yes") and view.read) or answer in ("n", "no"):
-                self._leave_on_screen(view, "trusted" if answer[0] == "y" else "not trusted")
-                return True
-            if answer in ("q", "quit"):
-                return False
-
-    def _trust_view(self, review: TrustReview) -> DialogView:
-        return DialogView(partial(trust_text, str(self.locations.project), review.requests, self.terminal.palette))
-
-    def _leave_on_screen(self, view: DialogView, answer: str) -> None:
-        rows = [] if self.terminal.scrolls_only else view.record(self.terminal.screen.width)
-        self.terminal.show(*rows, self._paint(f"  {answer}", "dim"))
+    async def _attach(self, attachments: Attachments, prompt: str) -> Sequence[Part]:
+        return [*self._shell.take_notes(), *await attachments(prompt)]
 
     async def _handle_line(self, text: str) -> None:
         self._history.add(text)
         self._echo(text)
+        if text.startswith("!"):
+            await self._run_typed_shell(text[1:].strip())
+            return
         prompt = await self.slash.perform(text) if text.startswith("/") else text
         if prompt is None:
             self.show_status()
         else:
             await self.send(prompt)
+
+    async def _run_typed_shell(self, line: str) -> None:
+        """Run a `!` line and show its output whole; the model gets both with the next prompt."""
+        try:
+            outcome = await self.run_shell(line)
+        except CallwrightError as error:
+            self._show_notice(str(error))
+            return
+        text = visible(outcome.text).replace("\t", "    ")
+        self.terminal.show(*(f"  {line}" for line in text.splitlines()))
+
+    async def run_shell(self, line: str, *, told: bool = True) -> Outcome:
+        """Run a command with the bash tool, behind the same rules and questions as a call of the model."""
+        self.terminal.busy = True
+        self.show_status()
+        try:
+            return await self._shell.run(line, self._new_cancellation(), told=told)
+        finally:
+            self._finish_run()
+
+    @property
+    def session_id(self) -> str:
+        """The session of the conversation."""
+        return self.conversation.session_id
+
+    async def pick_session(self) -> str:
+        """Let the user pick a session of this project; empty if none was picked."""
+        store = self.app.agent.sessions
+        found: list[tuple[str, str, float, str]] = []
+        for entry in await store.list(limit=_MOST_PICKED):
+            cost = cost_of_records(await store.read(entry.session_id), partial(prices_in, self.app.settings))
+            money = f"${cost.usd:.2f}" if cost.usd else ""
+            found.append((entry.session_id, entry.title, entry.updated_at, money))
+        if not found:
+            self._show_notice("no sessions in this project yet")
+            return ""
+        entries = session_entries(found, self.locations.project.name, time.time())
+        return await self.terminal.ask("resume", view=Picker("sessions", entries, self.terminal.palette)) or ""
 
     def _echo(self, text: str) -> None:
         lines = visible(text).splitlines()
@@ -286,8 +324,11 @@ class TerminalChat:
             ) is not None:
                 self._running.remove(call)
                 self._todos.update(todos)
+            case CallEnded(outcome) if outcome.call.id.startswith(SHELL_CALL):
+                self._running.remove(outcome.call)
             case CallEnded(outcome):
                 self._running.remove(outcome.call)
+                self._outputs.add(outcome)
                 terminal.end_stream()
                 terminal.show(*self._lines.end_lines(outcome))
             case _:

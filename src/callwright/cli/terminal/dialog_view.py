@@ -50,6 +50,11 @@ class DialogView:
         return self._read_before or (self._width > 0 and self._shown >= len(self._text.body))
 
     @property
+    def filters(self) -> bool:
+        """Always False: typed text is an answer."""
+        return False
+
+    @property
     def answer(self) -> str:
         """What Enter stands for on an empty line: the marked row of the menu; empty without one."""
         return "" if self._menu is None else self._menu.answer

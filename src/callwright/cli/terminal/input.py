@@ -52,6 +52,11 @@ class Editor:
         self._history[:0] = texts
         self._place += len(texts)
 
+    @property
+    def history(self) -> Sequence[str]:
+        """Earlier texts, newest last."""
+        return tuple(self._history)
+
     def insert(self, text: str) -> None:
         """Insert text at the cursor."""
         self.text = self.text[: self.cursor] + text + self.text[self.cursor :]

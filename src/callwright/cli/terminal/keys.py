@@ -49,7 +49,9 @@ _CONTROLS = {
     "\x0b": "delete-to-end",
     "\x0c": "redraw",
     "\x0e": "down",
+    "\x0f": "expand",
     "\x10": "up",
+    "\x12": "search-history",
     "\x15": "delete-to-start",
     "\x17": "delete-word",
 }

@@ -73,6 +73,10 @@ class Screen:
         self._cursor, self._widths = (0, 0), []
         self._write(f"{erase}{lines}")
 
+    def write_code(self, code: str) -> None:
+        """Write a code that draws nothing, such as a bell or the content of the clipboard."""
+        self._write(code)
+
     def note_echo(self) -> None:
         """Note that the terminal itself echoed a line of input; does nothing here, where echo is off."""
 

@@ -16,11 +16,13 @@ from callwright.app.locations import Locations
 from callwright.app.permissions import load_rules
 from callwright.app.transcripts import export_redacted
 from callwright.cli.render.calls import one_line, transcript
-from callwright.cli.render.text import visible, wrap_line
+from callwright.cli.render.text import THEMES, visible, wrap_line
 from callwright.cli.startup import find_session
 from callwright.cli.terminal.status import SessionUsage
 from callwright.cli.terminal.ui import Terminal
 from callwright.cli.terminal.undo_commands import UndoCommands
+from callwright.cli.terminal.workspace_commands import INIT_PROMPT, WorkspaceCommands
+from callwright.core.calls import Outcome
 from callwright.core.errors import CallwrightError, UsageError
 from callwright.core.json import thaw
 from callwright.core.messages import AssistantMessage, Message, ToolMessage, UserMessage, estimate_tokens
@@ -98,19 +100,27 @@ COMMANDS = {
     "rewind": "return to an earlier prompt: conversation, files or both",
     "clear": "start a new session; the old one can be resumed",
     "new": "same as /clear",
-    "resume": "continue a session: its id, or the start of it",
+    "resume": "pick a session and continue it; /resume ID takes one by the start of its id",
     "sessions": "list the sessions of this project",
     "export": "write the session to a file: text, or records to FILE.jsonl",
+    "diff": "show what changed since the last commit, or since /diff REVISION",
+    "copy": "copy the last answer to the clipboard",
+    "init": "let the model write AGENTS.md for this project",
+    "mcp": "show the MCP servers; /mcp on, off or login NAME",
+    "config": "show the settings and their files; /config KEY VALUE sets one",
+    "theme": "show or change the colours: dark, light, none",
     "tools": "list the tools the model can call",
     "skills": "list the skills you can call as /NAME",
     "exit": "leave; the session can be continued later",
 }
 _KEYS = """\
   /NAME         call a skill, with its arguments
+  !COMMAND      run a shell command; the model sees it with the next prompt
   @FILE         attach a file, an image or a folder listing; @FILE#L10-20
 Enter sends, Alt-Enter inserts a line break, Tab completes, Up and Down recall,
-Esc interrupts, Shift-Tab changes the mode, Ctrl-L redraws, Ctrl-D leaves;
-prompts typed while the agent works are queued"""
+Ctrl-R searches the history, Ctrl-O shows long outputs whole, Esc interrupts,
+Shift-Tab changes the mode, Ctrl-L redraws, Ctrl-D leaves; prompts typed while
+the agent works are queued, and Up on an empty line takes the last one back"""
 _MOST_SESSIONS = 15
 _MOST_FILES = 200
 
@@ -132,6 +142,19 @@ class ChatHost(Protocol):
         """Continue in another session from now on."""
         ...
 
+    @property
+    def session_id(self) -> str:
+        """The session of the conversation."""
+        ...
+
+    async def pick_session(self) -> str:
+        """Let the user pick a session; empty if none was picked."""
+        ...
+
+    async def run_shell(self, line: str, *, told: bool) -> Outcome:
+        """Run a command with the bash tool."""
+        ...
+
 
 class SlashCommands:
     """Runs slash commands and completes them.
@@ -145,6 +168,7 @@ class SlashCommands:
         self._listed_sessions: list[str] = []
         """Ids of listed sessions, for completion."""
         undo = UndoCommands(chat, self._show)
+        workspace = WorkspaceCommands(chat, self._show)
         self._actions: dict[str, Callable[[str], Awaitable[None]]] = {
             "help": self._help,
             "mode": self._mode,
@@ -161,6 +185,11 @@ class SlashCommands:
             "resume": self._resume,
             "sessions": self._sessions,
             "export": self._export,
+            "diff": workspace.diff,
+            "copy": workspace.copy,
+            "mcp": workspace.mcp,
+            "config": workspace.config,
+            "theme": workspace.theme,
             "tools": self._tools,
             "skills": self._skills,
             "exit": self._exit,
@@ -174,6 +203,8 @@ class SlashCommands:
             if action is not None:
                 await action(rest.strip())
                 return None
+            if name == "init":
+                return INIT_PROMPT
             self._check_skill(line)
             return line
         except CallwrightError as error:
@@ -205,6 +236,8 @@ class SlashCommands:
         match command:
             case "/mode":
                 return get_args(Mode)
+            case "/theme":
+                return THEMES
             case "/resume":
                 return self._listed_sessions
             case _:
@@ -242,11 +275,9 @@ class SlashCommands:
         self._show(f"new session; /resume {old[:8]} returns to the previous one" if old else "new session")
 
     async def _resume(self, rest: str) -> None:
-        if not rest:
-            await self._sessions("")
-            self._show("type /resume and the start of an id; Tab completes it")
+        session_id = await (find_session(self._chat.app.agent.sessions, rest) if rest else self._chat.pick_session())
+        if not session_id:
             return
-        session_id = await find_session(self._chat.app.agent.sessions, rest)
         await self._chat.conversation.end("resume")
         await self._chat.open_session(session_id, "resume")
 

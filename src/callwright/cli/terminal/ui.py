@@ -19,12 +19,14 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
-from callwright.cli.render.text import Palette, cut, visible, width_of, wrap_columns
+from callwright.cli.render.text import Palette, cut, visible
+from callwright.cli.terminal import parts
 from callwright.cli.terminal.input import Editor
 from callwright.cli.terminal.keys import KeyReader
 from callwright.cli.terminal.parts import LineStyle, PagedView, PlainStyle
 from callwright.cli.terminal.queue import PromptQueue
 from callwright.cli.terminal.screen import Screen
+from callwright.cli.terminal.vi_keys import ViKeys
 
 _FRAME_SECONDS = 1 / 30
 _TICK_SECONDS = 0.2
@@ -33,7 +35,6 @@ _SETTLE_SECONDS = 0.4
 _ESCAPE_SECONDS = 0.03
 _PASTE_SECONDS = 3.0
 _SECOND_INTERRUPT_SECONDS = 2.0
-_MOST_PARTIAL_ROWS = 6
 _MOST_INPUT_ROWS = 10
 
 
@@ -60,6 +61,10 @@ class Terminal:
         self.on_mode: Callable[[], None] = lambda: None
         self.edit_externally: Callable[[str], Awaitable[str | None]] | None = None
         """Opens a text in the user's editor, if one is configured."""
+        self.on_expand: Callable[[], None] = lambda: None
+        self.on_search: Callable[[], None] = lambda: None
+        self.on_paste: Callable[[str], str] = lambda text: text
+        self.vi: ViKeys | None = None
         self.over = asyncio.Event()
         self._keys = KeyReader()
         self._partial = ""
@@ -137,6 +142,7 @@ class Terminal:
         """
         if self.over.is_set():
             return None
+        self._answer(None)  # a search in the history gives way to a question
         self._question = question = asyncio.get_running_loop().create_future()
         self._chosen = False
         self._view = view
@@ -174,9 +180,7 @@ class Terminal:
 
     def _take_queued(self) -> bool:
         """Put the newest queued prompt back on an empty input line; False if the key is for the history."""
-        if not self.busy or self.editor.text or self._answering:
-            return False
-        text = self._queue.take_last()
+        text = None if not self.busy or self.editor.text or self._answering else self._queue.take_last()
         if text is not None:
             self.editor.set(text)
         return text is not None
@@ -213,21 +217,16 @@ class Terminal:
         if self.paused:
             return
         width, height = self.screen.width, self.screen.height
-        shown, (row, column) = self._input_rows(width, min(_MOST_INPUT_ROWS, max(height // 2, 1)))
-        below = [*self._completion_rows(width), self.palette.paint(cut(visible(self.status), width), "dim")]
+        prompt = f"{self._hint} > " if self._hint else "> "
+        most_rows = min(_MOST_INPUT_ROWS, max(height // 2, 1))
+        shown, (row, column) = parts.input_rows(prompt, self.editor.text, self.editor.cursor, width, most_rows)
+        suggested = [self.palette.paint(row, "dim") for row in parts.suggestion_rows(self.editor.suggestions, width)]
+        below = [*suggested, self.palette.paint(cut(visible(self.status), width), "dim")]
         below = below[max(0, len(shown) + len(below) - height + 1) :]
         room = height - len(shown) - len(below) - 1
         above = self._live_rows(width, room)[-room:] if room > 0 else []
         self._settle_soon()
         self.screen.draw([*above, *shown, *below], (len(above) + row, column))
-
-    def _input_rows(self, width: int, most_rows: int) -> tuple[list[str], tuple[int, int]]:
-        """Return the rows of the input line around the cursor, and the cursor's row and column in them."""
-        prompt = f"{self._hint} > " if self._hint else "> "
-        before = wrap_columns(prompt + _visible_input(self.editor.text[: self.editor.cursor]), width)
-        rows = wrap_columns(prompt + _visible_input(self.editor.text), width)
-        first = max(0, len(before) - most_rows)
-        return rows[first : first + most_rows], (len(before) - 1 - first, width_of(before[-1]))
 
     def _settle_soon(self) -> None:
         """Start the time after which keys answer, with the frame that shows the question."""
@@ -241,31 +240,16 @@ class Terminal:
         running = list(self.running(width))
         if running and self._tick_timer is None:  # rows of running calls show seconds, so redraw them every second
             self._tick_timer = asyncio.get_running_loop().call_later(_TICK_SECONDS, self._on_tick)
-        waiting = self._queue.rows(width, _visible_input) if self.busy else []
-        return [*self._partial_rows(width), *running, *(self.palette.paint(row, "dim") for row in waiting)]
-
-    def _partial_rows(self, width: int) -> list[str]:
-        """Return the last rows of the streamed text; only whole rows are dropped, so that the rest does not move."""
-        held = [cut(line, width) for line in self.style.held[-_MOST_PARTIAL_ROWS:]]
-        if not self._partial:
-            return held
-        start = max(0, len(self._partial) // width - _MOST_PARTIAL_ROWS) * width
-        rows = wrap_columns(visible(self._partial[start:]).replace("\t", "    "), width)
-        return [*held, *rows][-_MOST_PARTIAL_ROWS:]
+        waiting = self._queue.rows(width, parts.visible_input) if self.busy else []
+        return [
+            *parts.partial_rows(self._partial, self.style.held, width),
+            *running,
+            *(self.palette.paint(row, "dim") for row in waiting),
+        ]
 
     def _on_tick(self) -> None:
         self._tick_timer = None
         self.refresh()
-
-    def _completion_rows(self, width: int) -> list[str]:
-        found = [visible(text) for text in self.editor.suggestions]
-        if not found:
-            return []
-        row = "  ".join(found)
-        while width_of(row) > width and len(found) > 1:
-            found.pop()
-            row = "  ".join([*found, f"… {len(self.editor.suggestions) - len(found)} more"])
-        return [self.palette.paint(cut(row, width), "dim")]
 
     def _flush_later(self) -> None:
         if self._flush_timer is not None:
@@ -284,9 +268,11 @@ class Terminal:
     def _handle(self, kind: str, value: str) -> None:
         if kind != "key":
             value = self._turn_pages(value) if kind == "text" else value
-            (self.editor.paste if kind == "paste" else self.editor.insert)(value)
-            if self._answering and self._view is not None:
-                self._view.mark(self.editor.text)
+            if kind == "paste":
+                self.editor.paste(self.on_paste(value))
+            elif self.vi is None or self._answering or not self.vi.type(value):
+                self.editor.insert(value)
+            self._mark_typed()
             return
         if self._use_menu(value):
             return
@@ -296,6 +282,8 @@ class Terminal:
                     self._view.turn(1 if value == "page-down" else -1)
             case "enter":
                 self._enter()
+            case "escape" if self.vi is not None and not self._answering and not self.busy and self.vi.escape():
+                pass
             case "escape":
                 self._cancel()
             case "interrupt":
@@ -308,17 +296,26 @@ class Terminal:
                 self.on_mode()
             case "up" if self._take_queued():
                 pass
+            case "search-history":
+                self.on_search()
+            case "expand":
+                self.on_expand()
             case "redraw":
                 self.screen.clear()
             case _:
                 self.editor.press(value)
+                self._mark_typed()
+
+    def _mark_typed(self) -> None:
+        if self._answering and self._view is not None:
+            self._view.mark(self.editor.text)
 
     def _use_menu(self, key: str) -> bool:
         """Let arrow keys on an empty line choose an answer, and Tab show everything; False for any other key."""
         if not self._answering or self._view is None or self._lines:
             return False
         match key:
-            case "up" | "down" if not self.editor.text:
+            case "up" | "down" if not self.editor.text or self._view.filters:
                 self._chosen = True
                 return self._view.move(1 if key == "down" else -1)
             case "tab":
@@ -348,14 +345,20 @@ class Terminal:
         return self._view.turn(1)
 
     @property
+    def asking(self) -> bool:
+        """Whether a question is on the screen."""
+        return self._question is not None
+
+    @property
     def _answering(self) -> bool:
         """Whether what is typed now answers a question."""
         return self._question is not None and self._begin_answer is None
 
     def _enter(self) -> None:
         if self._answering:
-            if self.editor.text or not self._turn_page():
-                self._answer(self.editor.full_text or self._marked_answer())
+            picked = self._view is not None and self._view.filters and not self._lines
+            if picked or self.editor.text or not self._turn_page():
+                self._answer(("" if picked else self.editor.full_text) or self._marked_answer())
             return
         text = self.editor.take()
         if text.strip():
@@ -365,8 +368,9 @@ class Terminal:
         """Return the answer marked in the menu; none while Enter may be turning pages or ending an earlier draft."""
         turning = time.monotonic() - self._turned_at < self.settle_seconds
         # who was typing when the question came has not chosen the first row: only the arrow keys do
-        drafting = bool(self._draft) and not self._chosen
-        return "" if self._view is None or self._lines or turning or drafting else self._view.answer
+        if self._view is None or self._lines or turning:
+            return ""
+        return "" if self._draft and not self._chosen and not self._view.filters else self._view.answer
 
     def _answer(self, text: str | None) -> None:
         """Answer the open question and restore the draft at once: more keys may have arrived together with Enter."""
@@ -393,8 +397,3 @@ class Terminal:
             self.on_interrupt()
         elif not asked:
             self.editor.set("")
-
-
-def _visible_input(text: str) -> str:
-    """Escape control characters: pasted text must not control the terminal."""
-    return visible(text).replace("\t", "    ")

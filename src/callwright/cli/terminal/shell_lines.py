@@ -1,0 +1,192 @@
+"""What a chat does besides prompts: `!` lines, expanded outputs, the search in the history, dropped files, bells."""
+
+import asyncio
+import os
+import uuid
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import unquote, urlsplit
+
+from callwright.app.app import App
+from callwright.app.conversation import Conversation
+from callwright.cli.render.calls import call_line
+from callwright.cli.render.text import cut, visible, visible_line, wrap_line
+from callwright.cli.terminal.picker import PickEntry, Picker
+from callwright.cli.terminal.ui import Terminal
+from callwright.core.calls import Completed, Failed, Outcome, ToolCall
+from callwright.core.content import Part, Text
+from callwright.core.errors import UsageError
+from callwright.executor.turn import Turn
+from callwright.tool.base import Cancellation
+
+SHELL_CALL = "shell-"
+"""The start of the ids of calls that the user made with `!`."""
+_KEPT_OUTPUTS = 30
+_MOST_LINES = 2_000
+_MOST_NOTICE_CHARS = 120
+_IMAGES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf"})
+_OSC9 = frozenset({"iTerm.app", "WezTerm", "ghostty", "vscode"})
+
+
+class ShellHost(Protocol):
+    """The parts of a chat that are used here."""
+
+    app: App
+    conversation: Conversation
+    terminal: Terminal
+
+
+class ShellLines:
+    """Runs what the user types after `!` with the bash tool, and keeps the outputs for the next prompt.
+
+    Args:
+        chat: The chat.
+    """
+
+    def __init__(self, chat: ShellHost) -> None:
+        self._chat = chat
+        self._notes: list[str] = []
+
+    async def run(self, line: str, cancellation: Cancellation, *, told: bool = True) -> Outcome:
+        """Run a command behind the same rules, questions and wall as a call of the model.
+
+        Args:
+            line: The command.
+            cancellation: Stops it.
+            told: Whether the model gets the command and its output with the next prompt.
+
+        Raises:
+            UsageError: There is no command, or no bash tool.
+        """
+        chat = self._chat
+        if not line:
+            raise UsageError("type a command after !, as in !git status")
+        if "bash" not in chat.app.registry:
+            raise UsageError("the tool set of this session has no bash; start with --tools all")
+        session, agent = chat.conversation.session_id, chat.app.agent
+        turn = Turn(session, state=agent.state(session), ask=agent.ask, cancellation=cancellation)
+        call = ToolCall(f"{SHELL_CALL}{uuid.uuid4().hex[:8]}", "bash", {"command": line})
+        (outcome,) = await chat.app.executor.execute([call], turn=turn)
+        if told:
+            self._notes.append(f"The user ran a command in the shell.\n$ {line}\n{outcome.text}")
+        return outcome
+
+    def take_notes(self) -> list[Part]:
+        """Return what was run since the last prompt, to be sent along with this one."""
+        notes, self._notes = self._notes, []
+        return [Text(note) for note in notes]
+
+
+class Outputs:
+    """The latest outputs of calls; Ctrl-O shows them whole, the newest first."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+        self._kept: deque[Completed | Failed] = deque(maxlen=_KEPT_OUTPUTS)
+        self._next = 0
+
+    def add(self, outcome: Outcome) -> None:
+        """Keep an output that the screen shows only a part of."""
+        if isinstance(outcome, (Completed, Failed)) and outcome.text.strip():
+            self._kept.appendleft(outcome)
+            self._next = 0
+
+    def expand(self) -> None:
+        """Show the newest output whole; pressed again, the one before it."""
+        terminal = self._terminal
+        paint = terminal.palette.paint
+        if self._next >= len(self._kept):
+            terminal.show(paint("  no earlier output" if self._kept else "  no output yet", "dim"))
+            self._next = 0
+            return
+        outcome = self._kept[self._next]
+        self._next += 1
+        lines = visible(outcome.text).replace("\t", "    ").splitlines()
+        width = terminal.screen.width
+        rows = [row for line in lines[:_MOST_LINES] for row in wrap_line(f"  {line}", width)]
+        more = [paint(f"  … {len(lines) - _MOST_LINES} more lines", "dim")] if len(lines) > _MOST_LINES else []
+        heading = paint(cut(f"── {call_line(outcome.call, width - 20)} · {len(lines)} lines", width), "bold")
+        terminal.show("", heading, *rows, *more)
+
+
+class HistorySearch:
+    """Ctrl-R: a list of earlier prompts that what is typed narrows down."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+        self._running: asyncio.Future[None] | None = None
+
+    def start(self) -> None:
+        """Open the list, unless a question is on the screen."""
+        terminal = self._terminal
+        if not terminal.asking and not terminal.scrolls_only:
+            entries = [PickEntry(text, text) for text in dict.fromkeys(reversed(terminal.editor.history))]
+            picker = Picker("history", entries, terminal.palette)
+            self._running = asyncio.ensure_future(self._pick(picker))
+
+    async def _pick(self, picker: Picker) -> None:
+        found = await self._terminal.ask("search", view=picker)
+        if found:
+            self._terminal.editor.set(found)
+            self._terminal.refresh()
+
+
+def mention_dropped(text: str, cwd: Path) -> str:
+    """Return a pasted text; the path of an image or PDF, as terminals paste a dropped file, becomes `@PATH`."""
+    given = text.strip()
+    if "\n" in given or len(given) > 1_000:
+        return text
+    if given.startswith("file://"):
+        given = unquote(urlsplit(given).path)
+    path = Path(given.strip("'\"").replace("\\ ", " "))
+    try:
+        dropped = path.is_absolute() and path.suffix.lower() in _IMAGES and path.is_file()
+    except (OSError, ValueError):
+        return text
+    if not dropped or any(character.isspace() for character in str(path)):
+        return text
+    return f"@{path.relative_to(cwd) if path.is_relative_to(cwd) else path} "
+
+
+def notification(message: str, kind: str) -> str:
+    """Return the codes that tell the user that a question waits: a bell, and a notice where the terminal has them.
+
+    Args:
+        message: What waits; escaped and shortened, because parts of it come from a model.
+        kind: `auto`, `bell`, `osc9`, `osc777` or `off`.
+    """
+    text = visible_line(message).replace(";", ",")[:_MOST_NOTICE_CHARS]
+    if kind == "auto":
+        kind = "osc9" if os.environ.get("TERM_PROGRAM") in _OSC9 or os.environ.get("KITTY_WINDOW_ID") else "bell"
+    match kind:
+        case "osc9":
+            return f"\x1b]9;callwright: {text}\x07"
+        case "osc777":
+            return f"\x1b]777;notify;callwright;{text}\x07"
+        case "bell":
+            return "\x07"
+        case _:
+            return ""
+
+
+def session_entries(found: Sequence[tuple[str, str, float, str]], folder: str, now: float) -> list[PickEntry]:
+    """Return sessions for a picker: title, age, folder and cost.
+
+    Args:
+        found: Id, title, time of the last change, and cost of each session.
+        folder: The name of the project.
+        now: The present time.
+    """
+    return [
+        PickEntry(session, title or "(no prompt)", " · ".join(filter(None, (_age(now - changed), folder, cost))))
+        for session, title, changed, cost in found
+    ]
+
+
+def _age(seconds: float) -> str:
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{int(seconds // size)} {unit} ago"
+    return "now"

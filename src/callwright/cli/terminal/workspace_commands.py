@@ -1,0 +1,187 @@
+"""The slash commands `/diff`, `/mcp`, `/init`, `/config`, `/copy` and `/theme`."""
+
+import base64
+import json
+from collections.abc import Callable
+from typing import Protocol
+
+from callwright.app.app import App
+from callwright.app.locations import Locations
+from callwright.app.mcp_servers import load_servers
+from callwright.app.settings_file import read_layer
+from callwright.cli.render.text import THEMES, visible
+from callwright.cli.terminal.ui import Terminal
+from callwright.core.calls import Completed, Outcome
+from callwright.core.errors import UsageError
+from callwright.core.json import thaw
+from callwright.core.messages import AssistantMessage
+from callwright.system.atomic_write import replace_file
+
+INIT_PROMPT = """\
+Write the file AGENTS.md at the root of this project: what an agent must know to work here. Look at the layout, the \
+build files, the tests and an existing README first. Write: what the project is, in two sentences; the commands to \
+build, test, lint and run one test; the layout of the folders; conventions that the code follows and a newcomer would \
+not guess. Under 60 lines, facts only, nothing that every project has. If AGENTS.md exists, improve it."""
+_COPY_BYTES = 100_000
+_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+
+
+class WorkspaceHost(Protocol):
+    """The parts of a chat that these commands use."""
+
+    app: App
+    terminal: Terminal
+    locations: Locations
+
+    @property
+    def session_id(self) -> str:
+        """The session of the conversation."""
+        ...
+
+    async def run_shell(self, line: str, *, told: bool) -> Outcome:
+        """Run a command with the bash tool."""
+        ...
+
+
+class WorkspaceCommands:
+    """Commands about the project and the program.
+
+    Args:
+        chat: The chat.
+        show: Shows lines to the user.
+    """
+
+    def __init__(self, chat: WorkspaceHost, show: Callable[..., None]) -> None:
+        self._chat = chat
+        self._show = show
+
+    async def diff(self, rest: str) -> None:
+        """Show what changed since the last commit, or since `/diff REVISION`."""
+        if rest.startswith("-") or any(not (c.isalnum() or c in "._/~^@-") for c in rest):
+            raise UsageError(f"/diff takes a revision such as HEAD~1 or main, got {rest!r}")
+        outcome = await self._chat.run_shell(f"git --no-pager diff --no-color {rest or 'HEAD'}", told=False)
+        if not isinstance(outcome, Completed):
+            raise UsageError(f"git diff: {outcome.text}")
+        terminal = self._chat.terminal
+        lines = [line for line in visible(outcome.text).splitlines() if not line.startswith("exit code: ")]
+        for line in lines or ["  no changes"]:
+            style = _STYLES.get(line[:1])
+            terminal.show(terminal.palette.paint(line, style) if style else line)
+
+    async def mcp(self, rest: str) -> None:
+        """Show the MCP servers; `/mcp on NAME`, `/mcp off NAME` and `/mcp login NAME` act on one."""
+        action, _, name = rest.partition(" ")
+        match action:
+            case "":
+                self._list_servers()
+            case "on" | "off" | "login" if name.strip():
+                await self._change_server(action, name.strip())
+            case _:
+                raise UsageError("write /mcp, /mcp on NAME, /mcp off NAME or /mcp login NAME")
+
+    def _list_servers(self) -> None:
+        app = self._chat.app
+        statuses = {} if app.servers is None else {status.name: status for status in app.servers.status()}
+        for name in dict.fromkeys((*statuses, *app.settings.merged("mcpServers"))):
+            status = statuses.get(name)
+            if status is None:
+                self._show(f"  {name}  off; /mcp on {name} connects it")
+                continue
+            hint = f"; /mcp login {name} signs in" if status.sign_in_url else ""
+            why = f": {status.reason}" if status.reason else ""
+            self._show(f"  {name}  {status.condition}, {len(status.tools)} tools{why}{hint}")
+        if not statuses and not app.settings.merged("mcpServers"):
+            self._show("  no MCP servers; add one with: callwright mcp add NAME -- COMMAND")
+
+    async def _change_server(self, action: str, name: str) -> None:
+        app = self._chat.app
+        if app.servers is None:
+            raise UsageError("no MCP servers are configured; add one with: callwright mcp add NAME -- COMMAND")
+        if action == "off":
+            await app.servers.remove_server(name)
+            self._show(f"  {name} is off until /mcp on {name} or the next start")
+            return
+        if action == "on":
+            configs = {each.name: each for each in load_servers(app.settings, (), [], app.locations)}
+            if name not in configs:
+                raise UsageError(f"no MCP server {name!r} in the settings; known: {', '.join(configs) or 'none'}")
+            status = await app.servers.add_server(configs[name])
+            self._show(f"  {name}  {status.condition}, {len(status.tools)} tools")
+            return
+        status = next((each for each in app.servers.status() if each.name == name), None)
+        if status is None or not status.sign_in_url:
+            raise UsageError(f"{name} does not wait for a sign-in")
+        self._show(f"  open {status.sign_in_url}", "  the server connects by itself when you have signed in")
+
+    async def config(self, rest: str) -> None:
+        """Show the settings in force with their files; `/config KEY VALUE` sets one for the user."""
+        settings = self._chat.app.settings
+        key, _, value = rest.partition(" ")
+        if not key:
+            for name in dict.fromkeys(name for layer in settings.layers for name in layer.content):
+                shown = json.dumps(thaw(settings.last(name)), ensure_ascii=False)
+                self._show(f"  {name} = {shown}  [{settings.place(name)}]")
+            self._show(f"  your settings: {self._chat.locations.user_settings}; /config KEY VALUE sets one")
+            return
+        if not value.strip():
+            found = settings.last(*key.split("."))
+            self._show(
+                f"  {key} = {json.dumps(thaw(found), ensure_ascii=False)}"
+                if found is not None
+                else f"  {key} is not set"
+            )
+            return
+        save_setting(self._chat.locations, key, _read_value(value.strip()))
+        self._show(f"  {key} is saved in {self._chat.locations.user_settings}; it counts from the next start")
+
+    async def theme(self, rest: str) -> None:
+        """Show or change the colours: dark, light or none."""
+        palette = self._chat.terminal.palette
+        if rest:
+            palette.use_theme(rest)
+            save_setting(self._chat.locations, "terminal.theme", rest)
+        self._show(f"  the theme is {palette.theme}; there are {', '.join(THEMES)}")
+
+    async def copy(self, rest: str) -> None:
+        """Copy the last answer to the clipboard, through the terminal."""
+        messages = await self._chat.app.agent.messages(self._chat.session_id)
+        text = next((each.text for each in reversed(messages) if isinstance(each, AssistantMessage) and each.text), "")
+        if not text:
+            raise UsageError("there is no answer to copy yet")
+        data = text.encode()
+        if len(data) > _COPY_BYTES:
+            raise UsageError(f"the answer has {len(data)} bytes, too many for the terminal; /export writes a file")
+        # OSC 52: the terminal owns the clipboard, also over SSH
+        self._chat.terminal.screen.write_code(f"\x1b]52;c;{base64.b64encode(data).decode()}\x07")
+        self._show(f"  copied {len(text)} characters, if the terminal allows it")
+
+
+def save_setting(locations: Locations, key: str, value: object) -> None:
+    """Set one value in the user's settings file.
+
+    Raises:
+        UsageError: The file or the value is not valid; nothing is changed.
+    """
+    from callwright.app.settings_file import parse_layer
+
+    layer = read_layer("user", locations.user_settings)
+    content = dict(thaw(layer.content)) if layer is not None else {}
+    section, _, name = key.partition(".")
+    if name:
+        inner = content.get(section)
+        content[section] = {**(inner if isinstance(inner, dict) else {}), name: value}
+    else:
+        content[section] = value
+    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    problems = parse_layer("user", str(locations.user_settings), text).problems
+    if any(section in problem for problem in problems):
+        raise UsageError(f"{key} is not a known setting; see docs/howto/settings.md")
+    locations.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    replace_file(locations.user_settings.resolve(), text.encode())
+
+
+def _read_value(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text  # a bare word is a text

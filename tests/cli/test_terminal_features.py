@@ -1,0 +1,242 @@
+"""The terminal, played in tmux: picker, shell lines, history search, long outputs, and slash commands."""
+
+import json
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.conftest import call
+
+from callwright.cli.render.text import Palette
+from callwright.cli.terminal.input import Editor
+from callwright.cli.terminal.picker import PickEntry, Picker
+from callwright.cli.terminal.shell_lines import mention_dropped, notification
+from callwright.cli.terminal.vi_keys import ViKeys
+
+
+def ready(tmux: Any, machine: Any, *arguments: str, before: str = "") -> None:
+    tmux.start(machine.project, *arguments, before=before)
+    tmux.shows("default mode")
+
+
+def test_resume_without_id_picks_a_session(machine: Any, tmux: Any) -> None:
+    machine("-p", "count the apples", machine.says("three apples"))
+    machine("-p", "paint the fence", machine.says("it is green"))
+    tmux.start(machine.project, machine.says("and on"), "--resume")
+    listed = tmux.shows("sessions · 2 of 2")
+    assert "count the apples" in listed and "project" in listed and "now" in listed
+    tmux.type("apples")
+    tmux.shows("1 of 2")
+    tmux.type("Enter")
+    assert "three apples" in tmux.shows("default mode")
+    tmux.type("/resume", "Enter")
+    tmux.shows("sessions · 2 of 2")
+    tmux.type("fence")
+    tmux.shows("1 of 2")
+    tmux.type("Enter")
+    tmux.shows("it is green")
+
+
+def test_resume_without_id_is_an_error_in_a_script(machine: Any) -> None:
+    ended = machine("-p", "--resume", machine.says("never"))
+    assert ended.code == 2 and "--resume needs the ID" in ended.err
+
+
+def test_shell_line_runs_behind_the_rules_and_reaches_the_model(machine: Any, tmux: Any) -> None:
+    machine.user_settings({"permissions": {"deny": ["Bash(rm *)"]}})
+    (machine.project / "kept").write_text("x")
+    ready(tmux, machine, machine.says("I see it."), "--session-id", "s1")
+    tmux.enter("!echo from-the-shell")
+    tmux.shows("  from-the-shell")
+    tmux.enter("!rm kept")
+    tmux.shows("forbids")
+    tmux.enter("!touch made")
+    assert "╭ Run a command" in tmux.shows("allow? >")
+    tmux.type("n", "Enter")
+    tmux.shows("declined")
+    tmux.enter("what did I run?")
+    tmux.shows("I see it.")
+    tmux.type("C-d")
+    tmux.shows("EXIT 0")
+    assert (machine.project / "kept").exists() and not (machine.project / "made").exists()
+    shown = machine("sessions", "export", "s1")
+    assert "The user ran a command in the shell" in shown.out and "from-the-shell" in shown.out
+
+
+def test_history_search_puts_an_earlier_prompt_on_the_line(machine: Any, tmux: Any) -> None:
+    ready(tmux, machine, machine.says("one", "two", "three"))
+    tmux.enter("find the teapot")
+    tmux.shows("one")
+    tmux.enter("water the plants")
+    tmux.shows("two")
+    tmux.type("C-r")
+    tmux.shows("history · 2 of 2")
+    tmux.type("tea")
+    tmux.shows("1 of 2")
+    tmux.type("Enter")
+    tmux.shows("\n> find the teapot")
+    tmux.type("Enter")
+    tmux.shows("three")
+
+
+def test_long_output_is_expanded(machine: Any, tmux: Any) -> None:
+    (machine.project / "long.txt").write_text("".join(f"line number {n}\n" for n in range(30)))
+    ready(tmux, machine, machine.says(call("read", path="long.txt"), "read it"))
+    tmux.enter("go")
+    assert "line number 17" not in tmux.shows("read it")
+    tmux.type("C-o")
+    assert "line number 17" in tmux.shows("line number 29")
+
+
+def test_diff_shows_the_working_tree(machine: Any, tmux: Any) -> None:
+    def git(*words: str) -> None:
+        subprocess.run(["git", "-C", str(machine.project), *words], check=True, capture_output=True)
+
+    git("init", "-q")
+    (machine.project / "a.txt").write_text("old\n")
+    git("add", ".")
+    git("-c", "user.name=x", "-c", "user.email=x@x", "commit", "-qm", "x")
+    (machine.project / "a.txt").write_text("new\n")
+    ready(tmux, machine, machine.says("unused"))
+    tmux.enter("/diff")
+    assert "\n-old" in tmux.shows("\n+new")
+    tmux.enter("/diff $(touch owned)")
+    tmux.shows("takes a revision")
+    assert not (machine.project / "owned").exists()
+
+
+def test_init_asks_the_model_for_agents_md(machine: Any, tmux: Any) -> None:
+    ready(tmux, machine, machine.says(call("write", path="AGENTS.md", content="# Notes"), "written"))
+    tmux.enter("/init")
+    assert "╭ Write AGENTS.md" in tmux.shows("allow? >")
+    tmux.type("y", "Enter")
+    tmux.shows("written")
+    assert (machine.project / "AGENTS.md").read_text() == "# Notes"
+
+
+def test_config_and_theme_are_saved(machine: Any, tmux: Any) -> None:
+    machine.user_settings({"limits": {"turns": 9}})
+    ready(tmux, machine, machine.says("x"))
+    tmux.enter("/config")
+    tmux.shows('limits = {"turns": 9}')
+    tmux.enter("/theme light")
+    tmux.shows("the theme is light")
+    tmux.enter("/theme pink")
+    tmux.shows("no theme 'pink'")
+    tmux.enter("/config colour red")
+    tmux.shows("not a known setting")
+    saved = json.loads((machine.home / "settings.json").read_text())
+    assert saved == {"limits": {"turns": 9}, "terminal": {"theme": "light"}}
+
+
+def test_no_color_wins_over_a_theme(machine: Any, tmux: Any) -> None:
+    machine.user_settings({"terminal": {"theme": "light"}})
+    ready(tmux, machine, machine.says("**bold**"), before="NO_COLOR=1")
+    tmux.enter("go")
+    tmux.shows("bold")
+    assert "\x1b[1m" not in tmux.coloured()
+
+
+def test_copy_hands_the_answer_to_the_terminal(machine: Any, tmux: Any) -> None:
+    ready(tmux, machine, machine.says("the answer is 42"))
+    tmux.tmux("set-option", "-s", "set-clipboard", "on")
+    tmux.enter("/copy")
+    tmux.shows("no")
+    tmux.enter("go")
+    tmux.shows("the answer is 42")
+    tmux.enter("/copy")
+    tmux.shows("copied 16 characters")
+    assert tmux.tmux("show-buffer").strip() == "the answer is 42"
+
+
+def test_mcp_lists_servers_and_refuses_unknown_ones(machine: Any, tmux: Any) -> None:
+    ready(tmux, machine, machine.says("x"))
+    tmux.enter("/mcp")
+    tmux.shows("no MCP servers")
+    tmux.enter("/mcp on shop")
+    tmux.shows("no MCP servers are configured")
+
+
+def test_queued_prompt_is_taken_back_and_changed(machine: Any, tmux: Any) -> None:
+    ready(tmux, machine, machine.says(call("bash", command="touch one"), "first", "second"))
+    tmux.enter("start")
+    tmux.shows("allow? >")
+    tmux.type("Escape")
+    tmux.shows("stopped")
+    ready_again = machine.says(call("bash", command="sleep 3"), "first", "second")
+    tmux.type("C-d")
+    tmux.shows("EXIT 0")
+    tmux.enter(f"clear; {tmux.command} {ready_again}")
+    tmux.shows("default mode")
+    tmux.enter("start")
+    tmux.shows("● bash sleep 3")
+    tmux.enter("wrogn")
+    tmux.shows("queued: wrogn")
+    tmux.type("Up")
+    tmux.shows("\n> wrogn")
+    tmux.type("BSpace", "BSpace", "BSpace", "ong", "Enter")
+    tmux.shows("queued: wrong")
+
+
+def test_vi_keys_edit_the_line(machine: Any, tmux: Any) -> None:
+    machine.user_settings({"terminal": {"viKeys": True}})
+    ready(tmux, machine, machine.says("ok"))
+    tmux.type("helo wrld", "Escape", "0", "dw", "i", "hello ", "Escape", "A", "!")
+    tmux.shows("> hello wrld!")
+
+
+@pytest.mark.parametrize(
+    ("keys", "left"),
+    [
+        ("0x", "ne two"),
+        ("dd", ""),
+        ("0wD", "one"),
+        ("0cwsix ", "six two"),
+        ("bd$", "one "),
+        ("0xu", "one two"),
+        ("qz", "one two"),
+    ],
+)
+def test_vi_commands(keys: str, left: str) -> None:
+    editor = Editor()
+    editor.set("one two")
+    vi = ViKeys(editor)
+    assert vi.escape() and vi.type(keys)
+    assert editor.text.rstrip() == left.rstrip()
+
+
+def test_dropped_image_becomes_a_mention(tmp_path: Path) -> None:
+    image = tmp_path / "shot.png"
+    image.write_bytes(b"x")
+    assert mention_dropped(f"'{image}'", tmp_path) == "@shot.png "
+    assert mention_dropped(image.as_uri(), tmp_path / "other") == f"@{image} "
+    for other in ("hello", str(tmp_path), str(tmp_path / "gone.png"), f"{image}\n{image}"):
+        assert mention_dropped(other, tmp_path) == other
+
+
+def test_notification_cannot_be_forged() -> None:
+    text = "Allow bash: a\x07\x1b]52;c;eA==\x07?"
+    for kind in ("osc9", "osc777"):
+        code = notification(text, kind)
+        assert code.count("\x07") == 1 and code.count("\x1b") == 1 and code.endswith("\x07")
+    assert notification(text, "bell") == "\x07" and not notification(text, "off")
+
+
+def test_question_rings_the_bell(machine: Any, tmux: Any) -> None:
+    ready(tmux, machine, machine.says(call("bash", command="touch one"), "ok"))
+    tmux.tmux("new-window")  # the bell of a window that is not looked at sets its flag
+    tmux.tmux("send-keys", "-t", ":0", "go", "Enter")
+    deadline = time.monotonic() + 20
+    while "0:1" not in (flags := tmux.tmux("list-windows", "-F", "#{window_index}:#{window_bell_flag}")):
+        assert time.monotonic() < deadline, flags
+        time.sleep(0.05)
+
+
+def test_picker_filters_by_all_words() -> None:
+    picker = Picker("x", [PickEntry("1", "red apple"), PickEntry("2", "green apple", "2 d ago")], Palette())
+    picker.mark("apple 2 d")
+    assert picker.answer == "2" and len(picker.rows(60, 20)) == 2
+    picker.mark("pear")
+    assert picker.answer == "" and "nothing fits" in picker.rows(60, 20)[1]
