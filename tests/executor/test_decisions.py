@@ -18,18 +18,21 @@ from callwright import (
     Approve,
     Completed,
     Decline,
+    Effect,
     Executor,
     Failed,
     Interrupted,
     Question,
+    ReadPath,
     Registry,
     ToolCall,
     Turn,
     UsageError,
+    WritePath,
     tool,
 )
 from callwright.agent import Agent, Paused
-from callwright.core.decisions import check_answers, check_reply, make_reply, parse_answer
+from callwright.core.decisions import check_answers, check_reply, digest_of, digest_running, make_reply, parse_answer
 from callwright.sessions import MemoryStore, SqliteStore
 from callwright.sessions.records import Answered
 from callwright.testing import ScriptedProvider
@@ -122,8 +125,9 @@ async def test_ask_runs_nothing_without_approve() -> None:
     assert not ran
 
 
-async def test_agent_ask_runs_nothing_without_approve() -> None:
-    for reply, wrap in zip(make_replies(3), itertools.cycle(WRAPPINGS), strict=False):
+@pytest.mark.parametrize("count", [400, pytest.param(2_500, marks=pytest.mark.slow)])
+async def test_agent_ask_runs_nothing_without_approve(count: int) -> None:
+    for reply, wrap in zip(make_replies(3, count), itertools.cycle(WRAPPINGS), strict=False):
 
         def ask(questions: Sequence[Question], reply: object = reply, wrap: Any = wrap) -> Any:
             return wrap(questions[0], reply)
@@ -298,3 +302,81 @@ async def test_answer_of_a_plain_dict_is_on_record() -> None:
     await Agent(ScriptedProvider(CALL, "done"), [wipe], ask=ask, sessions=store).run("go", session="s")
     (answered,) = [record for record in await store.read("s") if isinstance(record, Answered)]
     assert ran == ["wipe"] and list(answered.replies.values()) == [Approve(by="ada")]
+
+
+def make_tool(what: str, **traits: Any) -> Any:
+    """Return tools of one name and one signature that do, or say, something else."""
+
+    async def wipe() -> str:
+        """Wipe everything."""
+        ran.append(what)
+        return "wiped"
+
+    return tool(**traits)(wipe)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        make_tool("other"),
+        make_tool("same", description="Wipe a little."),
+        make_tool("same", effect=Effect.DESTROY),
+        make_tool("same", metadata={"server": "theirs"}),
+    ],
+    ids=["code", "description", "effect", "metadata"],
+)
+async def test_answer_on_record_is_for_the_tool_that_was_shown(other: Any) -> None:
+    store = MemoryStore()
+    paused = await Agent(ScriptedProvider(CALL), [make_tool("same")], sessions=store).run("go", session="s")
+    assert isinstance(paused, Paused)
+    answers = Answers.approving(paused.questions)
+    again = await Agent(ScriptedProvider("done"), [other], sessions=store).resume("s", answers)
+    assert isinstance(again, Paused) and not ran
+    await Agent(ScriptedProvider("done"), [make_tool("same")], sessions=store).resume("s", answers)
+    assert ran == ["same"]
+
+
+async def test_answer_is_for_its_session_arguments_and_call() -> None:
+    executor = Executor(Registry(make_tool("x")))
+    (asked,) = await executor.execute([CALL], turn=Turn("mine"))
+    assert isinstance(asked, Interrupted)
+    answers, turn = Answers.approving(asked.questions), Turn("mine", asked=asked.questions)
+    other = Executor(Registry(make_tool("x")))
+    for call, where in ((CALL, Turn("theirs", asked=asked.questions)), (ToolCall("2", "wipe"), turn)):
+        for each in (executor, other):
+            assert isinstance((await each.execute([call], answers=answers, turn=where))[0], Interrupted)
+    assert not ran and isinstance((await other.execute([CALL], answers=answers, turn=turn))[0], Completed)
+
+
+def test_question_matches_only_an_unexpired_id_of_the_same_call() -> None:
+    question = Question("c1", "wipe", {}, "d1", "Allow?", expires_at=0x10)
+    same = Question("c1", "wipe", {}, "d1", "Allow?", expires_at=0x10)
+    assert same.id != question.id and same.matches(question.id, now=15.9) and not same.matches(question.id, now=16)
+    assert not question.is_expired(now=15.9) and question.is_expired(now=16) and question.is_expired()
+    for wrong in ("d1.c1.zz.n", "d1.c1..n", "d2.c1.10.n", "d1.c2.10.n", "d1.c1.10", "d1.c1", "", "x.d1.c1.10.n"):
+        assert not same.matches(wrong, now=1)
+    endless = Question("c1", "wipe", {}, "d1", "Allow?")
+    assert endless.matches(f"{endless.digest}.c1.0.n") and not endless.is_expired() and not endless.running
+    assert not endless.matches(question.id)
+
+
+def test_digests_differ_in_every_part() -> None:
+    base: dict[str, Any] = {"tool": "t", "arguments": {"a": 1}, "accesses": (WritePath("/a"),), "session_id": "s"}
+    changes: list[dict[str, Any]] = [
+        {},
+        {"tool": "u"},
+        {"arguments": {"a": 2}},
+        {"accesses": (ReadPath("/a"),)},
+        {"accesses": ()},
+        {"session_id": "r"},
+        {"implementation": "x"},
+        {"implementation": "y"},
+    ]
+    digests = [digest_of(**{**base, **change}) for change in changes]
+    digests += [
+        digest_running("d", "approval", "a"),
+        digest_running("d", "auth", "a"),
+        digest_running("d", "input", "a"),
+    ]
+    digests += [digest_running("d", "approval", "b"), digest_running("e", "approval", "a")]
+    assert len(set(digests)) == len(digests) and all(len(digest) == 64 for digest in digests)

@@ -89,8 +89,9 @@ def add(options: argparse.Namespace) -> int:
         print_notice(f"warning: {problem}")
     make_private(locations.home)  # the file may be new
     # the user's own change must not cost the trust of the folder
+    own = (f"MCP server {name}: ", f"MCP server {name} (")  # not the prefix of another server's name
     if trusted and options.scope != "user":
-        trusted = trust.keep(before, added=lambda request: request.startswith(f"MCP server {name}"))
+        trusted = trust.keep(before, added=lambda request: request.startswith(own))
     entry_added = ServerEntry(name, options.scope, file, entry)
     print_text(f"added {name} to {entry_added.place}: {entry_added.target}")
     _warn(entry_added, find_entries(locations))

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, NoReturn, TypeAlias, cast
 
 from callwright.core.calls import Completed, Failed
 from callwright.core.content import Output, Text
@@ -144,7 +144,7 @@ def _parse_stdout(stdout: str, *, takes_text: bool) -> tuple[Mapping[str, Any] |
     if not text:
         return None, ""
     try:
-        written: object = json.loads(text, object_pairs_hook=_unique_keys)
+        written: object = json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
     except _DuplicateKeyError as error:
         return None, f"wrote JSON with the key {error} twice"
     except RecursionError:
@@ -173,6 +173,10 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
 def _parse_reply(hook: ShellHook, written: Mapping[str, Any]) -> tuple[HookReply, str]:
     """Read the JSON of a hook; the second value is a problem in it."""
     own = _object(written.get("hookSpecificOutput"))
@@ -194,6 +198,9 @@ def _parse_reply(hook: ShellHook, written: Mapping[str, Any]) -> tuple[HookReply
         _shorten(written.get("stopReason") or asked.get("message") or f"{hook} ended the run") if halting else "",
         output if isinstance(output, str) or output is None else json.dumps(output, ensure_ascii=False),
     )
+    named = own.get("hookEventName")
+    if words and named is not None and named != hook.event:  # perhaps about something else that happened
+        return reply, f"gave a decision about {named!r:.80}, not about {hook.event}"
     return reply, _find_reply_fault(written, own, asked, words)
 
 
