@@ -2,7 +2,9 @@
 
 import asyncio
 import shutil
+import sqlite3
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -141,3 +143,33 @@ async def test_masked_secrets_are_not_copied(tmp_path: Path):
         (bench.root / "a").write_text("changed\n")
     kept = b"".join(path.read_bytes() for path in bench.kept.rglob("*") if path.is_file())
     assert b"hunter2" not in kept and b"text\n" in kept
+
+
+async def test_own_files_in_the_workspace_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    bench = Workbench(tmp_path)
+    monkeypatch.setenv("CALLWRIGHT_HOME", str(bench.root / "home"))
+    for name in ("home/trust.json", "kept/x", "sessions.db", "sessions.db-wal", "a"):
+        (bench.root / name).parent.mkdir(exist_ok=True)
+        (bench.root / name).write_text("old")
+    bench.kept = bench.root / "kept"
+    bench.restart()
+    bench.log.scan.exclude(str(bench.root / "sessions.db"))
+    await asyncio.sleep(0.1)
+    await run(bench, "for file in home/trust.json kept/x sessions.db sessions.db-wal a; do echo new > $file; done")
+    assert bench.log.plan_undo(0).paths == (str(bench.root / "a"),)
+
+
+async def test_database_in_use_is_not_read(tmp_path: Path):
+    bench = Workbench(tmp_path)
+    connection = sqlite3.connect(bench.root / "shop.db", isolation_level=None)
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("CREATE TABLE items (name TEXT)")
+    await asyncio.sleep(0.1)
+    connection.execute("BEGIN IMMEDIATE")
+    await run(bench, "touch new")
+    locked = "import sqlite3; sqlite3.connect('shop.db', timeout=0).execute('INSERT INTO items VALUES (1)')"
+    other = await asyncio.create_subprocess_exec(sys.executable, "-c", locked, cwd=bench.root, stderr=-3)
+    assert await other.wait() == 1  # our lock still holds
+    connection.close()
+    bench.undo(0)
+    assert not (bench.root / "new").exists()

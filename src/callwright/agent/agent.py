@@ -337,7 +337,7 @@ class Agent:
                 executor.policies.restore(question, answer, session=request.session_id)
             except Exception as error:  # noqa: BLE001 - the user is asked again instead
                 _log.warning("an approval on record could not be restored: %s", describe_raised(error))
-        inherited.undo = attach_recorder(state, self.undo, request.session_id, lineage)
+        inherited.undo = attach_recorder(state, self.undo, request.session_id, lineage, self.sessions)
         inherited.executor, inherited.ask, inherited.spending = executor, ask, transcript.spending
         inherited.note = transcript.hold.note
         inherited.depth = 0 if lineage is None else lineage.depth + 1

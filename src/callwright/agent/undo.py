@@ -90,12 +90,18 @@ def make_point(store: "UndoStore | None", request: RunRequest) -> UndoPoint | No
     return UndoPoint(secrets.token_hex(4), " ".join(label.split())[:_LABEL_CHARS], {"log": log_id, "turn": turn})
 
 
-def attach_recorder(state: State, store: "UndoStore | None", session_id: str, lineage: Lineage | None) -> UndoRecorder:
+def attach_recorder(
+    state: State, store: "UndoStore | None", session_id: str, lineage: Lineage | None, sessions: SessionStore
+) -> UndoRecorder:
     """Give the tools of a run their recorder: that of the outer agent for an agent inside a call."""
     if lineage is not None:
         state.put(lineage.undo.inside())
     elif store is not None:
-        state.put(store.recorder(session_id))
+        recorder = store.recorder(session_id)
+        file = getattr(sessions, "path", None)
+        if recorder.log is not None and file is not None:  # a command must not seem to have changed the session itself
+            recorder.log.scan.exclude(str(file))
+        state.put(recorder)
     return state.get(UndoRecorder)
 
 

@@ -25,6 +25,7 @@ from callwright.system.undo.kept_content import (
     NotKept,
     UndoError,
     UndoLimits,
+    check_sizes,
     describe_failure,
     list_tree,
     missing_folders,
@@ -32,6 +33,9 @@ from callwright.system.undo.kept_content import (
 )
 from callwright.system.undo.restore import Restoration, Step, recover, restore
 from callwright.system.undo.tree_scan import TreeScan
+
+_MOST_ENTRIES = 20_000
+"""In a folder that a tool moves or deletes; keeping more would take longer than a user waits."""
 
 
 class ChangeLog:
@@ -49,6 +53,7 @@ class ChangeLog:
         self.limits = limits
         self.kept = ContentFolder(folder / "contents", limits.total_bytes)
         self.scan = TreeScan(self.kept, limits)
+        self.scan.exclude(str(folder.parent))
         self.history = ChangeHistory()
         self.problem = ""
         """Why nothing can be recorded or undone; empty if it can."""
@@ -119,11 +124,9 @@ class ChangeLog:
                 return []
             try:
                 self._open_set()
-                found = {
-                    str(entry): read_state(entry, self.kept, self.limits.file_bytes)
-                    for path in wanted
-                    for entry in list_tree(path, self.limits.entries)
-                }
+                entries = [entry for path in wanted for entry in list_tree(path, _MOST_ENTRIES)]
+                check_sizes(entries, self.limits.total_bytes // 2)
+                found = {str(entry): read_state(entry, self.kept, self.limits.file_bytes) for entry in entries}
                 self._record_before(found)
             except (NotKept, OSError, ToolError) as error:
                 self.add_gap(f"{wanted[-1]}: {describe_failure(error)}")
@@ -136,7 +139,7 @@ class ChangeLog:
             if not paths or current is None or self.idle:
                 return
             try:
-                entries = (entry for path in paths for entry in list_tree(path, self.limits.entries))
+                entries = (entry for path in paths for entry in list_tree(path, _MOST_ENTRIES))
                 found = {str(entry): read_state(entry) for entry in entries}
                 below = tuple(f"{path}/" for path in paths)
                 for known in current.changes:  # what was below a folder that is gone

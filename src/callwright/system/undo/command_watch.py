@@ -22,6 +22,9 @@ class CommandWatch:
 
     def begin(self, *, everything: bool) -> None:
         """View the folders and keep their contents; never raises."""
+        if self._log.scan.too_large:
+            self._log.add_gap(f"a command, in a workspace of more than {self._log.limits.entries} files")
+            return
         try:
             self._id, self._since = self._log.open_watch()
             self._before = self._log.scan.look(self._roots)
@@ -41,7 +44,7 @@ class CommandWatch:
             changes: dict[str, tuple[EntryState, EntryState]] = {}
             for path, old, new in log.scan.differences(before, after):
                 if old is None:
-                    log.add_gap(f"a command changed {path}, which was not kept: it is too large, special or masked")
+                    log.add_gap(f"a command changed {path}, which is not kept: too large, special, masked or in use")
                 else:
                     changes[path] = old, new
             gone, moved = log.scan.lost_folders(before, after)

@@ -4,7 +4,7 @@ import itertools
 import os
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -331,6 +331,16 @@ def list_tree(path: Path, most_entries: int) -> Iterator[Path]:
                         count += 1
         except (FileNotFoundError, NotADirectoryError):
             continue
+
+
+def check_sizes(paths: Sequence[Path], most_bytes: int) -> None:
+    """Check before anything is copied that files are not too large together.
+
+    Raises:
+        NotKept: They are.
+    """
+    if len(paths) > 1 and sum(path.lstat().st_size for path in paths if os.path.lexists(path)) > most_bytes:
+        raise NotKept(f"its files have more than {most_bytes} bytes")
 
 
 def missing_folders(path: Path) -> list[Path]:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from callwright.core.errors import ToolError
 from callwright.system.paths import open_folder
 from callwright.system.search.gitignore import IGNORE_FILES, REPOSITORY_FOLDERS, IgnoreScope
+from callwright.system.sensitive_paths import own_home
 from callwright.system.undo.kept_content import (
     ABSENT,
     ContentFolder,
@@ -31,6 +32,7 @@ _GENERATED = frozenset(
 )
 _RULE_NAMES = frozenset({*IGNORE_FILES, ".git"})
 _SETTLED_NS = 50_000_000
+_DATABASE_PARTS = ("-wal", "-shm", "-journal")
 
 
 class Signature(NamedTuple):
@@ -56,6 +58,14 @@ class TreeView:
     """Files that had changed so recently that another change may not show."""
     overflow: bool = False
     """Whether there were too many entries."""
+    excluded: frozenset[str] = frozenset()
+    """Paths that belong to this program."""
+
+    def in_use(self, path: str) -> bool:
+        """Whether a file belongs to an SQLite database in use: opening it could drop the locks of this process."""
+        if path.endswith(_DATABASE_PARTS):
+            return path.rpartition("-")[0] in self.entries
+        return any(path + part in self.entries for part in _DATABASE_PARTS)
 
 
 class TreeScan:
@@ -70,12 +80,21 @@ class TreeScan:
         self.kept = kept
         self._limits = limits
         self._states: dict[str, tuple[Signature, EntryState]] = {}
+        self._excluded: frozenset[str] = frozenset({os.path.realpath(own_home())})
+        self.too_large = False
+        """Whether there were too many entries once, so that it is not tried again."""
+
+    def exclude(self, path: str) -> None:
+        """Leave out a file or folder of this program, and what SQLite puts beside a database."""
+        real = os.path.realpath(path)
+        self._excluded |= {real, *(f"{real}{part}" for part in (*_DATABASE_PARTS, "-locks"))}
 
     def look(self, roots: Sequence[str], before: TreeView | None = None) -> TreeView:
         """View the folders; after a command, with the view from before it, whose choice of folders counts."""
-        view = TreeView()
+        view = TreeView(excluded=self._excluded)
         for root in roots:
             _look_below(root, view, before, self._limits.entries)
+        self.too_large = self.too_large or view.overflow
         return view
 
     def keep_all(self, view: TreeView, spared: Callable[[str], bool]) -> None:
@@ -94,7 +113,8 @@ class TreeScan:
                 if fresh:
                     view.unsure.add(path)
                 known = self._states.get(path)
-                if (fresh or known is None or known[0] != signature) and not spared(path):
+                stale = fresh or known is None or known[0] != signature
+                if stale and not spared(path) and not view.in_use(path):
                     self._states.pop(path, None)
                     if room >= 0:
                         wanted.setdefault(os.path.dirname(path), []).append((path, signature))
@@ -127,6 +147,10 @@ class TreeScan:
         changed = {path for path, _ in before.entries.items() ^ after.entries.items()}
         for path in sorted(changed | before.unsure):
             old, new = before.entries.get(path), after.entries.get(path)
+            if before.in_use(path) or after.in_use(path):
+                if old != new:
+                    yield path, None, EntryState("special")
+                continue
             state = ABSENT if old is None else self._state_before(path, old)
             now = _state_now(path, new)
             if now is not None and state != now:
@@ -193,6 +217,8 @@ def _look_into(folder: str, view: TreeView) -> tuple[list[str], list[str]]:
             try:
                 found = entry.stat(follow_symlinks=False)
             except OSError:  # removed meanwhile
+                continue
+            if entry.path in view.excluded:
                 continue
             if entry.name in _RULE_NAMES:
                 rules.append(entry.path)
