@@ -1,6 +1,7 @@
 """Every page can be found, and no link on one leads nowhere."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -31,3 +32,18 @@ def test_files_named_in_the_architecture_exist() -> None:
     named = {name for name in re.findall(r"`([\w/]+\.py)`", text) if "NAME" not in name}
     assert len(named) > 15
     assert {name for name in named if not (ROOT / "src" / "callwright" / name).is_file()} == set()
+
+
+def test_architecture_shows_every_layer_and_every_stage() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rules = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+    (layers,) = [rule["layers"] for rule in rules if rule["type"] == "layers"]
+    drawn = text.split("## Layers")[1].split("```")[1]
+    rows = list[set[str]]()
+    for line in drawn.strip().splitlines():
+        names = set(re.findall(r"\w+", line[4:60]))
+        rows[-1:] = [rows[-1] | names] if line.startswith(" ") else [*rows[-1:], names]
+    assert rows == [set(re.findall(r"\w+", layer)) for layer in layers]
+    stages = text.split("| file in `executor/` |")[1].split("\n\n")[0]
+    files = {file.name for file in (ROOT / "src" / "callwright" / "executor").glob("*.py")} - {"__init__.py"}
+    assert set(re.findall(r"`(\w+\.py)`", stages)) == files

@@ -239,6 +239,13 @@ def test_ruff_settings_that_fix_files_count(tmp_path: Path, file: str, text: str
     assert bool(find_ruff_fixes(str(below))) is changes
     assert isinstance(judged("ruff check .", below), Ask if changes else Allow)
     assert isinstance(judged("cd a && ruff check .", tmp_path), Ask if changes else Allow)
+    assert isinstance(judged("ls", below), Allow)
+    ruled = judge_command("ruff check .", cwd=below, workspace=below, allow=["Bash(ruff *)"])
+    assert isinstance(ruled, Ask) is changes and (isinstance(ruled, Allow) or ruled.source == "guard project settings")
+    assert not isinstance(ruled, Ask) or ruled.firm
+    elsewhere = judge_command("cd $X && ruff check .", cwd=below, workspace=below, allow=["Bash"], mode="bypass")
+    assert isinstance(elsewhere, Ask) and elsewhere.source == "guard repository"
+    assert isinstance(judge_command("cd $X && ls", cwd=below, workspace=below, allow=["Bash"], mode="bypass"), Allow)
 
 
 def test_nearest_ruff_settings_count(tmp_path: Path) -> None:
