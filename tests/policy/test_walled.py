@@ -1,5 +1,7 @@
 """Lines that run unasked because a read-only wall makes them harmless."""
 
+import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -241,3 +243,18 @@ def test_sandbox_of_auto_mode_does_not_cover_committed_secrets(line: str, tmp_pa
     policies = standard_policies(tmp_path, by_mode=by_mode)
     assert isinstance(policies.decide(RunCommand(line, str(tmp_path)), dry_run_line(line)), Ask)
     assert isinstance(policies.decide(RunCommand("make", str(tmp_path)), dry_run_line("make")), Allow)
+
+
+EVERYDAY = [json.loads(line) for line in (Path(__file__).parent / "data" / "everyday.jsonl").read_text().splitlines()]
+
+
+def test_everyday_lines_are_seldom_asked_about(tmp_path: Path):
+    def runs(line: str) -> str:
+        if isinstance(judge_command(line, cwd=tmp_path, workspace=tmp_path), Allow):
+            return "proven"
+        walled = judge_command(line, cwd=tmp_path, workspace=tmp_path, auto_allow="walled")
+        return "walled" if isinstance(walled, Allow) else "asks"
+
+    found = {case["line"]: runs(case["line"]) for case in EVERYDAY}
+    assert found == {case["line"]: case["runs"] for case in EVERYDAY}
+    assert Counter(found.values())["asks"] / len(found) < 0.06

@@ -63,7 +63,11 @@ def uncovers_secrets(plan: ShellPlan) -> bool:
 
 
 def _prints_content(command: Sequence[str]) -> bool:
-    return bool(command) and command[0].rpartition("/")[2] == "git" and not _GIT_PRINTS.isdisjoint(command)
+    if not command or command[0].rpartition("/")[2] != "git":
+        return False
+    if command[1:2] == ("help",):
+        return False
+    return not _GIT_PRINTS.isdisjoint(command)  # any word may be the sub-command: options before it take values
 
 
 def _fits(command: SimpleCommand) -> bool:
