@@ -13,6 +13,7 @@ from callwright import Executor, Registry, ToolContext, tool
 from callwright.policy import AllowEverything
 from callwright.serve import Gateway, HttpOptions
 from callwright.serve.access import TimedProtocol
+from callwright.serve.call import SuspendableCall, SuspendedCalls
 from callwright.serve.clients import ClientStates
 from callwright.serve.http import listen
 from callwright.tool.base import State
@@ -147,3 +148,24 @@ def test_too_many_clients_get_an_error_and_displace_no_other() -> None:
     now = 2_000.0
     states.find("fourth", known=True)  # in the place of 0, which has been idle the longest
     assert states.find("1", known=True) is first[1]
+
+
+async def test_suspended_calls_of_one_client_displace_only_its_own() -> None:
+    async def wait(asker: object) -> None:
+        await asyncio.Event().wait()
+
+    suspended = SuspendedCalls()
+    other = await suspended.keep(SuspendableCall("other", wait), "other")
+    tokens = [await suspended.keep(SuspendableCall("one", wait), "one") for _ in range(70)]
+    kept = [suspended.take(token, "one") for token in tokens]
+    assert kept[0] is None and sum(call is not None for call in kept) == 64
+    waiting = suspended.take(other, "other")
+    assert waiting is not None
+    for call in (waiting, *kept):
+        if call is not None:
+            await call.stop()
+    for number in range(1_024):
+        await suspended.keep(SuspendableCall("many", wait), f"client {number // 60}")
+    with pytest.raises(MCPError, match="1024 calls wait for answers"):
+        await suspended.keep(SuspendableCall("more", wait), "more")
+    await suspended.stop()

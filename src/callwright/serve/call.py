@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, Generic, TypeVar, cast
 
 import mcp_types as types
+from mcp import MCPError
 
 from callwright.core.calls import Answers, Question
 from callwright.core.errors import ToolFailed
@@ -17,7 +18,8 @@ from callwright.serve.clients import Asker, Caller
 
 Found = TypeVar("Found")
 
-_MAX_SUSPENDED = 256
+_MAX_SUSPENDED = 1024
+_MAX_OF_CLIENT = 64
 _WAIT_SECONDS = 900.0
 
 
@@ -89,34 +91,45 @@ class SuspendableCall(Generic[Found]):
 
 
 class SuspendedCalls:
-    """Calls that wait for the answers of their client. The oldest is cancelled first."""
+    """Calls that wait for the answers of their client. A client with too many loses its own oldest, and no other's."""
 
     def __init__(self) -> None:
-        self._calls: dict[str, tuple[float, SuspendableCall[Any]]] = {}
+        self._calls: dict[str, tuple[float, str, SuspendableCall[Any]]] = {}
 
-    async def keep(self, call: SuspendableCall[Any]) -> str:
-        """Store a call; returns the token to resume it with."""
+    async def keep(self, call: SuspendableCall[Any], owner: str) -> str:
+        """Store a call; returns the token to resume it with.
+
+        Args:
+            call: The call.
+            owner: The id of its client; empty for all clients that have not returned their id.
+
+        Raises:
+            MCPError: Too many calls of other clients wait; this one is cancelled.
+        """
         now = time.monotonic()
-        stale = [key for key, (stamp, _) in self._calls.items() if now - stamp > _WAIT_SECONDS]
-        if len(self._calls) - len(stale) >= _MAX_SUSPENDED:
-            stale.append(next(key for key in self._calls if key not in stale))
+        stale = [key for key, (stamp, _, _) in self._calls.items() if now - stamp > _WAIT_SECONDS]
+        own = [key for key, (_, whose, _) in self._calls.items() if whose == owner and key not in stale]
+        stale += own[: max(len(own) + 1 - _MAX_OF_CLIENT, 0)]
         for key in stale:
-            await self._calls.pop(key)[1].stop()
+            await self._calls.pop(key)[2].stop()
+        if len(self._calls) >= _MAX_SUSPENDED:
+            await call.stop()
+            raise MCPError(types.INTERNAL_ERROR, f"{_MAX_SUSPENDED} calls wait for answers, the limit; try again later")
         token = secrets.token_urlsafe(24)  # must not be guessable: it resumes the call
-        self._calls[token] = (now, call)
+        self._calls[token] = (now, owner, call)
         return token
 
     def take(self, token: str, about: object) -> SuspendableCall[Any] | None:
         """Return the call stored under this token, once, and only for the same request."""
         kept = self._calls.get(token)
-        if kept is None or kept[1].about != about:
+        if kept is None or kept[2].about != about:
             return None
         del self._calls[token]
-        return kept[1]
+        return kept[2]
 
     async def stop(self) -> None:
         """Cancel all of them."""
-        kept = [call for _, call in self._calls.values()]
+        kept = [call for _, _, call in self._calls.values()]
         self._calls.clear()
         for call in kept:
             await call.stop()

@@ -323,7 +323,7 @@ class Gateway:
         suspendable: SuspendableCall[Found] = self._resume(call, about, catalog) or SuspendableCall(about, run)
         while not await suspendable.step():
             if suspendable.requests or askable(caller, suspendable.questions, catalog):
-                return await self._suspend(suspendable, catalog)
+                return await self._suspend(suspendable, catalog, caller.key if caller.known else "")
             # this client cannot show the questions, so the call continues with a no
             suspendable.answer(decline_all(suspendable.questions))
         return suspendable.result
@@ -344,10 +344,12 @@ class Gateway:
 
         return run
 
-    async def _suspend(self, suspendable: SuspendableCall[Any], catalog: Catalog) -> types.InputRequiredResult:
+    async def _suspend(
+        self, suspendable: SuspendableCall[Any], catalog: Catalog, owner: str
+    ) -> types.InputRequiredResult:
         """Return the questions as the result; in this protocol version the client repeats the call with the answers."""
         requests = suspendable.requests or forms_of(suspendable.questions, catalog)
-        state = await self._suspended.keep(suspendable)
+        state = await self._suspended.keep(suspendable, owner)
         return types.InputRequiredResult(input_requests=requests, request_state=state)
 
     def _resume(self, call: CallRequest, about: object, catalog: Catalog) -> SuspendableCall[Any] | None:
