@@ -76,6 +76,18 @@ async def test_steps_branch_loop_wait_and_end() -> None:
     assert await graph.resume("g") == finished
 
 
+async def test_empty_question_waits_too() -> None:
+    graph = Graph(Work)
+
+    @graph.step
+    async def ask(state: Work, answer: str) -> Move[Work]:
+        return halt(state) if answer else interrupt("", ask, state)
+
+    assert isinstance(await graph.run(Work("x"), session="g"), GraphWaiting)
+    assert isinstance(await graph.resume("g"), GraphWaiting)
+    assert isinstance(await graph.resume("g", "yes"), GraphFinished)
+
+
 async def test_graph_resumes_with_the_unfinished_step(tmp_path: Path) -> None:
     ran: list[str] = []
     async with SqliteStore(tmp_path / "s.db") as store:

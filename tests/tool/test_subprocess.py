@@ -15,6 +15,7 @@ import pytest
 from callwright import Crashed, Denied, Image, Output, Text, ToolContext, UsageError, tool
 from callwright.core.content import File
 from callwright.tool.function import FunctionTool
+from callwright.tool.subprocess import _await_exit  # type: ignore[reportPrivateUsage] - there is no other seam
 
 SOURCE = """
 import os, subprocess, sys, time
@@ -385,3 +386,11 @@ def test_functions_that_cannot_be_isolated_are_refused() -> None:
     ):
         with pytest.raises(UsageError, match=said):
             isolated(function)
+
+
+def test_process_is_not_collected_before_its_group_is_killed() -> None:
+    process = subprocess.Popen([sys.executable, "-c", ""], start_new_session=True)
+    _await_exit(process)
+    assert process.returncode is None
+    os.killpg(process.pid, 0)  # the id still belongs to the process that ended
+    assert process.wait() == 0

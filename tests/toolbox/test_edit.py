@@ -53,6 +53,18 @@ async def test_diff_shows_missing_final_break(executor: Executor, tmp_path: Path
     assert text.endswith("now:\n1\tone\n2\ttwo")
 
 
+async def test_other_hard_links_keep_the_old_content_and_are_reported(executor: Executor, tmp_path: Path):
+    (tmp_path / "f").write_text("one\n")
+    (tmp_path / "g").hardlink_to(tmp_path / "f")
+    text = await edited(executor, "f", old_string="one", new_string="two")
+    assert text.startswith("Edited f at 1 place (1 other hard link to the old file unchanged)\n")
+    assert (tmp_path / "f").read_text() == "two\n" and (tmp_path / "g").read_text() == "one\n"
+    assert "hard link" not in await edited(executor, "f", old_string="two", new_string="three")
+    (tmp_path / "h").hardlink_to(tmp_path / "f")
+    outcome = await executor.run("write", {"path": "f", "content": "four\n"})
+    assert isinstance(outcome, Completed) and "1 other hard link" in outcome.text
+
+
 async def test_huge_file_shows_only_changes(executor: Executor, tmp_path: Path):
     (tmp_path / "f").write_text("".join(f"line {n}\n" for n in range(1, 50_001)))
     text = await edited(executor, "f", old_string="line 40000\n", new_string="line forty thousand\n")

@@ -29,7 +29,7 @@ from callwright.registry import Registry
 from callwright.retry import RetryPolicy
 from callwright.toolbox.web import ssrf as addresses
 from callwright.toolbox.web.fetch import WebFetch
-from callwright.toolbox.web.http import FetchLimits
+from callwright.toolbox.web.http import FetchLimits, HttpExchange, HttpReply
 from callwright.toolbox.web.ssrf import domain_allowed, is_public, parse_url
 
 INNER_HOSTS = """
@@ -470,3 +470,24 @@ async def test_https_redirect_to_http_is_not_followed(certificate: tuple[Path, P
         )
         tool = WebFetch(loopback=True, tls=ssl.create_default_context(cafile=str(made)), follow=lambda _: True)
         assert "redirects to http://" in await text_of(tool, url)
+
+
+async def test_slow_servers_do_not_keep_other_threads_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    release = threading.Event()
+
+    def stall(exchange: HttpExchange, target: object) -> HttpReply:
+        release.wait()
+        raise Transient("released")
+
+    monkeypatch.setattr(HttpExchange, "get", stall)
+    executor = Executor(Registry(WebFetch()), AllowEverything())
+    fetches = [asyncio.ensure_future(executor.run("web_fetch", {"url": "https://example.com/"})) for _ in range(50)]
+    await asyncio.sleep(0.1)
+    try:
+        # edits and lookups run in asyncio's own threads, of which there are 32 at most
+        assert await asyncio.wait_for(asyncio.to_thread(lambda: "free"), 60) == "free"
+    finally:
+        release.set()
+        for fetch in fetches:
+            fetch.cancel()
+        await asyncio.gather(*fetches, return_exceptions=True)

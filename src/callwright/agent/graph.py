@@ -1,7 +1,7 @@
 """A typed graph of steps: named async functions over one state, with a checkpoint after each step."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from callwright.core.errors import UsageError
@@ -12,6 +12,7 @@ from callwright.tool.schema import adapter_for
 
 State = TypeVar("State")
 _MAX_STEPS = 1_000
+_NO_QUESTION = "(no question)"
 _END = ""  # stored as the next step of a finished graph; no function can have this name
 
 
@@ -175,6 +176,8 @@ class Graph(Generic[State]):
         if step != _END and step not in self._steps:
             raise UsageError(f"there is no step {step!r}; the steps are {', '.join(self._steps)}")
         encoded = self._adapter.dump_python(checked.state, mode="json")
+        if isinstance(checked, Interrupt) and not checked.question.strip():
+            checked = replace(checked, question=_NO_QUESTION)  # an empty one on record would mean: not waiting
         waiting = checked.question if isinstance(checked, Interrupt) else ""
         await hold.append(Checkpoint(step, encoded, waiting))
         return checked

@@ -16,8 +16,10 @@ import errno
 import fcntl
 import itertools
 import os
+import secrets
 import signal
 import stat
+import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -32,6 +34,7 @@ from callwright.system.paths import open_beneath, open_folder, parent_folder
 NOT_OFFERED = frozenset({errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EISDIR})
 """The errors of systems that do not support the call."""
 
+_LEFT_OVER_SECONDS = 600.0
 _SUFFIX = ".callwright-draft"
 _DESCRIPTORS = Path("/proc/self/fd")
 _NAMELESS = getattr(os, "O_TMPFILE", 0) if _DESCRIPTORS.exists() else 0
@@ -56,8 +59,8 @@ def give_name(draft: int, folder: int, name: str) -> None:
 
 
 def temporary_name() -> str:
-    """Return a unique name that contains our process id."""
-    return f"{os.getpid()}-{next(_numbers)}{_SUFFIX}"
+    """Return a unique name that contains our process id, which another container may use too."""
+    return f"{os.getpid()}-{secrets.token_hex(4)}-{next(_numbers)}{_SUFFIX}"
 
 
 def fill_draft(draft: int, data: bytes, folder: int, model: str | None) -> None:
@@ -116,8 +119,11 @@ def _open_private() -> int:
 def remove_left_over(folder: int, name: str) -> None:
     """Remove a draft whose process is gone; other names are left alone."""
     owner = name.removeprefix(".").partition("-")[0]
-    if name.endswith(_SUFFIX) and owner.isdigit() and not _is_running(int(owner)):
-        with suppress(FileNotFoundError):  # another process removes left-overs too
+    if not name.endswith(_SUFFIX) or not owner.isdigit() or _is_running(int(owner)):
+        return
+    with suppress(FileNotFoundError):  # another process removes left-overs too
+        # the process may run in another container, where ids mean something else; a draft is written in a moment
+        if time.time() - os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime > _LEFT_OVER_SECONDS:
             os.unlink(name, dir_fd=folder)
 
 
@@ -209,6 +215,17 @@ def replace_file(path: Path, data: bytes, *, expected: str | None = None) -> Non
             if error.errno not in _IN_PLACE or not exists:
                 raise
             _overwrite(target, data)
+        _sync_folder(folder)
+
+
+def _sync_folder(folder: int) -> None:
+    """Write a folder's names to the disk: without it, a power cut could bring the old file back."""
+    with suppress(OSError):  # some file systems cannot, and the content is in place
+        opened = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
 
 
 @dataclass(frozen=True, slots=True)

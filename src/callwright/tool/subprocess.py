@@ -20,6 +20,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -150,12 +151,22 @@ class _Worker:
 
 
 def _wait_for_end(process: "subprocess.Popen[bytes]") -> None:
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(_STOP_SECONDS)
+    _await_exit(process)
     # a tool that killed or froze its monitor gains nothing: the whole process group is killed as well
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+
+
+def _await_exit(process: "subprocess.Popen[bytes]") -> None:
+    """Wait a moment for the end of a process without collecting it: its id must stay its own until the last signal."""
+    if not hasattr(os, "waitid"):  # not everywhere
+        return
+    deadline = time.monotonic() + _STOP_SECONDS
+    options = os.WEXITED | os.WNOWAIT | os.WNOHANG
+    with suppress(ChildProcessError):
+        while os.waitid(os.P_PID, process.pid, options) is None and time.monotonic() < deadline:
+            time.sleep(0.005)
 
 
 def _exchange(pipe: Connection, process: "subprocess.Popen[bytes]", task: tuple[str, Any, Any, Any]) -> object:

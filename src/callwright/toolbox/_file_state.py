@@ -140,6 +140,16 @@ class LoadedFile:
     data: bytes
     identity: Identity
     encoding: Encoding
+    links: int = 1
+    """How many names the file has."""
+
+    def describe_links(self) -> str:
+        """Say that the other names of the file keep the old content; empty if it has none.
+
+        The file is replaced, not written over: another name may lie outside of the workspace, or in a package store.
+        """
+        others = self.links - 1
+        return f" ({others} other hard link{'s' * (others > 1)} to the old file unchanged)" if others > 0 else ""
 
     @property
     def text(self) -> str:
@@ -158,11 +168,11 @@ def load_file(path: Path, given: str) -> LoadedFile | None:
     except OSError as error:
         raise explain_error(error, given, "read") from None
     try:
-        identity = Identity.of(os.fstat(descriptor))
+        found = os.fstat(descriptor)
         data = read_all(descriptor)
     finally:
         os.close(descriptor)
-    return LoadedFile(data, identity, detect_encoding(data) or Encoding())
+    return LoadedFile(data, Identity.of(found), detect_encoding(data) or Encoding(), found.st_nlink)
 
 
 def store_file(path: Path, given: str, data: bytes, expected: str | None) -> None:

@@ -82,7 +82,7 @@ def _write(path: Path, arguments: WriteArguments, state: State) -> str:
         with state.get(UndoRecorder).changing(path):
             store_file(path, arguments.path, data, expected)
         seen.remember_written(path, digest(data), whole=True)
-    return f"Wrote {len(data)} bytes to {arguments.path}"
+    return f"Wrote {len(data)} bytes to {arguments.path}{before.describe_links() if before else ''}"
 
 
 def _refuse_unseen(path: Path, given: str, before: LoadedFile, seen: SeenFiles) -> None:

@@ -229,4 +229,4 @@ def _describe_edit(given: str, before: LoadedFile, applied: _Result) -> str:
         f"; corrected: {', '.join(dict.fromkeys(applied.typos))} (copy exactly next time)" if applied.typos else ""
     )
     shown = show_change(unify_line_breaks(before.text), unify_line_breaks(applied.text), given)
-    return f"Edited {given} at {places}{corrected}\n{shown}"
+    return f"Edited {given} at {places}{corrected}{before.describe_links()}\n{shown}"

@@ -6,6 +6,7 @@ import re
 import ssl
 from collections.abc import Callable, Sequence
 from email.message import Message
+from functools import partial
 from typing import Annotated
 from urllib.parse import urljoin
 
@@ -17,6 +18,7 @@ from callwright.core.errors import TimedOut, ToolFailed, Transient, Unsafe
 from callwright.core.spec import Annotations, Effect, Limits
 from callwright.tool.base import ToolContext
 from callwright.tool.schema import Arguments
+from callwright.tool.threads import threads
 from callwright.tool.typed import TypedTool, describe
 from callwright.toolbox.web.html import html_to_markdown
 from callwright.toolbox.web.http import FetchLimits, HttpExchange, HttpReply
@@ -103,9 +105,8 @@ class WebFetch(TypedTool[WebFetchArguments]):
         for _ in range(_MAX_REDIRECTS + 1):
             reply = await self._exchange(target)
             if reply.status not in _REDIRECTS or not reply.headers.get("Location"):
-                return await asyncio.to_thread(
-                    _build_output, target, reply, arguments.max_chars
-                )  # converting a large page takes a while
+                # converting a large page takes a while
+                return await threads.run(partial(_build_output, target, reply, arguments.max_chars))
             following = parse_url(urljoin(target.url, reply.headers["Location"].strip()))
             if not self._may_follow(target, following):
                 return Output(
@@ -136,7 +137,8 @@ class WebFetch(TypedTool[WebFetchArguments]):
         try:
             # the thread has time limits too, but a DNS lookup or a slow server can stretch them
             async with asyncio.timeout(self._limits.seconds):
-                return await asyncio.to_thread(exchange.get, target)
+                # not in asyncio's own few threads, where slow servers would keep edits and lookups waiting
+                return await threads.run(lambda: exchange.get(target))
         except TimeoutError:
             raise TimedOut(f"{target.url} took longer than {self._limits.seconds:g} s") from None
         finally:

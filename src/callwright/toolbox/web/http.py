@@ -80,9 +80,9 @@ class HttpExchange:
             for name, value in {"Host": target.authority, **_HEADERS}.items():
                 connection.putheader(name, value)
             connection.endheaders()
-            response = connection.getresponse()
-            body, cut = self._body(response)
-            return HttpReply(response.status, response.reason, response.headers, body, cut)
+            with connection.getresponse() as response:  # closed here: what it holds of the socket outlives an error
+                body, cut = self._body(response)
+                return HttpReply(response.status, response.reason, response.headers, body, cut)
         except ssl.SSLCertVerificationError as error:
             raise Unsafe(f"the certificate of {target.host} is not valid: {error.verify_message}") from None
         except TimeoutError:
