@@ -4,6 +4,9 @@ import json
 
 import pytest
 
+from callwright.repairs.commands import unwrap_line
+from callwright.repairs.lenient_json import NotJson, read_lenient
+from callwright.repairs.names import repair_name
 from callwright.repairs.text_calls import find_call_in_prose, read_text_calls
 
 TOOLS = {"read": "read", "Read": "read", "bash": "bash", "glob": "glob"}
@@ -136,3 +139,39 @@ def test_unknown_tool_in_tags_stays_a_call():
 )
 def test_call_in_prose_is_found(text: str, name: str | None):
     assert find_call_in_prose(text, TOOLS) == name
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "<read>",
+        "<invoke name=",
+        "<tool_call>",
+        "<function=read>",
+        "```json\n",
+        "\n{",
+        '{"name": "read"}\n',
+        "\n \n",
+        "<|tool_call_begin|>",
+        "<｜DSML｜",
+        "< ",
+        "<b>",
+        ":0",
+        " ",
+        "<|channel|>analysis<|message|>",
+        "{{",
+        "[",
+        "'",
+    ],
+)
+def test_long_hostile_message_is_read_in_linear_time(piece: str):
+    """With a quadratic reader this takes minutes: the limit on the time of a test fails it."""
+    text = piece * (200_000 // len(piece))
+    assert read_text_calls(f"x{text}x", TOOLS) is None
+    find_call_in_prose(f"Look: {text} that was it", TOOLS)
+    with pytest.raises(NotJson):
+        read_lenient(f'{{"a": 1, {text}"x')
+    with pytest.raises(NotJson):
+        read_lenient(f'{text}{{"a": 1}}{text}"x')
+    assert repair_name(f"{text}:0:0", TOOLS) is None
+    unwrap_line(f"```{text}\n{text}   ```{text}")

@@ -5,10 +5,9 @@ import shlex
 from collections.abc import Sequence
 from typing import Any, cast
 
-from callwright.repairs.lenient_json import NotJson, read_lenient
+from callwright.repairs.lenient_json import NotJson, read_lenient, strip_fence
 
 _OPERATORS = re.compile(r"[|&;<>()`$*?~{}\n]")
-_FENCE = re.compile(r"\A\s*(?P<mark>`{3,}|~{3,})[ \t]*[\w+-]*[ \t]*\n(?P<body>.*?)\n?[ \t]*(?P=mark)\s*\Z", re.DOTALL)
 _PROMPT = "$ "
 
 
@@ -27,10 +26,9 @@ def _is_plain_argv(words: Sequence[str]) -> bool:
 
 def unwrap_line(text: str) -> str | None:
     """Return the line that a text is wrapped around; None if it is a line already, or has no reading, or two."""
-    fenced = _FENCE.match(text)
-    if fenced is not None:
-        body = fenced["body"]
-        return None if fenced["mark"] in body else (_strip_prompts(body) or body).strip() or None
+    body = strip_fence(text.strip())
+    if body is not None:
+        return None if "```" in body or "~~~" in body else (_strip_prompts(body) or body).strip() or None
     if text.lstrip().startswith(("[", "{")):
         return _read_json_line(text)
     return _strip_prompts(text)

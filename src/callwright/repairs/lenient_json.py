@@ -9,7 +9,7 @@ inside a string that is not escaped, a missing comma, two different values for o
 import re
 from typing import Any
 
-_FENCE = re.compile(r"\A(?P<mark>`{3,}|~{3,})[ \t]*[\w+-]*[ \t]*\n(?P<body>.*?)\n?[ \t]*(?P=mark)[ \t]*\Z", re.DOTALL)
+_FENCE = re.compile(r"(?P<mark>`{3,}|~{3,})[ \t]*[\w+-]*[ \t]*\n")
 _SPACE = re.compile(r"(?:[\s\ufeff\u200b]+|//[^\n]*|#[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?![\w.])")
 _WORD = re.compile(r"[A-Za-z_$][\w$-]*")
@@ -18,6 +18,8 @@ _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "`": "`"}
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "/": "/", "\\": "\\", '"': '"', "'": "'", "`": "`"}
 _HEX = re.compile(r"[0-9a-fA-F]{4}")
 _MOST_DEPTH = 100
+_MOST_REPEATS = 8
+_TAIL_CHARS = 200
 _TEMPLATE = r"\s|<\|[^|<>\"]*\|>|</?(?:tool_calls?|function_calls?|tools?|s)>|</(?:function|parameter|invoke)>"
 _BEFORE, _AFTER = re.compile(rf"\A(?:{_TEMPLATE})+"), re.compile(rf"(?:{_TEMPLATE})+\Z")
 _QUOTE_TOKENS = ('<|"|>', '<|">')
@@ -39,9 +41,24 @@ def read_lenient(text: str) -> Any:
         CutOff: The text ends inside a value; what is missing cannot be known.
         NotJson: The text has no reading, or more than one.
     """
-    stripped = _AFTER.sub("", _BEFORE.sub("", text.strip().strip("\ufeff\u200b")))
-    fenced = _FENCE.match(stripped)
-    return _read_body(fenced["body"].strip() if fenced else stripped)
+    stripped = strip_end(_BEFORE.sub("", text.strip().strip("\ufeff\u200b")), _AFTER)
+    fenced = strip_fence(stripped)
+    return _read_body(stripped if fenced is None else fenced.strip())
+
+
+def strip_fence(text: str) -> str | None:
+    """Return what stands in a code fence; None if the text is not one."""
+    opening = _FENCE.match(text)
+    if opening is None or not text.endswith(opening["mark"]) or len(text) < opening.end() + len(opening["mark"]):
+        return None
+    return text[opening.end() : -len(opening["mark"])].rstrip(" \t").removesuffix("\n")
+
+
+def strip_end(text: str, pattern: re.Pattern[str]) -> str:
+    """Remove what a pattern matches at the end; only a short tail is searched, because of a long text all would be."""
+    text = text.rstrip()
+    kept, tail = text[:-_TAIL_CHARS], text[-_TAIL_CHARS:]
+    return (kept + pattern.sub("", tail)).rstrip()
 
 
 def _read_body(body: str) -> Any:
@@ -87,18 +104,22 @@ class _Reader:
                 return self._read_plain()
 
     def read_rest(self, value: Any) -> None:
-        """Read what follows the value: nothing, closing brackets too many, or the same value again."""
+        """Read what follows the value: nothing, closing brackets too many, or the same value a few times more."""
+        for _ in range(_MOST_REPEATS):
+            self._skip_brackets(value)
+            if self._at == len(self._text):
+                return
+            if not isinstance(value, dict) or self.read_value(0) != value:
+                break
+        raise NotJson("more text after the value")
+
+    def _skip_brackets(self, value: Any) -> None:
         self._skip()
         while self._at < len(self._text) and self._text[self._at] in "}]":
             if not isinstance(value, (dict, list)):
                 raise NotJson("a bracket after the value")
             self._at += 1
             self._skip()
-        if self._at == len(self._text):
-            return
-        if not isinstance(value, dict) or self.read_value(0) != value:
-            raise NotJson("more text after the value")
-        self.read_rest(value)
 
     def _skip(self) -> None:
         found = _SPACE.match(self._text, self._at)

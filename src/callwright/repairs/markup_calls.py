@@ -7,7 +7,8 @@
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any, TypeAlias
 
 from callwright.repairs.lenient_json import NotJson, read_lenient
@@ -38,13 +39,34 @@ _ELEMENT = re.compile(r"\s*<(?P<name>[A-Za-z][\w-]*)>(?P<body>.*?)</(?P=name)>\s
 _ACTION = re.compile(
     r"\A(?:Thought:[^\n]*\n+)?Action:[ \t]*(?P<name>[^\n]+)\n+Action Input:\s*(?P<body>\{.*\})\s*\Z", re.DOTALL
 )
-MARKUP = re.compile(
-    r"<(?P<tag>[\w:]*function_calls|tool_calls|invoke|[A-Za-z][\w-]*)\b[^>]*>.*?</(?P=tag)>"
-    r"|<\s*[|｜]+\s*DSML.*?</\s*[|｜]+\s*DSML\s*[|｜]+\s*(?:tool_calls|calls|tool_use)>"
-    r"|<[|｜]tool[_▁]calls?[_▁](?:section[_▁])?begin[|｜]>.*<[|｜]tool[_▁]calls?[_▁](?:section[_▁])?end[|｜]>",
-    re.DOTALL,
+_OPENING = re.compile(
+    r"<(?P<tag>[\w:]*function_calls|tool_calls|[\w:]*invoke(?=[\s>])|[A-Za-z][\w-]*(?=>))"
+    r"|<\s?(?P<dsml>[|｜]{1,2}\s?DSML)|<[|｜](?P<tokens>tool[_▁]calls?[_▁])"
 )
-"""Where such calls may stand among other text."""
+_ENDINGS = {
+    "dsml": re.compile(r"</\s?[|｜]{1,2}\s?DSML\s?[|｜]{1,2}\s?(?:tool_calls|calls|tool_use)>"),
+    "tokens": re.compile(r"<[|｜]tool[_▁]calls[_▁](?:section[_▁])?end[|｜]>|<[|｜]tool[_▁]call[_▁]end[|｜]>"),
+}
+_MOST_OPENINGS = 50
+
+
+def find_markup(text: str, spellings: Mapping[str, str]) -> Iterator[str]:
+    """Yield the parts of a text that may be calls in markup: from an opening to its end, a bounded number of them."""
+    known = (found for found in _OPENING.finditer(text) if _may_open_call(found["tag"], spellings))
+    for found in islice(known, _MOST_OPENINGS):
+        if found["tag"]:
+            closing = f"</{found['tag']}>"
+            end = text.find(closing, found.end())
+            end = end + len(closing) if end >= 0 else end
+        else:
+            ending = _ENDINGS[str(found.lastgroup)].search(text, found.end())
+            end = ending.end() if ending else -1
+        if end >= 0:
+            yield text[found.start() : end]
+
+
+def _may_open_call(tag: str | None, spellings: Mapping[str, str]) -> bool:
+    return tag is None or tag in spellings or tag.endswith(("function_calls", "tool_calls", "invoke"))
 
 
 def read_markup_calls(body: str, spellings: Mapping[str, str]) -> list[MarkupCall] | None:

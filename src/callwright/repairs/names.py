@@ -6,6 +6,7 @@ from collections.abc import Mapping
 _TOKEN = re.compile(r"<\|.*", re.DOTALL)
 _PREFIX = re.compile(r"\A(?:functions?|tools?|default_api|multi_tool_use|builtin|repo_browser|tool_call)[.:/]|\Ato=")
 _SUFFIX = re.compile(r"(?::\d+|\(\)|\[\d+\])\Z")
+_MOST_CHARS = 256
 _REPEATED = re.compile(r"(?P<name>.+?)(?P=name)+")
 _QUOTED = " \t\r\n\"'`“”‘’<>[]{},;:"
 
@@ -13,6 +14,7 @@ _QUOTED = " \t\r\n\"'`“”‘’<>[]{},;:"
 def clean_name(name: str) -> str:
     """Return a name without white space, quotes, `functions.`, `:0`, `()` and `<|…|>`."""
     before = None
+    name = name if len(name) <= _MOST_CHARS else ""  # no name of a tool; marks are taken off one by one
     while name != before:
         before = name
         name = _TOKEN.sub("", name).strip(_QUOTED)

@@ -8,11 +8,12 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, cast
 
 from callwright.core.json import compact
-from callwright.repairs.lenient_json import NotJson, read_lenient
-from callwright.repairs.markup_calls import MARKUP, read_markup_calls
+from callwright.repairs.lenient_json import NotJson, read_lenient, strip_end
+from callwright.repairs.markup_calls import find_markup, read_markup_calls
 from callwright.repairs.names import repair_name
 
 _THINKING = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
@@ -36,12 +37,16 @@ _HARMONY = re.compile(
     re.DOTALL,
 )
 _HARMONY_THOUGHT = re.compile(
-    r"\s*(?:<\|start\|>assistant)?\s*<\|channel\|>analysis<\|message\|>.*?<\|end\|>\s*", re.DOTALL
+    r"(?:<\|start\|>assistant\s?)?<\|channel\|>analysis<\|message\|>.*?(?:<\|end\|>|\Z)\s*", re.DOTALL
 )
 _NAMES = ("name", "tool", "tool_name", "function", "function_name", "action", "recipient_name")
 _SURE_NAMES = ("tool", "tool_name", "function", "function_name")
 _HOLDERS = ("arguments", "parameters", "args", "params", "input", "kwargs", "tool_input", "action_input")
+_LINES = re.compile(r"\n+|(?<=\})\s*;\s*(?=\{)")
 _MOST_CALLS = 32
+_BLANK = re.compile(r"\s{20,}")
+_MOST_PARTS = 20
+_MOST_PROSE_CHARS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +65,7 @@ def read_text_calls(text: str, spellings: Mapping[str, str]) -> list[TextCall] |
         text: The whole message.
         spellings: Every name and alias that can be called, with the name of its tool.
     """
-    body = _END.sub("", _THINKING.sub("", text)).strip()
+    body = strip_end(_THINKING.sub("", text), _END).strip()
     if not body:
         return None
     for read in (_read_markup, _read_tagged, _read_harmony, _read_tokens, _read_fenced, _read_bare, _read_python):
@@ -72,18 +77,24 @@ def read_text_calls(text: str, spellings: Mapping[str, str]) -> list[TextCall] |
 
 def find_call_in_prose(text: str, spellings: Mapping[str, str]) -> str | None:
     """Return the tool of a call that stands among other text; None if there is none."""
-    body = _THINKING.sub("", text)
-    for pattern in (_TAGGED, _FUNCTION, _FENCED, _HARMONY, MARKUP):
-        for found in pattern.finditer(body):
-            calls = read_text_calls(found[0], spellings)
-            if calls:
-                return calls[0].name
-    for start in re.finditer(r"^[ \t]*(?=\{)", body, re.MULTILINE):
+    body = _BLANK.sub("\n\n", _THINKING.sub("", text)[:_MOST_PROSE_CHARS])  # patterns try each start in a run of blanks
+    for part in _find_parts(body, spellings):
+        calls = read_text_calls(part, spellings)
+        if calls:
+            return calls[0].name
+    for start in islice(re.finditer(r"^[ \t]*(?=\{)", body, re.MULTILINE), _MOST_PARTS):
         end = body.find("\n\n", start.end())
         calls = _read_bare(body[start.end() : end if end > 0 else len(body)].strip(), spellings)
         if calls:
             return calls[0].name
     return None
+
+
+def _find_parts(body: str, spellings: Mapping[str, str]) -> Iterator[str]:
+    """Yield the parts of a text that may be calls; a bounded number, because each is read on its own."""
+    for pattern in (_TAGGED, _FUNCTION, _FENCED, _HARMONY):
+        yield from (found[0] for found in islice(pattern.finditer(body), _MOST_PARTS))
+    yield from find_markup(body, spellings)
 
 
 def _read_tagged(body: str, spellings: Mapping[str, str]) -> list[TextCall] | None:
@@ -175,14 +186,17 @@ def _read_bare(body: str, spellings: Mapping[str, str]) -> list[TextCall] | None
 def _read_values(body: str, spellings: Mapping[str, str], *, tagged: bool) -> list[TextCall] | None:
     """Read one object, a list of objects, or objects one after the other."""
     value = _read_json(body)
-    values = cast("list[Any]", value) if isinstance(value, list) else [value]
     if value is None:
-        values = [
-            _read_json(line.rstrip(" ;,")) for line in re.split(r"\n+|(?<=\})\s*;\s*(?=\{)", body) if line.strip()
-        ]
-    calls = [_to_call(value, spellings, tagged=tagged) for value in values]
-    found = [call for call in calls if call is not None]
-    return found if found and len(found) == len(calls) else None
+        values = (_read_json(line.rstrip(" ;,")) for line in _LINES.split(body) if line.strip())
+    else:
+        values = iter(cast("list[Any]", value) if isinstance(value, list) else [value])
+    calls: list[TextCall] = []
+    for each in values:  # one by one: the first that is no call ends the reading of a long list
+        call = _to_call(each, spellings, tagged=tagged)
+        if call is None:
+            return None
+        calls.append(call)
+    return calls or None
 
 
 def _to_call(value: Any, spellings: Mapping[str, str], *, tagged: bool) -> TextCall | None:
