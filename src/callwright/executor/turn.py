@@ -7,6 +7,7 @@ import asyncio
 import logging
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from callwright.clip import clip_turn
@@ -27,6 +28,7 @@ from callwright.executor.admitted import Admitted
 from callwright.executor.asking import ask_user, race
 from callwright.executor.deadlines import LoopParts
 from callwright.executor.driver import count_cancellations, is_cancelling
+from callwright.executor.inner_record import InnerRecord
 from callwright.executor.ledger import TurnAnswers
 from callwright.executor.perform import Interruption
 from callwright.executor.runtime import Runtime, add_observer
@@ -53,6 +55,7 @@ class TurnScope:
         self.state = turn.state or runtime.state
         self._observe = runtime.observe if turn.observe is None else add_observer(runtime.observe, turn.observe)
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._inner = None if turn.keep is None else InnerRecord(turn.keep, turn.kept)
         self._answers: TurnAnswers | None = None
 
     @property
@@ -90,7 +93,14 @@ class TurnScope:
         if context.depth + 1 >= depth:
             error = ToolFailed(f"tools call each other {depth} levels deep; make the call from the model instead")
             return [Failed(call, error) for call in calls]
-        return await self.run_all(calls, None, context, batch)
+        record, catalog = self._inner, self._catalog()
+        if record is None or batch.starting is not None or not record.is_needed(context, catalog):
+            return await self.run_all(calls, None, context, batch)
+        done, recording = record.split(context, calls, catalog)
+        batch = replace(recording, origins=[origin for index, origin in enumerate(batch.origins) if index not in done])
+        left = [call for index, call in enumerate(calls) if index not in done]
+        outcomes = iter(await self.run_all(left, None, context, batch) if left else ())
+        return [done[index] if index in done else next(outcomes) for index in range(len(calls))]
 
     async def run(self, call: ToolCall, answers: Answers | None) -> Outcome:
         """Bring a lone call to its outcome."""

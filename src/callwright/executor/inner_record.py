@@ -1,0 +1,93 @@
+"""Keeps the calls that a repeatable tool makes on record, so that a repetition after a crash does not repeat writes."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from hashlib import sha256
+from typing import cast
+
+from callwright.core.calls import Completed, Failed, Interrupted, Outcome, ToolCall
+from callwright.core.errors import Cancelled
+from callwright.core.json import Json, canonical
+from callwright.registry.catalog import Catalog
+from callwright.tool.base import InnerBatch, ToolContext
+
+_UNKNOWN = "not done again: the process ended while this call ran; it had started, so it may have had an effect"
+Keep = Callable[[str, Json, bool], Awaitable[None]]
+
+
+class InnerRecord:
+    """The calls that the tools of one turn make, where the turn is on record.
+
+    Args:
+        keep: Stores a note.
+        kept: The notes from before a restart, by path.
+    """
+
+    def __init__(self, keep: Keep, kept: Mapping[str, Sequence[Json]]) -> None:
+        self._keep = keep
+        self._kept = kept
+        self._made: dict[str, int] = {}
+
+    def is_needed(self, context: ToolContext, catalog: Catalog) -> bool:
+        """Whether the model's call would be repeated after a crash, and with it the calls inside."""
+        while context.parent is not None:
+            context = context.parent
+        tool = catalog.get(context.call.name)
+        return tool is not None and tool.spec.annotations.repeatable
+
+    def split(
+        self, context: ToolContext, calls: Sequence[ToolCall], catalog: Catalog
+    ) -> tuple[dict[int, Outcome], InnerBatch]:
+        """Return the outcomes of calls that must not run again, and what records the others."""
+        done: dict[int, Outcome] = {}
+        paths: dict[int, str] = {}
+        for index, call in enumerate(calls):
+            tool = catalog.get(call.name)
+            if tool is None or tool.spec.annotations.repeatable:
+                continue
+            path = self._next_path(context, call)
+            notes = self._kept.get(path, ())
+            if notes:
+                done[index] = _read_outcome(call, notes)
+            else:
+                paths[id(call)] = path
+
+        async def starting(call: ToolCall) -> None:
+            if (path := paths.get(id(call))) is not None:
+                await self._keep(path, {"begun": True}, True)
+
+        async def ended(outcome: Outcome) -> None:
+            path = paths.get(id(outcome.call))
+            if path is None:  # its arguments were changed
+                path = next(
+                    (paths[id(call)] for call in calls if call.id == outcome.call.id and id(call) in paths), None
+                )
+            if path is not None and not isinstance(outcome, Interrupted) and _has_run(outcome):
+                from callwright.sessions.record_encoding import encode_outcome
+
+                await self._keep(path, cast(Json, encode_outcome(outcome)), False)
+
+        return done, InnerBatch(starting=starting, ended=ended)
+
+    def _next_path(self, context: ToolContext, call: ToolCall) -> str:
+        """Return where a call is noted: by what it is, and the how many-th of its kind."""
+        arguments = call.arguments if isinstance(call.arguments, (str, bytes)) else canonical(call.arguments)
+        what = "\0".join((call.id, call.name, str(arguments))).encode(errors="surrogatepass")
+        key = f"{context.path}//{sha256(what).hexdigest()[:24]}"
+        number = self._made[key] = self._made.get(key, 0) + 1
+        return f"{key}-{number}"
+
+
+def _has_run(outcome: Outcome) -> bool:
+    return isinstance(outcome, Completed) or (isinstance(outcome, Failed) and outcome.started)
+
+
+def _read_outcome(call: ToolCall, notes: Sequence[Json]) -> Outcome:
+    from callwright.sessions.record_encoding import UnreadableRecord, decode_outcome
+
+    for note in notes:
+        if isinstance(note, Mapping) and "begun" not in note:
+            try:
+                return decode_outcome(cast("dict[str, object]", dict(note)))
+            except (UnreadableRecord, KeyError, TypeError, ValueError):
+                break
+    return Failed(call, Cancelled(_UNKNOWN), started=True)
