@@ -1,6 +1,7 @@
 """The `task` tool: runs a sub-agent for one task, with its own tools, instructions and limits."""
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
@@ -175,9 +176,7 @@ class _Runner:
         return self.agent.durable
 
     async def run_inside(self, prompt: str, session_id: str, lineage: Lineage, name: str) -> Result:
-        named = Lineage()
-        named.executor, named.spending, named.note = lineage.executor, lineage.spending, lineage.note
-        named.depth = lineage.depth
+        named = copy(lineage)  # all that is inherited, also what a later version adds
         named.ask = None if lineage.ask is None else _name_questions(lineage.ask, self.name)
         return await self.agent.run_inside(prompt, session_id, named, self.name)
 

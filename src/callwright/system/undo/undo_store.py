@@ -4,6 +4,7 @@ import os
 import shutil
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from hashlib import sha256
@@ -16,6 +17,7 @@ from callwright.system.undo.recorder import UndoRecorder
 
 _DAY_SECONDS = 86_400
 _IN_USE_SECONDS = 3600
+_RECENT_LOGS = 32
 _DEFAULT_LIMITS = UndoLimits()
 
 
@@ -42,6 +44,8 @@ class UndoStore:
         self.limits = limits
         self._report = report
         self._logs: weakref.WeakValueDictionary[str, ChangeLog] = weakref.WeakValueDictionary()
+        self._recent: deque[ChangeLog] = deque(maxlen=_RECENT_LOGS)
+        """Keeps the logs used last, also between two runs."""
         self._pruned = False
 
     def open(self, session_id: str) -> ChangeLog:
@@ -53,6 +57,8 @@ class UndoStore:
             log.sweep()
         else:
             log.refresh()
+        if log not in self._recent:
+            self._recent.append(log)
         return log
 
     def close(self) -> None:
@@ -73,7 +79,9 @@ class UndoStore:
 
     def forget(self, session_id: str) -> None:
         """Delete everything that is kept for a session."""
-        self._logs.pop(session_id, None)
+        log = self._logs.pop(session_id, None)
+        if log in self._recent:
+            self._recent.remove(log)
         shutil.rmtree(self._folder_of(session_id), ignore_errors=True)
 
     def prune(self) -> None:
