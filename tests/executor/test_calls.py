@@ -11,6 +11,7 @@ from callwright import (
     Allow,
     Completed,
     Crashed,
+    Denied,
     Deny,
     Effect,
     Executor,
@@ -30,6 +31,7 @@ from callwright import (
 )
 from callwright.core.access import Access
 from callwright.policy import AllowEverything, ByMode, Policies, Subject, Tier
+from callwright.registry import withheld
 from callwright.testing import FakeClock, Recorder
 from callwright.tool.function import FunctionTool
 
@@ -412,3 +414,10 @@ async def test_unencodable_text_is_repaired() -> None:
 async def test_long_unknown_name_is_cut_in_the_message() -> None:
     outcome = await Executor(Registry(greet)).run("x" * 100_000)
     assert isinstance(outcome, Failed) and len(outcome.text) < 300
+
+
+async def test_withheld_tool_is_denied_and_not_unknown() -> None:
+    source = withheld(Registry(greet), lambda spec: "greetings are switched off" if spec.name == "greet" else "")
+    outcome = await Executor(source, AllowEverything()).run("greet", {"name": "Ada"})
+    assert isinstance(outcome, Failed) and isinstance(outcome.error, Denied)
+    assert outcome.text == "greetings are switched off"

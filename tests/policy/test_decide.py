@@ -2,14 +2,16 @@
 
 import itertools
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from callwright import Completed, Executor, Failed, Interrupted, Policy, Registry, tool
-from callwright.core.access import Access, Allow, Ask, Decision, Deny, RunCommand, UseTool
+from callwright.core.access import Access, Allow, Ask, Confinement, Decision, Deny, RunCommand, UseTool, WritePath
 from callwright.core.spec import Effect
 from callwright.policy import AllowEverything, ByMode, Policies, Subject, Tier, standard_policies
 from callwright.policy.dry_run import dry_run_call, dry_run_line
+from callwright.policy.shell_line import PartOfLine
 
 
 class Guard(Policy):
@@ -128,3 +130,69 @@ def test_inherited_cache_key_is_not_used() -> None:
     assert Policies(AllowEverything()).cache_key == "always"
     assert Policies(Picky("auto")).cache_key is None
     assert Policies(Severe("auto")).cache_key is None
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_narrower_of_two_permissions_counts(turned: bool) -> None:
+    wide, narrow = Rule(Allow(confinement=Confinement.RULE)), Rule(Allow(confinement=Confinement.READ_ONLY))
+    access, call = dry_run_call("bash", "ls", "/w")
+    decision = Policies(*((narrow, wide) if turned else (wide, narrow)), Mode(Ask())).decide(access, call)
+    assert isinstance(decision, Allow) and decision.confinement == Confinement.READ_ONLY
+
+
+class ByKind(Policy):
+    """Allows each kind of access with a confinement of its own."""
+
+    def __init__(self, **confinements: Confinement) -> None:
+        self.confinements = confinements
+
+    def judge(self, access: Access, subject: Subject) -> Decision | None:
+        return Allow(confinement=self.confinements.get(type(access).__name__, Confinement.READ_ONLY))
+
+
+@pytest.mark.parametrize(
+    ("given", "needed"),
+    [
+        ({}, Confinement.READ_ONLY),
+        ({"Reach": Confinement.APPROVED}, Confinement.NETWORK),
+        ({"WritePath": Confinement.RULE}, Confinement.WORKSPACE | Confinement.NAMED),
+        ({"ReadPath": Confinement.APPROVED}, Confinement.NAMED),
+        ({"RunCommand": Confinement.NETWORK}, Confinement.NETWORK | Confinement.NAMED),
+    ],
+)
+def test_line_may_use_what_its_parts_were_allowed(given: dict[str, Confinement], needed: Confinement) -> None:
+    access, call = dry_run_call("bash", "curl -o a.txt https://example.org; cat b", "/w")
+    decision = Policies(ByKind(**given), Mode(None)).decide(access, call)
+    # a rule that allows a path names it
+    assert isinstance(decision, Allow) and decision.confinement | Confinement.NAMED == needed | Confinement.NAMED
+    assert isinstance(Policies(ByKind(**given)).decide(access, call), Allow)
+
+
+class Numbered(Policy):
+    """Asks about every command for a reason of its own, firmly about the last."""
+
+    def judge(self, access: Access, subject: Subject) -> Decision | None:
+        if not isinstance(access, RunCommand) or not isinstance(subject, PartOfLine) or subject.command is None:
+            return Allow()
+        word = subject.command.words[1]
+        return Ask(f"reason {word}", f"source {word}", firm=word == "9")
+
+
+def test_firm_reasons_are_shown_first_and_the_rest_is_counted() -> None:
+    access, call = dry_run_call("bash", "; ".join(f"echo {number}" for number in range(10)), "/w")
+    decision = Policies(Numbered()).decide(access, call)
+    assert isinstance(decision, Ask) and decision.firm
+    reasons = decision.reason.split("; ")
+    assert reasons[0] == "reason 9" and reasons[-1] == f"and {10 - (len(reasons) - 1)} more"
+    few, call = dry_run_call("bash", "echo 1; echo 2; echo 1", "/w")
+    assert Policies(Numbered()).decide(few, call).reason == "reason 1; reason 2"
+
+
+def test_access_of_a_known_kind_is_judged_and_anything_else_denied() -> None:
+    class Labelled(WritePath):
+        """A path with a name for the user."""
+
+    _, call = dry_run_call("edit", "a", "/w")
+    stranger: Any = object()
+    assert isinstance(Policies(AllowEverything()).decide(Labelled("/w/a"), call), Allow)
+    assert isinstance(Policies(AllowEverything()).decide(stranger, call), Deny)
