@@ -562,6 +562,19 @@ async def test_excluded_command_runs_outside_once_allowed(
     assert (home / "new").exists() is (allowed != "by nothing")
 
 
+async def test_reading_commands_cannot_prepare_caches_of_others(tmp_path: Path):
+    if bubblewrap.find_problem():
+        pytest.skip(bubblewrap.find_problem())
+    state, bash = State(), Bash(tmp_path)
+    reading = Executor(Registry(bash), ByMode("default", auto_allow="walled"), state=state)
+    writing = Executor(Registry(bash), AllowEverything(), state=state)
+    line = "python3 -c \"import os; os.makedirs('/tmp/.cache/pip/x')\""
+    assert not isinstance(await reading.run("bash", {"command": line}), Completed)
+    assert isinstance(await writing.run("bash", {"command": line}), Completed)
+    named = await reading.run("bash", {"command": "ls /tmp/.cache/pip && python3 -c \"open('/tmp/mine', 'w')\""})
+    assert isinstance(named, Completed) and named.text.startswith("x\n")
+
+
 async def test_stopped_line_fails_where_the_mode_never_asks(tmp_path: Path):
     if bubblewrap.find_problem():
         pytest.skip(bubblewrap.find_problem())

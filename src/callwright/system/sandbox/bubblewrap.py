@@ -11,6 +11,7 @@ from pathlib import Path
 
 from callwright.system.sandbox.wall import (
     GIT_ATTRIBUTES_PLACE,
+    SHARED_CACHES,
     Wall,
     git_attributes_file,
     is_below,
@@ -59,6 +60,10 @@ def wrap_command(argv: Sequence[str], wall: Wall) -> tuple[str, ...]:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     options = [*_base_options(network=wall.network), *_bind_resolvers()]
     options += ["--bind", str(temporary), "/tmp", "--bind", str(lasting), "/var/tmp"]
+    if not wall.writable:
+        caches = temporary / SHARED_CACHES
+        caches.mkdir(mode=0o700, exist_ok=True)
+        options += ["--ro-bind", str(caches), f"/tmp/{SHARED_CACHES}"]
     options += ["--ro-bind", git_attributes_file(), GIT_ATTRIBUTES_PLACE]
     for path in wall.visible:
         options += ["--ro-bind-try", path, path]

@@ -4,7 +4,7 @@ import shutil
 import sys
 from collections.abc import Iterable, Sequence
 
-from callwright.system.sandbox.wall import Wall
+from callwright.system.sandbox.wall import SHARED_CACHES, Wall
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/tty", "/dev/stdout", "/dev/stderr", "/dev/dtracehelper", "/dev/ptmx")
 
@@ -29,6 +29,8 @@ def make_profile(wall: Wall) -> str:
         "(deny file-write*)",
         f"(allow file-write* {_paths('literal', _DEVICES)} {_paths('subpath', (*wall.writable, str(wall.scratch)))})",
     ]
+    if not wall.writable:
+        lines.append(f"(deny file-write* {_paths('subpath', (f'{wall.scratch}/tmp/{SHARED_CACHES}',))})")
     if wall.protected:
         lines.append(f"(deny file-write* {_paths('subpath', wall.protected)})")
     if wall.masked:

@@ -28,6 +28,8 @@ _CACHE_SECONDS = 5.0
 _TEMPORARY = ("/tmp", "/var/tmp")
 GIT_ATTRIBUTES_PLACE = "/run/callwright-git-attributes"
 """Where a command in bubblewrap finds `git_attributes_file`."""
+SHARED_CACHES = ".cache"
+"""The folder in the private `/tmp` with the caches of commands that write; other commands only read it."""
 _SHOWN_OF_OURS = ("skills", "commands", "agents")
 
 

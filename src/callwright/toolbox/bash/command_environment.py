@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from callwright.core.access import Confinement
 from callwright.shell.git_env import ALWAYS_SETTINGS, READ_ONLY_SETTINGS, READ_ONLY_VARIABLES, git_environment
-from callwright.system.sandbox.wall import GIT_ATTRIBUTES_PLACE
+from callwright.system.sandbox.wall import GIT_ATTRIBUTES_PLACE, SHARED_CACHES
 
 # with these bash could run something else than the line that the policies judged
 _DROPPED = frozenset(
@@ -96,7 +96,9 @@ def walled_environment(base: Mapping[str, str], temporary: str, confinement: Con
     """
     writes = Confinement.WORKSPACE in confinement
     caches = _CACHES if writes else _READ_ONLY_CACHES
-    found = {name: f"{temporary}/.cache/{folder}" for name, folder in caches.items()}
+    # a line that ran unasked must not prepare what an approved command takes from its cache
+    place = SHARED_CACHES if writes else ".cache-of-readers"
+    found = {name: f"{temporary}/{place}/{folder}" for name, folder in caches.items()}
     found |= {"TMPDIR": temporary, "TMP": temporary, "TEMP": temporary}
     count = base.get("GIT_CONFIG_COUNT", "")
     found |= git_environment(_WALLED_GIT, after=int(count) if count.isdecimal() else 0)
