@@ -380,3 +380,44 @@ def test_digests_differ_in_every_part() -> None:
     ]
     digests += [digest_running("d", "approval", "b"), digest_running("e", "approval", "a")]
     assert len(set(digests)) == len(digests) and all(len(digest) == 64 for digest in digests)
+
+
+def test_declines_pass_and_answers_are_chained() -> None:
+    assert check_reply(Decline("not now", "ada")) == Decline("not now", "ada")
+    first, second = (Question(name, "wipe", {}, "d", "Allow?") for name in ("1", "2"))
+    answers = Answers().approve(first, scope="session").decline(second, "no").approve(first)
+    assert len(answers) == 2 and dict(answers) == {first.id: Approve(), second.id: Decline("no")}
+
+
+def test_every_number_of_the_menu_is_understood() -> None:
+    found = {number: parse_answer(number) for number in "12345"}
+    assert found == {
+        "1": Approve(),
+        "2": Approve(scope="session"),
+        "3": Approve(scope="always"),
+        "4": None,
+        "5": Decline(),
+    }
+
+
+def endless() -> dict[str, Any]:
+    arguments: dict[str, Any] = {}
+    arguments["again"] = arguments
+    return arguments
+
+
+@pytest.mark.parametrize(
+    ("wrong", "advice"),
+    [
+        (lambda: Answers(cast(Any, 5)), "expected a mapping of question ids to replies, got 5"),
+        (lambda: Answers(cast(Any, {"q": Decline})), "got the class Decline; write Decline()"),
+        (lambda: check_reply(Approve(endless())), "cannot be read as JSON"),
+        (lambda: check_reply(Approve({"a": cast(Any, {1})})), "cannot be read as JSON"),
+        (lambda: check_reply(Approve({"a": float("nan")})), "cannot be read as JSON"),
+    ],
+    ids=range(5),
+)
+def test_unreadable_replies_are_usage_errors(wrong: Callable[[], object], advice: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        wrong()
+    assert advice in str(caught.value)
