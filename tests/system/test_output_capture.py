@@ -1,7 +1,9 @@
 """What is kept of an output, and that nothing of it is lost."""
 
+import os
 import stat
 
+import pytest
 from hypothesis import given, strategies as st
 
 from callwright.system.output_capture import OutputCapture, OutputLimits, output_folder
@@ -65,3 +67,18 @@ def test_output_files_are_private():
     assert stat.S_IMODE(output_folder().stat().st_mode) == 0o700
     assert stat.S_IMODE(transcript.path.stat().st_mode) == 0o600
     assert transcript.path.parent == output_folder()
+
+
+def test_oldest_complete_outputs_make_room(monkeypatch: pytest.MonkeyPatch):
+    growing = OutputCapture(OutputLimits(kept_chars=10))
+    growing.feed(b"x" * 100)
+    first, second = fed([b"x" * 100], 10), fed([b"x" * 100], 10)
+    assert growing.path is not None and first.path is not None and second.path is not None
+    for path in (growing.path, first.path):
+        os.utime(path, (0, 0))
+    known = sum(path.stat().st_size for path in output_folder().glob("output-*.txt"))
+    monkeypatch.setattr("callwright.system.output_capture._MOST_SPILLED_BYTES", known - 1)
+    third = fed([b"x" * 100], 10)
+    assert not first.path.exists()
+    assert growing.path.exists() and second.path.exists() and third.path is not None and third.path.exists()
+    growing.close()

@@ -51,6 +51,27 @@ def spilled_id(path: str | Path) -> str:
     return Path(path).name.removeprefix("output-").removesuffix(".txt")
 
 
+def _make_room() -> None:
+    """Remove the oldest complete outputs beyond a total size: a long session would fill the disk before it exits."""
+    files: list[tuple[float, int, Path]] = []
+    for path in output_folder().glob("output-*.txt"):
+        with suppress(OSError):
+            found = path.stat()
+            files.append((found.st_mtime, found.st_size, path))
+    total = sum(size for _, size, _ in files)
+    for _, size, path in sorted(files):
+        if total <= _MOST_SPILLED_BYTES:
+            return
+        if path not in _growing:
+            path.unlink(missing_ok=True)
+            total -= size
+
+
+_MOST_SPILLED_BYTES = 1 << 30
+_growing: set[Path] = set()
+"""The files of outputs that are still being written."""
+
+
 class OutputCapture:
     """The growing output of one command. One thread feeds it, any thread may read it."""
 
@@ -96,6 +117,8 @@ class OutputCapture:
             if self._spill is not None:
                 os.close(self._spill)
                 self._spill = None
+            if self.path is not None:
+                _growing.discard(self.path)
 
     def since(self, chars: int) -> str:
         """Return the output after that many characters, with a note where the middle is no longer in memory."""
@@ -139,9 +162,11 @@ class OutputCapture:
                 return
             data, self._early = bytes(self._early), None
             with suppress(OSError):  # a missing folder or a full disk must not end the command
+                _make_room()
                 path = spilled_path(secrets.token_hex(8))
                 self._spill = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
                 self.path = path
+                _growing.add(path)
         if self._spill is not None:
             self._write(self._spill, memoryview(data))
 
@@ -151,4 +176,6 @@ class OutputCapture:
                 view = view[os.write(spill, view) :]
         except OSError:  # a full disk must not end the command
             os.close(spill)
+            if self.path is not None:
+                _growing.discard(self.path)
             self._spill = self.path = None
