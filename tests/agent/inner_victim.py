@@ -24,7 +24,7 @@ from callwright.testing import ScriptedProvider
 from callwright.tool.base import ToolContext
 
 
-def make_registry(folder: Path, kill_at: str = "") -> Registry:
+def make_registry(folder: Path) -> Registry:
     """Make the tools; each writes down what it does."""
 
     def note(line: str) -> None:
@@ -32,7 +32,7 @@ def make_registry(folder: Path, kill_at: str = "") -> Registry:
             ledger.write(f"{line}\n")
 
     def die(at: str) -> None:
-        if at == kill_at:
+        if at == os.environ.get("KILL_AT"):  # not a value of the tool: a changed tool would have to ask again
             os.kill(os.getpid(), signal.SIGKILL)
 
     @tool
@@ -67,19 +67,19 @@ def make_registry(folder: Path, kill_at: str = "") -> Registry:
     return Registry(pay, write, survey)
 
 
-async def main(folder: Path, name: str, kill_at: str) -> None:
+async def main(folder: Path, name: str) -> None:
     """Run an agent until it kills itself."""
 
     async def ask(questions: Sequence[Question]) -> Answers:
-        if kill_at == "asked":
+        if os.environ.get("KILL_AT") == "asked":
             os.kill(os.getpid(), signal.SIGKILL)
         return Answers.approving(questions)
 
     model = ScriptedProvider(ToolCall("c1", name, {"n": 7} if name == "pay" else {}))
-    executor = Executor(make_registry(folder, kill_at), AllowEverything())
+    executor = Executor(make_registry(folder), AllowEverything())
     async with SqliteStore(folder / "s.db") as store:
         await Agent(model, executor=executor, sessions=store, ask=ask).run("go", session="s")
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1]), sys.argv[2], sys.argv[3]))
+    asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))

@@ -1,6 +1,7 @@
 """kill -9 while a tool asks a question or calls other tools: resumed with the same key, and no effect twice."""
 
 import asyncio
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +20,11 @@ VICTIM = Path(__file__).with_name("inner_victim.py")
 
 async def kill(folder: Path, name: str, at: str) -> None:
     ended = await asyncio.to_thread(
-        subprocess.run, [sys.executable, str(VICTIM), str(folder), name, at], capture_output=True, check=False
+        subprocess.run,
+        [sys.executable, str(VICTIM), str(folder), name],
+        env={**os.environ, "KILL_AT": at},
+        capture_output=True,
+        check=False,
     )
     assert ended.returncode == -9, ended.stderr
 

@@ -64,7 +64,7 @@ class InnerRecord:
             if path is not None and not isinstance(outcome, Interrupted) and _has_run(outcome):
                 from callwright.sessions.record_encoding import encode_outcome
 
-                await self._keep(path, cast(Json, encode_outcome(outcome)), False)
+                await self._keep(path, cast(Json, encode_outcome(outcome)), True)
 
         return done, InnerBatch(starting=starting, ended=ended)
 
