@@ -24,6 +24,7 @@ from callwright.shell import tables
 from callwright.shell.plan import ShellPlan, SimpleCommand, Verdict
 from callwright.shell.programs.git import SHOWS_CONTENT
 from callwright.shell.words import HARMLESS_TARGETS, Word
+from callwright.system.sensitive_paths import comparable, is_secret
 
 _Fits: TypeAlias = Callable[[Sequence[str]], bool]
 _SYSTEM_FOLDERS = ("/bin/", "/usr/bin/", "/usr/local/bin/")
@@ -80,6 +81,8 @@ def _fits(command: SimpleCommand) -> bool:
     if command.verdict is not Verdict.UNKNOWN or not _LEAVING.isdisjoint(command.wrappers):
         return False
     name, *arguments = command.words
+    if any(map(_names_secret, arguments)):  # masked in the workspace and the home folder, but not everywhere
+        return False
     for folder in _SYSTEM_FOLDERS:
         name = name.removeprefix(folder)
     if not _PLAIN_NAME.fullmatch(name):
@@ -90,6 +93,10 @@ def _fits(command: SimpleCommand) -> bool:
     if not _FETCHING.isdisjoint(command.wrappers):
         return False
     return _shows_help(arguments) or (fits is None and (_reads(name, arguments) or _is_plain_program(name, arguments)))
+
+
+def _names_secret(word: str) -> bool:
+    return is_secret(comparable(f"/{word.rpartition('=')[2]}"))
 
 
 def _leaves_wall(access: Access) -> bool:
