@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-PROMPTS = ("$", ">", "allow? >", "trust? >", "your answer:")
+PROMPTS = ("$", ">", "allow? >", "trust? >", "your reply >", "your answer:")
 """The prompts after which the user types."""
 REOPEN = "(close the terminal, open a new one)"
 

@@ -67,6 +67,14 @@ def test_undo_page_restores_the_list_twice(follow: Follow) -> None:
     assert not (seen.home / "shopping" / "sorted.txt").exists()
 
 
+def test_question_page_asks_and_keeps_a_list_of_steps(follow: Follow) -> None:
+    seen = follow("answer-a-question")
+    asked, done = seen.shown
+    assert "╭ The model asks" in asked.text and "❯ Hello" in asked.text and "your reply >" in asked.text
+    assert "todo: 2 of 2 done" in done.text and "☑ write greet.py" in done.text
+    assert (seen.home / "greeting" / "greet.py").read_text() == 'print("Hello")\n'
+
+
 def test_mcp_page_adds_tests_and_uses_a_server(follow: Follow) -> None:
     if find_spec("mcp") is None:
         pytest.skip("the package mcp is not installed")

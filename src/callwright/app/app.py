@@ -165,6 +165,7 @@ def assemble(
     more = [tasks.tool(), *([searches] if searches is not None else [])]
     registry = _registry(context, options.tools or settings.last("tools") or "", more)
     toolset = _toolset(registry, context.rules, crowded=bool(options.servers or settings.merged("mcpServers")))
+    plain_tools = toolset
     toolset = _put_behind_code(toolset, settings.last("codeMode"))
     store = _store(locations) if options.keep else MemoryStore()
     hooks, hook_problems = _hooks(settings, _setting(context, locations, report, toolset, store))
@@ -186,7 +187,7 @@ def assemble(
         undo=undo_store(settings, locations.undo if options.keep else None, report),
     )
     agent.use_skills(skill_service)
-    tasks.set_agent(agent)
+    tasks.set_agent(agent, plain_tools)
     return App(
         locations,
         settings,

@@ -77,10 +77,11 @@ class TaskTool:
         self._models = models
         self._report = report
         self._outer: Agent | None = None
+        self._tools: Toolset | None = None
 
-    def set_agent(self, outer: Agent) -> None:
-        """Set the agent whose tools, policies and limits sub-agents share."""
-        self._outer = outer
+    def set_agent(self, outer: Agent, tools: "Toolset") -> None:
+        """Set the agent whose policies and limits sub-agents share, and the tools they choose from."""
+        self._outer, self._tools = outer, tools
 
     def close(self) -> None:
         """Close the records, if they were opened."""
@@ -128,10 +129,10 @@ class TaskTool:
 
     def _build(self, definition: AgentDefinition, observe: Callable[[Event], None]) -> Agent:
         outer = self._outer
-        if outer is None:
+        if outer is None or self._tools is None:
             raise UsageError("a sub-agent was used before its app was complete")
         tools: Toolset = filtered(
-            outer.registry, lambda spec: spec.name not in _NEVER and definition.has_tool((spec.name, *spec.aliases))
+            self._tools, lambda spec: spec.name not in _NEVER and definition.has_tool((spec.name, *spec.aliases))
         )
         # its own policies allow no more than the conversation's, which the lineage adds to every call
         policies = Policies(ByMode("plan")) if definition.read_only else outer.executor.policies

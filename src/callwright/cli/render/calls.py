@@ -13,7 +13,7 @@ from callwright.core.errors import Denied
 from callwright.core.json import thaw
 from callwright.core.messages import AssistantMessage, Message, ToolMessage, UserMessage
 
-_MAIN_ARGUMENTS = ("command", "path", "file_path", "pattern", "url", "query", "name", "id")
+_MAIN_ARGUMENTS = ("command", "path", "file_path", "pattern", "url", "query", "name", "id", "question", "agent")
 _LINE_CHARS = 100
 
 
