@@ -48,9 +48,7 @@ def main(arguments: list[str]) -> int:
     with serving(options.model, options.base_url, options.threads) as (base_url, model):
         runs: dict[str, list[Run] | str] = {}
         for name in packages:
-            runs[name] = run_package(name, base_url, model, tasks, options.tool_mode)
-            if options.record and name == "callwright":
-                record(Path(options.record), runs[name], model)
+            runs[name] = run_package(name, base_url, model, tasks, options)
     text = report(runs, model)
     print(text)
     if options.write:
@@ -94,11 +92,13 @@ def find_weights(model: str) -> Path:
     return next(Path(found.origin).parent.glob("*.gguf"))
 
 
-def run_package(name: str, base_url: str, model: str, tasks: Sequence[str], tool_mode: Any) -> list[Run] | str:
+def run_package(
+    name: str, base_url: str, model: str, tasks: Sequence[str], options: argparse.Namespace
+) -> list[Run] | str:
     """Return the figures of each task, or the reason why there are none."""
     print(f"running {name} …", file=sys.stderr, flush=True)
     if name == "callwright":
-        return asyncio.run(_run_ours(f"{base_url}#{model}", tasks, tool_mode))
+        return asyncio.run(_run_ours(f"{base_url}#{model}", tasks, options))
     if name not in PEERS:
         raise SystemExit(f"there is no package {name!r}; there are callwright, {', '.join(PEERS)}")
     try:
@@ -116,14 +116,17 @@ def run_package(name: str, base_url: str, model: str, tasks: Sequence[str], tool
     return runs or f"the adapter failed: {(errors or ['without a word'])[-1]}"
 
 
-async def _run_ours(model: str, tasks: Sequence[str], tool_mode: Any) -> list[Run]:
+async def _run_ours(model: str, tasks: Sequence[str], options: argparse.Namespace) -> list[Run]:
     runs: list[Run] = []
     with TemporaryDirectory() as folder:
         for task in TASKS:
             if tasks and task.name not in tasks:
                 continue
-            runs.append(await ours.run_task(task, provider_for(model, tool_mode=tool_mode), Path(folder, "task")))
+            provider = provider_for(model, tool_mode=options.tool_mode)
+            runs.append(await ours.run_task(task, provider, Path(folder, "task")))
             _tell(runs[-1])
+            if options.record:  # after every task: with a slow model, a run may be ended early
+                record(Path(options.record), runs, model.partition("#")[2])
     return runs
 
 
@@ -162,10 +165,8 @@ def _mark(runs: Sequence[Run], name: str) -> str:
     return "–" if found is None else "passed" if found["passed"] else "no" if found["end"] == "answer" else found["end"]
 
 
-def record(path: Path, runs: Sequence[Run] | str, model: str) -> None:
+def record(path: Path, runs: Sequence[Run], model: str) -> None:
     """Write callwright's replies to a file, so that they can be played without the model."""
-    if isinstance(runs, str):
-        raise SystemExit(f"nothing to record: {runs}")
     kept = {run["task"]: {"passed": run["passed"], "end": run["end"], "replies": run["replies"]} for run in runs}
     text = json.dumps({"model": model, "tasks": kept}, indent=1, ensure_ascii=False)
     path.write_text(text + "\n", encoding="utf-8")

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from benchmarks.model import ours
 from benchmarks.model.peer_tools import Calls, make_tools
-from benchmarks.model.run import report
+from benchmarks.model.run import record, report
 from benchmarks.model.tasks import CALC, TASKS, Task
 
+from callwright.core.messages import AssistantMessage
+from callwright.sessions.record_encoding import decode_message
 from callwright.testing import ScriptedProvider
 
 _FIXED = CALC.replace("a - b", "a + b")
@@ -86,6 +88,19 @@ async def test_call_in_prose_is_no_answer(tmp_path: Path) -> None:
     text = 'I read it:\n{"name": "read", "arguments": {"path": "config.ini"}}\n\nThe port is 8471.'
     found = await ours.run_task(_task("read a value"), ScriptedProvider(text, text), tmp_path / "task")
     assert (found["passed"], found["end"]) == (False, "empty")
+
+
+async def test_recorded_replies_play_to_the_same_end(tmp_path: Path) -> None:
+    call = {"name": "functions.write", "arguments": {"path": ["hello.txt"], "content": "hello world"}}
+    reply = f"<tool_call>{json.dumps(call)}</tool_call>"
+    first = await ours.run_task(_task("create a file"), ScriptedProvider(reply, "Created."), tmp_path / "task")
+    record(tmp_path / "replies.json", [first], "scripted")
+    kept = json.loads((tmp_path / "replies.json").read_text())["tasks"]["create a file"]
+    decoded = [decode_message(message) for message in kept["replies"]]
+    messages = [message for message in decoded if isinstance(message, AssistantMessage)]
+    again = await ours.run_task(_task("create a file"), ScriptedProvider(*messages), tmp_path / "task")
+    assert (again["passed"], again["end"]) == (kept["passed"], kept["end"]) == (True, "answer")
+    assert again["repairs"] == first["repairs"] == {"list": 1, "text": 1}
 
 
 def test_report_counts_calls_that_passed_as_answers() -> None:
