@@ -11,6 +11,7 @@ from callwright import (
     Answers,
     Approve,
     Completed,
+    Deny,
     Effect,
     Executor,
     Failed,
@@ -25,11 +26,12 @@ from callwright import (
     Turn,
     TurnCancelled,
     UsageError,
+    WritePath,
     tool,
 )
-from callwright.core.access import Access, Decision
+from callwright.core.access import Access, Confinement, Decision
 from callwright.hooks import Hook, PendingCall, Rewrite
-from callwright.policy import AllowEverything, Subject
+from callwright.policy import AllowEverything, Policies, Subject
 from callwright.testing import FakeClock
 from callwright.tool.base import Cancellation
 
@@ -273,3 +275,50 @@ def test_policy_or_hook_that_overrides_nothing_is_a_usage_error() -> None:
         Misnamed()
     with pytest.raises(UsageError, match="define before"):
         Unasked()
+
+
+async def test_answer_claimed_by_two_turns_lets_one_call_run() -> None:
+    @tool(effect=Effect.READ)
+    async def look() -> str:
+        """Look at something."""
+        return "seen"
+
+    class SlowLook(Hook):
+        async def before(self, pending: PendingCall) -> None:
+            await asyncio.sleep(0.02 if pending.call.name == "look" else 0)  # the other call has its answer by then
+
+    executor = Executor(Registry(pay, look), hooks=[SlowLook()])
+    calls = [ToolCall("1", "pay", {"amount": 5}), ToolCall("2", "look", {})]
+    asked = (await executor.execute(calls))[0]
+    assert isinstance(asked, Interrupted)
+    answers = Answers.approving(asked.questions)
+    turns = await asyncio.gather(*(executor.execute(calls, answers=answers) for _ in range(4)))
+    assert ran == ["pay 5"]
+    assert sum(isinstance(outcomes[0], Completed) for outcomes in turns) == 1
+
+
+async def test_approval_of_arguments_that_are_denied_is_not_remembered() -> None:
+    class Limited(Policy):
+        def judge(self, access: Access, subject: Subject) -> Decision | None:
+            amount = subject.arguments["amount"]
+            return Deny("too much") if isinstance(amount, int) and amount > 100 else None
+
+    executor, call = Executor(Registry(pay), Policies(Limited())), ToolCall("1", "pay", {"amount": 5})
+    turn = Turn(session_id="s")
+    (asked,) = await executor.execute([call], turn=turn)
+    assert isinstance(asked, Interrupted)
+    answers = Answers({asked.questions[0].id: Approve({"amount": 500}, "session")})
+    (denied,) = await executor.execute([call], answers=answers, turn=turn)
+    assert isinstance(denied, Failed) and "too much" in denied.text
+    (again,) = await executor.execute([call], turn=turn)
+    assert isinstance(again, Interrupted) and ran == []
+
+
+async def test_allowed_paths_do_not_widen_what_commands_may_use() -> None:
+    @tool(accesses=lambda arguments: [WritePath("/w/a")])
+    async def build(context: ToolContext) -> str:
+        """Build something."""
+        return context.confinement.describe()
+
+    outcome = await Executor(Registry(build), AllowEverything()).run("build")
+    assert outcome.text == Confinement.READ_ONLY.describe()
