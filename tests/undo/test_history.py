@@ -1,6 +1,7 @@
 """Undo, redo and rewind of sessions: what the model sees afterwards, what the files are, and who may do it."""
 
 import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +51,13 @@ def _text(message: Message) -> str:
 
 
 @pytest.fixture(params=["memory", "sqlite"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> SessionStore:
-    return MemoryStore() if request.param == "memory" else SqliteStore(tmp_path / "sessions.db")
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SessionStore]:
+    if request.param == "memory":
+        yield MemoryStore()
+        return
+    store = SqliteStore(tmp_path / "sessions.db")
+    yield store
+    store.close()
 
 
 async def three_prompts(tmp_path: Path, store: SessionStore) -> Scene:
@@ -160,14 +166,16 @@ async def test_foreign_change_between_turns_is_not_lost(tmp_path: Path, store: S
 
 
 async def test_history_of_another_process_is_found(tmp_path: Path):
-    scene = await three_prompts(tmp_path, SqliteStore(tmp_path / "sessions.db"))
-    other = UndoHistory(SqliteStore(tmp_path / "sessions.db"), "s", UndoStore(tmp_path / "kept"))
-    await other.rewind("2")
+    first = SqliteStore(tmp_path / "sessions.db")
+    scene = await three_prompts(tmp_path, first)
+    async with SqliteStore(tmp_path / "sessions.db") as second:
+        await UndoHistory(second, "s", UndoStore(tmp_path / "kept")).rewind("2")
     assert (scene.root / "a").read_text() == "1"
     await scene.say("on")  # the first process goes on from there
     assert await scene.texts() == ["first", "on"]
     await scene.history.rewind("1")
     assert (scene.root / "a").read_text() == "0"
+    first.close()
 
 
 async def test_session_in_use_cannot_be_rewound(tmp_path: Path, store: SessionStore):
