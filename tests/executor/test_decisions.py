@@ -1,6 +1,7 @@
 """Only an `Approve` approves: every other reply, through every way in, runs nothing."""
 
 import ast
+import asyncio
 import inspect
 import itertools
 import logging
@@ -33,6 +34,7 @@ from callwright import (
 )
 from callwright.agent import Agent, Paused
 from callwright.core.decisions import check_answers, check_reply, digest_of, digest_running, make_reply, parse_answer
+from callwright.executor.ledger import Ledger
 from callwright.sessions import MemoryStore, SqliteStore
 from callwright.sessions.records import Answered
 from callwright.testing import ScriptedProvider
@@ -421,3 +423,25 @@ def test_unreadable_replies_are_usage_errors(wrong: Callable[[], object], advice
     with pytest.raises(UsageError) as caught:
         wrong()
     assert advice in str(caught.value)
+
+
+def test_ledger_gives_each_question_out_once() -> None:
+    ledger = Ledger()
+    asked, recorded = (Question(name, "wipe", {}, "d", "Allow?") for name in ("1", "2"))
+    assert not ledger.take(asked.id), "it was never asked"
+    ledger.add(asked, wipe)
+    assert ledger.take(asked.id) and ledger.is_used(asked.id)
+    assert not ledger.take(asked.id) and not ledger.take(asked.id, on_record=True)
+    ledger.add(asked, wipe)  # asked once more, with the id of a used question
+    assert not ledger.take(asked.id)
+    assert ledger.take(recorded.id, on_record=True) and not ledger.take(recorded.id, on_record=True)
+
+
+async def test_turns_at_the_same_time_use_an_answer_once() -> None:
+    executor = Executor(Registry(wipe))
+    (asked,) = await executor.execute([CALL])
+    assert isinstance(asked, Interrupted)
+    answers, on_record = Answers.approving(asked.questions), Turn(asked=asked.questions)
+    turns = [executor.execute([CALL], answers=answers, turn=turn) for turn in (Turn(), on_record) for _ in range(20)]
+    outcomes = [outcome for (outcome,) in await asyncio.gather(*turns)]
+    assert ran == ["wipe"] and sum(isinstance(outcome, Completed) for outcome in outcomes) == 1
