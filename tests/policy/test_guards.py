@@ -195,7 +195,7 @@ def test_guarded_line_asks_firmly(line: str, guard: str) -> None:
     [
         *("find . -name '*.pyc' -delete", "find /etc -name x -delete", "rm -rf /w/project/sub", "rm ~/notes.txt"),
         *("frobnicate id_rsa", "frobnicate ./.env", "frobnicate a/b", "echo /home/ann/.ssh/id_rsa", "rm -rf build"),
-        *("echo $X", "ls $X", "echo x > a.txt", "x=1", "cd sub && rm -rf ."),
+        *("echo $X", "ls $X", "frobnicate $X", "echo x > a.txt", "x=1", "cd sub && rm -rf ."),
     ],
 )
 def test_ordinary_line_is_not_guarded(line: str) -> None:
@@ -203,7 +203,8 @@ def test_ordinary_line_is_not_guarded(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["rm -rf /Users/bob", "rm -rf /home/*", "rm -rf '/[a-z]*'", "rm -rf /*", "find / -delete"]
+    "line",
+    ["rm -rf /Users/bob", "rm -rf /home/*", "rm -rf '/[a-z]*'", "rm -rf /*", "rm -rf /etc -name", "find / -delete"],
 )
 def test_line_that_removes_a_home_or_everything_is_denied(line: str) -> None:
     assert any(isinstance(decision, Deny) for decision in _guard_line(line))
