@@ -1,6 +1,7 @@
 """`asyncio.timeout`, `wait_for` and task groups around `agent.run` behave as around any coroutine."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,14 @@ from callwright.policy import AllowEverything
 from callwright.testing import ScriptedProvider
 
 
+started: list[Callable[[], None]] = []
+
+
 @tool(effect=Effect.READ)
 async def sleep() -> str:
     """Sleep for long."""
+    for notify in started:
+        notify()
     await asyncio.sleep(3600)
     return "slept"
 
@@ -30,8 +36,10 @@ async def test_timeout_around_a_run_is_a_timeout_error(count: int, tmp_path: Pat
     async with SqliteStore(tmp_path / "s.db") as store:
         agent = make_agent(count, store)
         with pytest.raises(TimeoutError) as caught:
-            async with asyncio.timeout(0.05):
+            async with asyncio.timeout(None) as limit:
+                started[:] = [lambda: limit.reschedule(0)]  # when the tool has begun, not after some time
                 await agent.run("go", session="s")
+        started.clear()
         task = asyncio.current_task()
         assert task is not None and task.cancelling() == 0
         cancelled = TurnCancelled.find(caught.value)
@@ -64,6 +72,7 @@ async def test_tool_that_swallows_its_cancellation_does_not_keep_the_run(tmp_pat
     @tool(effect=Effect.READ)
     async def deaf() -> str:
         """End well in spite of a cancellation."""
+        started[0]()
         try:
             await asyncio.sleep(3600)
         except asyncio.CancelledError:
@@ -73,6 +82,8 @@ async def test_tool_that_swallows_its_cancellation_does_not_keep_the_run(tmp_pat
     provider = ScriptedProvider(ToolCall("1", "deaf"), "done")
     agent = Agent(provider, executor=Executor(Registry(deaf), AllowEverything()))
     with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.05):
+        async with asyncio.timeout(None) as limit:
+            started[:] = [lambda: limit.reschedule(0)]
             await agent.run("go")
+    started.clear()
     assert len(provider.requests) == 1
