@@ -12,7 +12,6 @@ from callwright.executor import TurnCancelled
 from callwright.policy import AllowEverything
 from callwright.testing import ScriptedProvider
 
-
 started: list[Callable[[], None]] = []
 
 
