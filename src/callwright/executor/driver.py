@@ -8,15 +8,12 @@ this costs nothing until the coroutine waits for the first time.
 import asyncio
 import logging
 import types
-from collections import deque
 from collections.abc import Awaitable, Coroutine, Generator, Iterator
 from itertools import count
 from typing import Any, TypeGuard
 from weakref import WeakKeyDictionary
 
 _log = logging.getLogger("callwright")
-# Kept, because the garbage collector would close them once more and print what they raise.
-_unclosable: deque[object] = deque(maxlen=1_000)
 AnyCoroutine = Coroutine[Any, Any, Any]
 
 
@@ -160,7 +157,16 @@ def _close(coroutine: AnyCoroutine) -> None:
         raise
     except BaseException:  # noqa: BLE001 - nothing waits for it any more
         _log.debug("%s failed while it was closed", coroutine, exc_info=True)
-    _unclosable.extend(each for each in chain if each.cr_frame is not None)
+    for each in chain:
+        if each.cr_frame is not None:
+            _keep_forever(each)
+
+
+def _keep_forever(coroutine: object) -> None:
+    """Never free a coroutine: freeing closes it once more, and one that ignores that may loop when the process ends."""
+    import ctypes  # needed for the worst of tools only
+
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(coroutine))
 
 
 def _list_awaited(coroutine: Any) -> "Iterator[types.CoroutineType[Any, Any, Any]]":
