@@ -1,5 +1,6 @@
 """Settings for every test: how many examples are generated, and that none is judged by how long it takes."""
 
+from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -28,3 +29,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         elif item.get_closest_marker("slow") is None:
             fewer = max(own.max_examples // _DEFAULT_SHARE, min(own.max_examples, _LEAST_EXAMPLES))
             test._hypothesis_internal_use_settings = settings(own, max_examples=fewer)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Escape lone surrogates in a failure: a worker could not send it, and the whole run would end."""
+    report = yield
+    text = str(report.longrepr) if report.failed else ""
+    if not text.isascii():
+        escaped = text.encode(errors="backslashreplace").decode()
+        if escaped != text:
+            report.longrepr = escaped
+        report.sections = [(name, part.encode(errors="backslashreplace").decode()) for name, part in report.sections]
+    return report

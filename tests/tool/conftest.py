@@ -5,7 +5,8 @@ from collections.abc import Awaitable, Sequence
 import pytest
 
 from callwright import Outcome, ToolCall, ToolContext
-from callwright.tool.base import State
+from callwright.core.json import Json
+from callwright.tool.base import InnerBatch, State
 
 
 class RecordingScope:
@@ -23,8 +24,14 @@ class RecordingScope:
     def report(self, call: ToolCall, progress: object) -> None:
         self.reports.append(progress)
 
-    def execute(self, context: ToolContext, calls: Sequence[ToolCall]) -> Awaitable[list[Outcome]]:
+    def execute(self, context: ToolContext, calls: Sequence[ToolCall], batch: InnerBatch) -> Awaitable[list[Outcome]]:
         raise NotImplementedError
+
+    def keep(self, path: str, note: Json, *, wait: bool) -> Awaitable[None]:
+        raise NotImplementedError
+
+    def find_kept(self, path: str) -> Sequence[Json]:
+        return ()
 
 
 @pytest.fixture
