@@ -33,12 +33,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Escape lone surrogates in a failure: a worker could not send it, and the whole run would end."""
+    """Escape lone surrogates in failures and logs: a worker could not send them, and the whole run would end."""
     report = yield
-    text = str(report.longrepr) if report.failed else ""
-    if not text.isascii():
-        escaped = text.encode(errors="backslashreplace").decode()
-        if escaped != text:
-            report.longrepr = escaped
-        report.sections = [(name, part.encode(errors="backslashreplace").decode()) for name, part in report.sections]
+    report.sections = [(name, _escape(text)) for name, text in report.sections]
+    if report.failed and (text := str(report.longrepr)) != _escape(text):
+        report.longrepr = _escape(text)
     return report
+
+
+def _escape(text: str) -> str:
+    return text if text.isascii() else text.encode(errors="backslashreplace").decode()
