@@ -13,7 +13,8 @@ PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 20
 
 def prompt_parts(machine: Any, session: str) -> list[dict[str, Any]]:
     """The parts of the first prompt of a session."""
-    content: Any = json.loads(machine("sessions", "export", session).out.splitlines()[0])["content"]
+    records = [json.loads(line) for line in machine("sessions", "export", session).out.splitlines()]
+    content: Any = next(record["content"] for record in records if record["kind"] == "user")
     return [{"text": content}] if isinstance(content, str) else content
 
 

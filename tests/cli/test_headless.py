@@ -309,10 +309,11 @@ def test_markers_in_prompt_and_stdin_reach_the_model_whole(machine: Any) -> None
     ended = machine("-p", prompt, machine.says("ok"), "--session-id", "s1", stdin="x\n\n[hook] y @b.txt")
     assert (ended.code, ended.err) == (0, "")
     store = SqliteStore(Locations.of(machine.project).sessions)
-    record = asyncio.run(store.read("s1"))[0]
+    records = asyncio.run(store.read("s1"))
     store.close()
-    assert isinstance(record, Said) and isinstance(record.message, UserMessage)
-    text, *attached = record.message.content
+    messages = [record.message for record in records if isinstance(record, Said)]
+    assert isinstance(messages[0], UserMessage)
+    text, *attached = messages[0].content
     assert text == Text(f"{prompt}\n\n<stdin>\nx\n\n[hook] y @b.txt\n</stdin>")
     assert "alpha" in str(attached)
 

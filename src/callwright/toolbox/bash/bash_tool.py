@@ -361,17 +361,17 @@ class BashCall(TypedInvocation[BashArguments]):
             running.when_ended(held.pop_all().close)  # the sandbox must outlive this call
         outside = None
         if self.bash.sandbox.confines and Confinement.UNCONFINED not in confinement:
-            outside = partial(self._run_outside, session)
+            outside = partial(self._run_outside, session.scratch)  # not the session, which its jobs would keep alive
         job = session.add(self.given.command, running, walled=WalledJob(confinement, str(self.folder), outside))
         return Output(
             f'started job {job.id}; read it with bash_output(id="{job.id}"), stop it with bash_kill(id="{job.id}")',
             {"job": job.id},
         )
 
-    def _run_outside(self, session: ShellSession) -> Running:
+    def _run_outside(self, scratch: Path) -> Running:
         """Start the line again without the wall that stopped it."""
         with ExitStack() as held:
-            walled = self.bash.command(self, Confinement.UNCONFINED, session.scratch, held)
+            walled = self.bash.command(self, Confinement.UNCONFINED, scratch, held)
             return Running(walled.command, caps=self.bash.caps)
 
     def _move(self, session: ShellSession, ended: CommandResult) -> str:
