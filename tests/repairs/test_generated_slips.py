@@ -144,10 +144,18 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _is_written(path: str, root: Path, sent: str, *, exactly: bool) -> bool:
-    """Tell whether a path was written; of one that is only read, folders may be missing."""
+    """Tell whether a path was written; of one that is only read, folders may be missing, or all of it (the default)."""
+    if not exactly and Path(path) == root:
+        return True
     relative = os.path.relpath(path, root)
     plain = re.sub(r"[\\/]+", "/", sent)
-    return path in sent or relative in sent or relative in plain or (not exactly and Path(path).name in plain)
+    return (
+        path in sent
+        or path in plain
+        or relative in sent
+        or relative in plain
+        or (not exactly and Path(path).name in plain)
+    )
 
 
 def _check(call: tuple[str, dict[str, Any]], slips: list[Slip], root: Path) -> bool:
@@ -164,7 +172,7 @@ def _check(call: tuple[str, dict[str, Any]], slips: list[Slip], root: Path) -> b
         match access:
             case RunCommand(line):
                 words = shlex.split(line)
-                assert any(all(word in text for word in words) for text in written), (line, sent)
+                assert any(line in text or all(word in text for word in words) for text in written), (line, sent)
             case ReadPath(path) | WritePath(path) | DeletePath(path):
                 exactly = name.strip().lower() in ("delete", "move", "write", "bash") or isinstance(access, DeletePath)
                 assert any(_is_written(path, root, text, exactly=exactly) for text in written), (path, sent)
