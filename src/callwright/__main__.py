@@ -18,6 +18,11 @@ def main() -> int:
         code = _INTERRUPTED
     except OSError as error:  # the output could not be written
         code = _report(error)
+    except BaseException as error:
+        # a module written in Rust panics if Ctrl-C comes while it is imported
+        if type(error).__name__ != "PanicException" or "KeyboardInterrupt" not in str(error):
+            raise
+        code = _INTERRUPTED
     return _flush(code)
 
 
