@@ -6,8 +6,8 @@ The methods block and belong in threads. A program stops wherever all of its tas
 import atexit
 import os
 import signal
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, TypeAlias
@@ -247,20 +247,15 @@ def _encode(result: Settled) -> Any:
             return {"exc_type": kind, "message": message}
 
 
-class _translate_errors:  # noqa: N801 - used like a function
-    """Turns the engine's errors into `ProgramFailed`."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        match error:
-            case monty.MontySyntaxError() | monty.MontyRuntimeError():
-                raise ProgramFailed(error.display().replace('File "<python-input-1>", ', "")) from error
-            case monty.MontyCrashedError():
-                reason = "its time was up" if error.timed_out else "it ran out of memory or crashed"
-                raise ProgramFailed(f"the program was ended: {reason}") from error
-            case monty.MontyError():
-                raise ProgramFailed(f"the program was ended: {error}") from error
-            case _:
-                pass
+@contextmanager
+def _translate_errors() -> Generator[None, None, None]:
+    """Turn the engine's errors into `ProgramFailed`."""
+    try:
+        yield
+    except (monty.MontySyntaxError, monty.MontyRuntimeError) as error:
+        raise ProgramFailed(error.display().replace('File "<python-input-1>", ', "")) from error
+    except monty.MontyCrashedError as error:
+        reason = "its time was up" if error.timed_out else "it ran out of memory or crashed"
+        raise ProgramFailed(f"the program was ended: {reason}") from error
+    except monty.MontyError as error:
+        raise ProgramFailed(f"the program was ended: {error}") from error

@@ -1,17 +1,17 @@
 """Keeps the calls that a repeatable tool makes on record, so that a repetition after a crash does not repeat writes."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import cast
 
 from callwright.core.calls import Completed, Failed, Interrupted, Outcome, ToolCall
 from callwright.core.errors import Cancelled
 from callwright.core.json import Json, canonical
+from callwright.executor.turn_context import Keep
 from callwright.registry.catalog import Catalog
 from callwright.tool.base import InnerBatch, ToolContext
 
 _UNKNOWN = "not done again: the process ended while this call ran; it had started, so it may have had an effect"
-Keep = Callable[[str, Json, bool], Awaitable[None]]
 
 
 class InnerRecord:
