@@ -1,13 +1,13 @@
 """The contract of a session store: one writer at a time, append-only, durable when `append` returns."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Protocol
 
 from callwright.core.errors import CallwrightError, UsageError, check_members
-from callwright.sessions.record_encoding import dump_record
+from callwright.sessions.record_encoding import UnreadableRecord, dump_record, load_record
 from callwright.sessions.records import Record, UndoPoint
 
 _MAX_ID_CHARS = 256
@@ -242,6 +242,7 @@ async def list_undo_points(store: SessionStore, session_id: str) -> list[StoredR
 
 
 _AROUND_CHARS = 60
+_MOST_FAULTS = 100
 _MOST_OUTPUT_CHARS = 20_000_000
 
 
@@ -252,6 +253,40 @@ def limit_output(text: str) -> str:
         return text
     half = _MOST_OUTPUT_CHARS // 2
     return f"{text[:half]}\n[{missing} characters were too many to keep]\n{text[-half:]}"
+
+
+def load_records(session_id: str, rows: Iterable[tuple[int, float, object]], position: int) -> list[StoredRecord]:
+    """Return the records of stored rows.
+
+    Args:
+        session_id: the session, for messages.
+        rows: position, time and body of each record, in order.
+        position: where the first of them should be.
+
+    Raises:
+        SessionDamaged: records are missing or cannot be read; the exception has the others.
+    """
+    readable: list[StoredRecord] = []
+    faults: dict[int, str] = {}
+    expected = position
+    for found, at, body in rows:
+        for missing in range(expected, min(found, expected + _MOST_FAULTS)):
+            faults[missing] = "it is missing"
+        expected = found + 1
+        try:
+            if not isinstance(body, (bytes, str)):
+                raise UnreadableRecord("it is empty")
+            readable.append(StoredRecord(found, float(at), load_record(body)))
+        except UnreadableRecord as error:
+            faults[found] = str(error)
+    if faults:
+        raise SessionDamaged(session_id, faults, readable)
+    return readable
+
+
+def make_like_pattern(query: str) -> str:
+    """Return the pattern of SQL's LIKE, with `!` as its escape character, for texts that contain a query."""
+    return f"%{query.replace('!', '!!').replace('%', '!%').replace('_', '!_')}%"
 
 
 def escape_query(text: str) -> str:

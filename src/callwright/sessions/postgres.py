@@ -15,18 +15,19 @@ from callwright.core.errors import UsageError, describe_exception
 from callwright.sessions import postgres_sql as sql
 from callwright.sessions.base import (
     SessionBusy,
-    SessionDamaged,
     SessionEntry,
     SessionError,
     SessionHit,
     StoredRecord,
     check_session_id,
     escape_query,
+    load_records,
     make_excerpt,
+    make_like_pattern,
     no_such_session,
 )
 from callwright.sessions.postgres_hold import PostgresHold, Write
-from callwright.sessions.record_encoding import UnreadableRecord, dump_record, load_record
+from callwright.sessions.record_encoding import dump_record
 from callwright.sessions.records import Record, count_settled_records
 
 _MOST_BATCHED = 500
@@ -133,8 +134,7 @@ class PostgresStore:
         if session is not None:
             await self._key(session)
         query = escape_query(text)
-        pattern = f"%{query.replace('!', '!!').replace('%', '!%').replace('_', '!_')}%"
-        rows = await self._rows(sql.SEARCH, pattern, session, limit)
+        rows = await self._rows(sql.SEARCH, make_like_pattern(query), session, limit)
         return [SessionHit(found, position, make_excerpt(body, query)) for found, position, body in rows]
 
     async def fork(self, session_id: str, new_id: str) -> None:
@@ -289,16 +289,7 @@ class PostgresStore:
     async def _read(
         self, key: int, session_id: str, position: int = 0, limit: int | None = None
     ) -> Sequence[StoredRecord]:
-        readable: list[StoredRecord] = []
-        faults: dict[int, str] = {}
-        for found, at, body in await self._rows(sql.READ, key, position, limit):
-            try:
-                readable.append(StoredRecord(found, at, load_record(body)))
-            except UnreadableRecord as error:
-                faults[found] = str(error)
-        if faults:
-            raise SessionDamaged(session_id, faults, readable)
-        return readable
+        return load_records(session_id, await self._rows(sql.READ, key, position, limit), position)
 
     async def _rows(self, query: str, *values: object) -> Sequence[Any]:
         loop = await self._open()

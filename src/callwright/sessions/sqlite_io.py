@@ -10,18 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from callwright.sessions.base import (
-    SessionDamaged,
     SessionEntry,
     SessionError,
     SessionHit,
     StoredRecord,
     escape_query,
+    load_records,
     make_excerpt,
+    make_like_pattern,
     no_such_session,
 )
 from callwright.sessions.lease import Lease
-from callwright.sessions.record_encoding import UnreadableRecord, load_record
-from callwright.sessions.records import Record, count_settled_records
+from callwright.sessions.records import count_settled_records
 from callwright.sessions.sqlite_connection import connect
 
 # Positions are dense, so the last record tells both the count and the time: no other record is read. CROSS JOIN makes
@@ -93,10 +93,9 @@ class SessionFile:
         """Find records that contain a text."""
         key = None if session_id is None else self._key(session_id)
         query = escape_query(text)
-        pattern = f"%{query.replace('!', '!!').replace('%', '!%').replace('_', '!_')}%"
         return [
             SessionHit(_text(found), at, make_excerpt(_text(body), query))
-            for found, at, body in self._query(_SEARCH, pattern, key, key, limit)
+            for found, at, body in self._query(_SEARCH, make_like_pattern(query), key, key, limit)
         ]
 
     def create(self, session_id: str, title: str, bodies: Sequence[str], times: Sequence[float] = ()) -> int:
@@ -225,20 +224,7 @@ class SessionFile:
         return self._open().execute(query, values).fetchall()
 
     def _records(self, key: int, session_id: str, position: int = 0, limit: int = -1) -> list[StoredRecord]:
-        readable: list[StoredRecord] = []
-        faults: dict[int, str] = {}
-        expected = position
-        for found, at, body in self._query(_READ, key, position, limit):
-            for missing in range(expected, min(found, expected + _MOST_FAULTS)):
-                faults[missing] = "it is missing"
-            expected = found + 1
-            try:
-                readable.append(StoredRecord(found, float(at), _load(body)))
-            except UnreadableRecord as error:
-                faults[found] = str(error)
-        if faults:
-            raise SessionDamaged(session_id, faults, readable)
-        return readable
+        return load_records(session_id, self._query(_READ, key, position, limit), position)
 
     def _lookup(self, session_id: str) -> int | None:
         rows = self._query("SELECT key FROM sessions WHERE id = ?", session_id)
@@ -270,9 +256,6 @@ class SessionFile:
                 connection.execute("PRAGMA synchronous=FULL")
 
 
-_MOST_FAULTS = 100
-
-
 def _keep_for_good(connection: object) -> None:
     """Keep a connection from being closed, also when the interpreter ends."""
     import ctypes  # rarely needed, and slow to load
@@ -286,9 +269,3 @@ def _inode(status: os.stat_result) -> tuple[int, int]:
 
 def _text(stored: object) -> str:
     return stored.decode(errors="replace") if isinstance(stored, bytes) else str(stored)
-
-
-def _load(body: object) -> Record:
-    if not isinstance(body, bytes):
-        raise UnreadableRecord("it is empty")
-    return load_record(body)
