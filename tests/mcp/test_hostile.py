@@ -9,11 +9,15 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import anyio
+import mcp_types as types
 import pytest
+from mcp.shared.message import SessionMessage
 
 from callwright import Completed, Executor, Failed, Registry
 from callwright.core.calls import Outcome
 from callwright.mcp import McpServers, PinnedTools, ServerConfig
+from callwright.mcp.http import RateLimitedReader
 from callwright.policy import AllowEverything
 
 HOSTILE = str(Path(__file__).parent / "servers" / "hostile.py")
@@ -60,9 +64,37 @@ async def test_thousands_of_tools_are_cut_with_a_reason() -> None:
 
     pins = CountingPins()
     async with connected("many", pinned=pins) as (servers, executor):
-        assert servers.status()[0].problems == ("it lists 6001 tools; the first 5000 are used",)
+        assert servers.status()[0].problems == ("it lists more than 5000 tools; the first 5000 are used",)
         assert isinstance(await call(executor, "x"), Completed)
     assert pins.saves == 1  # one for each tool took over a minute
+
+
+async def test_other_tasks_run_while_thousands_of_tools_are_listed() -> None:
+    blocked: list[float] = []
+
+    async def watch() -> None:
+        while True:
+            began = time.thread_time()  # processor time: other programs on this machine do not count
+            await asyncio.sleep(0)
+            blocked.append(time.thread_time() - began)
+
+    watching = asyncio.create_task(watch())
+    async with connected("many") as (servers, _):
+        assert len(servers.status()[0].tools) == 5_000
+        watching.cancel()
+    # the rest of these hundreds of milliseconds comes in slices of ten
+    assert max(blocked) < 0.5 * sum(sorted(blocked)[-40:])
+
+
+@pytest.mark.parametrize("kind", ["tools", "prompts", "resources", "resourceTemplates"])
+async def test_long_listing_over_http_is_cut_before_it_is_validated(kind: str) -> None:
+    sender, receiver = anyio.create_memory_object_stream[SessionMessage](1)
+    items = [{"name": f"item_{number}"} for number in range(20_000)]
+    await sender.send(SessionMessage(types.JSONRPCResponse(jsonrpc="2.0", id=1, result={kind: items})))
+    async with sender, RateLimitedReader(receiver) as reader:
+        message = await anext(reader)
+    assert isinstance(message, SessionMessage) and isinstance(message.message, types.JSONRPCResponse)
+    assert message.message.result == {kind: items[:5_001]}
 
 
 async def test_long_definitions_are_cut_with_a_reason() -> None:

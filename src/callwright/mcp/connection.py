@@ -6,7 +6,7 @@ connecting ─► ready ─► lost ─► waiting (longer each time) ─► con
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -19,8 +19,9 @@ from pydantic import TypeAdapter
 from callwright.core.errors import AuthRequired, ToolError, ToolFailed, Transient
 from callwright.mcp.config import ServerConfig
 from callwright.mcp.elicitation import ask_person
+from callwright.mcp.listing import Listing, list_all
 from callwright.mcp.oauth import Tokens
-from callwright.mcp.session import FIRST_DELAY, LONGEST_DELAY, Listing, ServerLink, list_all
+from callwright.mcp.session import FIRST_DELAY, LONGEST_DELAY, ServerLink
 from callwright.mcp.translate import ends_session, fault_of, invalid_reply
 from callwright.tool.base import ToolContext
 
@@ -45,7 +46,7 @@ class Connection:
     def __init__(
         self,
         config: ServerConfig,
-        listed: Callable[[Listing], None],
+        listed: Callable[[Listing], Awaitable[None]],
         *,
         signing_in: Callable[[], None] = lambda: None,
         answerer: str = "",
@@ -173,10 +174,10 @@ class Connection:
         self._on_sign_in()
         self._change("signing in")
 
-    def on_listing(self, listing: Listing) -> None:
+    async def on_listing(self, listing: Listing) -> None:
         """Pass on the server's new listing; the first one makes the server ready."""
         self.listing = listing
-        self._on_listing(listing)
+        await self._on_listing(listing)
         if self.condition != "ready":
             self.seconds, self.reason = asyncio.get_running_loop().time() - self._began, ""
             self._change("ready")
@@ -196,8 +197,8 @@ class Connection:
     async def refresh(self) -> None:
         """List the tools again now, after an error that says that their definitions are out of date."""
         async with self.session() as client:
-            self.listing = await list_all(client)
-        self._on_listing(self.listing)
+            self.listing = await list_all(client, self._link.fast_path if self._link is not None else None)
+        await self._on_listing(self.listing)
 
     async def call(self, client: Client, params: types.CallToolRequestParams, progress: ProgressReporter) -> Result:
         """Send one call: over a pipe by the fast path, else through the SDK."""

@@ -16,6 +16,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, METHOD_NOT_FOUND
 
 from callwright.mcp.config import ServerConfig
+from callwright.mcp.listing import cut_listing
 from callwright.mcp.stdio import RateLimit
 from callwright.system.addresses import is_public
 
@@ -61,7 +62,7 @@ class RateLimitedReader:
 
     async def __anext__(self) -> SessionMessage | Exception:
         await self._rate_limit.wait()
-        return await self._inner.__anext__()  # type: ignore[attr-defined] - every stream of the SDK has it
+        return cut_listing(await self._inner.__anext__())  # type: ignore[attr-defined] - every stream of the SDK has it
 
     async def __aenter__(self) -> "RateLimitedReader":
         await self._inner.__aenter__()  # type: ignore[attr-defined] - every stream of the SDK has it

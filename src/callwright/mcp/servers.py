@@ -19,8 +19,8 @@ from callwright.core.json import compact
 from callwright.mcp.config import ServerConfig
 from callwright.mcp.connection import Condition, Connection
 from callwright.mcp.elicitation import AnswerTool
+from callwright.mcp.listing import Listing, Offered, Slices
 from callwright.mcp.pinned_tools import PinnedTools, digest_of
-from callwright.mcp.session import Listing
 from callwright.mcp.tools import HeldTool, RemoteTool, SignInTool, prompt_line, prompt_tool, resource_tools
 from callwright.mcp.translate import server_names, tool_names
 from callwright.tool.base import Tool, identify
@@ -194,6 +194,8 @@ class _ServerTools:
         self._pinned = pinned
         self._tools: dict[str, Tool] = {}
         self._problems: list[str] = []
+        self._updating = asyncio.Lock()
+        self._closed = False
         self.names: Mapping[str, str] = tool_names(name, _RUNTIME_TOOLS)
 
     def status(self) -> ServerStatus:
@@ -222,16 +224,34 @@ class _ServerTools:
         if not self._tools:
             self._replace({self.names["sign_in"]: SignInTool(self.names["sign_in"], self.connection)})
 
-    def update(self, listing: Listing) -> None:
-        """Update the registry to a new listing; unchanged tools stay the same objects, which keeps caches valid."""
-        self._problems = []
-        offers = {tool: offered for tool, offered in listing.tools.items() if not self._is_reserved(tool)}
+    async def update(self, listing: Listing) -> None:
+        """Update the registry to a new listing; unchanged tools stay the same objects, which keeps caches valid.
+
+        The tools are made in slices, and enter the registry all at once.
+        """
+        async with self._updating:
+            problems: list[str] = []
+            desired = await self._make_tools(listing, problems)
+            if not self._closed:
+                self._problems = problems
+                self._replace(desired)
+
+    async def _make_tools(self, listing: Listing, problems: list[str]) -> dict[str, Tool]:
+        slices = Slices()
+        offers: dict[str, Offered] = {}
+        for tool, offered in listing.tools.items():
+            if self._is_reserved(tool):
+                problems.append(f"{tool[:80]!r}: left out, the name is reserved")
+            else:
+                offers[tool] = offered
+            await slices.pause()
         given = tool_names(self._name, [*offers])
         digests = {tool: offered.digest for tool, offered in offers.items()}
         changed = self._pinned.check_all(self._config.pin_name, digests, trusted=self._config.trusted)
         desired: dict[str, Tool] = {}
         compile_until = time.monotonic() + _COMPILE_SECONDS
         for tool, offered in offers.items():
+            await slices.pause()
             kept = self._tools.get(given[tool])
             if isinstance(kept, RemoteTool) and kept.digest == offered.digest:
                 desired[given[tool]] = kept
@@ -240,13 +260,13 @@ class _ServerTools:
                 now = time.monotonic() < compile_until
                 fresh = RemoteTool(offered, given[tool], self.connection, self.names["answer"], compile_now=now)
             except UsageError as error:
-                self._problems.append(f"left out: {error}")
+                problems.append(f"left out: {error}")
                 continue
             fresh.held = tool in changed
             desired[given[tool]] = fresh
         for tool in self._runtime_tools(listing):
             desired[identify(tool)[0]] = tool
-        self._replace(desired)
+        return desired
 
     def _is_reserved(self, tool: str) -> bool:
         """Whether a name is one of ours, however it is written: a user who is asked must not take one for the other."""
@@ -254,10 +274,7 @@ class _ServerTools:
         # a gateway forwards names such as mcp__time__now, but no server may list full names of this one
         own = drawn.startswith((f"mcp__{self._name}__".casefold(), f"mcp__{self._config.name}__".casefold()))
         answers = drawn.startswith("mcp__") and _squeeze(drawn.rpartition("__")[2]) == "answer"
-        if _squeeze(drawn) not in _RESERVED and not own and not answers:
-            return False
-        self._problems.append(f"{tool[:80]!r}: left out, the name is reserved")
-        return True
+        return _squeeze(drawn) in _RESERVED or own or answers
 
     def _runtime_tools(self, listing: Listing) -> list[Tool]:
         tools: list[Tool] = [AnswerTool(self.names["answer"], self._config)]
@@ -312,7 +329,8 @@ class _ServerTools:
             self._registry.remove(name)
 
     def clear(self) -> None:
-        """Remove all tools from the registry."""
+        """Remove all tools from the registry; an update under way adds none."""
+        self._closed = True
         self._replace({})
 
     def accept(self, name: str) -> bool:
@@ -321,7 +339,9 @@ class _ServerTools:
         if isinstance(tool, HeldTool):
             self._pinned.accept_all(tool.pinned_as, tool.digests)
             if self.connection.listing is not None:
-                self.update(self.connection.listing)
+                remote = {name: tool for name, tool in self._tools.items() if isinstance(tool, RemoteTool)}
+                runtime = {identify(tool)[0]: tool for tool in self._runtime_tools(self.connection.listing)}
+                self._replace(remote | runtime)
             return True
         if not isinstance(tool, RemoteTool) or not tool.held:
             return False

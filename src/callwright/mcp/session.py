@@ -1,155 +1,23 @@
-"""`ServerLink`: one session with a server, from the connection until it is lost; and listing what a server offers."""
+"""`ServerLink`: one session with a server, from the connection until it is lost."""
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Protocol
 
 import httpx2
 import mcp_types as types
-from mcp import Client, MCPError
+from mcp import Client
 from mcp.client import ClientRequestContext, IncomingMessage
 from mcp.client.auth import TokenStorage
 
-from callwright.core.json import compact
 from callwright.mcp.config import ServerConfig
 from callwright.mcp.fast_path import PipeFastPath
 from callwright.mcp.http import http_transport
+from callwright.mcp.listing import Listing, list_all
 from callwright.mcp.oauth import SignIn
-from callwright.mcp.pinned_tools import digest_of
 from callwright.mcp.stdio import ServerProcess
-from callwright.mcp.translate import definition_of, reason_of
-
-Item = TypeVar("Item")
-_MAX_PAGES = 200
-_MAX_ITEMS = 5_000
-_MAX_DEFINITION_CHARS = 200_000
-_MAX_LISTING_CHARS = 5_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Offered:
-    """A tool's definition and its digest."""
-
-    tool: types.Tool
-    digest: str
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """What a server offers, as of the last listing."""
-
-    tools: dict[str, Offered]
-    prompts: tuple[types.Prompt, ...] = ()
-    resources: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
-    """What the model would read about each resource and template, by its URI."""
-    instructions: str = ""
-    protocol: str = ""
-    """The MCP version in use."""
-    server: str = ""
-    """The server's own name and version."""
-    problems: tuple[str, ...] = ()
-
-
-async def list_all(client: Client) -> Listing:
-    """List everything a server offers; items beyond the limits are left out and reported."""
-    can = client.server_capabilities
-    problems: list[str] = []
-    tools: dict[str, Offered] = {}
-    if can.tools is not None:
-        tools = _collect_tools(
-            await _pages(lambda cursor: client.list_tools(cursor=cursor), "tools", problems), problems
-        )
-    prompts: list[types.Prompt] = []
-    if can.prompts is not None:
-        prompts = await _pages(lambda cursor: client.list_prompts(cursor=cursor), "prompts", problems)
-    readable = {} if can.resources is None else texts_of(await resources_of(client))
-    return Listing(
-        tools,
-        tuple(prompts),
-        readable,
-        client.instructions or "",
-        client.protocol_version,
-        _server_label(client.server_info),
-        tuple(problems),
-    )
-
-
-def _server_label(server: types.Implementation | None) -> str:
-    return f"{server.name} {server.version}".strip() if server is not None else ""
-
-
-async def resources_of(client: Client) -> dict[str, list[dict[str, str]]]:
-    """List the resources and the resource templates."""
-    listed = await _pages(lambda cursor: client.list_resources(cursor=cursor), "resources", [])
-    templates = await _pages(lambda cursor: client.list_resource_templates(cursor=cursor), "resource_templates", [])
-    return {
-        "resources": [_entry(str(item.uri), item) for item in listed],
-        "templates": [_entry(item.uri_template, item) for item in templates],
-    }
-
-
-def texts_of(resources: Mapping[str, list[dict[str, str]]]) -> dict[str, Mapping[str, str]]:
-    """Return the entries of `resources_of` by URI."""
-    return {entry["uri"]: entry for entries in resources.values() for entry in entries if "uri" in entry}
-
-
-def _entry(uri: str, item: types.Resource | types.ResourceTemplate) -> dict[str, str]:
-    entry = {"uri": uri, "name": item.title or item.name, "description": item.description or ""}
-    return {key: value for key, value in (*entry.items(), ("type", item.mime_type or "")) if value}
-
-
-def _collect_tools(listed: list[types.Tool], problems: list[str]) -> dict[str, Offered]:
-    """Return the tools by name with their digests; those beyond the limits are left out and reported."""
-    tools: dict[str, Offered] = {}
-    chars = 0
-    for tool in listed:
-        try:
-            definition = definition_of(tool)
-            size = len(compact(definition))
-        except (RecursionError, ValueError):
-            problems.append(f"{tool.name[:80]!r}: left out, its definition is nested too deeply")
-            continue
-        if tool.name in tools:
-            problems.append(f"{tool.name}: listed twice; the first definition is used")
-        elif not tool.name or size > _MAX_DEFINITION_CHARS:
-            problems.append(f"{tool.name[:80]!r}: left out, its definition has {size} characters")
-        elif chars + size > _MAX_LISTING_CHARS:
-            problems.append(
-                f"its tools have more than {_MAX_LISTING_CHARS:,} characters of definitions;"
-                f" the first {len(tools)} of {len(listed)} are used"
-            )
-            break
-        else:
-            chars += size
-            tools[tool.name] = Offered(tool, digest_of(definition))
-    return tools
-
-
-async def _pages(fetch: Callable[[str | None], Awaitable[Any]], kind: str, problems: list[str]) -> list[Any]:
-    """Fetch all pages up to the limits; a list that is announced but not implemented is empty."""
-    items: list[Any] = []
-    cursor: str | None = None
-    for _ in range(_MAX_PAGES):
-        try:
-            page = await fetch(cursor)
-        except MCPError as error:
-            if error.code != types.METHOD_NOT_FOUND:
-                raise
-            problems.append(f"it announces {kind} but does not list them")
-            break
-        items += getattr(page, kind)
-        cursor = page.next_cursor
-        if cursor is None or len(items) >= _MAX_ITEMS:
-            break
-    if cursor is not None:
-        problems.append(f"the list of {kind} does not end; the first {min(len(items), _MAX_ITEMS)} are used")
-    elif len(items) > _MAX_ITEMS:
-        problems.append(f"it lists {len(items)} {kind}; the first {_MAX_ITEMS} are used")
-    return items[:_MAX_ITEMS]
-
+from callwright.mcp.translate import reason_of
 
 FIRST_DELAY = 0.5
 LONGEST_DELAY = 60.0
@@ -169,7 +37,7 @@ class LinkListener(Protocol):
         """Handle that the user has to sign in first."""
         ...
 
-    def on_listing(self, listing: Listing) -> None:
+    async def on_listing(self, listing: Listing) -> None:
         """Handle a new listing."""
         ...
 
@@ -283,11 +151,11 @@ class ServerLink:
             extending = asyncio.create_task(self._extend_deadline(limit))
             try:
                 await stack.enter_async_context(client)
-                listing = await list_all(client)
+                listing = await list_all(client, self.fast_path)
             finally:
                 extending.cancel()
         self.client, self._stale = client, False
-        self._listener.on_listing(listing)
+        await self._listener.on_listing(listing)
 
     async def _extend_deadline(self, limit: asyncio.Timeout) -> None:
         while True:
@@ -338,8 +206,8 @@ class ServerLink:
             if self._stale and not self._lost:
                 self._stale = False
                 async with asyncio.timeout(self._config.connect_seconds):
-                    listing = await list_all(client)
-                self._listener.on_listing(listing)
+                    listing = await list_all(client, self.fast_path)
+                await self._listener.on_listing(listing)
 
 
 async def _stop(tasks: list[asyncio.Task[None]]) -> None:

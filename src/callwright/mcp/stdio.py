@@ -20,6 +20,7 @@ from pydantic_core import from_json, to_json
 
 from callwright.mcp.config import ServerConfig
 from callwright.mcp.fast_path import PipeFastPath
+from callwright.mcp.listing import cut_listing
 from callwright.system.environment import safe_search_path
 from callwright.system.piped_process import PipedProcess
 
@@ -151,7 +152,7 @@ class LineReader(_Stream):
             try:
                 if self._take is not None and self._take(line):
                     continue
-                return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
+                return cut_listing(SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False)))
             except ValueError as error:  # servers that print to their output are common; the line is skipped
                 self.reason = f"it wrote a line that is not a message: {line[:200]!r}"
                 if self._answers_follow and (answer := self._invalid_answer(line, error)) is not None:

@@ -15,7 +15,7 @@ from callwright.core.json import Json, JsonObject
 from callwright.core.spec import Limits, ToolSpec
 from callwright.mcp.connection import Connection
 from callwright.mcp.elicitation import ask_person
-from callwright.mcp.session import Offered, resources_of, texts_of
+from callwright.mcp.listing import Offered, resources_of, texts_of
 from callwright.mcp.translate import (
     claims_of,
     clean_description,

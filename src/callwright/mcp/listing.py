@@ -1,0 +1,198 @@
+"""Lists what a server offers: bounded, and in slices between which the event loop runs other tasks."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, cast
+
+import mcp_types as types
+from mcp import Client, MCPError
+from mcp.shared.message import SessionMessage
+
+from callwright.core.json import compact
+from callwright.mcp.fast_path import PipeFastPath
+from callwright.mcp.pinned_tools import digest_of
+from callwright.mcp.translate import definition_of
+
+_MAX_PAGES = 200
+_MAX_ITEMS = 5_000
+_MAX_DEFINITION_CHARS = 200_000
+_MAX_LISTING_CHARS = 5_000_000
+_SLICE_SECONDS = 0.01
+_LISTED = ("tools", "prompts", "resources", "resourceTemplates")
+
+
+class Slices:
+    """Divides work on the event loop: `await slices.pause()` lets other tasks run when a slice is used up."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+
+    async def pause(self) -> None:
+        """Let other tasks run if this slice has taken long enough."""
+        if time.monotonic() - self._began > _SLICE_SECONDS:
+            await asyncio.sleep(0)
+            self._began = time.monotonic()
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """A tool's definition and its digest."""
+
+    tool: types.Tool
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a server offers, as of the last listing."""
+
+    tools: dict[str, Offered]
+    prompts: tuple[types.Prompt, ...] = ()
+    resources: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
+    """What the model would read about each resource and template, by its URI."""
+    instructions: str = ""
+    protocol: str = ""
+    """The MCP version in use."""
+    server: str = ""
+    """The server's own name and version."""
+    problems: tuple[str, ...] = ()
+
+
+async def list_all(client: Client, pipe: PipeFastPath | None = None) -> Listing:
+    """List everything a server offers; items beyond the limits are left out and reported.
+
+    Args:
+        client: The session.
+        pipe: The way around the SDK, which would validate thousands of tools at once.
+    """
+    can = client.server_capabilities
+    problems: list[str] = []
+    tools: dict[str, Offered] = {}
+    if can.tools is not None:
+        slices = Slices()
+        listed = await _pages(_tool_pages(client, pipe, slices), "tools", problems)
+        tools = await _collect_tools(listed, problems, slices)
+    prompts: list[types.Prompt] = []
+    if can.prompts is not None:
+        prompts = await _pages(lambda cursor: client.list_prompts(cursor=cursor), "prompts", problems)
+    readable = {} if can.resources is None else texts_of(await resources_of(client))
+    return Listing(
+        tools,
+        tuple(prompts),
+        readable,
+        client.instructions or "",
+        client.protocol_version,
+        _server_label(client.server_info),
+        tuple(problems),
+    )
+
+
+def _server_label(server: types.Implementation | None) -> str:
+    return f"{server.name} {server.version}".strip() if server is not None else ""
+
+
+async def resources_of(client: Client) -> dict[str, list[dict[str, str]]]:
+    """List the resources and the resource templates."""
+    listed = await _pages(lambda cursor: client.list_resources(cursor=cursor), "resources", [])
+    templates = await _pages(lambda cursor: client.list_resource_templates(cursor=cursor), "resource_templates", [])
+    return {
+        "resources": [_entry(str(item.uri), item) for item in listed],
+        "templates": [_entry(item.uri_template, item) for item in templates],
+    }
+
+
+def texts_of(resources: Mapping[str, list[dict[str, str]]]) -> dict[str, Mapping[str, str]]:
+    """Return the entries of `resources_of` by URI."""
+    return {entry["uri"]: entry for entries in resources.values() for entry in entries if "uri" in entry}
+
+
+def _entry(uri: str, item: types.Resource | types.ResourceTemplate) -> dict[str, str]:
+    entry = {"uri": uri, "name": item.title or item.name, "description": item.description or ""}
+    return {key: value for key, value in (*entry.items(), ("type", item.mime_type or "")) if value}
+
+
+def cut_listing(message: SessionMessage | Exception) -> SessionMessage | Exception:
+    """Cut what a response lists to one item more than are used, before the SDK validates all of it at once."""
+    answer = message.message if isinstance(message, SessionMessage) else None
+    if isinstance(answer, types.JSONRPCResponse):
+        for kind in _LISTED:
+            found = answer.result.get(kind)
+            if isinstance(found, list) and len(cast("list[object]", found)) > _MAX_ITEMS:
+                answer.result[kind] = cast("list[object]", found)[: _MAX_ITEMS + 1]
+    return message
+
+
+_Fetch: TypeAlias = Callable[[str | None], Awaitable[Any]]
+"""Fetches the page at a cursor."""
+
+
+def _tool_pages(client: Client, pipe: PipeFastPath | None, slices: Slices) -> _Fetch:
+    if pipe is None:
+        return lambda cursor: client.list_tools(cursor=cursor)
+
+    async def fetch(cursor: str | None) -> types.ListToolsResult:
+        raw = await pipe.request("tools/list", {} if cursor is None else {"cursor": cursor})
+        given = raw.get("tools")
+        if not isinstance(given, list):
+            return types.ListToolsResult.model_validate(raw, by_name=False)  # which says what is wrong with it
+        page = types.ListToolsResult.model_validate({**raw, "tools": []}, by_name=False)
+        # one more than are used shows that there are more; to validate all of them would take too long
+        for item in cast("list[object]", given)[: _MAX_ITEMS + 1]:
+            page.tools.append(types.Tool.model_validate(item, by_name=False))
+            await slices.pause()
+        return page
+
+    return fetch
+
+
+async def _collect_tools(listed: list[types.Tool], problems: list[str], slices: Slices) -> dict[str, Offered]:
+    """Return the tools by name with their digests; those beyond the limits are left out and reported."""
+    tools: dict[str, Offered] = {}
+    chars = 0
+    for tool in listed:
+        await slices.pause()
+        try:
+            definition = definition_of(tool)
+            size = len(compact(definition))
+        except (RecursionError, ValueError):
+            problems.append(f"{tool.name[:80]!r}: left out, its definition is nested too deeply")
+            continue
+        if tool.name in tools:
+            problems.append(f"{tool.name}: listed twice; the first definition is used")
+        elif not tool.name or size > _MAX_DEFINITION_CHARS:
+            problems.append(f"{tool.name[:80]!r}: left out, its definition has {size} characters")
+        elif chars + size > _MAX_LISTING_CHARS:
+            problems.append(
+                f"its tools have more than {_MAX_LISTING_CHARS:,} characters of definitions;"
+                f" the first {len(tools)} of {len(listed)} are used"
+            )
+            break
+        else:
+            chars += size
+            tools[tool.name] = Offered(tool, digest_of(definition))
+    return tools
+
+
+async def _pages(fetch: _Fetch, kind: str, problems: list[str]) -> list[Any]:
+    """Fetch all pages up to the limits; a list that is announced but not implemented is empty."""
+    items: list[Any] = []
+    cursor: str | None = None
+    for _ in range(_MAX_PAGES):
+        try:
+            page = await fetch(cursor)
+        except MCPError as error:
+            if error.code != types.METHOD_NOT_FOUND:
+                raise
+            problems.append(f"it announces {kind} but does not list them")
+            break
+        items += getattr(page, kind)
+        cursor = page.next_cursor
+        if cursor is None or len(items) >= _MAX_ITEMS:
+            break
+    if cursor is not None:
+        problems.append(f"the list of {kind} does not end; the first {min(len(items), _MAX_ITEMS)} are used")
+    elif len(items) > _MAX_ITEMS:
+        problems.append(f"it lists more than {_MAX_ITEMS} {kind}; the first {_MAX_ITEMS} are used")
+    return items[:_MAX_ITEMS]
