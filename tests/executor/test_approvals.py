@@ -36,7 +36,8 @@ from callwright import (
     tool,
 )
 from callwright.core.access import Access, Decision, UseTool
-from callwright.core.calls import GrantScope
+from callwright.core.calls import Decline, GrantScope
+from callwright.core.events import QuestionsRaised, QuestionsSettled
 from callwright.executor import TurnLimits
 from callwright.hooks import Answer, Hook, PendingCall, Verdict
 from callwright.policy import ByMode, Subject
@@ -491,3 +492,19 @@ async def test_cancelling_a_question_is_not_logged_as_a_failure(caplog: pytest.L
     call = ToolCall("1", "pay", {"amount": 1})
     (outcome,) = await Executor(Registry(pay)).execute([call], turn=Turn(ask=ask, cancellation=cancellation))
     assert isinstance(outcome, (Failed, Interrupted)) and not paid and not caplog.records
+
+
+async def test_observers_learn_the_replies_and_what_decided_to_ask() -> None:
+    recorder = Recorder()
+
+    async def ask(questions: Sequence[Question]) -> Answers:
+        return Answers().approve(questions[0]).decline(questions[1], "too much")
+
+    calls = [ToolCall(str(number), "pay", {"amount": number}) for number in range(2)]
+    await Executor(Registry(pay), observe=recorder).execute(calls, turn=Turn(ask=ask, session_id="s"))
+    raised = next(event for event in recorder.events if isinstance(event, QuestionsRaised))
+    assert all(question.source for question in raised.questions)
+    settled = [event for event in recorder.events if isinstance(event, QuestionsSettled)]
+    first, second = (question.id for question in raised.questions)
+    assert settled == [QuestionsSettled({first: Approve(), second: Decline("too much")}, "s")]
+    assert recorder.names.index("QuestionsSettled") < recorder.names.index("CallBegan")

@@ -23,9 +23,11 @@ from callwright import (
     WriteResource,
 )
 from callwright.core.access import Access, Reach, RunCommand, UseTool
+from callwright.core.events import CallWaits
+from callwright.executor import TurnLimits
 from callwright.executor.schedule import find_conflicts
 from callwright.policy import AllowEverything
-from callwright.testing import Gauge
+from callwright.testing import Gauge, Recorder
 
 READ, WRITE = Annotations(Effect.READ), Annotations(Effect.WRITE)
 Call = tuple[Annotations, Sequence[Access]]
@@ -282,3 +284,19 @@ async def test_thousand_sync_calls_all_complete() -> None:
     assert [outcome.call.id for outcome in outcomes] == [str(n) for n in range(1000)]
     assert all(isinstance(outcome, Completed) for outcome in outcomes)
     assert len(seen) <= 64
+
+
+async def test_observers_learn_what_a_call_waits_for() -> None:
+    recorder = Recorder()
+    calls = [
+        ToolCall("1", "gauge", {"writes": ["/x/a"]}),
+        ToolCall("2", "gauge", {"writes": ["/x/a"]}),
+        ToolCall("3", "gauge", {"writes": ["/x/b"]}),
+        ToolCall("4", "gauge", {"writes": ["/x/c"]}),
+    ]
+    executor = Executor(Registry(Gauge()), AllowEverything(), observe=recorder, limits=TurnLimits(width=2))
+    await executor.execute(calls)
+    waits = [event for event in recorder.events if isinstance(event, CallWaits)]
+    # 2 waits for a conflicting call, 4 only for room
+    assert [(event.call.id, [call.id for call in event.on]) for event in waits] == [("2", ["1"]), ("4", [])]
+    assert recorder.names.index("CallWaits") < recorder.names.index("CallEnded")

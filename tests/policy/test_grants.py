@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,8 +10,9 @@ from callwright.core.access import Access, Allow, Ask, Reach, ReadPath, RunComma
 from callwright.core.calls import Approve, GrantScope, Question
 from callwright.core.errors import UsageError
 from callwright.core.spec import Effect
-from callwright.policy import ByMode, Grants, PathContext, Policies, judge_command, propose, save_rules
+from callwright.policy import ByMode, Grants, PathContext, Policies, judge_command, propose, remove_rule, save_rules
 from callwright.policy.dry_run import DryRunCall, dry_run_call, dry_run_line
+from callwright.policy.rules.rule import RuleKind
 
 
 def _rules(line: str, *, prefix: bool = False) -> tuple[str, ...]:
@@ -170,3 +172,39 @@ def test_invalid_settings_file_is_not_changed(tmp_path: Path, text: str) -> None
     with pytest.raises(UsageError):
         save_rules(file, ["Bash(make)"])
     assert file.read_text() == text
+
+
+@pytest.mark.parametrize("kind", ["allow", "ask", "deny"])
+def test_rule_is_saved_and_removed_in_its_list(tmp_path: Path, kind: RuleKind) -> None:
+    file = tmp_path / "settings.json"
+    others: dict[str, Any] = {
+        "permissions": {"deny": ["Read(.env)"], "allow": [{"rule": "Bash(ls)", "match": ["ls"]}]},
+        "model": "m",
+    }
+    file.write_text(json.dumps(others))
+    save_rules(file, ["Bash(make *)", "Bash(make *)"], kind)
+    save_rules(file, ["Bash(make *)"], kind)
+    assert json.loads(file.read_text())["permissions"][kind].count("Bash(make *)") == 1
+    remove_rule(file, "Bash(make *)", kind)
+    left = json.loads(file.read_text())
+    assert left["permissions"].pop(kind) == others["permissions"].get(kind, [])
+    assert left["model"] == "m"
+    with pytest.raises(UsageError, match="there is no"):
+        remove_rule(file, "Bash(make *)", kind)
+
+
+def test_rule_with_examples_is_removed_with_them(tmp_path: Path) -> None:
+    file = tmp_path / "settings.json"
+    file.write_text(json.dumps({"permissions": {"allow": [{"rule": "Bash(ls)", "match": ["ls"]}, "Bash(w)"]}}))
+    remove_rule(file, "Bash(ls)", "allow")
+    assert json.loads(file.read_text()) == {"permissions": {"allow": ["Bash(w)"]}}
+
+
+@pytest.mark.parametrize("content", ['{"permissions": {"deny": {}}}', '{"permissions": []}', "[]", "{"])
+def test_damaged_settings_file_is_left_alone(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "settings.json"
+    file.write_text(content)
+    for change in (lambda: save_rules(file, ["Bash(ls)"], "deny"), lambda: remove_rule(file, "Bash(ls)", "deny")):
+        with pytest.raises(UsageError):
+            change()
+    assert file.read_text() == content

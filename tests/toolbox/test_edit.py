@@ -13,6 +13,7 @@ from callwright.core.access import ReadPath, WritePath
 from callwright.core.errors import InvalidArguments, Unsafe
 from callwright.core.json import Json
 from callwright.policy import AllowEverything
+from callwright.system.paths import Workspace
 from callwright.testing import check_tool
 from callwright.toolbox.edit.edit_tool import Edit
 from callwright.toolbox.read import SMALL_BYTES, Read
@@ -273,3 +274,26 @@ async def test_white_space_miss_returns_the_text_to_copy(executor: Executor, tmp
     offered = json.loads(message[message.index('"') : message.rindex('"') + 1])
     await edited(executor, "f", old_string=offered, new_string="def g(): ..." + offered[len(offered.rstrip()) :])
     assert "def g(): ...\n" in (tmp_path / "f").read_text()
+
+
+def test_preview_shows_the_lines_before_they_change(tmp_path: Path):
+    (tmp_path / "a.txt").write_text("one\ntwo\nthree\nfour\n")
+    preview = Edit(tmp_path).preview({"path": "a.txt", "old_string": "two\nthree\n", "new_string": "2\n"})
+    assert preview is not None and preview.path == str(tmp_path / "a.txt")
+    assert [(row.mark, row.old, row.new, row.text) for row in preview.rows] == [
+        (" ", 1, 1, "one"),
+        ("-", 2, 0, "two"),
+        ("-", 3, 0, "three"),
+        ("+", 0, 2, "2"),
+        (" ", 4, 3, "four"),
+    ]
+    assert (tmp_path / "a.txt").read_text() == "one\ntwo\nthree\nfour\n"
+
+
+def test_preview_of_a_refused_or_unreadable_file_does_not_raise(tmp_path: Path):
+    outside = Workspace(tmp_path, outside="refuse")
+    assert Edit(outside).preview({"path": "../b", "old_string": "a", "new_string": "b"}) is None
+    missing = Edit(outside).preview({"path": "b", "old_string": "a", "new_string": "b"})
+    assert missing is not None and [(row.mark, row.text) for row in missing.rows] == [("-", "a"), ("+", "b")]
+    written = Write(outside).preview({"path": "b", "content": "x\n"})
+    assert written is not None and [(row.mark, row.new, row.text) for row in written.rows] == [("+", 1, "x")]

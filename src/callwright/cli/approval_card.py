@@ -9,21 +9,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from callwright.app.questions import describe_access, look_alikes
 from callwright.cli.approval_dialog import (
     DialogText,
     argument_rows,
     deciding_texts,
-    describe_access,
-    look_alikes,
     wrap_rows,
 )
-from callwright.cli.render.diff import ChangeRow, change_rows
 from callwright.cli.render.text import Palette, cut, mark_text, width_of, wrap_columns, wrap_line
 from callwright.core.access import Access, DeletePath, ReadPath, RunCommand, WritePath
-from callwright.core.calls import Question, Reply
-from callwright.core.decisions import make_reply
+from callwright.core.calls import Question
 from callwright.policy.grants import propose
 from callwright.toolbox.ask_user import choices_of
+from callwright.toolbox.change_preview import preview_change
 
 WHY = "n…"
 """The answer of the menu row that asks for the reason of a no."""
@@ -42,6 +40,23 @@ class MenuEntry:
     label: str
     key: str
     answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRow:
+    """One row of a card: its text, escaped, and what stands in front of it."""
+
+    text: str
+    mark: str = ""
+    """`+`, `-`, a blank for an unchanged line, or nothing for a row that is not a line of a file."""
+    number: int = 0
+
+    @property
+    def gutter(self) -> str:
+        """The line number and the mark, as wide in every row of a diff."""
+        if not self.mark:
+            return ""
+        return f"{self.number or '':>4}  {self.mark} "
 
 
 class Menu:
@@ -175,28 +190,6 @@ def input_text(question: Question, palette: Palette, width: int = 80) -> DialogT
     )
 
 
-def read_input(text: str, question: Question) -> Reply | str:
-    """Parse the reply to a question of the model; return a help text if it says nothing.
-
-    The reply is data for the model: whatever it says, it approves no call.
-    """
-    labels = [label for label, _ in choices_of(question.arguments)]
-    typed = text.strip()
-    if not typed:
-        return "type a reply, or Esc to stop"
-    if typed in labels:
-        return make_reply(True, arguments={"choices": [typed], "text": ""})
-    numbers = [part.strip() for part in typed.split(",")]
-    if labels and all(part.isascii() and part.isdigit() for part in numbers):
-        picked = list(dict.fromkeys(map(int, numbers)))
-        if not all(1 <= number <= len(labels) for number in picked):
-            return f"there are {len(labels)} choices; type a number from 1 to {len(labels)}, or a reply in words"
-        if len(picked) > 1 and not question.arguments.get("multiple"):
-            return "one choice only, please"
-        return make_reply(True, arguments={"choices": [labels[number - 1] for number in picked], "text": ""})
-    return make_reply(True, arguments={"choices": [], "text": typed})
-
-
 @dataclass(frozen=True, slots=True)
 class _Box:
     """Draws the frame around rows."""
@@ -259,15 +252,19 @@ class _Card:
         question = self._question
         url = [ChangeRow(f"open {mark_text(question.url)}")] if question.url else []
         target = next((a.path for a in question.accesses if isinstance(a, WritePath)), "")
-        changes = change_rows(question.tool, question.arguments, target)
-        rest = {name: value for name, value in question.arguments.items() if name not in changes.shown}
+        preview = preview_change(question.arguments, target) if question.tool in ("edit", "write") else None
+        shown = frozenset[str]() if preview is None else preview.shown
+        changes = [
+            ChangeRow(mark_text(row.text), row.mark, row.new or row.old) for row in (preview.rows if preview else ())
+        ]
+        rest = {name: value for name, value in question.arguments.items() if name not in shown}
         path = rest.get("path")
         if isinstance(path, str) and str(Path(self._folder, path)) in said:
             del rest["path"]  # exactly what the title says; through a link it would be another path
         quiet = {} if everything else _QUIET.get(question.tool, {})
         rest = {name: value for name, value in rest.items() if name not in quiet or quiet[name] != value}
         rows = argument_rows(question.accesses, rest)
-        return [*url, *changes.rows, *([ChangeRow("")] if changes.rows and rows else []), *map(ChangeRow, rows)]
+        return [*url, *changes, *([ChangeRow("")] if changes and rows else []), *map(ChangeRow, rows)]
 
     def accesses(self, said: set[str], *, everything: bool) -> Iterator[tuple[str, str]]:
         for access in _flatten(self._question.accesses):

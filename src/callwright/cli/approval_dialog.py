@@ -1,28 +1,20 @@
 """The approval dialog: shows everything a call would do, and parses the user's choice."""
 
 import json
-import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from callwright.app.questions import access_pairs, deciding_commands, look_alikes
 from callwright.cli.render.text import Palette, mark_text, wrap_columns, wrap_line
 from callwright.core.access import (
     Access,
-    DeletePath,
-    DeleteResource,
-    Reach,
     ReadPath,
     ReadResource,
     RunCommand,
-    UseTool,
-    WritePath,
-    WriteResource,
 )
 from callwright.core.calls import Approve, Decline, Question, Reply
 from callwright.core.decisions import make_reply, parse_answer
-from callwright.core.escaping import latin_form, looks_latin
 from callwright.core.json import thaw
 from callwright.policy.grants import propose
 
@@ -30,7 +22,6 @@ _LINE_CHARS = 160
 _HELP = "y yes · s for this session · a always · e edit the arguments · n no; anything else is a no with that reason"
 _UNFINISHED = "the answer is not complete: y, s, a, e or n, or a reason to decline"
 _SHORT_CHARS = 40
-_WORD = re.compile(r"[^\W\d_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,105 +181,17 @@ def _wrap_painted(rows: Iterable[str], room: int, palette: Palette) -> Iterator[
             yield palette.paint(piece, colour) if colour else piece
 
 
-def access_pairs(accesses: Iterable[Access]) -> list[tuple[str, str]]:
-    """Return a verb and a target for every access; those of a command follow it."""
-    touched: list[Access] = []
-    for access in accesses:
-        touched += [access, *access.touches] if isinstance(access, RunCommand) else [access]
-    return [pair for pair in map(describe_access, touched) if pair is not None]
-
-
-def describe_access(access: Access) -> tuple[str, str] | None:
-    """Return a verb and the target of one access; None if the tool's name says it."""
-    match access:
-        case RunCommand(cwd=cwd):
-            return "in", cwd
-        case ReadPath(target) | ReadResource(target):
-            return "reads", target
-        case WritePath(target) | WriteResource(target):
-            return "writes", target
-        case DeletePath(target) | DeleteResource(target):
-            return "deletes", target
-        case Reach(url):
-            return "reaches", url
-        case UseTool():
-            return None
-
-
 def deciding_texts(question: Question) -> list[str]:
     """Return what caused the question: commands that do more than read, and accesses that change or leave something."""
     found: list[str] = []
     for access in question.accesses:
         if isinstance(access, RunCommand):
-            found += [row for line in _deciding_commands(access) for row in _command_rows(line)]
+            found += [row for line in deciding_commands(access) for row in _command_rows(line)]
         elif not isinstance(access, (ReadPath, ReadResource)):
             found += [f"{verb} {mark_text(target)}" for verb, target in access_pairs([access])]
     if not found:
         found = [f"{verb} {mark_text(target)}" for verb, target in access_pairs(question.accesses)]
     return list(dict.fromkeys(found)) or argument_rows(question.accesses, question.arguments)
-
-
-def _deciding_commands(access: RunCommand) -> list[str]:
-    """Return the commands of a line that do more than read; the whole line if it cannot be taken apart."""
-    from callwright.shell import analyze  # loaded with the first question about a command
-    from callwright.shell.plan import Verdict
-
-    plan = analyze(access.line, access.cwd)
-    found = [command.text for command in plan.commands if command.verdict is not Verdict.READ_ONLY]
-    if plan.problem or not found:
-        return [access.line]
-    lines = [line for line in access.line.split("\n") if len(mark_text(line)) <= _LINE_CHARS]
-    # the whole line around a part, such as `eval` around its argument
-    return [line for text in found for line in [each for each in lines if text in each] or [text]]
-
-
-def look_alikes(question: Question) -> Iterator[str]:
-    """Warn of words whose letters are not the Latin ones they look like, in a mix of alphabets or in one other."""
-    texts = [question.tool, question.url, *_strings(question.arguments), *_strings(map(str, question.accesses))]
-    found = dict[str, str]()
-    for text in texts:
-        if not text.isascii():
-            found |= _suspicious_words(_WORD.findall(text))
-    for word, fault in found.items():
-        foreign = [character for character in word if _alphabet(character) not in ("", "LATIN")]
-        named = ", ".join(f"U+{ord(character):04X} {unicodedata.name(character, '')}" for character in foreign[:3])
-        yield f"! {mark_text(word)} {fault}: {named}"
-
-
-def _suspicious_words(words: Sequence[str]) -> dict[str, str]:
-    """Return the words of one text that are not written in the letters they seem to be, with what is wrong."""
-    found = dict[str, str]()
-    # a sentence in another language has words of one letter; on its own, such a word may pass for an option
-    prose = any(not word.isascii() and not looks_latin(word) and len(word) > 1 for word in words)
-    for word in words:
-        alphabets = {_alphabet(character) for character in word} - {""}
-        if len(alphabets) > 1 and "LATIN" in alphabets:
-            found[word] = "mixes alphabets"
-        elif looks_latin(word) and not (prose and len(word) == 1):
-            found[word] = f"looks like {latin_form(word)}, but has no Latin letter"
-    return found
-
-
-def _alphabet(character: str) -> str:
-    name = unicodedata.name(character, "")
-    return "LATIN" if character.isascii() else name.partition(" ")[0]
-
-
-def _strings(value: object) -> Iterator[str]:
-    match value:
-        case str():
-            yield value
-        case Mapping():
-            for name, item in cast("Mapping[str, object]", value).items():
-                yield name
-                yield from _strings(item)
-        case bytes() | int() | float() | None:
-            pass
-        case Iterable():
-            for item in cast("Iterable[object]", value):
-                yield from _strings(item)
-        case _:
-            pass
 
 
 def _choices(question: Question, palette: Palette, room: int) -> list[str]:

@@ -77,6 +77,8 @@ class Question:
     """For a call that a tool makes: the id of the model's call inside which it is made."""
     origin: str = ""
     """For a call that a tool makes: where it comes from, to show to the user."""
+    source: str = ""
+    """What decided that the user is asked: a rule with its file and line, the mode, a guard, a hook."""
 
     @property
     def id(self) -> str:

@@ -1,9 +1,10 @@
 """The events of calls and registries that observers receive."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from callwright.core.calls import Outcome, Question, ToolCall
+from callwright.core.calls import Outcome, Question, Reply, ToolCall
 from callwright.core.errors import ToolError
 
 TYPE_CHECKING = False  # read as true by type checkers
@@ -28,6 +29,24 @@ class QuestionsRaised:
 
     questions: tuple[Question, ...]
     session_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionsSettled:
+    """The user has answered questions, in whatever place they were shown; a question without a reply is declined."""
+
+    replies: Mapping[str, Reply]
+    """By question id."""
+    session_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CallWaits:
+    """A call of a turn cannot start yet."""
+
+    call: ToolCall
+    on: tuple[ToolCall, ...] = ()
+    """The earlier calls that it conflicts with; empty if it waits because enough calls are running already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +104,8 @@ if TYPE_CHECKING:
     Event: TypeAlias = (
         BatchBegan
         | QuestionsRaised
+        | QuestionsSettled
+        | CallWaits
         | CallBegan
         | CallProgressed
         | CallRetried
@@ -97,6 +118,8 @@ else:  # run events belong to agents: a program that only runs tools does not lo
     Event = (
         BatchBegan
         | QuestionsRaised
+        | QuestionsSettled
+        | CallWaits
         | CallBegan
         | CallProgressed
         | CallRetried

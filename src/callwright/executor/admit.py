@@ -276,6 +276,7 @@ class Gate:
             approved=admitted.approved if running else (),
             within=admitted.within,
             origin=admitted.origin,
+            source="; ".join(dict.fromkeys(ask.source for ask in asks if ask.source)),
         )
 
 

@@ -31,6 +31,7 @@ from callwright.core.access import (
 )
 from callwright.core.calls import Failed, Outcome
 from callwright.core.errors import Crashed, describe_raised
+from callwright.core.events import CallWaits, Event
 from callwright.core.spec import Annotations, Effect
 from callwright.executor.admitted import Admitted
 
@@ -183,8 +184,10 @@ class Batch:
         *,
         width: int,
         grace_seconds: float,
+        observe: Callable[[Event], None] | None = None,
     ) -> None:
         self._admitted = admitted
+        self._observe = observe
         self._perform = perform
         self._finish_cancelled = finish_cancelled
         self._width = width
@@ -195,7 +198,7 @@ class Batch:
         self._waiting_for_slot: dict[str, deque[int]] = {}
         self._slots_in_use: dict[str, int] = {}
         self._stopping = False
-        before = _find_batch_conflicts(admitted)
+        self._before = before = _find_batch_conflicts(admitted)
         self._unfinished_before = [len(others) for others in before]
         self._followers: list[list[int]] = [[] for _ in admitted]
         for index, others in enumerate(before):
@@ -207,8 +210,18 @@ class Batch:
         self._done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._ready.extend(index for index, left in enumerate(self._unfinished_before) if left == 0)
         self._start_ready()
+        if self._observe is not None:
+            self._tell_waiting(self._observe)
         await self._done
         return self.outcomes()
+
+    def _tell_waiting(self, observe: Callable[[Event], None]) -> None:
+        """Tell which calls could not start at once, and for which others each of them waits."""
+        for index, item in enumerate(self._admitted):
+            if index not in self._running and self._outcomes[index] is None:
+                observe(
+                    CallWaits(item.call, tuple(self._admitted[other].call for other in sorted(self._before[index])))
+                )
 
     def stop(self) -> None:
         """Cancel the running calls and drop the waiting ones; `run` then returns with outcomes for all.

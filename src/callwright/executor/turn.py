@@ -22,7 +22,7 @@ from callwright.core.errors import (
     ToolFailed,
     Unanswered,
 )
-from callwright.core.events import BatchBegan, CallProgressed, QuestionsRaised
+from callwright.core.events import BatchBegan, CallProgressed, QuestionsRaised, QuestionsSettled
 from callwright.core.json import Json
 from callwright.executor.admitted import Admitted
 from callwright.executor.asking import ask_user, race
@@ -283,7 +283,10 @@ class TurnScope:
             raise asyncio.CancelledError(CANCELLED) from self._cancel_before_start(admitted)
 
     async def _ask_user(self, ask: AskPerson, questions: Sequence[Question]) -> Answers:
-        return await ask_user(ask, questions, self._turn.cancellation, self._runtime.limits.grace_seconds)
+        answers = await ask_user(ask, questions, self._turn.cancellation, self._runtime.limits.grace_seconds)
+        if self._observe is not None:
+            self._observe(QuestionsSettled(dict(answers), self.session_id))
+        return answers
 
     async def _announce(self, calls: Sequence[ToolCall], admitted: Sequence[Admitted]) -> None:
         began = BatchBegan(tuple(calls), tuple(item.digest for item in admitted), self.session_id, self.turn_id)
@@ -367,6 +370,7 @@ class TurnScope:
             self._finish_cancelled,
             width=self._runtime.limits.width,
             grace_seconds=local.deadlines.grace_seconds,
+            observe=self._observe,
         )
         cancellation = self._turn.cancellation
         unsubscribe = None

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         Grants as Grants,
         Proposal as Proposal,
         propose as propose,
+        remove_rule as remove_rule,
         save_rules as save_rules,
     )
     from callwright.policy.guards import Fence as Fence, Guards as Guards
@@ -44,7 +45,7 @@ __getattr__ = lazy_exports(
     {
         "base": "Access Decision Policy Subject Tier",
         "decide": "AllowEverything Confinement Policies Reach RunCommand",
-        "grants": "Grants Proposal propose save_rules",
+        "grants": "Grants Proposal propose remove_rule save_rules",
         "guards": "Fence Guards",
         "modes": "ByMode ExcludedCommands Mode ModeSwitch UseTool mode_named",
         "paths": "PathContext",

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 from urllib.parse import urlsplit
 
 from callwright.core.access import (
@@ -38,12 +38,13 @@ from callwright.policy.rules.command_patterns import covers, outermost
 from callwright.policy.rules.matching import Rules
 from callwright.policy.rules.patterns import command_pattern, escape_wildcards
 from callwright.policy.rules.resource_patterns import escape_uri, resource_pattern
-from callwright.policy.rules.rule import Rule, parse_rule
+from callwright.policy.rules.rule import Rule, RuleKind, parse_rule
 from callwright.policy.rules.too_broad import prefix_words, why_not_saved
 from callwright.policy.shell_line import PartOfLine, make_printable
 from callwright.shell.plan import SimpleCommand, Verdict
 
 _GLOB_CHARACTERS = frozenset("*?[]\\!#")
+_KINDS = frozenset(get_args(RuleKind))
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,32 +232,60 @@ def _without_claims(access: Access) -> Access:
     return RunCommand(access.line, access.cwd) if isinstance(access, RunCommand) else access
 
 
-def save_rules(file: str | Path, texts: Sequence[str]) -> None:
-    """Add allow rules to a settings file and keep everything else in it. Writes all of them or none.
+def save_rules(file: str | Path, texts: Sequence[str], kind: RuleKind = "allow") -> None:
+    """Add rules to a list of a settings file and keep everything else in it. Writes all of them or none.
 
     Args:
         file: The settings file; created if missing, and a link is followed.
         texts: Rules such as `Bash(npm test)`.
+        kind: The list: `allow`, `ask` or `deny`.
 
     Raises:
         UsageError: A text is not a rule, or the file is not valid.
     """
     path = Path(os.path.realpath(file))  # replacing a link would detach it from the file it points to
     for text in texts:
-        parse_rule("allow", text)  # raises before anything is written
+        parse_rule(kind, text)  # raises before anything is written
     settings = _read_settings(path)
-    allowed = _allow_list(settings, path)
-    allowed.extend(text for text in dict.fromkeys(texts) if text not in allowed)
+    rules = _rule_list(settings, kind, path)
+    known = [_rule_text(entry) for entry in rules]
+    rules.extend(text for text in dict.fromkeys(texts) if text not in known)
     _replace(path, json.dumps(settings, indent=2, ensure_ascii=False) + "\n")
 
 
-def _allow_list(settings: dict[str, Any], path: Path) -> list[object]:
+def remove_rule(file: str | Path, text: str, kind: RuleKind) -> None:
+    """Remove a rule from a list of a settings file, with its examples, and keep everything else in the file.
+
+    Args:
+        file: The settings file; a link is followed.
+        text: The rule as it is written in the file.
+        kind: The list: `allow`, `ask` or `deny`.
+
+    Raises:
+        UsageError: The list has no such rule, or the file is not valid.
+    """
+    path = Path(os.path.realpath(file))
+    settings = _read_settings(path)
+    rules = _rule_list(settings, kind, path)
+    left = [entry for entry in rules if _rule_text(entry) != text]
+    if len(left) == len(rules):
+        raise UsageError(f"there is no {kind} rule {text!r} in {path}; look at the file again")
+    rules[:] = left
+    _replace(path, json.dumps(settings, indent=2, ensure_ascii=False) + "\n")
+
+
+def _rule_text(entry: object) -> object:
+    """Return the rule of an entry, which may have examples beside it."""
+    return cast("dict[str, object]", entry).get("rule") if isinstance(entry, dict) else entry
+
+
+def _rule_list(settings: dict[str, Any], kind: RuleKind, path: Path) -> list[object]:
     permissions: object = settings.setdefault("permissions", {})
-    if isinstance(permissions, dict):
-        allowed: object = cast("dict[str, object]", permissions).setdefault("allow", [])
-        if isinstance(allowed, list):
-            return cast("list[object]", allowed)
-    raise UsageError(f"permissions.allow in {path} is not a list; correct it by hand first")
+    if kind in _KINDS and isinstance(permissions, dict):
+        rules: object = cast("dict[str, object]", permissions).setdefault(kind, [])
+        if isinstance(rules, list):
+            return cast("list[object]", rules)
+    raise UsageError(f"permissions.{kind} in {path} is not a list; correct it by hand first")
 
 
 def _read_settings(path: Path) -> dict[str, Any]:

@@ -287,6 +287,42 @@ class SessionTool(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class PreviewRow:
+    """One row of a preview: a line of a file, or a note about lines."""
+
+    text: str
+    mark: str = ""
+    """`+` or `-` for a line that is added or removed, a blank for one that stays; empty for a note."""
+    old: int = 0
+    """The number of the line in the file as it is; 0 if it has none or it is not known."""
+    new: int = 0
+    """The number of the line after the call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a call would change, to show it before the call runs."""
+
+    path: str
+    """The file that would change."""
+    rows: tuple[PreviewRow, ...]
+    shown: frozenset[str] = frozenset()
+    """The names of the arguments that the rows show whole."""
+
+
+@runtime_checkable
+class PreviewTool(Protocol):
+    """A tool that can show what a call would change."""
+
+    def preview(self, arguments: JsonObject) -> Preview | None:
+        """Return what a call with these final arguments would change; None if there is nothing to show.
+
+        Has no side effects, and does not raise for a file that cannot be read.
+        """
+        ...
+
+
 class LazyTool:
     """A tool whose name is available before its schema has been derived."""
 

@@ -9,17 +9,19 @@ from pydantic import AliasChoices, Field
 
 from callwright.core.access import Access, WritePath
 from callwright.core.errors import ToolFailed
+from callwright.core.json import JsonObject
 from callwright.core.spec import Annotations, Effect
 from callwright.system.atomic_write import ABSENT
 from callwright.system.files import detect_encoding, digest, most_common_break, with_break
 from callwright.system.paths import Workspace
 from callwright.system.undo.recorder import UndoRecorder
-from callwright.tool.base import Invocation, State, ToolContext
+from callwright.tool.base import Invocation, Preview, State, ToolContext
 from callwright.tool.typed import TypedTool, describe
 from callwright.toolbox._content_slips import find_slip
 from callwright.toolbox._file_state import LoadedFile, SeenFiles, load_file, lock_path, store_file
 from callwright.toolbox._path_repairs import PathChanges, repair_fields
 from callwright.toolbox._paths import TargetArguments
+from callwright.toolbox.change_preview import preview_call
 
 _MARK = "\ufeff"
 
@@ -59,6 +61,10 @@ class Write(TypedTool[WriteArguments]):
     def accesses(self, arguments: WriteArguments) -> Sequence[Access]:
         """Declare a write to the resolved path."""
         return (WritePath(str(arguments.resolve(self._workspace.check_write))),)
+
+    def preview(self, arguments: JsonObject) -> Preview | None:
+        """Return the difference that the call would make to the file as it is now."""
+        return preview_call(self._workspace, arguments)
 
     async def run(self, arguments: WriteArguments, context: ToolContext) -> str:
         """Write the file and return its size."""

@@ -7,11 +7,11 @@ from typing import Any
 
 from callwright.app.app import App
 from callwright.app.locations import FOLDER, Locations
+from callwright.app.permission_test import judge_call
 from callwright.app.permissions import withheld_rules
 from callwright.app.settings_file import SCHEMA_FILE
 from callwright.app.trust import Trust
 from callwright.cli.commands.call import app_without_model
-from callwright.cli.commands.permission_test import judge_call
 from callwright.cli.main import DENIED, DONE, PAUSED, USAGE
 from callwright.cli.parsing import Parser
 from callwright.cli.render.text import print_json, print_notice, print_text

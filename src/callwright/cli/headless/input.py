@@ -9,24 +9,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 from callwright.app.prompts import UserPrompt
-from callwright.cli.approval_card import read_input
+from callwright.app.questions import read_input
 from callwright.core.calls import Answers, Question, Reply
 from callwright.core.decisions import make_reply
 from callwright.core.errors import UsageError
-from callwright.sessions.base import SessionStore
-from callwright.sessions.records import Asked, Rewound, count_settled_records, follow_rewinds
 
 _MOST_BYTES = 10 * 1024 * 1024
 _FIRST_BYTE_SECONDS = 3.0
 _NOT_GIVEN = object()
-
-
-async def open_questions(store: SessionStore, session_id: str) -> tuple[Question, ...]:
-    """Return the questions a session waits for; empty if it is not paused."""
-    stored = await store.read(session_id)
-    records = [stored[at] for at in follow_rewinds(stored) if not isinstance(stored[at], Rewound)]
-    asked = [record for record in records[count_settled_records(records) :] if isinstance(record, Asked)]
-    return asked[-1].questions if asked else ()
 
 
 def read_answers(text: str, questions: Sequence[Question]) -> Answers:

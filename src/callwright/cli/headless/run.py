@@ -14,9 +14,10 @@ from callwright.agent.results import AgentEvent, Done, Paused, Result, Stopped
 from callwright.app.app import App
 from callwright.app.conversation import Conversation
 from callwright.app.prompts import UserPrompt
+from callwright.app.questions import open_questions
 from callwright.cli.attachments import Attachments
 from callwright.cli.headless import stream_json
-from callwright.cli.headless.input import messages_on_stdin, open_questions, prompt_with_stdin, read_answers
+from callwright.cli.headless.input import messages_on_stdin, prompt_with_stdin, read_answers
 from callwright.cli.headless.output_schema import load_output_schema
 from callwright.cli.main import DENIED, DONE, ERROR, INTERRUPTED, LIMIT, PAUSED, TERMINATED
 from callwright.cli.render.text import print_json, print_notice, visible

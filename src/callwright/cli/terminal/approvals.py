@@ -7,8 +7,9 @@ from typing import Any
 
 from callwright.app.conversation import Conversation
 from callwright.app.locations import Locations
+from callwright.app.questions import read_input
 from callwright.app.trust import Trust, TrustReview
-from callwright.cli.approval_card import WHY, approval_menu, card_text, input_menu, input_text, read_input
+from callwright.cli.approval_card import WHY, approval_menu, card_text, input_menu, input_text
 from callwright.cli.approval_dialog import EditRequest, read_choice, read_edit, trust_text
 from callwright.cli.elicitation_form import Field, InvalidValue, field_text, fields_of, form_text, sending_text
 from callwright.cli.render.text import visible_line

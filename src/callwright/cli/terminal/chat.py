@@ -13,9 +13,9 @@ from callwright.app.app import App
 from callwright.app.conversation import Conversation
 from callwright.app.costs import cost_of_records, prices_in
 from callwright.app.locations import Locations
+from callwright.app.questions import open_questions
 from callwright.app.run_context import SandboxOptions
 from callwright.cli.attachments import Attachments
-from callwright.cli.headless.input import open_questions
 from callwright.cli.main import ERROR, USAGE
 from callwright.cli.render.calls import CallLines, transcript
 from callwright.cli.render.markdown import MarkdownLines

@@ -10,18 +10,20 @@ from pydantic import AliasChoices, Field, model_validator
 
 from callwright.core.access import Access, ReadPath, WritePath
 from callwright.core.errors import ToolFailed
+from callwright.core.json import JsonObject
 from callwright.core.spec import Effect
 from callwright.system.atomic_write import ABSENT
 from callwright.system.files import detect_encoding, digest, replace_range, unify_line_breaks
 from callwright.system.paths import Workspace
 from callwright.system.undo.recorder import UndoRecorder
-from callwright.tool.base import Invocation, State, ToolContext
+from callwright.tool.base import Invocation, Preview, State, ToolContext
 from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedTool, describe
 from callwright.toolbox._content_slips import find_elision
 from callwright.toolbox._file_state import LoadedFile, SeenFiles, load_file, lock_path, store_file
 from callwright.toolbox._path_repairs import PathChanges, repair_fields
 from callwright.toolbox._paths import TargetArguments, explain_missing
+from callwright.toolbox.change_preview import preview_call
 from callwright.toolbox.edit.feedback import show_change
 from callwright.toolbox.edit.locate import locate
 from callwright.toolbox.edit.typos import Doubtful, EditPlace, find_all
@@ -97,6 +99,10 @@ class Edit(TypedTool[EditArguments]):
         """Declare a read, because the result shows lines around the change, and a write."""
         path = str(arguments.resolve(self._workspace.check_write))
         return (ReadPath(path), WritePath(path))
+
+    def preview(self, arguments: JsonObject) -> Preview | None:
+        """Return the difference that the call would make to the file as it is now."""
+        return preview_call(self._workspace, arguments)
 
     async def run(self, arguments: EditArguments, context: ToolContext) -> str:
         """Apply the changes and return a diff."""

@@ -1,0 +1,150 @@
+"""Previews of changes to files as numbered rows: what a call would remove and add, and where."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from os import close
+from pathlib import Path
+from typing import Any, cast
+
+from callwright.core.errors import ToolError
+from callwright.core.json import JsonObject
+from callwright.system.files import open_regular, read_all
+from callwright.system.paths import Workspace
+from callwright.tool.base import Preview, PreviewRow
+
+_MOST_BYTES = 1 << 20
+_MOST_COMPARED_LINES = 3_000
+_CONTEXT_LINES = 1
+_MOST_KEPT_LINES = 6
+_EDIT_KEYS = frozenset({"old_string", "new_string", "replace_all"})
+_EDIT_ARGUMENTS = _EDIT_KEYS | {"edits"}
+
+
+def preview_change(arguments: Mapping[str, Any], path: str) -> Preview | None:
+    """Return the change that a call of `edit` or `write` would make to a file as it is now.
+
+    Every line of the arguments is shown. Only lines that stay as they are may be left out.
+
+    Args:
+        arguments: The arguments of the call.
+        path: The file that the call would write.
+
+    Returns:
+        The change; None if the arguments are not those of a change.
+    """
+    match arguments:
+        case {"content": str() as content}:
+            return Preview(path, tuple(_written(_read(path), content)), frozenset({"content"}))
+        case {"old_string": str() as old, "new_string": str() as new}:
+            every = bool(arguments.get("replace_all"))
+            return Preview(path, tuple(_replaced(_read(path), old, new, every=every)), _EDIT_ARGUMENTS)
+        case _ if isinstance(arguments.get("edits"), (list, tuple)):
+            return _several(path, cast("Sequence[Any]", arguments["edits"]))
+        case _:
+            return None
+
+
+def preview_call(workspace: Workspace, arguments: JsonObject) -> Preview | None:
+    """Return the change that a call of `edit` or `write` would make in a workspace; None if it would be refused."""
+    try:
+        return preview_change(arguments, str(workspace.check_write(str(arguments.get("path", "")))))
+    except (ToolError, OSError, ValueError):
+        return None
+
+
+def _read(path: str) -> str | None:
+    """Return the text of a file, or None if it is absent, large or not text: then changes have no line numbers."""
+    try:
+        descriptor = open_regular(Path(path))
+    except (OSError, ValueError, ToolError):
+        return None
+    try:
+        data = read_all(descriptor, _MOST_BYTES + 1)
+    except OSError:
+        return None
+    finally:
+        close(descriptor)
+    try:
+        return data.decode("utf-8-sig").replace("\r\n", "\n") if len(data) <= _MOST_BYTES else None
+    except UnicodeDecodeError:
+        return None
+
+
+def _written(before: str | None, content: str) -> Iterator[PreviewRow]:
+    after = content.removesuffix("\n").split("\n")
+    old = [] if not before else before.removesuffix("\n").split("\n")
+    if max(len(old), len(after)) > _MOST_COMPARED_LINES:  # comparing takes quadratic time
+        yield PreviewRow(f"replaces {len(old)} lines by {len(after)}:")
+        old = []
+    yield from _compare(old, after, 1, brief=True)
+
+
+def _replaced(text: str | None, old: str, new: str, *, every: bool = False) -> Iterator[PreviewRow]:
+    start = -1 if text is None or not old else text.find(old)
+    if text is None or start < 0:
+        yield from (PreviewRow(line, "-") for line in (old.removesuffix("\n").split("\n") if old else ()))
+        yield from (PreviewRow(line, "+") for line in (new.removesuffix("\n").split("\n") if new else ()))
+        if every:
+            yield PreviewRow("in every place")
+        return
+    first = text.rfind("\n", 0, start) + 1
+    end = start + len(old)
+    last = end if old.endswith("\n") else (text.find("\n", end) + 1 or len(text))
+    lines = text[first:last].removesuffix("\n").split("\n")
+    changed = text[first:start] + new + text[end:last]
+    number = text.count("\n", 0, first) + 1
+    above = text[:first].removesuffix("\n").split("\n")[-_CONTEXT_LINES:] if first else []
+    below = text[last:].split("\n")[:_CONTEXT_LINES] if last < len(text) else []
+    start = number - len(above)
+    yield from (PreviewRow(line, " ", start + at, start + at) for at, line in enumerate(above))
+    after = changed.removesuffix("\n").split("\n") if changed else []
+    yield from _compare(lines, after, number)
+    for at, line in enumerate(below):
+        yield PreviewRow(line, " ", number + len(lines) + at, number + len(after) + at)
+    others = _other_lines(text, old, end) if every else []
+    if others:
+        yield PreviewRow(f"and the same in line {', '.join(map(str, others))}")
+
+
+def _other_lines(text: str, old: str, start: int) -> list[int]:
+    found: list[int] = []
+    while (start := text.find(old, start)) >= 0:
+        found.append(text.count("\n", 0, start) + 1)
+        start += len(old)
+    return found
+
+
+def _several(path: str, edits: Sequence[Any]) -> Preview | None:
+    rows: list[PreviewRow] = []
+    text = _read(path)
+    for edit in edits:
+        if not isinstance(edit, Mapping):
+            return None  # not as the tool would bind it: shown as plain arguments
+        given = cast("Mapping[str, Any]", edit)
+        old, new = given.get("old_string"), given.get("new_string")
+        if not isinstance(old, str) or not isinstance(new, str) or not given.keys() <= _EDIT_KEYS:
+            return None
+        rows += [*([PreviewRow("⋯")] if rows else []), *_replaced(text, old, new, every=bool(given.get("replace_all")))]
+        text = None if text is None else text.replace(old, new, -1 if given.get("replace_all") else 1)
+    return Preview(path, tuple(rows), _EDIT_ARGUMENTS)
+
+
+def _compare(old: Sequence[str], new: Sequence[str], number: int, *, brief: bool = False) -> Iterator[PreviewRow]:
+    """Yield the lines of both texts; `brief` leaves out what is between unchanged lines."""
+    for kind, first, last, start, end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if kind == "equal":
+            yield from _kept(new[start:end], number + first, number + start, brief=brief)
+            continue
+        yield from (PreviewRow(old[at], "-", number + at, 0) for at in range(first, last))
+        yield from (PreviewRow(new[at], "+", 0, number + at) for at in range(start, end))
+
+
+def _kept(lines: Sequence[str], old: int, new: int, *, brief: bool) -> Iterator[PreviewRow]:
+    rows = [PreviewRow(line, " ", old + at, new + at) for at, line in enumerate(lines)]
+    hidden = len(rows) - 2 * _CONTEXT_LINES
+    if not brief or hidden < _MOST_KEPT_LINES:
+        yield from rows
+        return
+    yield from rows[:_CONTEXT_LINES]
+    yield PreviewRow(f"⋯ {hidden} unchanged lines")
+    yield from rows[-_CONTEXT_LINES:]
