@@ -48,6 +48,7 @@ from callwright.sessions import (
     count_settled_records,
     dump_record,
     find_first_prompt,
+    find_open_questions,
     load_record,
 )
 from callwright.testing import ScriptedProvider, check_store, check_toolset
@@ -203,7 +204,7 @@ class FolderStore:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    async def hold(self, session_id: str) -> FolderHold:
+    async def hold(self, session_id: str, *, owner: str = "") -> FolderHold:
         hold = FolderHold(self._path(check_session_id(session_id)), session_id)
         if hold.journal.faults:
             await hold.release()
@@ -229,7 +230,7 @@ class FolderStore:
         states = ((path.name, path.stat()) for path in sorted(self.folder.glob("*.jsonl")))
         return str([(name, state.st_size, state.st_mtime_ns) for name, state in states])
 
-    async def list(self, *, limit: int = 100) -> Sequence[SessionEntry]:
+    async def list(self, *, limit: int = 100, waiting: bool = False) -> Sequence[SessionEntry]:
         return [
             SessionEntry(
                 journal.session_id,
@@ -238,8 +239,9 @@ class FolderStore:
                 journal.stored[-1].at,
                 len(journal.stored),
             )
-            for journal in self._journals()[:limit]
-        ]
+            for journal in self._journals()
+            if not waiting or find_open_questions(journal.records)
+        ][:limit]
 
     async def search(self, text: str, *, limit: int = 50, session: str | None = None) -> Sequence[SessionHit]:
         query = json.dumps(text, ensure_ascii=False)[1:-1].lower()

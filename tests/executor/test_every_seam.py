@@ -297,8 +297,8 @@ class Store(MemoryStore):
         super().__init__()
         self._behave = behave
 
-    async def hold(self, session_id: str) -> Any:
-        hold = await super().hold(session_id)
+    async def hold(self, session_id: str, *, owner: str = "") -> Any:
+        hold = await super().hold(session_id, owner=owner)
         held: Any = types.SimpleNamespace(
             session_id=hold.session_id, records=hold.records, note=hold.note, release=hold.release
         )

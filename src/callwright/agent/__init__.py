@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         TurnEnded as TurnEnded,
     )
     from callwright.agent.run_limits import Prices as Prices, RunLimits as RunLimits
+    from callwright.agent.run_request import Handover as Handover
     from callwright.agent.undo import (
         Rewinding as Rewinding,
         RewindPoint as RewindPoint,
@@ -38,6 +39,7 @@ __getattr__ = lazy_exports(
     {
         "agent": "Agent",
         "run_limits": "RunLimits Prices",
+        "run_request": "Handover",
         "compaction": "Compaction",
         "graph": "GraphFinished Graph GraphWaiting goto halt interrupt",
         "loop": "default_system_prompt",

@@ -12,19 +12,27 @@ from typing import TYPE_CHECKING, Any, cast
 
 from callwright.agent.cancel_watch import CancelWatch
 from callwright.agent.compaction import Compaction
-from callwright.agent.loop import Loop, OutputSchema, RunDependencies
+from callwright.agent.loop import Loop, RunDependencies, make_output_schema, read_finished_result
 from callwright.agent.model_request import Requests
 from callwright.agent.replay import SessionReplay
 from callwright.agent.results import AgentEvent, Paused, Result
 from callwright.agent.run_limits import RunLimits, Spending
-from callwright.agent.run_request import Prompt, RunRequest, run_blocking, stream_events
+from callwright.agent.run_request import (
+    Handover,
+    Prompt,
+    RunRequest,
+    check_prompt,
+    hold_for,
+    run_blocking,
+    stream_events,
+)
 from callwright.agent.subagent import Lineage, SubAgent, decline_all, inherit_executor
 from callwright.agent.transcript import Transcript
 from callwright.agent.undo import attach_recorder, make_point
 from callwright.clip import StoredOutputs
 from callwright.core.calls import Answers
 from callwright.core.decisions import check_answers
-from callwright.core.errors import InvalidArguments, UsageError, describe_raised, safe_repr
+from callwright.core.errors import UsageError, describe_raised
 from callwright.core.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from callwright.core.spec import Limits
 from callwright.executor.executor import Executor, Observer
@@ -110,6 +118,8 @@ class Agent:
         session: str | None = None,
         output: object = None,
         cancellation: Cancellation | None = None,
+        key: str = "",
+        handover: Handover | None = None,
     ) -> Result:
         """Run the model on a prompt, in a new session or as the next message of an existing one.
 
@@ -121,14 +131,17 @@ class Agent:
             session: the session to continue, or the id of the new one.
             output: a type. The final answer must be JSON of this type and is returned as `Done.output`.
             cancellation: ends the run from outside; the result is then `Stopped`.
+            key: identifies the prompt: a session hears it once. With the same key again, the run is continued.
+            handover: ends the run between two turns, so that another process can continue it.
 
         Raises:
             SessionBusy: another run is writing this session.
-            SessionError: the session cannot be stored.
+            SessionError: the session cannot be stored, or a later prompt followed the one with this key.
             UsageError: the prompt is neither a text nor a tuple of parts.
         """
-        _check_prompt(prompt)
-        return await self._run_session(RunRequest(session or "", prompt, output=output, cancellation=cancellation))
+        check_prompt(prompt)
+        request = RunRequest(session or "", prompt, None, output, cancellation, key=key, handover=handover)
+        return await self._run_session(request)
 
     async def resume(
         self,
@@ -137,6 +150,7 @@ class Agent:
         *,
         output: object = None,
         cancellation: Cancellation | None = None,
+        handover: Handover | None = None,
     ) -> Result:
         """Continue a session after a pause, a limit or a crash.
 
@@ -148,6 +162,7 @@ class Agent:
             answers: the answers to the questions of a `Paused` run.
             output: as for `run`.
             cancellation: as for `run`.
+            handover: as for `run`.
 
         Raises:
             SessionBusy: another run is writing this session.
@@ -155,7 +170,7 @@ class Agent:
             UsageError: `answers` is not `Answers`.
         """
         checked = None if answers is None else check_answers(answers)
-        return await self._run_session(RunRequest(session, None, checked, output, cancellation))
+        return await self._run_session(RunRequest(session, None, checked, output, cancellation, handover=handover))
 
     def stream(
         self,
@@ -172,7 +187,7 @@ class Agent:
             UsageError: `answers` is not `Answers`, or is given together with a prompt, which answers nothing.
         """
         if prompt is not None:
-            _check_prompt(prompt)
+            check_prompt(prompt)
             if answers is not None:
                 raise UsageError("pass either a prompt or answers: a prompt continues the session without the answers")
         checked = None if answers is None else check_answers(answers)
@@ -267,7 +282,7 @@ class Agent:
         observed = self.executor.observe is not None
         if self.limits.prices is None and (observed or request.lineage is not None):
             await find_prices(self.provider.model)  # loaded now: the end of a run must neither wait nor block the loop
-        hold = await self.sessions.hold(request.session_id)
+        hold = await hold_for(self.sessions, request)
         spending = Spending(self.limits)
         watch = CancelWatch(request.cancellation, spending.deadline, self.limits.seconds)
         try:
@@ -276,7 +291,7 @@ class Agent:
             if ended is not None:
                 return ended
             dependencies = self._dependencies(request, transcript)
-            loop = Loop(dependencies, transcript, _output_schema(request.output))
+            loop = Loop(dependencies, transcript, make_output_schema(request.output), request.handover)
             observe = dependencies.executor.observe
             return await (loop.run() if observe is None else self._run_observed(request, observe, transcript, loop))
         finally:
@@ -304,9 +319,10 @@ class Agent:
 
     async def _open_session(self, request: RunRequest, hold: SessionHold, transcript: Transcript) -> Result | None:
         """Apply the prompt or the answers; return the result of a session that has ended already."""
-        repeated = request.lineage is not None and bool(hold.records)
-        if request.prompt is not None and not repeated:
-            await transcript.add_user_message(UserMessage(request.prompt), point=make_point(self.undo, request))
+        heard = transcript.has_heard(request.key) or (request.lineage is not None and bool(hold.records))
+        if request.prompt is not None and not heard:
+            point = make_point(self.undo, request)
+            await transcript.add_user_message(UserMessage(request.prompt), key=request.key, point=point)
             return None
         if not hold.records:
             raise no_such_session(request.session_id)
@@ -316,7 +332,7 @@ class Agent:
             return None
         last = transcript.history[-1] if transcript.history else None
         if isinstance(last, AssistantMessage) and last.stop != "paused":
-            return _read_finished_result(transcript, last.text, _output_schema(request.output))
+            return read_finished_result(transcript, last.text, make_output_schema(request.output))
         return None
 
     def _dependencies(self, request: RunRequest, transcript: Transcript) -> RunDependencies:
@@ -340,6 +356,7 @@ class Agent:
         inherited.undo = attach_recorder(state, self.undo, request.session_id, lineage, self.sessions)
         inherited.executor, inherited.ask, inherited.spending = executor, ask, transcript.spending
         inherited.note = transcript.hold.note
+        inherited.owner = request.owner
         inherited.depth = 0 if lineage is None else lineage.depth + 1
         return RunDependencies(
             self.provider,
@@ -360,25 +377,6 @@ class Agent:
         if len(self._states) > _MAX_STATES:
             self._states.popitem(last=False)
         return state
-
-
-def _read_finished_result(transcript: Transcript, text: str, schema: OutputSchema | None) -> Result:
-    """Return the result of a session that had ended before this run."""
-    if schema is None:
-        return transcript.finish(text)
-    try:
-        return transcript.finish(text, schema.read(text))
-    except InvalidArguments as error:
-        return transcript.stop("output", schema.describe_error(error))
-
-
-def _output_schema(output: object) -> OutputSchema | None:
-    return None if output is None else OutputSchema(output)
-
-
-def _check_prompt(given: object) -> None:
-    if not isinstance(given, (str, tuple)):
-        raise UsageError(f"expected a prompt as text or a tuple of content parts, got {safe_repr(given)}")
 
 
 def _make_toolset(given: Toolset | Iterable[Tool], executor: Executor | None) -> Toolset:

@@ -13,6 +13,7 @@ from callwright.agent.history import find_outcomes
 from callwright.agent.model_request import Requests, ask_model
 from callwright.agent.replay import OpenTurn
 from callwright.agent.results import Paused, Result, Stopped, TurnEnded
+from callwright.agent.run_request import Handover
 from callwright.agent.text_replies import TextReplies, fill_empty
 from callwright.agent.tool_calls import CallContext, keep_outputs, make_calls
 from callwright.agent.transcript import Transcript
@@ -82,13 +83,35 @@ class OutputSchema:
         return f"{problem}; answer again with JSON of the given schema only"
 
 
+def make_output_schema(output: object) -> OutputSchema | None:
+    """Return the schema of a type; None if there is none."""
+    return None if output is None else OutputSchema(output)
+
+
+def read_finished_result(transcript: Transcript, text: str, schema: OutputSchema | None) -> Result:
+    """Return the result of a session that had ended before this run."""
+    if schema is None:
+        return transcript.finish(text)
+    try:
+        return transcript.finish(text, schema.read(text))
+    except InvalidArguments as error:
+        return transcript.stop("output", schema.describe_error(error))
+
+
 class Loop:
     """Runs one session until there is a result."""
 
-    def __init__(self, dependencies: RunDependencies, transcript: Transcript, schema: OutputSchema | None) -> None:
+    def __init__(
+        self,
+        dependencies: RunDependencies,
+        transcript: Transcript,
+        schema: OutputSchema | None,
+        handover: Handover | None = None,
+    ) -> None:
         self._parts = dependencies
         self._transcript = transcript
         self._schema = schema
+        self._handover = handover
         self._call_context = CallContext(
             dependencies.executor, dependencies.state, dependencies.ask, dependencies.durable
         )
@@ -109,6 +132,8 @@ class Loop:
             limit = transcript.watch.find_stop_reason() or transcript.spending.find_exceeded()
             if limit is not None:
                 return transcript.stop(*limit)
+            if self._handover is not None and (why := self._handover.find_reason(transcript.spending.turns)):
+                return transcript.stop("handover", why)
             catalog = self._catalog()
             reply = await self._reply(transcript, catalog)
             if not isinstance(reply, AssistantMessage):

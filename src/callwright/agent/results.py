@@ -16,6 +16,7 @@ StopKind: TypeAlias = Literal[
     "repeated",
     "halted",
     "cancelled",
+    "handover",
     "provider",
     "refusal",
     "length",

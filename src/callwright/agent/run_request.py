@@ -11,9 +11,10 @@ from callwright.agent.subagent import Lineage
 from callwright.agent.transcript import Emit
 from callwright.core.calls import Answers, ToolCall
 from callwright.core.content import Part
-from callwright.core.errors import UsageError
+from callwright.core.errors import UsageError, safe_repr
 from callwright.core.events import CallProgressed
 from callwright.providers.base import CallDelta, TextDelta, ThinkingDelta
+from callwright.sessions.base import SessionHold, SessionStore
 from callwright.tool.base import Cancellation
 
 Value = TypeVar("Value")
@@ -36,6 +37,66 @@ class RunRequest:
     lineage: Lineage | None = None
     name: str = ""
     """The name reported for an agent that has none."""
+    key: str = ""
+    handover: "Handover | None" = None
+
+    @property
+    def owner(self) -> str:
+        """Who holds the session; inner runs belong to the owner of the outer one."""
+        if self.lineage is not None:
+            return self.lineage.owner
+        return "" if self.handover is None else self.handover.owner
+
+
+class Handover:
+    """Lets another process continue a run: ends it between two turns, with `Stopped` of kind `"handover"`.
+
+    What was done is on record, so `resume` continues where the run ended, with the same limits. `request` may be called
+    from any thread, for example when the process is asked to end.
+
+    Args:
+        turns: end after so many turns; None for no limit.
+        owner: who runs it. A later holder of the same owner takes the session over, also from a process that is stuck.
+
+    Raises:
+        UsageError: `turns` is below 1.
+    """
+
+    def __init__(self, turns: int | None = None, *, owner: str = "") -> None:
+        if turns is not None and turns < 1:
+            raise UsageError(f"Handover.turns must be at least 1, got {turns!r}")
+        self.turns = turns
+        self.owner = owner
+        self.requested = False
+
+    def request(self) -> None:
+        """End the run after the turn that is running."""
+        self.requested = True
+
+    def find_reason(self, turns: int) -> str | None:
+        """Return why the run is to end now, after so many turns; None if it goes on."""
+        if self.requested:
+            return "the run was asked to stop after its turn; resume it to continue"
+        if self.turns is not None and turns >= self.turns:
+            return f"{turns} turn{'' if turns == 1 else 's'} are done; resume it to continue"
+        return None
+
+
+def check_prompt(given: object) -> None:
+    """Check that a prompt is one.
+
+    Raises:
+        UsageError: it is neither a text nor a tuple of parts.
+    """
+    if not isinstance(given, (str, tuple)):
+        raise UsageError(f"expected a prompt as text or a tuple of content parts, got {safe_repr(given)}")
+
+
+async def hold_for(sessions: SessionStore, request: RunRequest) -> SessionHold:
+    """Take the session of a request."""
+    if request.owner:  # only then: a store that is not for clusters may not know owners
+        return await sessions.hold(request.session_id, owner=request.owner)
+    return await sessions.hold(request.session_id)
 
 
 async def stream_events(start: Callable[[Emit], Awaitable[Result]]) -> AsyncGenerator[AgentEvent, None]:

@@ -47,6 +47,8 @@ class Lineage:
         self.note: Callable[[Record], None] | None = None
         """Adds a record to the outer session."""
         self.depth = 0
+        self.owner = ""
+        """Who holds the outer session, and so the inner ones."""
         self.undo = UndoRecorder()
         """Keeps what inner agents change, as part of the outer agent's turn."""
 

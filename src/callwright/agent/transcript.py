@@ -93,17 +93,33 @@ class Transcript:
                     pass
         self.spending.carry(earlier)
 
+    def has_heard(self, key: str) -> bool:
+        """Whether the current run began with the prompt of this key; an empty key identifies none.
+
+        Raises:
+            SessionError: it did, but another prompt followed: there is no result for this one any more.
+        """
+        if not key:
+            return False
+        keys = [record.key for record in self.hold.records if isinstance(record, Said) and record.key]
+        if key not in keys:
+            return False
+        if not any(isinstance(record, Said) and record.key == key for record in self._replay.run):
+            raise SessionError(f"session {self.session_id!r} went on with another prompt after the one of key {key!r}")
+        return True
+
     async def add_user_message(
-        self, message: UserMessage, *, prompt: bool = True, point: UndoPoint | None = None
+        self, message: UserMessage, *, prompt: bool = True, key: str = "", point: UndoPoint | None = None
     ) -> None:
         """Add a user message; a turn that is still open is closed first.
 
         Args:
             message: the message.
             prompt: it begins a run; otherwise the run adds it by itself.
+            key: identifies the prompt.
             point: the state before the message, if the session can return to it.
         """
-        turn, said = self.open, Said(message, "" if prompt else self._run_id)
+        turn, said = self.open, Said(message, "" if prompt else self._run_id, key)
         added = (said,) if point is None else (point, said)
         if turn is None:
             await self._store(*added)
@@ -224,10 +240,10 @@ class Transcript:
         """Store the outcomes, then add the turn to the history."""
         message = _outcomes(tuple(outcomes))
         if self._unsaved or turn.stored:
-            await self._store(*self._opening_records(turn), _said(message, ""))
+            await self._store(*self._opening_records(turn), _said(message, "", ""))
         else:
             # Nothing of this turn is stored yet, the usual case without a journal: skip the record lists.
-            await self._append(_said(turn.message, turn.turn_id), _said(message, ""))
+            await self._append(_said(turn.message, turn.turn_id, ""), _said(message, "", ""))
         self._append_turn(turn, message)
         if self.emit is not None:
             self.emit(TurnEnded(self.spending.usage, self.spending.turns, self.spending.known_cost))

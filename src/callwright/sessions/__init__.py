@@ -5,6 +5,7 @@ from callwright.core._lazy import lazy_exports
 TYPE_CHECKING = False  # read as true by type checkers; importing typing would cost more than this file
 if TYPE_CHECKING:
     from callwright.sessions.base import (
+        BlobStore as BlobStore,
         SessionBusy as SessionBusy,
         SessionDamaged as SessionDamaged,
         SessionEntry as SessionEntry,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
         Record as Record,
         count_settled_records as count_settled_records,
         find_first_prompt as find_first_prompt,
+        find_open_questions as find_open_questions,
     )
     from callwright.sessions.sqlite import SqliteStore as SqliteStore
 
@@ -31,11 +33,11 @@ __getattr__ = lazy_exports(
     __name__,
     {
         "base": "SessionBusy SessionDamaged SessionEntry SessionError SessionHit SessionHold SessionStore StoredRecord"
-        " check_session_id export_jsonl list_undo_points",
+        " BlobStore check_session_id export_jsonl list_undo_points",
         "memory": "MemoryStore",
         "postgres": "PostgresStore",
         "record_encoding": "dump_record load_record",
-        "records": "Record count_settled_records find_first_prompt",
+        "records": "Record count_settled_records find_first_prompt find_open_questions",
         "sqlite": "SqliteStore",
     },
     install={"asyncpg": "'callwright[postgres]'"},

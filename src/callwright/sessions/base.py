@@ -115,8 +115,13 @@ class SessionStore(Protocol):
         """Whether sessions survive the process, so that starts of calls are worth recording."""
         ...
 
-    async def hold(self, session_id: str) -> SessionHold:
+    async def hold(self, session_id: str, *, owner: str = "") -> SessionHold:
         """Take the session for writing; a new one is created by its first record.
+
+        Args:
+            session_id: the session.
+            owner: takes the session over from an earlier holder of the same owner, which cannot write any more:
+                from a worker that stands still, for example. Empty takes over from none.
 
         Raises:
             SessionBusy: another run or process is writing it.
@@ -155,8 +160,13 @@ class SessionStore(Protocol):
         """
         ...
 
-    async def list(self, *, limit: int = 100) -> Sequence[SessionEntry]:
-        """Return the sessions, most recently used first; the records themselves are not read."""
+    async def list(self, *, limit: int = 100, waiting: bool = False) -> Sequence[SessionEntry]:
+        """Return the sessions, most recently used first; the records themselves are not read.
+
+        Args:
+            limit: the most sessions to return.
+            waiting: return only those that wait for an answer to a question, whether a run holds them or not.
+        """
         ...
 
     async def search(self, text: str, *, limit: int = 50, session: str | None = None) -> Sequence[SessionHit]:
@@ -183,6 +193,22 @@ class SessionStore(Protocol):
         Raises:
             SessionBusy: it is being written.
         """
+        ...
+
+
+class BlobStore(Protocol):
+    """A store that also keeps texts outside of sessions, such as a prompt on its way to another machine."""
+
+    async def keep_blob(self, blob_id: str, text: str) -> None:
+        """Store a text under an id; it is durable when this returns. A text that exists under the id stays."""
+        ...
+
+    async def read_blob(self, blob_id: str) -> str | None:
+        """Return a text; None if there is none under this id."""
+        ...
+
+    async def delete_blobs(self, blob_ids: Sequence[str]) -> None:
+        """Delete texts; ids that do not exist are ignored."""
         ...
 
 

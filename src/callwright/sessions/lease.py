@@ -21,11 +21,14 @@ class Lease:
     the descriptor and keep the lock alive, so they close it at once.
     """
 
-    __slots__ = ("_descriptor", "_path", "_process")
+    __slots__ = ("_descriptor", "_path", "_process", "lost", "owner")
 
-    def __init__(self, path: Path, descriptor: int) -> None:
+    def __init__(self, path: Path, descriptor: int, owner: str = "") -> None:
         self._path = path
         self._descriptor = descriptor
+        self.owner = owner
+        self.lost = False
+        """Whether another run of the same owner in this process has taken it over."""
         self._process = os.getpid()
 
     @property
@@ -34,12 +37,16 @@ class Lease:
         return self._process != os.getpid()
 
     @classmethod
-    def take(cls, folder: Path, session_id: str) -> "Lease":
+    def take(cls, folder: Path, session_id: str, owner: str = "") -> "Lease":
         """Take the lock without waiting.
+
+        The same owner takes it over from itself within this process. From another process it cannot: the kernel keeps
+        the lock until that process ends.
 
         Args:
             folder: holds the lock files; links in its path are resolved, so that two names are one lock.
             session_id: the session to lock.
+            owner: who takes it; empty takes over from none.
 
         Raises:
             SessionBusy: another run or process holds it.
@@ -49,17 +56,23 @@ class Lease:
         with _guard:
             try:
                 path = _make_folder(folder) / name
-                if path in _held:
+                held = _held.get(path)
+                if held is not None and not (owner and owner == held.owner):
                     raise SessionBusy(f"session {session_id!r} is being written by another run in this process")
-                lease = cls(path, _lock(path, session_id))
+                lease = cls(path, _lock(path, session_id) if held is None else held.hand_over(), owner)
             except OSError as error:
                 raise SessionError(f"session {session_id!r} cannot be locked in {folder}: {error}") from error
             _held[path] = lease
             return lease
 
+    def hand_over(self) -> int:
+        """Give the descriptor to a new lease; this one is lost."""
+        self.lost = True
+        return self._descriptor
+
     def release(self) -> None:
-        """Release the lock and remove its file; does nothing in a forked child."""
-        if self.inherited:
+        """Release the lock and remove its file; does nothing in a forked child, or if it is lost."""
+        if self.inherited or self.lost:
             return
         # Unlink first: after closing, another process could lock a file that is about to disappear.
         with _guard, suppress(OSError):

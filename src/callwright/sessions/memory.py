@@ -17,7 +17,7 @@ from callwright.sessions.base import (
     no_such_session,
 )
 from callwright.sessions.record_encoding import dump_record
-from callwright.sessions.records import Record, count_settled_records, find_first_prompt
+from callwright.sessions.records import Record, count_settled_records, find_first_prompt, find_open_questions
 
 _TITLE_CHARS = 80
 
@@ -30,7 +30,8 @@ class _Session:
     outputs: dict[str, str] = field(default_factory=dict[str, str])
     created_at: float = field(default_factory=time.time)
     updated_at: float = field(default_factory=time.time)
-    held: bool = False
+    holder: "MemoryHold | None" = None
+    owner: str = ""
 
 
 class MemoryStore:
@@ -41,15 +42,16 @@ class MemoryStore:
     def __init__(self) -> None:
         self._sessions: dict[str, _Session] = {}
         self._changes = [0]
+        self._blobs: dict[str, str] = {}
 
-    async def hold(self, session_id: str) -> "MemoryHold":
+    async def hold(self, session_id: str, *, owner: str = "") -> "MemoryHold":
         session = self._sessions.get(session_id)
         if session is None:
             session = self._sessions[check_session_id(session_id)] = _Session()
-        if session.held:
+        if session.holder is not None and not (owner and owner == session.owner):
             raise SessionBusy(f"session {session_id!r} is being written by another run in this process")
-        session.held = True
-        return MemoryHold(session_id, session, self._sessions, self._changes)
+        session.holder, session.owner = MemoryHold(session_id, session, self._sessions, self._changes), owner
+        return session.holder
 
     async def read(self, session_id: str) -> Sequence[Record]:
         return tuple(self._get(session_id).records)
@@ -67,7 +69,10 @@ class MemoryStore:
     async def version(self) -> str:
         return str(self._changes[0])
 
-    async def list(self, *, limit: int = 100) -> Sequence[SessionEntry]:
+    async def list(self, *, limit: int = 100, waiting: bool = False) -> Sequence[SessionEntry]:
+        found = self._most_recent()
+        if waiting:
+            found = [item for item in found if find_open_questions(item[1].records)]
         return [
             SessionEntry(
                 key,
@@ -76,7 +81,7 @@ class MemoryStore:
                 session.updated_at,
                 len(session.records),
             )
-            for key, session in self._most_recent()[:limit]
+            for key, session in found[:limit]
         ]
 
     async def search(self, text: str, *, limit: int = 50, session: str | None = None) -> Sequence[SessionHit]:
@@ -105,10 +110,20 @@ class MemoryStore:
         self._changes[0] += 1
 
     async def delete(self, session_id: str) -> None:
-        if self._get(session_id).held:
+        if self._get(session_id).holder is not None:
             raise SessionBusy(f"session {session_id!r} is being written; end that run first")
         del self._sessions[session_id]
         self._changes[0] += 1
+
+    async def keep_blob(self, blob_id: str, text: str) -> None:
+        self._blobs.setdefault(blob_id, text)
+
+    async def read_blob(self, blob_id: str) -> str | None:
+        return self._blobs.get(blob_id)
+
+    async def delete_blobs(self, blob_ids: Sequence[str]) -> None:
+        for blob_id in blob_ids:
+            self._blobs.pop(blob_id, None)
 
     def _get(self, session_id: str) -> _Session:
         session = self._sessions.get(session_id)
@@ -134,12 +149,16 @@ class MemoryHold:
 
     async def append(self, *records: Record) -> None:
         session = self._session
+        if session.holder is not self:
+            raise SessionBusy(f"session {self.session_id!r} was taken over by another run")
         session.updated_at = now = time.time()
         session.records.extend(records)
         session.times.extend([now] * len(records))
         self._changes[0] += 1
 
     def note(self, record: Record) -> None:
+        if self._session.holder is not self:
+            return
         self._session.records.append(record)
         self._session.times.append(time.time())
         self._changes[0] += 1
@@ -148,6 +167,8 @@ class MemoryHold:
         self._session.outputs[output_id] = limit_output(text)
 
     async def release(self) -> None:
-        self._session.held = False
+        if self._session.holder is not self:
+            return
+        self._session.holder = None
         if not self._session.records:  # a session exists from its first record on
             self._sessions.pop(self.session_id, None)

@@ -126,8 +126,8 @@ class PostgresStore:
         # the transactions that are visible: differs after every commit, and reads no table
         return str(await self._value("SELECT pg_current_snapshot()::text"))
 
-    async def list(self, *, limit: int = 100) -> Sequence[SessionEntry]:
-        rows = await self._rows(sql.LIST, limit)
+    async def list(self, *, limit: int = 100, waiting: bool = False) -> Sequence[SessionEntry]:
+        rows = await self._rows(sql.LIST, limit, waiting)
         return [SessionEntry(row[0], row[1], row[2], row[3], int(row[4] or 0)) for row in rows]
 
     async def search(self, text: str, *, limit: int = 50, session: str | None = None) -> Sequence[SessionHit]:
@@ -155,6 +155,15 @@ class PostgresStore:
         await self._key(session_id)
         if await self._execute(sql.DELETE, session_id) == "DELETE 0":
             raise SessionBusy(f"session {session_id!r} is being written; wait for it or stop it")
+
+    async def keep_blob(self, blob_id: str, text: str) -> None:
+        await self._execute(sql.KEEP_BLOB, blob_id, self.redact(text))
+
+    async def read_blob(self, blob_id: str) -> str | None:
+        return await self._value("SELECT body FROM callwright_blobs WHERE id = $1", blob_id)
+
+    async def delete_blobs(self, blob_ids: Sequence[str]) -> None:
+        await self._execute("DELETE FROM callwright_blobs WHERE id = ANY($1::text[])", [*blob_ids])
 
     async def aclose(self) -> None:
         """Write what waits and close the connections of this event loop."""
@@ -232,7 +241,8 @@ class PostgresStore:
     async def _append(self, loop: _Loop, batch: Sequence[Write]) -> set[str]:
         """Commit a batch and return the sessions whose leases were still held."""
         holds = {write.hold.session_id: write for write in reversed(batch)}
-        leases = [(*write.hold.identity, write.title) for write in holds.values()]
+        waiting = {write.hold.session_id: write.waiting for write in batch}  # after the last write of each
+        leases = [(*write.hold.identity, write.title, waiting[key]) for key, write in holds.items()]
         rows = [
             (write.hold.session_id, write.position + offset, body)
             for write in batch

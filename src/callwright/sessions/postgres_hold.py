@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from callwright.sessions.base import SessionBusy, SessionError, limit_output
-from callwright.sessions.records import Record, find_first_prompt
+from callwright.sessions.records import OpenQuestions, Record, find_first_prompt
 
 _TITLE_CHARS = 80
 
@@ -21,6 +21,8 @@ class Write:
     title: str
     """The session's title, if this creates it."""
     position: int
+    waiting: bool
+    """Whether the session waits for an answer after this."""
     done: "asyncio.Future[None]"
 
 
@@ -55,11 +57,13 @@ class PostgresHold:
         self._failure: SessionError | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._last: asyncio.Future[None] | None = None
+        self._questions = OpenQuestions()
         self._renewing: asyncio.Task[None] | None = None
 
     def begin(self, records: Sequence[Record], *, exists: bool) -> None:
         """Start with the records of the session."""
         self.records, self._position, self._exists = records, len(records), exists
+        self._questions = OpenQuestions(records)
         self._renewing = asyncio.ensure_future(self._renew())
 
     async def append(self, *records: Record) -> None:
@@ -85,7 +89,9 @@ class PostgresHold:
             raise self._failure
         title = "" if self._exists else self._store.redact(find_first_prompt(records))[:_TITLE_CHARS]
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        write = Write(self, [self._store.encode(record) for record in records], title, self._position, done)
+        bodies = [self._store.encode(record) for record in records]
+        self._questions.follow(self.records, records)
+        write = Write(self, bodies, title, self._position, bool(self._questions), done)
         self._position, self._exists, self._last = self._position + len(records), True, done
         self._store.queue(write)
         return write

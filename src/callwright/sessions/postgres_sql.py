@@ -15,9 +15,10 @@ CREATE TABLE IF NOT EXISTS callwright_leases (
 );
 CREATE TABLE IF NOT EXISTS callwright_sessions (
     key bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id text NOT NULL UNIQUE, title text NOT NULL,
-    created_at double precision NOT NULL, updated_at double precision NOT NULL
+    created_at double precision NOT NULL, updated_at double precision NOT NULL, waiting bool NOT NULL DEFAULT false
 );
 CREATE INDEX IF NOT EXISTS callwright_sessions_updated ON callwright_sessions (updated_at DESC);
+CREATE INDEX IF NOT EXISTS callwright_sessions_waiting ON callwright_sessions (updated_at DESC) WHERE waiting;
 CREATE TABLE IF NOT EXISTS callwright_records (
     session bigint NOT NULL REFERENCES callwright_sessions ON DELETE CASCADE, position int NOT NULL,
     at double precision NOT NULL, body text NOT NULL, PRIMARY KEY (session, position)
@@ -26,6 +27,7 @@ CREATE TABLE IF NOT EXISTS callwright_outputs (
     session bigint NOT NULL REFERENCES callwright_sessions ON DELETE CASCADE, id text NOT NULL, body text NOT NULL,
     PRIMARY KEY (session, id)
 );
+CREATE TABLE IF NOT EXISTS callwright_blobs (id text PRIMARY KEY, body text NOT NULL);
 INSERT INTO callwright_schema SELECT 1 WHERE NOT EXISTS (SELECT FROM callwright_schema);
 """
 
@@ -44,18 +46,20 @@ RELEASE = "UPDATE callwright_leases SET expires = '-infinity' WHERE id = $1 AND 
 
 APPEND = """
 WITH wanted AS (
-    SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[]) AS w (id, holder, epoch, title)
+    SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::bool[])
+    AS w (id, holder, epoch, title, waiting)
 ), held AS (
-    UPDATE callwright_leases lease SET expires = now() + make_interval(secs => $5) FROM wanted
+    UPDATE callwright_leases lease SET expires = now() + make_interval(secs => $6) FROM wanted
     WHERE lease.id = wanted.id AND lease.holder = wanted.holder AND lease.epoch = wanted.epoch
-    RETURNING lease.id, wanted.title
+    RETURNING lease.id, wanted.title, wanted.waiting
 ), session AS (
-    INSERT INTO callwright_sessions (id, title, created_at, updated_at) SELECT id, title, $6, $6 FROM held
-    ON CONFLICT (id) DO UPDATE SET updated_at = excluded.updated_at RETURNING key, id
+    INSERT INTO callwright_sessions (id, title, created_at, updated_at, waiting)
+    SELECT id, title, $7, $7, waiting FROM held
+    ON CONFLICT (id) DO UPDATE SET updated_at = excluded.updated_at, waiting = excluded.waiting RETURNING key, id
 ), added AS (
     INSERT INTO callwright_records (session, position, at, body)
-    SELECT key, position, $6, body
-    FROM unnest($7::text[], $8::int[], $9::text[]) AS r (session_id, position, body)
+    SELECT key, position, $7, body
+    FROM unnest($8::text[], $9::int[], $10::text[]) AS r (session_id, position, body)
     JOIN session ON session.id = r.session_id
 )
 SELECT id FROM held
@@ -68,6 +72,7 @@ SELECT key, $4, $5 FROM callwright_sessions JOIN callwright_leases lease USING (
 WHERE id = $1 AND lease.holder = $2 AND lease.epoch = $3
 ON CONFLICT DO NOTHING
 """
+KEEP_BLOB = "INSERT INTO callwright_blobs (id, body) VALUES ($1, $2) ON CONFLICT DO NOTHING"
 FIND = "SELECT key FROM callwright_sessions WHERE id = $1"
 READ = (
     "SELECT position, at, body FROM callwright_records WHERE session = $1 AND position >= $2 ORDER BY position LIMIT $3"
@@ -78,7 +83,7 @@ WHERE callwright_sessions.id = $1 AND callwright_outputs.id = $2
 """
 LIST = """
 SELECT id, title, created_at, updated_at, (SELECT max(position) + 1 FROM callwright_records WHERE session = key)
-FROM callwright_sessions ORDER BY updated_at DESC, key DESC LIMIT $1
+FROM callwright_sessions WHERE waiting OR NOT $2 ORDER BY updated_at DESC, key DESC LIMIT $1
 """
 SEARCH = """
 SELECT id, position, body FROM callwright_records JOIN callwright_sessions ON key = session

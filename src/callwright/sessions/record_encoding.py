@@ -109,8 +109,8 @@ def _show(value: object) -> str:
 def encode_record(record: Record) -> Data:
     """Encode a record as a JSON object."""
     match record:
-        case Said(message, turn_id):
-            return {**encode_message(message), "turn": turn_id} if turn_id else encode_message(message)
+        case Said(message, turn_id, key):
+            return encode_message(message) | ({"turn": turn_id} if turn_id else {}) | ({"key": key} if key else {})
         case Began(digests, each):
             return {"kind": "began", "digests": dict(digests), **({"each": True} if each else {})}
         case Started(call_ids):
@@ -146,7 +146,8 @@ def decode_record(data: Data) -> Record:
     """
     match _take(data, "kind", str):
         case "user" | "assistant" | "outcomes":
-            return Said(decode_message(data), _check(data.get("turn", ""), "turn", str))
+            turn_id, key = (_check(data.get(name, ""), name, str) for name in ("turn", "key"))
+            return Said(decode_message(data), turn_id, key)
         case "began":
             return Began(_decode_texts(data, "digests"), each=_check(data.get("each", False), "each", bool))
         case "started":

@@ -3,7 +3,7 @@
 Said(assistant) ─► Asked? ─► Answered? ─► Began ─► Started* ─► Ended* ─► Said(outcomes)
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -22,6 +22,8 @@ class Said:
 
     Of a user message: the run that added it by itself, for example to have an answer corrected; empty for a prompt.
     """
+    key: str = ""
+    """Of a prompt: identifies it, so that it is heard once, however often it is sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +165,52 @@ def follow_rewinds(records: Sequence[Record]) -> list[int]:
         counting.append(at)
         at = previous[at]
     return counting[::-1]
+
+
+class OpenQuestions:
+    """The questions of the open turn that have no answer yet; follows the records of a session as they come.
+
+    Args:
+        records: the records of the session so far.
+    """
+
+    def __init__(self, records: Sequence[Record] = ()) -> None:
+        self._open: dict[tuple[str, str], Question] = {}
+        for index in follow_rewinds(records):
+            self._add(records[index])
+
+    def __bool__(self) -> bool:
+        return bool(self._open)
+
+    def __iter__(self) -> Iterator[Question]:
+        return iter(self._open.values())
+
+    def follow(self, before: Sequence[Record], added: Sequence[Record]) -> None:
+        """Follow records that are added to those before."""
+        if any(isinstance(record, Rewound) for record in added):
+            self._open = {
+                (question.call_id, question.digest): question for question in OpenQuestions([*before, *added])
+            }
+            return
+        for record in added:
+            self._add(record)
+
+    def _add(self, record: Record) -> None:
+        match record:
+            case Asked(questions):
+                # a question that was asked again, because the first one expired, replaces it
+                self._open.update({(question.call_id, question.digest): question for question in questions})
+            case Answered(replies):
+                self._open = {key: question for key, question in self._open.items() if question.id not in replies}
+            case Said() | Compacted():
+                self._open.clear()
+            case _:
+                pass
+
+
+def find_open_questions(records: Sequence[Record]) -> tuple[Question, ...]:
+    """Return the questions that a session waits for, also those that have expired."""
+    return tuple(OpenQuestions(records))
 
 
 def sum_usage(records: Iterable[Record]) -> Usage:

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from callwright.sessions.base import (
+    SessionBusy,
     SessionEntry,
     SessionError,
     SessionHit,
@@ -20,7 +21,7 @@ from callwright.sessions.base import (
 )
 from callwright.sessions.lease import Lease
 from callwright.sessions.record_encoding import dump_record
-from callwright.sessions.records import Record, find_first_prompt
+from callwright.sessions.records import OpenQuestions, Record, find_first_prompt
 from callwright.sessions.sqlite_connection import explain_error
 from callwright.sessions.sqlite_io import SessionFile
 from callwright.sessions.sqlite_shared import FileUse
@@ -56,9 +57,9 @@ class SqliteStore:
         self._use = FileUse(self.path)
         self._finalizer = weakref.finalize(self, self._use.end)
 
-    async def hold(self, session_id: str) -> "SqliteHold":
+    async def hold(self, session_id: str, *, owner: str = "") -> "SqliteHold":
         check_session_id(session_id)
-        taken = self._submit(lambda file: self._hold(file, session_id))
+        taken = self._submit(lambda file: self._hold(file, session_id, owner))
         try:
             return await asyncio.shield(asyncio.wrap_future(taken))
         except asyncio.CancelledError:
@@ -79,8 +80,8 @@ class SqliteStore:
     async def version(self) -> str:
         return await self.run(lambda file: file.version())
 
-    async def list(self, *, limit: int = 100) -> Sequence[SessionEntry]:
-        return await self.run(lambda file: file.entries(limit))
+    async def list(self, *, limit: int = 100, waiting: bool = False) -> Sequence[SessionEntry]:
+        return await self.run(lambda file: file.entries(limit, waiting=waiting))
 
     async def search(self, text: str, *, limit: int = 50, session: str | None = None) -> Sequence[SessionHit]:
         return await self.run(lambda file: file.search(text, limit, session))
@@ -94,6 +95,16 @@ class SqliteStore:
 
     async def delete(self, session_id: str) -> None:
         await self.run(lambda file: file.delete(session_id))
+
+    async def keep_blob(self, blob_id: str, text: str) -> None:
+        body = self.redact_text(text)
+        await self.run(lambda file: file.keep_blob(blob_id, body))
+
+    async def read_blob(self, blob_id: str) -> str | None:
+        return await self.run(lambda file: file.read_blob(blob_id))
+
+    async def delete_blobs(self, blob_ids: Sequence[str]) -> None:
+        await self.run(lambda file: file.delete_blobs(blob_ids))
 
     def close(self) -> None:
         """Write pending notes and close the file; the store cannot be used afterwards."""
@@ -149,8 +160,8 @@ class SqliteStore:
         except (sqlite3.Error, OSError) as error:
             raise explain_error(error, self.path) from error
 
-    def _hold(self, file: SessionFile, session_id: str) -> "SqliteHold":
-        lease = Lease.take(file.locks, session_id)
+    def _hold(self, file: SessionFile, session_id: str, owner: str) -> "SqliteHold":
+        lease = Lease.take(file.locks, session_id, owner)
         try:
             key, stored = file.find(session_id)
         except BaseException:
@@ -170,11 +181,15 @@ class SqliteHold:
         self._store = store
         self._lease = lease
         self._failure: SessionError | None = None
+        self._questions = OpenQuestions(self.records)
 
     async def append(self, *records: Record) -> None:
         bodies = [self._store.encode(record) for record in records]
         title = "" if self._key else self._store.redact_text(find_first_prompt(records))[:_TITLE_CHARS]
-        await self._store.run(lambda file: self._write(file, bodies, title))
+        waited = bool(self._questions)
+        self._questions.follow(self.records, records)
+        waiting = None if waited == bool(self._questions) else not waited
+        await self._store.run(lambda file: self._write(file, bodies, title, waiting))
 
     def note(self, record: Record) -> None:
         body = self._store.encode(record)
@@ -191,12 +206,12 @@ class SqliteHold:
         """Release the lease; runs on the writing thread, after all writes."""
         self._lease.release()
 
-    def _write(self, file: SessionFile, bodies: Sequence[str], title: str) -> None:
+    def _write(self, file: SessionFile, bodies: Sequence[str], title: str, waiting: bool | None) -> None:
         self._check_writable()
         if self._key:
-            file.append(self._key, self._position, bodies, synced=True)
+            file.append(self._key, self._position, bodies, synced=True, waiting=waiting)
         else:
-            self._key = file.create(self.session_id, title, bodies)
+            self._key = file.create(self.session_id, title, bodies, waiting=bool(waiting))
         self._position += len(bodies)
 
     def _check_writable(self) -> None:
@@ -204,6 +219,8 @@ class SqliteHold:
             raise self._failure
         if self._lease.inherited:
             raise SessionError(f"session {self.session_id!r} is held by the parent process; take it with hold()")
+        if self._lease.lost:
+            raise SessionBusy(f"session {self.session_id!r} was taken over by another run")
 
     def _write_output(self, file: SessionFile, output_id: str, body: str) -> None:
         self._check_writable()

@@ -33,6 +33,12 @@ _MIGRATIONS = (
         PRIMARY KEY (session, id)
     );
     """,
+    """
+    CREATE TABLE blobs (id TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
+    ALTER TABLE sessions ADD COLUMN waiting INTEGER NOT NULL DEFAULT 0;
+    UPDATE sessions SET waiting = 1 WHERE
+        (SELECT body FROM records WHERE session = key ORDER BY position DESC LIMIT 1) LIKE '{"kind":"asked"%';
+    """,
 )
 """Step n migrates a file from version n to n + 1. Only append: released files depend on the existing steps."""
 

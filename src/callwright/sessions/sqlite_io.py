@@ -29,7 +29,7 @@ from callwright.sessions.sqlite_connection import connect
 _LIST = """
     SELECT CAST(id AS BLOB), CAST(title AS BLOB), created_at, at AS updated_at, position + 1
     FROM sessions CROSS JOIN records ON session = key
-    WHERE position = (SELECT max(position) FROM records WHERE session = key)
+    WHERE position = (SELECT max(position) FROM records WHERE session = key) AND (waiting OR NOT ?)
     ORDER BY updated_at DESC, key DESC LIMIT ?
 """
 _SEARCH = """
@@ -82,11 +82,11 @@ class SessionFile:
         ((others,),) = self._query("PRAGMA data_version")
         return f"{self._opening}.{others}.{self._open().total_changes}"
 
-    def entries(self, limit: int) -> list[SessionEntry]:
+    def entries(self, limit: int, *, waiting: bool = False) -> list[SessionEntry]:
         """Return the sessions, most recently used first."""
         return [
             SessionEntry(_text(session_id), _text(title), created_at, updated_at, records)
-            for session_id, title, created_at, updated_at, records in self._query(_LIST, limit)
+            for session_id, title, created_at, updated_at, records in self._query(_LIST, waiting, limit)
         ]
 
     def search(self, text: str, limit: int, session_id: str | None = None) -> list[SessionHit]:
@@ -98,15 +98,17 @@ class SessionFile:
             for found, at, body in self._query(_SEARCH, make_like_pattern(query), key, key, limit)
         ]
 
-    def create(self, session_id: str, title: str, bodies: Sequence[str], times: Sequence[float] = ()) -> int:
+    def create(
+        self, session_id: str, title: str, bodies: Sequence[str], times: Sequence[float] = (), *, waiting: bool = False
+    ) -> int:
         """Create a session with its first records; return its key."""
         now = time.time()
         stamps = times or [now] * len(bodies)
         with self._transaction() as connection:
             try:
                 added = connection.execute(
-                    "INSERT INTO sessions (id, title, created_at) VALUES (?, ?, ?)",
-                    (session_id, title, now),
+                    "INSERT INTO sessions (id, title, created_at, waiting) VALUES (?, ?, ?, ?)",
+                    (session_id, title, now, waiting),
                 )
             except sqlite3.IntegrityError:
                 raise SessionError(f"session {session_id!r} already exists; choose another id") from None
@@ -115,13 +117,17 @@ class SessionFile:
             connection.executemany(_INSERT, rows)
         return key
 
-    def append(self, key: int, position: int, bodies: Sequence[str], *, synced: bool) -> None:
-        """Add records at a position that must still be free."""
+    def append(
+        self, key: int, position: int, bodies: Sequence[str], *, synced: bool, waiting: bool | None = None
+    ) -> None:
+        """Add records at a position that must still be free; store whether the session waits, if that changes."""
         now = time.time()
         rows = [(key, position + offset, now, body) for offset, body in enumerate(bodies)]
         with self._transaction(synced=synced) as connection:
             try:
                 connection.executemany(_INSERT, rows)
+                if waiting is not None:
+                    connection.execute("UPDATE sessions SET waiting = ? WHERE key = ?", (waiting, key))
             except sqlite3.IntegrityError:
                 raise SessionError(
                     "the session was changed or deleted by another process; nothing was added, read it again"
@@ -153,6 +159,21 @@ class SessionFile:
         query = "SELECT CAST(body AS BLOB) FROM outputs WHERE session = ? AND id = ?"
         rows = self._query(query, self._key(session_id), output_id)
         return _text(rows[0][0]) if rows else None
+
+    def keep_blob(self, blob_id: str, body: str) -> None:
+        """Store a text outside of sessions."""
+        with self._transaction() as connection:
+            connection.execute("INSERT OR IGNORE INTO blobs (id, body) VALUES (?, ?)", (blob_id, body))
+
+    def read_blob(self, blob_id: str) -> str | None:
+        """Return a text outside of sessions; None if there is none."""
+        rows = self._query("SELECT CAST(body AS BLOB) FROM blobs WHERE id = ?", blob_id)
+        return _text(rows[0][0]) if rows else None
+
+    def delete_blobs(self, blob_ids: Sequence[str]) -> None:
+        """Delete texts outside of sessions."""
+        with self._transaction() as connection:
+            connection.executemany("DELETE FROM blobs WHERE id = ?", [(blob_id,) for blob_id in blob_ids])
 
     def rename(self, session_id: str, title: str) -> None:
         """Change the title of a session."""

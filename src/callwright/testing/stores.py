@@ -42,7 +42,7 @@ _OUTCOMES = (
     Failed(_CALLS[2], UnknownTool("raed", ["fs.read"]), started=False, attempts=1),
 )
 STORED_RECORDS: tuple[Record, ...] = (
-    Said(UserMessage('what is in ünïcode \ud800 100%_sure "quoted"?')),
+    Said(UserMessage('what is in ünïcode \ud800 100%_sure "quoted"?'), key="k1"),
     Said(
         AssistantMessage(
             (Thinking("hm", {"signature": "s"}), Text("I look"), *_CALLS), "calls", Usage(1, 2, 3, 4), "m"
@@ -71,8 +71,9 @@ async def check_store(made: SessionStore | Callable[[], SessionStore]) -> None:
     """Check that a session store keeps the contract.
 
     Records are returned unchanged and in order, also from a position on, with their times; there is one writer at a
-    time; fork, rename, delete and search work; the version changes with every change; a durable store has all records
-    after it was opened again.
+    time, and one whose session was taken over cannot write; sessions that wait for an answer are listed; fork, rename,
+    delete and search work; the version changes with every change; a durable store has all records after it was opened
+    again.
 
     Args:
         made: the store, or a function that opens it; a durable one each time with the same sessions.
@@ -84,6 +85,8 @@ async def check_store(made: SessionStore | Callable[[], SessionStore]) -> None:
     store = make()
     await _check_round_trip(store)
     await _check_writers(store)
+    await _check_takeover(store)
+    await _check_waiting(store)
     await _check_lists(store)
     await _check_positions(store)
     await _check_outputs(store)
@@ -135,6 +138,44 @@ async def _check_writers(store: SessionStore) -> None:
     await (await store.hold("check-5")).release()
     known = {entry.session_id for entry in await store.list()}
     assert "check-5" not in known, "a session that was held but not written must not be created"
+
+
+async def _check_takeover(store: SessionStore) -> None:
+    """A store may let an owner take over from itself; then the earlier holder must be fenced off."""
+    first = await store.hold("check-8", owner="a")
+    await first.append(STORED_RECORDS[0])
+    with suppress(SessionBusy):
+        await store.hold("check-8", owner="b")
+        raise AssertionError("another owner must not take over a session")
+    try:
+        second = await store.hold("check-8", owner="a")
+    except SessionBusy:
+        await first.release()
+    else:
+        assert len(second.records) == 1, "who takes a session over must see its records"
+        with suppress(SessionError):
+            await first.append(STORED_RECORDS[0])
+            raise AssertionError("a holder whose session was taken over must not write")
+        await second.append(STORED_RECORDS[0])
+        await first.release()
+        with suppress(SessionBusy):
+            await store.hold("check-8")
+            raise AssertionError("a lost hold must not release the session of its successor")
+        await second.release()
+        assert len(await store.read("check-8")) == 2, "only the last holder's records may be stored"
+    await store.delete("check-8")
+
+
+async def _check_waiting(store: SessionStore) -> None:
+    asked = next(record for record in STORED_RECORDS if isinstance(record, Asked))
+    hold = await store.hold("check-9")
+    await hold.append(STORED_RECORDS[0], STORED_RECORDS[1], asked)
+    waiting = {entry.session_id for entry in await store.list(waiting=True)}
+    assert waiting == {"check-9"}, f"list(waiting=True) must return the sessions with open questions, got {waiting}"
+    await hold.append(Answered({question.id: Decline() for question in asked.questions}))
+    assert not await store.list(waiting=True), "a session whose questions are answered does not wait"
+    await hold.release()
+    await store.delete("check-9")
 
 
 async def _check_lists(store: SessionStore) -> None:

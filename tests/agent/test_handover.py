@@ -1,0 +1,183 @@
+"""Several processes carry out one run: a prompt is heard once, turns are handed over, a stuck holder is fenced off."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from callwright import (
+    Agent,
+    Annotations,
+    Answers,
+    Done,
+    Effect,
+    Executor,
+    Paused,
+    Registry,
+    RunLimits,
+    SqliteStore,
+    Stopped,
+    ToolCall,
+    tool,
+)
+from callwright.agent import Handover
+from callwright.core.errors import UsageError
+from callwright.core.messages import UserMessage
+from callwright.policy import AllowEverything, Policies
+from callwright.sessions import MemoryStore, SessionBusy, SessionError, SessionStore
+from callwright.sessions.records import Said, find_open_questions
+from callwright.testing import ScriptedProvider
+from callwright.testing.fakes import Line
+
+
+@tool
+async def count(n: int) -> str:
+    """Count."""
+    return str(n)
+
+
+def make_agent(store: SessionStore, *lines: Line, turns: int = 50) -> Agent:
+    executor = Executor(Registry(count), Policies(AllowEverything()))
+    return Agent(ScriptedProvider(*lines), executor=executor, sessions=store, limits=RunLimits(turns=turns))
+
+
+def call(n: int) -> ToolCall:
+    return ToolCall(f"c{n}", "count", {"n": n})
+
+
+async def count_prompts(store: SessionStore, session: str) -> int:
+    records = await store.read(session)
+    return sum(isinstance(record, Said) and isinstance(record.message, UserMessage) for record in records)
+
+
+async def test_prompt_with_key_is_heard_once(tmp_path: Path) -> None:
+    async with SqliteStore(tmp_path / "s.db") as store:
+        first = await make_agent(store, "hello").run("hi", session="s", key="k")
+        again = await make_agent(store).run("hi", session="s", key="k")  # its model would fail if it were asked
+        assert isinstance(first, Done) and isinstance(again, Done) and again.text == "hello"
+        assert await count_prompts(store, "s") == 1
+        await make_agent(store, "more").run("hi", session="s", key="k2")
+        assert await count_prompts(store, "s") == 2
+        with pytest.raises(SessionError, match="another prompt"):
+            await make_agent(store).run("hi", session="s", key="k")
+
+
+async def test_prompts_without_key_are_all_heard() -> None:
+    store = MemoryStore()
+    for _ in range(2):
+        await make_agent(store, "hello").run("hi", session="s")
+    assert await count_prompts(store, "s") == 2
+
+
+async def test_turns_are_handed_over(tmp_path: Path) -> None:
+    async with SqliteStore(tmp_path / "s.db") as store:
+        stopped = await make_agent(store, call(1), call(2)).run("go", session="s", handover=Handover(2))
+        assert isinstance(stopped, Stopped) and stopped.kind == "handover" and stopped.turns == 2
+        stopped = await make_agent(store, call(3)).resume("s", handover=Handover(1))
+        assert isinstance(stopped, Stopped) and stopped.kind == "handover"
+        done = await make_agent(store, "three").resume("s", handover=Handover(1))
+        assert isinstance(done, Done) and done.text == "three"
+
+
+async def test_handover_keeps_the_limits_of_the_run(tmp_path: Path) -> None:
+    async with SqliteStore(tmp_path / "s.db") as store:
+        await make_agent(store, call(1), call(2), turns=3).run("go", session="s", handover=Handover(2))
+        result = await make_agent(store, call(3), call(4), turns=3).resume("s", handover=Handover(2))
+        assert isinstance(result, Stopped) and result.kind == "turns"
+
+
+async def test_requested_handover_ends_the_running_turn(tmp_path: Path) -> None:
+    handover = Handover()
+
+    @tool
+    async def slow() -> str:
+        """Take a moment."""
+        handover.request()
+        await asyncio.sleep(0)
+        return "kept"
+
+    async with SqliteStore(tmp_path / "s.db") as store:
+        executor = Executor(Registry(slow), Policies(AllowEverything()))
+        agent = Agent(ScriptedProvider(ToolCall("c1", "slow", {}), "never"), executor=executor, sessions=store)
+        result = await agent.run("go", session="s", handover=handover)
+        assert isinstance(result, Stopped) and result.kind == "handover"
+        assert "kept" in str((await store.read("s"))[-1])
+
+
+def test_handover_needs_a_turn() -> None:
+    with pytest.raises(UsageError, match="at least 1"):
+        Handover(0)
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+async def test_owner_takes_over_from_a_stuck_run(kind: str, tmp_path: Path) -> None:
+    store: SessionStore = MemoryStore() if kind == "memory" else SqliteStore(tmp_path / "s.db")
+    started, go_on = asyncio.Event(), asyncio.Event()
+
+    @tool(annotations=Annotations(Effect.WRITE, idempotent=True))
+    async def stuck() -> str:
+        """Wait in the first run only."""
+        if not started.is_set():
+            started.set()
+            await go_on.wait()
+        return "done"
+
+    def make() -> Agent:
+        executor = Executor(Registry(stuck), Policies(AllowEverything()))
+        return Agent(ScriptedProvider(ToolCall("c1", "stuck", {}), "end"), executor=executor, sessions=store)
+
+    zombie = asyncio.create_task(make().run("go", session="s", handover=Handover(owner="w")))
+    await started.wait()
+    with pytest.raises(SessionBusy):
+        await make().run("go", session="s", handover=Handover(owner="other"))
+    result = await make().resume("s", handover=Handover(owner="w")) if kind == "sqlite" else None
+    if kind == "memory":  # nothing of the open turn is on record there
+        await (await store.hold("s", owner="w")).release()
+    go_on.set()
+    with pytest.raises(SessionBusy, match="taken over"):
+        await zombie
+    assert result is None or isinstance(result, Done)
+    if isinstance(store, SqliteStore):
+        store.close()
+
+
+async def test_inner_agent_belongs_to_the_owner_of_the_outer_one() -> None:
+    owners: dict[str, str] = {}
+
+    class Store(MemoryStore):
+        async def hold(self, session_id: str, *, owner: str = ""):
+            owners[session_id] = owner
+            return await super().hold(session_id, owner=owner)
+
+    store = Store()
+    inner = Agent(ScriptedProvider("inner answer"), sessions=store)
+    outer = Agent(
+        ScriptedProvider(ToolCall("c1", "helper", {"prompt": "help"}), "end"),
+        [inner.as_tool("helper", "Helps.")],
+        sessions=store,
+    )
+    assert isinstance(await outer.run("go", session="s", handover=Handover(owner="w")), Done)
+    assert len(owners) == 2 and set(owners.values()) == {"w"}
+
+
+@tool
+async def change(n: int) -> str:
+    """Change something; asks first."""
+    return f"changed {n}"
+
+
+async def test_partly_answered_session_still_waits(tmp_path: Path) -> None:
+    async with SqliteStore(tmp_path / "s.db") as store:
+        calls = [ToolCall(f"c{n}", "change", {"n": n}) for n in (1, 2)]
+        agent = Agent(ScriptedProvider(calls, "end"), [change], sessions=store)
+        paused = await agent.run("go", session="s")
+        assert isinstance(paused, Paused)
+        assert [entry.session_id for entry in await store.list(waiting=True)] == ["s"]
+        again = await agent.resume("s", Answers().approve(paused.questions[0]))
+        assert isinstance(again, Paused)
+        records = await store.read("s")
+        (left,) = find_open_questions(records)
+        assert left.matches(paused.questions[1].id)
+        assert [entry.session_id for entry in await store.list(waiting=True)] == ["s"]
+        assert isinstance(await agent.resume("s", Answers().approve(paused.questions[1])), Done)
+        assert not await store.list(waiting=True)
