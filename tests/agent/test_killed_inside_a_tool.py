@@ -2,12 +2,11 @@
 
 import asyncio
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from tests.agent.inner_victim import make_registry
+from tests.forked import run_script
 
 from callwright import Agent, Answers, Executor, SqliteStore
 from callwright.agent import Done, Paused
@@ -19,13 +18,7 @@ VICTIM = Path(__file__).with_name("inner_victim.py")
 
 
 async def kill(folder: Path, name: str, at: str) -> None:
-    ended = await asyncio.to_thread(
-        subprocess.run,
-        [sys.executable, str(VICTIM), str(folder), name],
-        env={**os.environ, "KILL_AT": at},
-        capture_output=True,
-        check=False,
-    )
+    ended = await asyncio.to_thread(run_script, VICTIM, str(folder), name, env={**os.environ, "KILL_AT": at})
     assert ended.returncode == -9, ended.stderr
 
 

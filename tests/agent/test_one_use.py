@@ -1,12 +1,11 @@
 """One answer runs a call once, whichever of several processes with one store comes first."""
 
 import asyncio
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from tests.agent.answering_process import CALL, make_agent, pause
+from tests.forked import start_script
 
 from callwright import Answers, SqliteStore
 from callwright.agent import Done, Paused
@@ -17,12 +16,9 @@ PROCESS = Path(__file__).with_name("answering_process.py")
 
 def race(folder: Path, *how: str) -> list[str]:
     """Start the processes, let them go at once, and return how each ended."""
-    running = [
-        subprocess.Popen([sys.executable, str(PROCESS), str(folder), each], stdout=subprocess.PIPE, text=True)
-        for each in how
-    ]
+    running = [start_script(PROCESS, str(folder), each) for each in how]
     (folder / "go").touch()
-    return [process.communicate(timeout=60)[0].strip() for process in running]
+    return [process.wait().stdout.strip() for process in running]
 
 
 def charged(folder: Path) -> int:

@@ -1,13 +1,12 @@
 """Questions and answers are on record before anything waits, also if the user is asked on the spot."""
 
 import asyncio
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.forked import run_script
 
 from callwright import Agent, Answers, Approve, Decline, Executor, Question, Registry, SqliteStore, ToolCall, tool
 from callwright.agent import Done, Paused
@@ -38,9 +37,7 @@ def charged(folder: Path) -> int:
 
 
 async def kill(folder: Path, at: str) -> None:
-    ended = await asyncio.to_thread(
-        subprocess.run, [sys.executable, str(VICTIM), str(folder), at], capture_output=True, check=False
-    )
+    ended = await asyncio.to_thread(run_script, VICTIM, str(folder), at)
     assert ended.returncode == -9, ended.stderr
 
 

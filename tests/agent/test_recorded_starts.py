@@ -2,12 +2,11 @@
 
 import asyncio
 import resource
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from tests.agent.batch_victim import registry
+from tests.forked import run_script
 
 from callwright import Agent, Annotations, Completed, Executor, Failed, Registry, SqliteStore, ToolCall, tool
 from callwright.agent import Done
@@ -21,9 +20,7 @@ VICTIM = Path(__file__).with_name("batch_victim.py")
 
 
 async def test_calls_that_never_began_are_told_as_not_begun(tmp_path: Path) -> None:
-    ended = await asyncio.to_thread(
-        subprocess.run, [sys.executable, str(VICTIM), str(tmp_path)], capture_output=True, check=False
-    )
+    ended = await asyncio.to_thread(run_script, VICTIM, str(tmp_path))
     assert ended.returncode == -9, ended.stderr
     async with SqliteStore(tmp_path / "s.db") as store:
         executor = Executor(registry(tmp_path), AllowEverything())

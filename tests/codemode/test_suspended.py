@@ -2,13 +2,13 @@
 
 import asyncio
 import json
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.codemode.victim import registry
+from tests.forked import run_script
 
 from callwright import (
     Agent,
@@ -42,33 +42,8 @@ print(paid)
 CALL = ToolCall("c", "run_code", {"code": CODE})
 
 
-def registry(folder: Path) -> Registry:
-    def add(name: str) -> None:
-        with (folder / "effects").open("a", encoding="utf-8") as file:
-            file.write(f"{name}\n")
-
-    @tool(effect=Effect.READ)
-    async def quote(amount: int) -> str:
-        """Quote a price."""
-        add(f"quote {amount}")
-        return str(amount)
-
-    @tool(effect=Effect.WRITE)
-    async def pay(amount: int) -> str:
-        """Pay."""
-        add(f"pay {amount}")
-        return f"paid {amount}"
-
-    return Registry(quote, pay)
-
-
 def effects(folder: Path) -> list[str]:
     return (folder / "effects").read_text().splitlines()
-
-
-def run_victim(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, str(VICTIM), str(folder), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def agent_in(folder: Path, *script: Any, code: str = CODE) -> tuple[Agent, SqliteStore]:
@@ -95,7 +70,7 @@ async def test_answered_in_another_process(tmp_path: Path) -> None:
     assert isinstance(await agent.run("pay", session="s"), Paused)
     store.close()
     for expected in ("paused", "done"):
-        answered = await asyncio.to_thread(run_victim, tmp_path, "answer")
+        answered = await asyncio.to_thread(run_script, VICTIM, str(tmp_path), "answer")
         assert answered.stdout.strip() == expected, answered.stderr
     assert effects(tmp_path) == ["quote 1", "pay 1", "quote 2", "pay 2"]
 
@@ -171,9 +146,9 @@ def test_killed_programs_repeat_no_effect(tmp_path: Path, kills: int) -> None:
         folder = tmp_path / str(number)
         folder.mkdir()
         delay = 0.0005 * (number % 40)
-        killed = run_victim(folder, "kill", str(delay))
+        killed = run_script(VICTIM, str(folder), "kill", str(delay))
         assert killed.returncode in (-9, 0), killed.stderr
-        resumed = run_victim(folder, "resume")
+        resumed = run_script(VICTIM, str(folder), "resume")
         assert resumed.returncode == 0, resumed.stderr
         paid = (folder / "effects").read_text().split() if (folder / "effects").exists() else []
         assert len(paid) == len(set(paid)), f"an effect was repeated: {paid}"

@@ -34,11 +34,30 @@ print(json.dumps({{'made': made, 'unknown': unknown, 'tried': {CALLS}}}))
 """
 
 
-async def answer(folder: Path) -> None:
-    """Approve what the session waits for, as the program of `test_suspended.py` needs it."""
-    sys.path.insert(0, str(Path(__file__).parent))
-    from test_suspended import registry
+def registry(folder: Path) -> Registry:
+    """Make the tools of the tests; they write down what they do."""
 
+    def add(name: str) -> None:
+        with (folder / "effects").open("a", encoding="utf-8") as file:
+            file.write(f"{name}\n")
+
+    @tool(effect=Effect.READ)
+    async def quote(amount: int) -> str:
+        """Quote a price."""
+        add(f"quote {amount}")
+        return str(amount)
+
+    @tool(effect=Effect.WRITE)
+    async def pay(amount: int) -> str:
+        """Pay."""
+        add(f"pay {amount}")
+        return f"paid {amount}"
+
+    return Registry(quote, pay)
+
+
+async def answer(folder: Path) -> None:
+    """Approve what the session waits for."""
     async with SqliteStore(folder / "s.db") as store:
         agent = Agent(ScriptedProvider("done"), executor=Executor(CodeMode(registry(folder))), sessions=store)
         waiting: Any = await agent.resume("s")

@@ -9,6 +9,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+from tests.forked import start_script
 
 from callwright.core.messages import UserMessage
 from callwright.sessions import SessionBusy, SessionError, SessionHold, SqliteStore
@@ -28,22 +29,9 @@ def make_names(folder: Path) -> list[str]:
 
 def run_writers(folder: Path, names: list[str], processes: int, threads: int, records: int) -> list[tuple[int, str]]:
     """Run the processes to their end; return their exit codes and what they printed as errors."""
-    running = [
-        subprocess.Popen(
-            [
-                sys.executable,
-                str(WRITER),
-                json.dumps(
-                    {"folder": str(folder), "paths": names, "process": number, "threads": threads, "records": records}
-                ),
-            ],
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for number in range(processes)
-    ]
-    errors = [process.communicate()[1] for process in running]
-    return [(process.returncode, error) for process, error in zip(running, errors, strict=True)]
+    order = {"folder": str(folder), "paths": names, "threads": threads, "records": records}
+    running = [start_script(WRITER, json.dumps({**order, "process": number})) for number in range(processes)]
+    return [(ended.returncode, ended.stderr) for ended in [process.wait() for process in running]]
 
 
 async def write_and_count(folder: Path, *, processes: int, threads: int, records: int) -> None:

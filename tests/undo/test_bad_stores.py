@@ -10,6 +10,7 @@ import zlib
 from pathlib import Path
 
 import pytest
+from tests.forked import run_script
 from tests.undo.trees import Workbench, picture
 
 from callwright.system.private_files import make_private
@@ -134,8 +135,7 @@ def test_full_disk_blocks_no_work_and_restores_nothing(tmp_path: Path):
 
 
 def undo_killed_after(bench: Workbench, steps: int) -> bool:
-    command = (sys.executable, str(HERE / "victim.py"), str(bench.kept), str(steps))
-    return subprocess.run(command, check=False).returncode == 9
+    return run_script(HERE / "victim.py", str(bench.kept), str(steps)).returncode == 9
 
 
 @pytest.mark.parametrize("steps", [1, 5, 9])
