@@ -56,7 +56,7 @@ def test_tools_are_chosen_by_name_or_alias(tools: list[Tool]):
 
 @pytest.mark.parametrize("chosen", ["reed", "read,nothing", ","])
 def test_unknown_tool_set_is_an_error(tools: list[Tool], chosen: str):
-    with pytest.raises(UsageError, match="expected all, compact or names of tools"):
+    with pytest.raises(UsageError, match="expected all, compact, none or names of tools"):
         choose_tools(tools, chosen)
 
 

@@ -159,7 +159,6 @@ def test_every_command_has_help(machine: Any) -> None:
         ("-p hi --max-turns", "--max-turns: expected a value"),
         ("-p hi --max-budget-usd -1", "--max-budget-usd: expected an amount above 0, got '-1'"),
         ("-p hi --modle x", "unknown option --modle; did you mean --model?"),
-        ("-p hi --dangerously-skip-permissions", "did you mean --permission-mode bypass?"),
         ("-p fix the bug", "unexpected arguments: the bug (did you forget quotes?)"),
         ("-p hi --permission-mode foo", "there is no mode 'foo'; use one of plan"),
         ("-p hi --resume a --continue", "--resume and --continue cannot be combined"),

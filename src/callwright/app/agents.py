@@ -4,14 +4,15 @@ A definition chooses tools, a model and instructions. It grants nothing: every c
 of the conversation.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from callwright.app.locations import Locations
-from callwright.core.errors import ToolError
+from callwright.core.errors import ToolError, UsageError
 from callwright.policy.tool_names import canonical
 from callwright.skills.fields import FieldReader, SkillProblem
 from callwright.skills.skill import read_inside, split_front_matter
@@ -71,6 +72,60 @@ BUILT_IN = (
         "plan", "Plans a larger change after reading the code. Read-only.", _PLAN, _READERS, read_only=True
     ),
 )  # fmt: skip
+
+
+_GIVEN_FIELDS = frozenset({"description", "prompt", "tools", "disallowedTools", "model", "maxTurns"})
+
+
+def given_agents(text: str, entries: Mapping[str, Any]) -> tuple[AgentDefinition, ...]:
+    """Return the definitions of a command line and of a driving program, which are the user's own.
+
+    Args:
+        text: The value of `--agents`, as JSON; may be empty.
+        entries: More of them, by name.
+
+    Raises:
+        UsageError: The text or an entry is not valid; the message names the field.
+    """
+    given: object = {}
+    if text:
+        try:
+            given = json.loads(text)
+        except ValueError as error:
+            raise UsageError(f"--agents: not valid JSON: {error}") from None
+    if not isinstance(given, dict):
+        raise UsageError(f"--agents: expected an object of agents by name, got {given!r:.80}")
+    return tuple(_given_agent(name, each) for name, each in {**cast("dict[str, Any]", given), **entries}.items())
+
+
+def _given_agent(name: str, given: object) -> AgentDefinition:
+    entry: Mapping[str, Any] = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
+    texts = {key: entry.get(key, "") for key in ("description", "prompt", "model")}
+    lists = {key: entry.get(key, []) for key in ("tools", "disallowedTools")}
+    turns = entry.get("maxTurns", _MAX_TURNS)
+    unknown = sorted(entry.keys() - _GIVEN_FIELDS)
+    fault = next((f"{key} must be a text" for key, value in texts.items() if not isinstance(value, str)), "")
+    for key, value in lists.items():
+        if not isinstance(value, list) or not all(isinstance(each, str) for each in cast("list[Any]", value)):
+            fault = fault or f"{key} must be a list of texts"
+    if not texts["description"] or not texts["prompt"]:
+        fault = fault or "description and prompt are needed"
+    if type(turns) is not int or turns < 1:
+        fault = fault or "maxTurns must be a number above 0"
+    # a field that is not read could have been a limit, such as a permission mode
+    fault = fault or (f"{unknown[0]} is not supported; known are {', '.join(sorted(_GIVEN_FIELDS))}" if unknown else "")
+    if fault or not name.strip():
+        raise UsageError(f"the agent {name!r}: {fault or 'a name is needed'}")
+    return AgentDefinition(
+        name,
+        texts["description"],
+        texts["prompt"],
+        tuple(lists["tools"]) if "tools" in entry else None,
+        tuple(lists["disallowedTools"]),
+        "" if texts["model"] in _OWN_MODEL else texts["model"],
+        turns,
+        scope="user",
+    )
 
 
 def project_agents(locations: Locations) -> tuple[tuple[AgentDefinition, ...], tuple[str, ...]]:

@@ -1,13 +1,14 @@
 """Builds an agent with its tools, rules, hooks and skills from settings and command-line options."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from callwright.agent import Requests
+from callwright.app.agents import given_agents
 from callwright.app.locations import Locations
 from callwright.app.mcp_servers import load_servers, prepare_servers
 from callwright.app.models import Models
@@ -41,6 +42,7 @@ from callwright.hooks.base import Hook
 from callwright.hooks.shell.config import parse_shell_hooks
 from callwright.hooks.shell.dispatch import HookContext
 from callwright.hooks.shell.hooks import ShellHooks
+from callwright.mcp.config import ServerConfig
 from callwright.policy import ByMode, ExcludedCommands, LoadedRules, Policies, Policy, Rules, standard_policies
 from callwright.policy.modes import ModeSwitch
 from callwright.providers.base import Provider
@@ -159,8 +161,11 @@ def assemble(
         make_private(locations.home)
     context = workspace_context(settings, locations, options)
     active = ActiveSkills(context.here, settings.skills)
-    skill_service = SkillService(Skills(locations.cwd), locations, active, models, report)
-    tasks, agent_problems = open_tasks(settings, locations, models, report, keep=options.keep)
+    host = options.host
+    skills = Skills(locations.cwd, only=None if host is None else host.skills)
+    skill_service = SkillService(skills, locations, active, models, report)
+    given = given_agents(options.agents, {} if host is None else host.agents)
+    tasks, agent_problems = open_tasks(settings, locations, models, report, keep=options.keep, given=given)
     searches = web_search_tool(settings, models, locations.cwd)
     more = [tasks.tool(), *([searches] if searches is not None else [])]
     registry = _registry(context, options.tools or settings.last("tools") or "", more)
@@ -168,7 +173,10 @@ def assemble(
     plain_tools = toolset
     toolset = _put_behind_code(toolset, settings.last("codeMode"))
     store = _store(locations) if options.keep else MemoryStore()
-    hooks, hook_problems = _hooks(settings, _setting(context, locations, report, toolset, store))
+    setting = _setting(context, locations, report, toolset, store)
+    if host is not None:
+        setting = replace(setting, call_back=host.call_back, trace=host.trace)
+    hooks, hook_problems = _hooks(settings, setting, {} if host is None else host.hooks)
     observability = open_observability(settings, options.log)
     observers = [each for each in (*observability.observers, observe, _batch_observer(hooks)) if each is not None]
     policies = _policies(context, locations, (ProjectGrants(context.here, locations), HookAllows(hooks), active))
@@ -180,7 +188,7 @@ def assemble(
         toolset,
         executor=executor,
         sessions=store,
-        system=options.system or system_prompt(locations, settings, skill_service.skills, more=options.more_system),
+        system=_system(options, locations, settings, skill_service.skills),
         limits=run_limits(settings, options, provider.model),
         requests=Requests(max_tokens=options.max_tokens) if options.max_tokens else Requests(),
         compaction=compaction_for(options.context),
@@ -207,10 +215,16 @@ def assemble(
             *agent_problems,
             *observability.problems,
         ],
-        partial(_connect, options.servers),
+        partial(_connect, options),
         observability,
         tasks,
     )
+
+
+def _system(options: RunOptions, locations: Locations, settings: Settings, skills: Skills) -> str:
+    if options.system is None:
+        return system_prompt(locations, settings, skills, more=options.more_system)
+    return "\n\n".join(filter(None, (options.system, options.more_system)))
 
 
 def _registry(context: WorkspaceContext, chosen: str, more: Sequence[Tool]) -> Registry:
@@ -261,7 +275,7 @@ def _setting(
     )
 
 
-def _hooks(settings: Settings, setting: HookContext) -> tuple[ShellHooks, list[str]]:
+def _hooks(settings: Settings, setting: HookContext, given: Mapping[str, Any]) -> tuple[ShellHooks, list[str]]:
     layers = settings.layers
     if settings.last("disableAllHooks"):
         # an administrator's hooks may be guards, which a user's setting must not switch off
@@ -270,6 +284,7 @@ def _hooks(settings: Settings, setting: HookContext) -> tuple[ShellHooks, list[s
         parse_shell_hooks(layer.section("hooks"), written_in=layer.source, line_of=partial(_hook_line, layer))
         for layer in layers
     ]
+    found.append(parse_shell_hooks(given, written_in="the driving program", kind="callback"))
     hooks = ShellHooks((hook for hooks, _ in found for hook in hooks), setting)
     faults = [fault for hook in hooks.hooks if (fault := condition_fault(hook))]
     return hooks, [*(problem for _, problems in found for problem in problems), *faults]
@@ -314,9 +329,16 @@ def _store(locations: Locations) -> SessionStore:
     return SqliteStore(locations.sessions)
 
 
-def _connect(sources: Sequence[str], app: App) -> "McpServers | None":
-    if not sources and not app.settings.merged("mcpServers"):
+def _connect(options: RunOptions, app: App) -> "McpServers | None":
+    settings = Settings() if options.strict_servers else app.settings
+    host = options.host
+    if not options.servers and not settings.merged("mcpServers") and not (host and host.servers):
         return None
-    return prepare_servers(
-        app.registry, load_servers(app.settings, sources, app.problems, app.locations), app.locations
-    )
+    relay = None if host is None else host.relay
+    configs = load_servers(settings, options.servers, app.problems, app.locations, relay=relay)
+    if host is not None:
+        known = {config.name for config in configs}
+        configs += [
+            ServerConfig(name, relay=host.relay(name), trusted=True) for name in host.servers if name not in known
+        ]
+    return prepare_servers(app.registry, configs, app.locations)

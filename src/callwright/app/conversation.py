@@ -95,7 +95,7 @@ class Conversation:
             return
         self._install_hooks()
         await self.todos()
-        if self.attach is not None:
+        if self.attach is not None and not accepted.verbatim:
             accepted = replace(accepted, attachments=(*accepted.attachments, *await self.attach(accepted.text)))
         stream = self.app.agent.stream(accepted, session=self.session_id, output=output, cancellation=cancellation)
         async with aclosing(self._follow(stream, output, cancellation)) as events:

@@ -1,7 +1,7 @@
 """MCP servers from the settings and from `--mcp-config`."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ from callwright.app.locations import Locations
 from callwright.app.settings import Settings, describe_shadow, shadowed_server
 from callwright.core.errors import UsageError, describe_exception
 from callwright.core.json import FrozenDict, thaw
-from callwright.mcp.config import ServerConfig, servers_of
+from callwright.mcp.config import Relay, ServerConfig, servers_of
 from callwright.registry import Registry
 
 if TYPE_CHECKING:
@@ -33,7 +33,12 @@ def prepare_servers(registry: Registry, configs: Iterable[ServerConfig], locatio
 
 
 def load_servers(
-    settings: Settings, sources: Iterable[str], problems: list[str], locations: Locations
+    settings: Settings,
+    sources: Iterable[str],
+    problems: list[str],
+    locations: Locations,
+    *,
+    relay: Callable[[str], Relay] | None = None,
 ) -> list[ServerConfig]:
     """Return the configured servers; a later entry replaces an earlier one of the same name.
 
@@ -42,6 +47,7 @@ def load_servers(
         sources: Values of `--mcp-config`, each a file name or JSON.
         problems: Receives a message for every entry that cannot be used, or replaces one of the user's.
         locations: Where the project is.
+        relay: Returns the way to a server inside the driving program, by its name.
 
     Raises:
         UsageError: A source cannot be read.
@@ -57,7 +63,7 @@ def load_servers(
         found |= {server.name: server for server in servers}
         problems += loaded.problems
     for source, content in map(_read_source, sources):
-        loaded = servers_of(content, written_in=source)
+        loaded = servers_of(content, written_in=source, relay=relay)
         # the whole entry is replaced: merging a command with another's variables would be a third server
         found |= {server.name: server for server in loaded.servers}
         problems += loaded.problems

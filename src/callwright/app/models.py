@@ -199,6 +199,8 @@ class Models:
                 wrapper around one model would miss the events of another.
         """
         self.own = own
+        self.first = own
+        """The model the conversation began with."""
         self.switching = switching
         self.main = ModelSwitcher(own)
         """The model in use: the conversation's own, or the one it was switched to."""

@@ -34,12 +34,14 @@ class UserPrompt:
         stdin: What was piped into the command.
         hook_notes: Texts that hooks add for the model.
         attachments: Content sent along after the text, such as files the prompt mentions.
+        verbatim: Whether the text is sent as written, without reading skill names and `@file` in it.
     """
 
     text: str
     stdin: str = ""
     hook_notes: tuple[str, ...] = ()
     attachments: tuple[Part, ...] = ()
+    verbatim: bool = False
 
     @classmethod
     def of(cls, prompt: "Prompt | UserPrompt") -> "UserPrompt":

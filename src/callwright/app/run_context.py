@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,6 +12,10 @@ from callwright.app.locations import Locations
 from callwright.app.permissions import load_rules
 from callwright.app.settings import Settings
 from callwright.core.errors import UsageError
+from callwright.hooks.shell.config import ShellHook
+from callwright.hooks.shell.dispatch import CallBack
+from callwright.hooks.shell.process import HookRun
+from callwright.mcp.config import Relay
 from callwright.policy import LoadedRules, Rules
 from callwright.policy.modes import AutoAllow, ModeSwitch
 from callwright.policy.paths import PathContext
@@ -98,19 +102,21 @@ def tool_set_for(context: int | None) -> str:
 
 
 def choose_tools(tools: list[Tool], chosen: str) -> list[Tool]:
-    """Return the tools of a set: `all`, `compact`, or names between commas.
+    """Return the tools of a set: `all`, `compact`, `none`, or names between commas.
 
     Raises:
         UsageError: A name is not that of a tool.
     """
     if chosen in ("", "all", "default"):
         return tools
+    if chosen == "none":
+        return []
     wanted = COMPACT_TOOLS if chosen == "compact" else tuple(name for name in re.split(r"[\s,]+", chosen) if name)
     known = {spelling: tool for tool in tools for spelling in (*tool.spec.aliases, tool.spec.name)}
     unknown = [name for name in wanted if name not in known]
     if unknown or not wanted:
         named = ", ".join(tool.spec.name for tool in tools)
-        raise UsageError(f"--tools {chosen!r}: expected all, compact or names of tools ({named})")
+        raise UsageError(f"--tools {chosen!r}: expected all, compact, none or names of tools ({named})")
     names = {known[name].spec.name for name in wanted}
     return [tool for tool in tools if tool.spec.name in names]
 
@@ -145,6 +151,24 @@ def agent_tools(workspace: Workspace, switch: ModeSwitch, *, bash: Bash, hidden:
 
 
 @dataclass(frozen=True, slots=True)
+class HostProgram:
+    """What a program that drives this one provides, besides the command line."""
+
+    call_back: CallBack
+    """Runs a hook of the program, by its id."""
+    relay: Callable[[str], Relay]
+    """Returns the way to an MCP server inside the program, by its name."""
+    hooks: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """In the form of the setting, with ids as commands."""
+    servers: tuple[str, ...] = ()
+    """MCP servers inside the program that no `--mcp-config` names."""
+    agents: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    skills: tuple[str, ...] | None = None
+    """The only skills to use; None for all."""
+    trace: Callable[[ShellHook, HookRun | None], None] = lambda hook, run: None
+
+
+@dataclass(frozen=True, slots=True)
 class RunOptions:
     """What one run asks for on the command line, in addition to the settings."""
 
@@ -163,7 +187,7 @@ class RunOptions:
     """How many tokens the model can take in; None if unknown."""
     fallbacks: tuple[str, ...] = ()
     """Models that may answer in place of the chosen one."""
-    system: str = ""
+    system: str | None = None
     """Replaces the built-in system prompt."""
     more_system: str = ""
     """Added to the end of the system prompt."""
@@ -172,7 +196,12 @@ class RunOptions:
     log: str = ""
     """The file for the structured log; `-` means stderr."""
     tools: str = ""
-    """The tool set: `all`, `compact`, or names between commas; empty for the setting."""
+    """The tool set: `all`, `compact`, `none`, or names between commas; empty for the setting."""
+    strict_servers: bool = False
+    """Whether only the servers of `servers` are used, and none of the settings."""
+    agents: str = ""
+    """Sub-agents as JSON, by name."""
+    host: HostProgram | None = None
 
 
 def run_limits(settings: Settings, options: RunOptions, model: str) -> RunLimits:

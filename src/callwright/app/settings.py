@@ -4,7 +4,7 @@ Rules of all sources add up; for any other setting the last source wins. Setting
 after the user trusts the folder; its deny and ask rules always count.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, cast
@@ -22,6 +22,8 @@ _REQUESTING_KEYS = (
     "model fallbackModel modelOptions baseUrl toolMode codeMode tools webSearch repairs "
     "instructions sandbox autoAllow undo limits prices log telemetry disableAllHooks"
 ).split()
+REMOVABLE_SOURCES = ("user", "project", "local")
+"""Sources that `--setting-sources` can leave out; the command line and the administrator always count."""
 _DIGITS_LIKE_LETTERS = str.maketrans("01", "ol")
 _State: TypeAlias = tuple[int, int, int] | None
 
@@ -162,7 +164,12 @@ def own_servers(locations: Locations) -> tuple[str, ...]:
 
 
 def load_settings(
-    locations: Locations, *, trusted: bool, given: Sequence[str] = (), repository: Repository | None = None
+    locations: Locations,
+    *,
+    trusted: bool,
+    given: Sequence[str] = (),
+    repository: Repository | None = None,
+    sources: Collection[str] | None = None,
 ) -> Settings:
     """Read and merge the settings of every source.
 
@@ -171,6 +178,7 @@ def load_settings(
         trusted: Whether the user trusts the project.
         given: Values of `--settings`, each a file name or JSON.
         repository: The project's files as they were read when `trusted` was decided; read now by default.
+        sources: Which of user, project and local are read; None for all. The others can still take permissions away.
 
     Raises:
         UsageError: A file cannot be read, or does not match the schema.
@@ -185,9 +193,14 @@ def load_settings(
         read_layer("managed", locations.managed),
     )
     found = tuple(layer for layer in layers if layer is not None)
+    if sources is not None:
+        left_out = set(REMOVABLE_SOURCES) - set(sources)
+        found = tuple(layer.restricting() if layer.scope in left_out else layer for layer in found)
     problems = repository.agent_problems
     if not trusted:
         return Settings(found, repository.requests, agent_problems=problems)
+    if sources is not None and "project" not in sources:
+        return Settings(found)
     return Settings(found, skills=repository.skills, agents=repository.agents, agent_problems=problems)
 
 

@@ -36,12 +36,18 @@ _MAX_LINE_CHARS = 60
 
 
 def open_tasks(
-    settings: Settings, locations: Locations, models: Models, report: Callable[[str], None], *, keep: bool
+    settings: Settings,
+    locations: Locations,
+    models: Models,
+    report: Callable[[str], None],
+    *,
+    keep: bool,
+    given: Sequence[AgentDefinition] = (),
 ) -> tuple["TaskTool", tuple[str, ...]]:
     """Return the tool that starts sub-agents, and the problems of the user's own definitions."""
     own, problems = user_agents(locations)
     # the project's cannot replace the user's own or the built-in ones
-    definitions = merge_agents(own, BUILT_IN, settings.agents)
+    definitions = merge_agents(given, own, BUILT_IN, settings.agents)
 
     def open_sessions() -> SessionStore:
         # in a file of their own: lists of sessions are for the user's

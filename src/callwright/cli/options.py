@@ -19,6 +19,12 @@ examples:
 """
 
 
+_HEADLESS_ONLY = (
+    *("output_format", "input_format", "json_schema", "answers", "include_partial_messages", "include_hook_events"),
+    *("permission_prompt_tool",),
+)
+
+
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of `callwright` without a command."""
     parser = Parser("callwright", usage="callwright [-p] [OPTIONS] [PROMPT]", description=_DESCRIPTION, epilog=_EPILOG)
@@ -48,6 +54,16 @@ def _add_output_options(group: "argparse._ArgumentGroup") -> None:  # pyright: i
         help="text, or stream-json: user messages on stdin, one per line, sent one after the other",
     )
     group.add_argument("--include-partial-messages", action="store_true", help="with stream-json: also text deltas")
+    group.add_argument(
+        "--include-hook-events", action="store_true", help="with stream-json: also starts and ends of hooks"
+    )
+    group.add_argument("--verbose", action="store_true", help="with -p and text output: one line per call on stderr")
+    group.add_argument(
+        "--permission-prompt-tool",
+        default="",
+        metavar="TOOL",
+        help="asked for approvals: stdio (the program on stdin, with stream-json) or a tool of an MCP server",
+    )
     group.add_argument("--json-schema", metavar="FILE|JSON", help="the answer must be JSON that matches this schema")
     group.add_argument("--max-turns", type=positive_int, metavar="N", help="stop after this many turns (code 5)")
     group.add_argument(
@@ -86,9 +102,14 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
         help="how tools are called: auto, native, or schema (JSON, for models without tool calling)",
     )
     group.add_argument(
-        "--tools", default="", metavar="SET", help="all, compact (five tools, for small models), or names: read,edit"
+        "--tools",
+        metavar="SET",
+        help="all, compact (five tools, for small models), none, or names: read,edit",
     )
     group.add_argument("--permission-mode", default="", metavar="MODE", help="plan, default, auto, dontAsk or bypass")
+    group.add_argument(
+        "--dangerously-skip-permissions", action="store_true", help="the same as --permission-mode bypass"
+    )
     many: dict[str, Any] = {"nargs": "+", "action": "extend", "default": []}
     group.add_argument(
         "--allowedTools",
@@ -101,10 +122,20 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--disallowedTools", "--disallowed-tools", dest="deny", metavar="RULE", help="deny", **many)
     group.add_argument("--add-dir", metavar="FOLDER", help="another folder to work in", **many)
     group.add_argument("--mcp-config", metavar="FILE|JSON", help="MCP servers in addition to the settings", **many)
+    group.add_argument("--strict-mcp-config", action="store_true", help="only the MCP servers of --mcp-config")
+    group.add_argument(
+        "--agents", default="", metavar="JSON", help='sub-agents by name: {"NAME": {"description", "prompt"}}'
+    )
+    group.add_argument(
+        "--setting-sources",
+        metavar="SOURCES",
+        help="which of user,project,local are read; of the others only deny and ask rules count",
+    )
     group.add_argument(
         "--settings", action="append", default=[], metavar="FILE|JSON", help="settings that override the files"
     )
-    group.add_argument("--system-prompt", default="", metavar="TEXT", help="replaces the built-in system prompt")
+    group.add_argument("--system-prompt", metavar="TEXT", help="replaces the built-in system prompt")
+    group.add_argument("--system-prompt-file", metavar="FILE", help="a file that replaces the built-in system prompt")
     group.add_argument("--append-system-prompt", default="", metavar="TEXT", help="appended to the system prompt")
     group.add_argument("--log", default="", metavar="FILE", help="write one JSON line per event; - for stderr")
     group.add_argument("--trust", action="store_true", help="trust this folder's files for this run")
@@ -136,6 +167,8 @@ def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
     """
     parser = build_parser()
     options = parser.parse_args(arguments)
+    # messages on stdin are for programs, and those of other agents' SDKs do not pass -p
+    options.headless = options.headless or options.input_format == "stream-json"
     message = next((message for wrong, message in _contradictions(options) if wrong), None)
     if message is not None:
         parser.error(message)
@@ -148,8 +181,8 @@ def _contradictions(options: argparse.Namespace) -> Iterator[tuple[bool, str]]:
     Contradictions are errors: to ignore one of the options silently would be worse.
     """
     headless, resuming = options.headless, bool(options.resume is not None or options.last)
-    for name in ("output_format", "input_format", "json_schema", "answers", "include_partial_messages"):
-        given = getattr(options, name) not in (None, "text", False)
+    for name in _HEADLESS_ONLY:
+        given = getattr(options, name) not in (None, "text", False, "")
         yield given and not headless, f"--{name.replace('_', '-')} needs -p"
     yield headless and options.resume == "", "--resume needs the ID of a session with -p; see callwright sessions list"
     yield (
@@ -172,6 +205,18 @@ def _contradictions(options: argparse.Namespace) -> Iterator[tuple[bool, str]]:
         streaming and bool(options.prompt),
         "--input-format stream-json reads prompts from stdin: remove the prompt",
     )
+    asks_host = options.permission_prompt_tool == "stdio"
+    yield asks_host and not streaming, "--permission-prompt-tool stdio needs --input-format stream-json"
+    yield (
+        options.dangerously_skip_permissions and options.permission_mode not in ("", "bypass", "bypassPermissions"),
+        f"--dangerously-skip-permissions contradicts --permission-mode {options.permission_mode}; give one of them",
+    )
+    yield (
+        options.system_prompt is not None and options.system_prompt_file is not None,
+        "--system-prompt and --system-prompt-file cannot be combined; give one of them",
+    )
+    hook_events = options.include_hook_events and options.output_format != "stream-json"
+    yield hook_events, "--include-hook-events needs --output-format stream-json"
     partial = options.include_partial_messages and options.output_format != "stream-json"
     yield partial, "--include-partial-messages needs --output-format stream-json"
 

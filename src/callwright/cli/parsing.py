@@ -16,11 +16,24 @@ _OPTIONAL_NARGS = (argparse.OPTIONAL, argparse.ZERO_OR_MORE, argparse.REMAINDER,
 _WIDEST_COLUMN = 40
 _NUMBERS: dict[object, str] = {int: "a whole number", float: "a number"}
 _OTHER_AGENTS_OPTIONS = {
-    "--dangerously-skip-permissions": "--permission-mode bypass",
     "--yolo": "--permission-mode bypass",
     "--full-auto": "--permission-mode auto",
 }
 """Options of other agents, and ours for the same."""
+_REFUSED_OPTIONS = {
+    "--betas": "betas of one vendor's API cannot be switched on",
+    "--task-budget": "use --max-turns or --max-budget-usd",
+    "--max-thinking-tokens": "use --effort",
+    "--thinking": "use --effort; none switches thinking off",
+    "--thinking-display": "thinking is part of stream-json",
+    "--resume-session-at": "use callwright sessions undo, then --resume",
+    "--resume-drops-turn": "use callwright sessions undo, then --resume",
+    "--session-mirror": "sessions are stored by callwright; see callwright sessions export",
+    "--replay-user-messages": "user messages are not repeated in the stream",
+    "--ide": "editors connect with callwright acp",
+    "--mcp-debug": "use callwright mcp test NAME",
+}
+"""Options of other agents that have no counterpart, with what to use instead."""
 
 
 def fill_help(text: str, width: int = 0) -> str:
@@ -123,6 +136,8 @@ class Parser(argparse.ArgumentParser):
             self.error(f"unexpected argument{plural}: {' '.join(extras)} (did you forget quotes?)")
         known = [name for action in self._actions for name in action.option_strings]
         name = option.partition("=")[0]
+        if name in _REFUSED_OPTIONS:
+            self.error(f"{name} is not supported: {_REFUSED_OPTIONS[name]}")
         ours = _OTHER_AGENTS_OPTIONS.get(name, "")
         hint = f"did you mean {ours}?" if ours.split(" ")[0] in known else _suggest(name, known)
         self.error(f"unknown option {option}" + (f"; {hint}" if hint else ""))

@@ -6,8 +6,9 @@ The order matters: trust, settings, model, assembly.
 import argparse
 import os
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from callwright.app.app import App, assemble
@@ -23,11 +24,11 @@ from callwright.app.models import (
     open_model,
     open_with_fallbacks,
 )
-from callwright.app.run_context import RunOptions, tool_set_for
-from callwright.app.settings import Settings, load_settings
+from callwright.app.run_context import HostProgram, RunOptions, tool_set_for
+from callwright.app.settings import REMOVABLE_SOURCES, Settings, load_settings
 from callwright.app.trust import Trust
 from callwright.cli.options import split_rules
-from callwright.core.errors import UsageError
+from callwright.core.errors import UsageError, describe_exception
 from callwright.core.events import Event
 from callwright.providers.base import Provider
 from callwright.providers.options import ModelOptions
@@ -45,16 +46,45 @@ def settings_for(options: argparse.Namespace, locations: Locations) -> Settings:
     review = trust.review()
     trusted = bool(options.trust) or trust.covers(review)
     # the files are not read again: they could have changed since they were compared
-    settings = load_settings(locations, trusted=trusted, given=options.settings, repository=review.repository)
+    settings = load_settings(
+        locations,
+        trusted=trusted,
+        given=options.settings,
+        repository=review.repository,
+        sources=_sources(vars(options).get("setting_sources")),
+    )
     os.environ.update(settings.merged("env"))
     return settings
+
+
+def _sources(given: str | None) -> tuple[str, ...] | None:
+    """Return the sources of settings that `--setting-sources` names; None for all."""
+    if given is None:
+        return None
+    names = tuple(name.strip() for name in given.split(",") if name.strip())
+    unknown = next((name for name in names if name not in REMOVABLE_SOURCES), None)
+    if unknown is not None:
+        known = ", ".join(REMOVABLE_SOURCES)
+        raise UsageError(f"--setting-sources: there is no source {unknown!r}; the sources are {known}")
+    return names
+
+
+def _system_prompt(given: Mapping[str, Any]) -> str | None:
+    """Return the text that replaces the system prompt, which may be empty; None for the built-in one."""
+    file = given.get("system_prompt_file")
+    if file is None:
+        return given.get("system_prompt")
+    try:
+        return Path(file).expanduser().read_text("utf-8-sig")
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--system-prompt-file {file}: {describe_exception(error)}") from None
 
 
 def run_options(options: argparse.Namespace) -> RunOptions:
     """Convert parsed options to run options; a command may offer only some of them."""
     given = vars(options)
     return RunOptions(
-        mode=options.permission_mode,
+        mode="bypass" if given.get("dangerously_skip_permissions") else options.permission_mode,
         allow=tuple(split_rules(options.allow)),
         ask=tuple(split_rules(given.get("ask", ()))),
         deny=tuple(split_rules(options.deny)),
@@ -62,12 +92,20 @@ def run_options(options: argparse.Namespace) -> RunOptions:
         servers=tuple(given.get("mcp_config", ())),
         turns=given.get("max_turns"),
         usd=given.get("max_budget_usd"),
-        system=given.get("system_prompt", ""),
+        system=_system_prompt(given),
         more_system=given.get("append_system_prompt", ""),
         keep=not given.get("no_session_persistence", False),
         log=given.get("log", ""),
-        tools=given.get("tools", ""),
+        tools=_tool_set(given),
+        strict_servers=given.get("strict_mcp_config", False),
+        agents=given.get("agents", ""),
     )
+
+
+def _tool_set(given: Mapping[str, Any]) -> str:
+    """Return the tool set a command line asks for; an empty text asks for no tools."""
+    asked = given.get("tools")
+    return "" if asked is None else asked.strip() or "none"
 
 
 def start(
@@ -76,6 +114,7 @@ def start(
     report: Callable[[str], None],
     wrap: Callable[[Provider], Provider] = lambda provider: provider,
     observe: Callable[[Event], None] | None = None,
+    host: HostProgram | None = None,
 ) -> App:
     """Build the app for a command line.
 
@@ -84,10 +123,13 @@ def start(
         report: Shows a notice to the user.
         wrap: Wraps the model's provider, for example to show its text as it streams.
         observe: Receives the executor's events.
+        host: The program that drives this one, if there is one.
 
     Raises:
         UsageError: No model is configured or found, or the settings are not valid.
     """
+    if options.dangerously_skip_permissions:
+        report("permissions are bypassed: calls run without being asked about; deny rules and firm guards still count")
     locations = Locations.of()
     settings = settings_for(options, locations)
     choice = choose_model(settings, asked=options.model)
@@ -105,7 +147,8 @@ def start(
         run_options(options),
         max_tokens=given.max_tokens,
         context=context_tokens(choice, given),
-        tools=options.tools or settings.last("tools") or tool_set_for(context_tokens(choice, given)),
+        tools=_tool_set(vars(options)) or settings.last("tools") or tool_set_for(context_tokens(choice, given)),
+        host=host,
         fallbacks=tuple(each.model for each in getattr(own, "providers", ())[1:]),
     )
     return assemble(wrap(models.main), settings, locations, asked, report=report, observe=observe, models=models)

@@ -3,11 +3,11 @@
 import json
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from callwright.core.errors import UsageError
 from callwright.core.json import FrozenDict, canonical
@@ -15,6 +15,8 @@ from callwright.core.json import FrozenDict, canonical
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _REMOTE = frozenset({"http", "streamable-http", "streamableHttp"})
 _EMPTY: Mapping[str, str] = FrozenDict()
+Relay: TypeAlias = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
+"""Delivers a JSON-RPC message to a server and returns its answer; raises `CallwrightError` if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +49,13 @@ class ServerConfig:
     """The project whose files configure it; empty for a server of the user's, whose allow rules do not cover it."""
     shadows: str = ""
     """The user's own server whose name it takes or resembles."""
+    relay: Relay | None = field(default=None, compare=False, repr=False)
+    """Reaches a server inside the program that drives this one, which has neither command nor url."""
 
     def __post_init__(self) -> None:
         if not self.name.strip() or not self.name.isprintable():
             raise UsageError(f"an MCP server needs a name of printable characters, got {self.name!r}")
-        if bool(self.command) == bool(self.url):
+        if [bool(self.command), bool(self.url), self.relay is not None].count(True) != 1:
             raise UsageError(f"MCP server {self.name!r} needs either a command or a url")
         if self.url and not self.url.startswith(("http://", "https://")):
             raise UsageError(f"MCP server {self.name!r}: expected an http or https url, got {self.url!r}")
@@ -110,6 +114,7 @@ def servers_of(
     trusted: Collection[str] = (),
     written_in: str = "mcpServers",
     environment: Mapping[str, str] | None = None,
+    relay: Callable[[str], Relay] | None = None,
 ) -> LoadedServers:
     """Read the content of a `.mcp.json`: `{"mcpServers": {"name": {"command": …} or {"url": …}}}`.
 
@@ -118,6 +123,7 @@ def servers_of(
         trusted: Names of servers to trust.
         written_in: The file, for messages.
         environment: Where `${NAME}` is looked up; the process environment by default.
+        relay: Returns the way to a server of type `sdk`, by its name; without it, such entries are refused.
     """
     entries = cast("Mapping[str, object]", data).get("mcpServers") if isinstance(data, dict) else None
     if not isinstance(entries, dict):
@@ -127,6 +133,10 @@ def servers_of(
     for name, entry in cast("dict[str, object]", entries).items():
         reader = _EntryReader(f"{written_in}: {name}", entry, os.environ if environment is None else environment)
         try:
+            if relay is not None and isinstance(entry, dict) and cast("dict[str, object]", entry).get("type") == "sdk":
+                # the driving program serves it itself, so what it says of its tools is its own word
+                servers.append(ServerConfig(name, relay=relay(name), trusted=True))
+                continue
             servers.append(reader.server(name, trusted=name in trusted))
         except UsageError as error:
             problems.append(f"{written_in}: {error}")

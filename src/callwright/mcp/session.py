@@ -16,6 +16,7 @@ from callwright.mcp.fast_path import PipeFastPath
 from callwright.mcp.http import http_transport
 from callwright.mcp.listing import Listing, list_all
 from callwright.mcp.oauth import SignIn
+from callwright.mcp.relay import relay_transport
 from callwright.mcp.stdio import ServerProcess
 from callwright.mcp.translate import reason_of
 
@@ -118,6 +119,8 @@ class ServerLink:
     def _client_of(self, stack: AsyncExitStack) -> Client:
         if self._process is not None:
             transport = self._process.transport()
+        elif self._config.relay is not None:
+            transport = relay_transport(self._config.relay)
         else:
             transport = http_transport(self._config, self._auth or self._sign_in_auth(stack))
         return Client(

@@ -1,6 +1,6 @@
 """`Skills`: the skills and commands found in the folders of a project and of its user."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from os import PathLike
@@ -47,6 +47,7 @@ class Skills:
         cwd: Folder to start from; its parents are searched up to the root of the repository.
         home: The user's home folder, searched after the project.
         more: Folders of skills and of `.md` commands, searched before the project.
+        only: Names of the skills to use; all by default.
     """
 
     def __init__(
@@ -55,10 +56,12 @@ class Skills:
         *,
         home: str | PathLike[str] | None = None,
         more: Iterable[str | PathLike[str]] = (),
+        only: Collection[str] | None = None,
     ) -> None:
         self._cwd = Path(cwd).resolve()
         self._home = Path.home().resolve() if home is None else Path(home).resolve()
         self._more = [Path(folder).resolve() for folder in more]
+        self._only = only
         self._nested: dict[Path, None] = {}
         self._skills: dict[str, Skill] = {}
         self.problems: tuple[SkillProblem, ...] = ()
@@ -84,6 +87,8 @@ class Skills:
         before, found, problems = self._skills, dict[str, Skill](), list[SkillProblem]()
         for place in self._places():
             for skill in _read_folder(place, problems):
+                if self._only is not None and skill.name not in self._only:
+                    continue
                 first = found.setdefault(skill.name, skill)
                 if first is not skill and first.file != skill.file:
                     text = f"the {skill.kind} {skill.name!r} is not used: {first.file} comes first"

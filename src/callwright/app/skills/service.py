@@ -84,7 +84,7 @@ class SkillService:
         """
         parts = UserPrompt.of(prompt)
         called, arguments = self.skills.parse_slashes(parts.text)
-        if not called:
+        if not called or parts.verbatim:
             return parts.compose()
         attached = find_references(Expansion((parts.text,)), self._locations.cwd) if parts.attachments else ()
         turn = Turn(session_id, cancellation=cancellation)

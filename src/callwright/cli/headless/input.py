@@ -5,12 +5,14 @@ import os
 import select
 import stat
 import sys
-from collections.abc import Iterator, Sequence
+from base64 import b64decode
+from collections.abc import Sequence
 from typing import Any, cast
 
 from callwright.app.prompts import UserPrompt
 from callwright.app.questions import read_input
 from callwright.core.calls import Answers, Question, Reply
+from callwright.core.content import File, Image
 from callwright.core.decisions import make_reply
 from callwright.core.errors import UsageError
 
@@ -131,22 +133,23 @@ def _read_piped(*, wait: bool) -> str:
     return data.decode("utf-8", errors="replace")
 
 
-def messages_on_stdin() -> Iterator[str]:
-    """Yield the prompts of `--input-format stream-json`: one user message per line, until the input ends."""
-    number = 0
-    for number, line in enumerate(sys.stdin, 1):
-        if line.strip():
-            yield _parse_message(line, number)
-    if not number:
-        raise UsageError("no prompt: --input-format stream-json found no message on stdin")
+def parse_user_message(line: str, number: int) -> UserPrompt:
+    """Parse a line of `--input-format stream-json`: one user message, with text, images and documents.
 
-
-def _parse_message(line: str, number: int) -> str:
+    Raises:
+        UsageError: The line is not a user message, or has a part that is not supported.
+    """
     try:
         message = json.loads(line)
         content = message["message"]["content"]
         if message["type"] == "user":
-            return content if isinstance(content, str) else _join_text(cast("list[dict[str, Any]]", content), number)
+            verbatim = message.get("client_composed") is True
+            if isinstance(content, str):
+                return UserPrompt(content, verbatim=verbatim)
+            parts = cast("list[dict[str, Any]]", content)
+            text = "\n".join(part["text"] for part in parts if part["type"] == "text")
+            attached = tuple(_media(part, number) for part in parts if part["type"] != "text")
+            return UserPrompt(text, attachments=attached, verbatim=verbatim)
     except (ValueError, LookupError, TypeError):
         pass
     raise UsageError(
@@ -154,10 +157,15 @@ def _parse_message(line: str, number: int) -> str:
     )
 
 
-def _join_text(parts: list[dict[str, Any]], number: int) -> str:
-    other = next((part["type"] for part in parts if part["type"] != "text"), None)
-    if other is not None:
-        raise UsageError(
-            f"stdin line {number} has a part of type {other!r}: only text is supported; name files with @FILE"
-        )
-    return "\n".join(part["text"] for part in parts)
+def _media(part: dict[str, Any], number: int) -> Image | File:
+    source = part.get("source")
+    match part.get("type"), source:
+        case "image", {"type": "base64", "media_type": str(kind), "data": str(data)}:
+            return Image(b64decode(data, validate=True), kind)
+        case "document", {"type": "base64", "media_type": str(kind), "data": str(data)}:
+            return File(b64decode(data, validate=True), kind)
+        case kind, _:
+            raise UsageError(
+                f"stdin line {number} has a part of type {kind!r} that is not supported: send text, or images and"
+                " documents as base64, or name files with @FILE"
+            )

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import os
 import signal
 import sys
 import time
@@ -17,14 +18,20 @@ from callwright.app.prompts import UserPrompt
 from callwright.app.questions import open_questions
 from callwright.cli.attachments import Attachments
 from callwright.cli.headless import stream_json
-from callwright.cli.headless.input import messages_on_stdin, prompt_with_stdin, read_answers
+from callwright.cli.headless.approvals import tool_approvals
+from callwright.cli.headless.control import ControlChannel
+from callwright.cli.headless.host import Host
+from callwright.cli.headless.input import parse_user_message, prompt_with_stdin, read_answers
 from callwright.cli.headless.output_schema import load_output_schema
 from callwright.cli.main import DENIED, DONE, ERROR, INTERRUPTED, LIMIT, PAUSED, TERMINATED
 from callwright.cli.render.text import print_json, print_notice, visible
 from callwright.cli.startup import resolve_session, start
 from callwright.core.calls import Answers, Completed, Failed
-from callwright.core.errors import UsageError
+from callwright.core.errors import CallwrightError, UsageError
 from callwright.core.events import CallEnded, Event
+from callwright.core.run_events import RequestEnded
+from callwright.hooks.shell.config import ShellHook
+from callwright.hooks.shell.process import HookRun
 from callwright.providers.base import CallDelta, MessageDone, ModelEvent, Provider, TextDelta, ThinkingDelta
 from callwright.providers.streaming import TappedProvider
 from callwright.tool.base import Cancellation
@@ -38,6 +45,9 @@ _EXIT_CODES = {
     "halted": DENIED,
     "cancelled": INTERRUPTED,
 }
+
+_READS_STATE = "CLAUDE_CODE_SDK_READS_SESSION_STATE"
+"""Set by the SDK, which closes our input once no further turn follows."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -53,6 +63,9 @@ class _HeadlessRun:
         self._streaming = options.output_format == "stream-json"
         self._cancellation = Cancellation()
         self._terminated = False
+        self._channel: ControlChannel | None = None
+        self._host: Host | None = None
+        self._totals = stream_json.RunTotals()
         self._calls: set[str] = set()
         self._denials: list[dict[str, Any]] = []
         self._session_id = ""
@@ -64,17 +77,80 @@ class _HeadlessRun:
         if options.json_schema:
             self._output_type = load_output_schema(options.json_schema)
         # before the app starts: a missing prompt should cost no server start
-        prompts = self._prompts()
+        prompts = None if options.input_format == "stream-json" else self._prompts()
+        if options.input_format == "stream-json":
+            await self._open_channel()
         self._handle_signals()
-        async with start(options, report=print_notice, wrap=self._tap, observe=self._observe) as app:
+        host = self._host
+        try:
+            program = None if host is None else host.program
+            app = start(options, report=print_notice, wrap=self._tap, observe=self._observe, host=program)
+        except CallwrightError as error:
+            if host is not None:
+                host.refuse(str(error))
+            raise
+        async with app:
             for problem in app.problems:
                 print_notice(problem)
             conversation = Conversation(app, *await resolve_session(options, app))
             self._session_id = conversation.session_id
             conversation.attach = Attachments(app, self._session_id, print_notice)
+            self._set_approvals(app)
             if self._streaming:
                 _print(stream_json.init_line(app, self._session_id))
+            if self._channel is not None:
+                return await self._run_channel(conversation, self._channel)
             return await self._run_all(app, conversation, prompts)
+
+    async def _open_channel(self) -> None:
+        self._channel = ControlChannel(_print)
+        self._channel.start()
+        opening = await self._channel.opening()
+        if opening is None:
+            return
+        if not self._streaming:
+            raise UsageError("control messages on stdin need --output-format stream-json")
+        self._host = Host(self._channel, opening, asks=self._options.permission_prompt_tool == "stdio")
+
+    def _set_approvals(self, app: App) -> None:
+        tool = self._options.permission_prompt_tool
+        if self._host is not None:
+            if self._options.include_hook_events:
+                self._host.trace_to = self._trace
+            self._host.connect(app, self._session_id)
+        elif tool == "stdio":
+            raise UsageError("--permission-prompt-tool stdio: the input does not start with an initialize request")
+        if tool and tool != "stdio":
+            app.agent.ask = tool_approvals(
+                app, self._session_id, tool, lambda: self._cancellation.cancel("interrupted")
+            )
+
+    def _trace(self, hook: ShellHook, run: HookRun | None) -> None:
+        _print(stream_json.hook_line(hook, run, self._session_id))
+
+    async def _run_channel(self, conversation: Conversation, channel: ControlChannel) -> int:
+        """Run the prompts of the channel until it ends; a driving program may interrupt one and send another."""
+        code, controlled = DONE, self._host is not None
+        while (line := await channel.next_prompt()) is not None:
+            prompt = parse_user_message(line[1], line[0])
+            self._cancellation = Cancellation()
+            if self._host is not None:
+                self._host.cancellation = self._cancellation
+            self._report_state("running")
+            code = await self._run_one(conversation.say(prompt, **self._run_arguments()))
+            if not channel.waiting:
+                self._report_state("idle")
+            if self._terminated or (not controlled and (self._cancellation.requested or code == PAUSED)):
+                break  # another prompt would decline the pending questions
+        channel.end()
+        await conversation.end()
+        if controlled and code == DENIED:  # the program decided it, or read of it in the result
+            code = DONE
+        return TERMINATED if self._terminated else code
+
+    def _report_state(self, state: str) -> None:
+        if self._host is not None and os.environ.get(_READS_STATE):
+            _print(stream_json.state_line(state, self._session_id))
 
     async def _run_all(self, app: App, conversation: Conversation, prompts: Iterator[str | UserPrompt] | None) -> int:
         code = 0
@@ -96,8 +172,6 @@ class _HeadlessRun:
     def _prompts(self) -> Iterator[str | UserPrompt] | None:
         """Return the prompts to run; None resumes the session without one."""
         options = self._options
-        if options.input_format == "stream-json":
-            return messages_on_stdin()
         if options.answers is not None or ((options.resume or options.last) and not options.prompt):
             return None
         prompt = prompt_with_stdin(options.prompt)
@@ -115,6 +189,8 @@ class _HeadlessRun:
 
     async def _run_one(self, events: AsyncGenerator[AgentEvent, None]) -> int:
         began = time.monotonic()
+        self._denials = []
+        self._totals = stream_json.RunTotals()
         result: Result | None = None
         async with aclosing(events):
             async for event in events:
@@ -124,17 +200,21 @@ class _HeadlessRun:
             raise UsageError("the run ended without a result")
         code = _exit_code(result, denied=bool(self._denials))
         seconds = time.monotonic() - began
-        line = stream_json.result_line(result, code=code, seconds=seconds, denials=self._denials)
+        line = stream_json.result_line(result, code=code, seconds=seconds, denials=self._denials, totals=self._totals)
         self._conclude(result, line)
         return code
 
     def _observe(self, event: Event) -> None:
+        if isinstance(event, RequestEnded) and event.began.session_id == self._session_id:
+            self._totals.add(event)
         if not isinstance(event, CallEnded):
             return
         outcome = event.outcome
         if isinstance(outcome, Failed) and outcome.error.code == "denied":
             self._denials.append(stream_json.denial_entry(outcome))
         # calls of sub-agents and attachments end here too, and are not part of the stream
+        if self._options.verbose and not self._streaming:
+            print_notice(f"{outcome.call.name}: {'failed' if isinstance(outcome, Failed) else 'done'}")
         if self._streaming and outcome.call.id in self._calls and isinstance(outcome, (Completed, Failed)):
             _print(stream_json.outcome_line(outcome, self._session_id))
 
@@ -156,8 +236,7 @@ class _HeadlessRun:
                 delta = {"type": "input_json_delta", "id": call_id, "name": name, "partial_json": arguments}
             case _:
                 return
-        inner = {"type": "content_block_delta", "delta": delta}
-        _print({"type": "stream_event", "event": inner, "session_id": self._session_id})
+        _print(stream_json.partial_line(delta, self._session_id))
 
     def _conclude(self, result: Result, line: dict[str, Any]) -> None:
         if self._options.output_format != "text":
@@ -182,11 +261,18 @@ class _HeadlessRun:
 
     def _handle_signals(self) -> None:
         loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGINT, self._cancellation.cancel, "interrupted")
+        loop.add_signal_handler(signal.SIGINT, self._interrupt)
         loop.add_signal_handler(signal.SIGTERM, self._terminate)
+
+    def _interrupt(self) -> None:
+        if self._channel is not None:
+            self._channel.end()
+        self._cancellation.cancel("interrupted")
 
     def _terminate(self) -> None:
         self._terminated = True
+        if self._channel is not None:
+            self._channel.end()
         self._cancellation.cancel("terminated")
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
-from typing import Any, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 DEFAULT_SECONDS = 600.0
 
@@ -86,6 +86,7 @@ _FIELDS = (
     "once",
 )
 _LONGEST_SECONDS = 86_400.0
+HookKind: TypeAlias = Literal["command", "callback"]
 KeyPath: TypeAlias = tuple[str | int, ...]
 LineOf: TypeAlias = Callable[[Sequence[str | int]], int]
 
@@ -112,6 +113,8 @@ class ShellHook:
     """The program's arguments; None if the command is a bash line."""
     broken: str = ""
     """Why this entry cannot be run; what it guards is then denied."""
+    kind: HookKind = "command"
+    """What runs it: a command, or the program that drives this one and registered a callback."""
 
     def __str__(self) -> str:
         return f"the {self.event} hook {self.command!r}" + (f" in {self.written_in}" if self.written_in else "")
@@ -140,7 +143,7 @@ class ShellHook:
 
 
 def parse_shell_hooks(
-    events: Mapping[str, Any], *, written_in: str = "", line_of: LineOf | None = None
+    events: Mapping[str, Any], *, written_in: str = "", line_of: LineOf | None = None, kind: HookKind = "command"
 ) -> tuple[tuple[ShellHook, ...], tuple[str, ...]]:
     """Parse `{"PreToolUse": [{"matcher": …, "hooks": [{"command": …}]}]}`.
 
@@ -151,6 +154,7 @@ def parse_shell_hooks(
         events: The `hooks` object of a settings file.
         written_in: The file, for messages.
         line_of: Finds the line of a path of keys, so that hooks and problems name the line too.
+        kind: The kind of entries without a `type`; callbacks are registered by a program, never by a file.
 
     Returns:
         The hooks, and a text for each problem.
@@ -172,7 +176,7 @@ def parse_shell_hooks(
             problems.append(f"{place or 'hooks'}: {event}: {fault}")
     for event, matcher, entry, path in _iterate_entries(events):
         place = _locate(written_in, path, line_of)
-        hook = _parse_hook(event, matcher, entry, place)
+        hook = _parse_hook(event, matcher, entry, place, kind)
         problems += [f"{place or 'hooks'}: {event}: {fault}" for fault in _find_faults(entry, hook)]
         if not hook.broken or (EVENTS[event].guards and not hook.background):
             hooks.append(hook)
@@ -236,7 +240,7 @@ def _find_unread_key(given: Mapping[str, Any], known: Sequence[str]) -> str:
     return f"unknown key {key!r}" + (f"; did you mean {near[0]!r}?" if near else "") if key else ""
 
 
-def _parse_hook(event: str, matcher: str, entry: object, place: str) -> ShellHook:
+def _parse_hook(event: str, matcher: str, entry: object, place: str, kind: HookKind) -> ShellHook:
     given: Mapping[str, Any] = cast("Mapping[str, Any]", entry) if isinstance(entry, Mapping) else {}
     broken = _check_entry(given) if isinstance(entry, Mapping) else f"expected an object, got {entry!r:.80}"
     if bad := _check_matcher(matcher):
@@ -259,6 +263,7 @@ def _parse_hook(event: str, matcher: str, entry: object, place: str) -> ShellHoo
         _condition(given),
         background,
         tuple(given["args"]) if "args" in given else None,
+        kind=kind,
     )
 
 

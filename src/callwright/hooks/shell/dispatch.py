@@ -1,11 +1,13 @@
 """Runs the shell hooks of an event in parallel, each command once, and merges their replies."""
 
 import asyncio
+import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
+from callwright.core.errors import CallwrightError
 from callwright.hooks.base import PendingCall
 from callwright.hooks.shell.config import EVENTS, ShellHook
 from callwright.hooks.shell.process import HookRun, run_shell_hook
@@ -16,6 +18,27 @@ _CLOSE_SECONDS = 1.5
 
 def _ignore_report(_: str) -> None:
     return None
+
+
+def _ignore_run(_: ShellHook, __: HookRun | None) -> None:
+    return None
+
+
+CallBack: TypeAlias = Callable[[str, Mapping[str, object]], Awaitable[Mapping[str, object]]]
+"""Runs a callback by its id with the event; returns the reply, or raises `CallwrightError` if there is none."""
+
+
+async def _run_callback(call_back: CallBack | None, hook: ShellHook, payload: Mapping[str, object]) -> HookRun:
+    if call_back is None:
+        return HookRun(problem="cannot be run: the program that registered it is not connected")
+    try:
+        async with asyncio.timeout(hook.seconds):
+            reply = await call_back(hook.command, payload)
+        return HookRun(stdout=json.dumps(reply))
+    except TimeoutError:
+        return HookRun(problem=f"did not end within {hook.seconds:g} s")
+    except (CallwrightError, ValueError, TypeError) as error:
+        return HookRun(problem=f"failed: {error}")
 
 
 def _always_applies(_: str, __: PendingCall) -> bool:
@@ -51,6 +74,10 @@ class HookContext:
     transcript: TranscriptWriter = _no_transcript
     passed: tuple[str, ...] = ()
     """Environment variables that hooks get although they look like credentials; `*` stands for any characters."""
+    call_back: "CallBack | None" = None
+    """Runs a hook that the driving program registered, and returns its reply."""
+    trace: Callable[[ShellHook, HookRun | None], None] = _ignore_run
+    """Called when a hook starts, with None, and when it has ended."""
 
 
 class HookDispatcher:
@@ -131,9 +158,21 @@ class HookDispatcher:
         context = self.context
         if hook.broken:
             return read_reply(hook, HookRun(problem=f"cannot be run: {hook.broken}"))
-        cwd, project = context.cwd or context.project, context.project
-        ran = await run_shell_hook(hook, payload, cwd=cwd, project=project, passed=context.passed)
+        context.trace(hook, None)
+        ran = await self._run_kind(hook, payload)
+        context.trace(hook, ran)
         return read_reply(hook, ran)
+
+    async def _run_kind(self, hook: ShellHook, payload: Mapping[str, object]) -> HookRun:
+        context = self.context
+        match hook.kind:
+            case "command":
+                cwd, project = context.cwd or context.project, context.project
+                return await run_shell_hook(hook, payload, cwd=cwd, project=project, passed=context.passed)
+            case "callback":
+                return await _run_callback(context.call_back, hook, payload)
+            case _:  # pyright: ignore[reportUnnecessaryComparison] - an unknown kind is a failure, never a pass
+                return HookRun(problem=f"cannot be run: there is no kind {hook.kind!r}")
 
     def _start_background(self, hook: ShellHook, payload: Mapping[str, object], session_id: str) -> None:
         async def run() -> None:
@@ -155,7 +194,7 @@ def _distinct(hooks: Iterable[ShellHook]) -> Sequence[ShellHook]:
     """Keep each command once; of two, the one that blocks on errors or has more time."""
     found: dict[tuple[object, ...], ShellHook] = {}
     for hook in hooks:
-        key = (hook.command, hook.arguments, hook.background, hook.broken)
+        key = (hook.kind, hook.command, hook.arguments, hook.background, hook.broken)
         known = found.setdefault(key, hook)
         if (hook.stops_on_error, hook.seconds) > (known.stops_on_error, known.seconds):
             found[key] = hook

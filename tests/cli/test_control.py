@@ -1,0 +1,160 @@
+"""Control messages on stdin, and the options that programs written for Claude Code pass."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from callwright.cli.options import parse_options
+
+Call = Callable[..., dict[str, object]]
+STREAM = ("--input-format", "stream-json", "--output-format", "stream-json")
+
+
+def lines(*messages: object) -> str:
+    return "".join(json.dumps(message) + "\n" for message in messages)
+
+
+def begin(**more: object) -> dict[str, object]:
+    return {"type": "control_request", "request_id": "r1", "request": {"subtype": "initialize", **more}}
+
+
+def user(text: str) -> dict[str, object]:
+    return {"type": "user", "message": {"role": "user", "content": text}}
+
+
+def test_closed_input_declines_open_questions(machine: Any, calls: Call) -> None:
+    script = machine.says(calls("write", path="a.txt", content="x"), "done")
+    ended = machine(*STREAM, "--permission-prompt-tool", "stdio", script, stdin=lines(begin(), user("go")))
+    assert not (machine.project / "a.txt").exists() and ended.code == 0
+    (denied,) = ended.lines[-1]["permission_denials"]
+    assert "closed its input" in denied["reason"]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {"subtype": "success", "response": {"behavior": "Allow"}},
+        {"subtype": "success", "response": {"behavior": True}},
+        {"subtype": "success", "response": {}},
+        {"subtype": "success", "response": [{"behavior": "allow"}]},
+        {"subtype": "success", "response": {"behavior": "allow", "updatedInput": "rm"}},
+        {"subtype": "error", "error": "x", "response": {"behavior": "allow"}},
+        {"response": {"behavior": "allow"}},
+    ],
+)
+async def test_only_an_explicit_allow_approves(machine: Any, reply: dict[str, Any]) -> None:
+    from callwright.cli.headless.control import ControlChannel
+
+    sent: list[Any] = []
+    channel = ControlChannel(sent.append)
+
+    async def answered() -> Any:
+        channel._settle({"request_id": sent[-1]["request_id"], **reply})  # pyright: ignore[reportPrivateUsage]
+
+    from callwright.app.app import assemble
+    from callwright.app.locations import Locations
+    from callwright.app.settings import Settings
+    from callwright.cli.headless.approvals import ExternalApprovals
+    from callwright.core.calls import Completed, ToolCall
+    from callwright.executor.turn_context import Turn
+    from callwright.testing.fakes import ScriptedProvider
+
+    app = assemble(ScriptedProvider(), Settings(), Locations.of(machine.project, home=machine.home))
+
+    async def decide(request: Any) -> Any:
+        import asyncio
+
+        asked = asyncio.ensure_future(channel.request(request))
+        await asyncio.sleep(0)
+        await answered()
+        return await asked
+
+    ask = ExternalApprovals(app, "s", decide, lambda: None)
+    call = ToolCall("1", "write", {"path": "a.txt", "content": "x"})
+    (outcome,) = await app.executor.execute([call], turn=Turn("s", ask=ask))
+    app.close()
+    assert not isinstance(outcome, Completed) and not (machine.project / "a.txt").exists()
+
+
+def test_answer_with_a_key_twice_approves_nothing(machine: Any, calls: Call) -> None:
+    script = machine.says(calls("write", path="a.txt", content="x"), "done")
+    text = lines(begin(), user("go")) + '{"type": "control_response", "type": "control_response"}\n'
+    ended = machine(*STREAM, "--permission-prompt-tool", "stdio", script, stdin=text)
+    assert not (machine.project / "a.txt").exists() and ended.code == 2
+
+
+def test_requests_are_answered_or_refused_by_name(machine: Any) -> None:
+    asked = [
+        {"type": "control_request", "request_id": kind, "request": {"subtype": kind}}
+        for kind in ("mcp_status", "rewind_files", "stop_task", "initialize")
+    ]
+    ended = machine(*STREAM, machine.says("hi"), stdin=lines(begin(unknown=1), *asked, user("go")))
+    answers = {
+        line["response"]["request_id"]: line["response"] for line in ended.lines if line["type"] == "control_response"
+    }
+    assert answers["r1"]["response"]["hook_on_failure_supported"] is True
+    assert answers["mcp_status"]["response"] == {"mcpServers": []}
+    assert "'rewind_files' is not supported" in answers["rewind_files"]["error"]
+    assert "'stop_task' is not supported" in answers["stop_task"]["error"]
+    assert "cannot be repeated" in answers["initialize"]["error"]
+    assert "initialize: unknown not supported" in ended.err
+
+
+def test_broken_initialize_stops_the_run(machine: Any) -> None:
+    ended = machine(*STREAM, machine.says("hi"), stdin=lines(begin(hooks={"PreToolUse": "x"}), user("go")))
+    assert ended.code == 2
+    assert "hooks.PreToolUse must be a list" in ended.lines[0]["response"]["error"]
+
+
+def test_skip_permissions_means_bypass_and_warns(machine: Any, calls: Call) -> None:
+    script = machine.says(calls("write", path="a.txt", content="x"), "done")
+    ended = machine("-p", "go", script, "--dangerously-skip-permissions")
+    assert ended.code == 0 and (machine.project / "a.txt").exists()
+    assert "permissions are bypassed" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("-p x --dangerously-skip-permissions --permission-mode plan", "contradicts --permission-mode plan"),
+        ("-p x --permission-prompt-tool stdio", "needs --input-format stream-json"),
+        ("-p x --permission-prompt-tool mcp__a__b", "expected stdio or a tool of an MCP server"),
+        ("-p x --setting-sources user,other", "no source 'other'"),
+        ("-p x --agents {", "--agents: not valid JSON"),
+        ('-p x --agents {"a":{"description":"d","prompt":"p","permissionMode":"plan"}}', "permissionMode is not"),
+        ("-p x --betas a", "--betas is not supported"),
+        ("-p x --thinking disabled", "--thinking is not supported"),
+    ],
+)
+def test_unusable_options_are_named(machine: Any, line: str, told: str) -> None:
+    ended = machine(*line.split(" "), machine.says("x"))
+    assert ended.code == 2 and told in ended.err
+
+
+def test_left_out_settings_still_deny(machine: Any, calls: Call) -> None:
+    machine.user_settings({"permissions": {"deny": ["Write"], "allow": ["Edit"]}})
+    script = machine.says(calls("write", path="a.txt", content="x"), "done")
+    machine("-p", "go", script, "--setting-sources", "", "--permission-mode", "bypass")
+    assert not (machine.project / "a.txt").exists()
+
+
+def test_empty_tool_set_has_no_tools(machine: Any) -> None:
+    ended = machine("-p", "go", machine.says("x"), "--tools", "", "--output-format", "stream-json")
+    assert "bash" not in ended.lines[0]["tools"] and "read" not in ended.lines[0]["tools"]
+
+
+def test_strict_config_ignores_servers_of_settings(machine: Any) -> None:
+    machine.user_settings({"mcpServers": {"gone": {"command": "no-such-program"}}})
+    ended = machine("-p", "go", machine.says("x"), "--strict-mcp-config", "--output-format", "stream-json")
+    assert ended.lines[0]["mcp_servers"] == []
+
+
+def test_verbose_names_calls_on_stderr(machine: Any, calls: Call) -> None:
+    ended = machine("-p", "go", machine.says(calls("todo", items=[]), "done"), "--verbose")
+    assert ended.out == "done\n" and "todo: " in ended.err
+
+
+def test_stream_json_input_needs_no_print_option() -> None:
+    assert parse_options(STREAM).headless is True
