@@ -83,6 +83,21 @@ def test_auto_mode_relies_only_on_a_complete_sandbox(locations: Locations, wish:
     assert isinstance(found, Allow if whole else Ask) and (wish != "off" or not whole)
 
 
+@pytest.mark.slow
+def test_workspace_too_large_to_search_runs_only_proven_lines(locations: Locations) -> None:
+    for number in range(20_001):
+        (locations.cwd / "many" / str(number)).mkdir(parents=True)
+    settings = load_settings(locations, trusted=False)
+    app = assemble(ScriptedProvider(), settings, locations, RunOptions(keep=False))
+    bash = app.registry.get("bash")
+    assert isinstance(bash, Bash)
+    for line, kind in (("pytest -q", Ask), ("ls -la", Allow)):
+        found = app.executor.policies.decide(RunCommand(line, str(locations.cwd)), dry_run_line(line))
+        assert isinstance(found, kind)
+    told = [problem for problem in app.problems if "more than 20,000 folders" in problem]
+    assert len(told) == bash.sandbox.complete
+
+
 def test_servers_in_mcp_json_need_trust(locations: Locations) -> None:
     locations.project_servers.write_text(json.dumps({"mcpServers": {"x": {"command": "y"}}}))
     assert not Trust(locations).given

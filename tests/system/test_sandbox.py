@@ -14,7 +14,7 @@ from callwright.core.access import Confinement
 from callwright.core.errors import UsageError
 from callwright.system.sandbox import bubblewrap, landlock, seatbelt
 from callwright.system.sandbox.sandbox import Sandbox, SandboxKind, find_sandbox
-from callwright.system.sandbox.scan import FolderScan
+from callwright.system.sandbox.scan import FolderScan, has_more_folders
 from callwright.system.sandbox.wall import NamedPaths, Wall
 
 READ_ONLY, WORKSPACE, NETWORK, APPROVED = (
@@ -360,3 +360,12 @@ def test_large_folder_is_scanned_in_part(tmp_path: Path):
         (tmp_path / str(number)).mkdir()
     assert FolderScan(str(tmp_path)).find().complete
     assert not FolderScan(str(tmp_path), max_folders=5).find().complete
+
+
+@pytest.mark.parametrize(("most", "found"), [(22, False), (21, True), (5, True)])
+def test_too_many_folders_are_noticed(tmp_path: Path, most: int, found: bool):
+    for number in range(20):
+        (tmp_path / "one" / str(number)).mkdir(parents=True)
+        (tmp_path / "node_modules" / str(number)).mkdir(parents=True)  # not searched, so not counted
+    assert has_more_folders(str(tmp_path), most) is found
+    assert FolderScan(str(tmp_path), max_folders=most).find().complete is not found

@@ -619,3 +619,45 @@ async def test_committed_secret_is_not_shown_in_a_diff(tmp_path: Path, shell: Sh
 def test_aliases_of_other_products_work():
     assert {"Bash", "run_shell_command", "execute_command"} <= set(Bash.spec.aliases)
     assert issubclass(CommandFailed, ToolFailed)
+
+
+@pytest.fixture
+def large(tmp_path: Path) -> Bash:
+    """A workspace with more folders than are searched for secrets."""
+    for number in range(12):
+        (tmp_path / f"part{number:02}" / "inner").mkdir(parents=True)
+        (tmp_path / f"part{number:02}" / ".env").write_text("SECRET=hunter2")
+    bash = Bash(tmp_path)
+    bash.sandbox = replace(bash.sandbox, max_folders=5)
+    return bash
+
+
+@pytest.mark.skipif(bool(bubblewrap.find_problem()), reason="bubblewrap cannot be used here")
+@pytest.mark.parametrize(
+    ("line", "mode", "runs"),
+    [
+        ('python3 -c \'print(open("part00/.env").read(), open("part11/.env").read())\'', "default", False),
+        ("cat part*/.en?", "default", False),
+        ("grep -r SECRET .", "default", False),
+        ("grep -rh SECRET", "dontAsk", False),
+        ("find . -name '.e*' -exec cat {} +", "default", False),
+        ("make", "auto", False),
+        ("grep -rc SECRET part11", "default", True),
+        ("ls part11 && git status --short", "default", True),
+        ("mkdir new", "auto", True),
+    ],
+)
+async def test_unsearched_workspace_shows_no_secret_unasked(large: Bash, line: str, mode: str, runs: bool):
+    policies = standard_policies(large.workspace, by_mode=ByMode(mode, sandboxed=True, auto_allow="walled"))
+    (large.workspace.root / "Makefile").write_text("all:\n\tcat part*/.env\n")
+    outcome = await Executor(Registry(large), policies).run("bash", {"command": line})
+    assert "hunter2" not in str(outcome)
+    assert isinstance(outcome, Interrupted) is not runs or (mode == "dontAsk" and isinstance(outcome, Failed))
+
+
+@pytest.mark.skipif(bool(bubblewrap.find_problem()), reason="bubblewrap cannot be used here")
+async def test_line_of_a_rule_runs_in_an_unsearched_workspace(large: Bash):
+    policies = standard_policies(large.workspace, by_mode=ByMode("default"), rules=rules_of(allow=["Bash(make *)"]))
+    (large.workspace.root / "Makefile").write_text("all:\n\techo made\n")
+    outcome = await Executor(Registry(large), policies).run("bash", {"command": "make all"})
+    assert isinstance(outcome, Completed) and "made" in outcome.output.text

@@ -270,18 +270,22 @@ class WorkspaceContext:
     switch: ModeSwitch
     bash: Bash
     auto_allow: AutoAllow = "proven"
+    unsearched: str = ""
+    """Which part of the workspace is too large to be searched for secrets."""
 
     @property
     def sandboxed(self) -> bool:
         """Whether a sandbox without gaps holds every command; with gaps, commands are still asked about."""
         # Landlock leaves gaps (chmod, sockets), so a command there is still judged by its line
-        return self.bash.sandbox.complete
+        return self.bash.sandbox.complete and not self.unsearched
 
     def sandbox_problems(self) -> list[str]:
         """Return what the user must know about the sandbox: that there is none, or what it does not cover."""
         sandbox = self.bash.sandbox
-        if sandbox.mode == "off" or sandbox.complete:
+        if sandbox.mode == "off":
             return []
+        if sandbox.complete:
+            return [f"only lines that are proven to read run unasked: {self.unsearched}"] if self.unsearched else []
         if not sandbox.confines:
             return [f"no sandbox: only a short list of programs runs unasked ({'; '.join(sandbox.gaps)})"]
         return [f"incomplete sandbox: {sandbox.describe()}; {INSTALL}"]
@@ -303,8 +307,10 @@ def workspace_context(settings: Settings, locations: Locations, options: RunOpti
     rules = Rules(loaded.rules, here)
     bash = shell_tool(workspace, SandboxOptions.of(settings), _read_deny(rules))
     # with a gap in the wall, a wrong guess about a line could do harm
-    walled = bash.sandbox.complete and settings.last("autoAllow") != "proven"
-    return WorkspaceContext(workspace, here, loaded, rules, switch, bash, "walled" if walled else "proven")
+    unsearched = bash.sandbox.find_unsearched()
+    walled = bash.sandbox.complete and not unsearched and settings.last("autoAllow") != "proven"
+    auto_allow = "walled" if walled else "proven"
+    return WorkspaceContext(workspace, here, loaded, rules, switch, bash, auto_allow, unsearched)
 
 
 def _read_deny(rules: Rules) -> Hidden | None:

@@ -141,6 +141,13 @@ def _sandbox(settings: Settings, locations: Locations) -> CheckResult:
         return CheckResult(
             "sandbox", "note", f"{offered.kind} is available but off", 'set "sandbox" to "prefer" in the settings'
         )
+    if unsearched := offered.find_unsearched():
+        return CheckResult(
+            "sandbox",
+            "note",
+            f"only lines that are proven to read run unasked: {unsearched}",
+            "start callwright in a smaller folder",
+        )
     return CheckResult("sandbox", "note" if offered.gaps else "ok", offered.describe(), INSTALL if offered.gaps else "")
 
 

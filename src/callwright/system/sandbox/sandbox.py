@@ -12,7 +12,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -22,7 +22,7 @@ from typing import Literal, TypeAlias
 from callwright.core.access import Confinement
 from callwright.core.errors import UsageError
 from callwright.system.sandbox import bubblewrap, landlock, seatbelt
-from callwright.system.sandbox.scan import FolderScan, Hidden, Sensitive
+from callwright.system.sandbox.scan import MAX_FOLDERS, FolderScan, Hidden, Sensitive, has_more_folders
 from callwright.system.sandbox.wall import (
     Confined,
     NamedPaths,
@@ -49,6 +49,7 @@ _MAX_MASKS = 400
 _OTHER_FOLDERS = 300
 _MAX_OTHER_SCANS = 8
 _NOTHING = NamedPaths()
+_TOO_LARGE = Sensitive(complete=False)
 _PLAIN_SETTING = re.compile(
     r"\s*(?:[#;].*|\[(?:core|user|init|branch \"[^\"]*\"|remote \"[^\"]*\")\]"
     r"|(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|name|email"
@@ -73,6 +74,8 @@ class Sandbox:
     readable: tuple[str, ...] = ()
     """Patterns of secrets that are not masked, matched against the path and the name."""
     hidden: Hidden | None = None
+    max_folders: int = MAX_FOLDERS
+    """How many folders of the workspace are searched for secrets."""
     _scans: dict[str, FolderScan] = field(default_factory=dict[str, FolderScan], repr=False, compare=False)
 
     @property
@@ -84,6 +87,21 @@ class Sandbox:
     def complete(self) -> bool:
         """Whether the wall has no gaps, so that a wrong guess about a command does no harm."""
         return self.confines and not self.gaps
+
+    def find_unsearched(self) -> str:
+        """Return which folder of the workspace is too large to be searched for secrets; empty if none is."""
+        large = [root for root in self.roots if self.complete and has_more_folders(root, self.max_folders)]
+        return f"{large[0]} has more than {self.max_folders:,} folders, so secrets in it may be shown" if large else ""
+
+    def scan(self) -> None:
+        """Search the workspace now, so that the next command need not wait for it. Thread-safe."""
+        for root in self.roots:
+            self._scan(root).find()
+
+    @property
+    def scanned(self) -> bool:
+        """Whether the workspace was searched before: to search it again is much cheaper."""
+        return not self.confines or all(root in self._scans for root in self.roots)
 
     def describe(self) -> str:
         """Describe the sandbox in a sentence, for people and for prompts."""
@@ -112,18 +130,23 @@ class Sandbox:
             named: The paths its line names.
         """
         opened = named if Confinement.NAMED in confinement else _NOTHING
-        found = [self._scan(root).find() for root in self.roots]
+        found = {root: self._scan(root).find() for root in self.roots}
+        found |= self._scan_named(found, named)
         writes = Confinement.WORKSPACE in confinement
         writable = outermost((*self.roots, *self.writable, *opened.folders_to_open(self.roots))) if writes else []
-        protected = frozenset(path for each in found for path in (*each.protected, *self._extra_protected()))
+        protected = frozenset(path for root in self.roots for path in found[root].protected).union(
+            self._extra_protected()
+        )
         return Wall(
             cwd=cwd,
             scratch=scratch,
             writable=tuple(writable),
             visible=visible_below_temporary(self.roots, named.reads),
             protected=tuple(self._protect(protected, opened)) if writes else (),
-            masked=tuple(self._mask(found, named, opened)),
+            masked=tuple(self._mask(found.values(), opened)),
             network=Confinement.NETWORK in confinement,
+            searched=tuple(folder for folder, each in found.items() if each.complete),
+            unsearched=tuple(folder for folder, each in found.items() if not each.complete),
         ), protected
 
     @contextmanager
@@ -145,7 +168,7 @@ class Sandbox:
             yield Confined(tuple(argv))
             return
         wall, before = self.wall(confinement, cwd, scratch, named)
-        confined = Confined(self._wrap(argv, wall))
+        confined = Confined(self._wrap(argv, wall), wall)
         yield confined
         if Confinement.WORKSPACE in confinement and Confinement.NAMED not in confinement:
             confined.removed = self._remove_new(before)
@@ -164,11 +187,7 @@ class Sandbox:
         if scan is None:
             if len(self._scans) > _MAX_OTHER_SCANS + len(self.roots):
                 self._scans.clear()
-            scan = (
-                FolderScan(folder, self.hidden)
-                if max_folders is None
-                else FolderScan(folder, self.hidden, max_folders=max_folders)
-            )
+            scan = FolderScan(folder, self.hidden, max_folders=max_folders or self.max_folders)
             self._scans[folder] = scan
         return scan
 
@@ -181,11 +200,18 @@ class Sandbox:
         real = (path for path in protected if os.path.realpath(path) == path)
         return outermost(path for path in real if not opened.writes_protected(path))
 
-    def _mask(self, found: Iterable[Sensitive], named: NamedPaths, opened: NamedPaths) -> list[str]:
+    def _scan_named(self, known: Mapping[str, Sensitive], named: NamedPaths) -> dict[str, Sensitive]:
+        """Search the folders that a line reads and that the search of the workspace did not cover."""
+        searched = [root for root, found in known.items() if found.complete]
+        missing = (path for read in named.reads if not is_below(path := os.path.realpath(read), searched))
+        found = {path: _TOO_LARGE for path in dict.fromkeys(missing) if path not in known and os.path.isdir(path)}
+        for path in found:
+            if path != "/":
+                found[path] = self._scan(path, None if is_below(path, self.roots) else _OTHER_FOLDERS).find()
+        return found
+
+    def _mask(self, found: Iterable[Sensitive], opened: NamedPaths) -> list[str]:
         secrets = {*user_secrets(), *(path for each in found for path in each.secrets)}
-        for path in dict.fromkeys(os.path.realpath(read) for read in named.reads):
-            if path != "/" and not is_below(path, self.roots) and os.path.isdir(path):
-                secrets.update(self._scan(path, _OTHER_FOLDERS).find().secrets)
         masked = outermost(
             real
             for path in secrets

@@ -17,7 +17,8 @@ _SKIPPED = frozenset(
     "node_modules __pycache__ .venv venv site-packages .tox .nox .mypy_cache .ruff_cache .pytest_cache target .gradle"
     " .next .nuxt bower_components .terraform".split()
 )
-_MAX_FOLDERS = 4_000
+MAX_FOLDERS = 20_000
+"""How many folders are searched for secrets; each costs some 4 µs per command when nothing has changed."""
 _SETTLED_NS = 50_000_000
 _IN_REPOSITORY = ("hooks", "config", "config.worktree", "commondir", "info/attributes")
 
@@ -50,7 +51,7 @@ class FolderScan:
         max_folders: How many folders are visited.
     """
 
-    def __init__(self, root: str, hidden: Hidden | None = None, *, max_folders: int = _MAX_FOLDERS) -> None:
+    def __init__(self, root: str, hidden: Hidden | None = None, *, max_folders: int = MAX_FOLDERS) -> None:
         self._root = root
         self._hidden = hidden
         self._max_folders = max_folders
@@ -111,6 +112,20 @@ class FolderScan:
         # an entry made within the resolution of the clock would be missed if this reading counted as final
         fresh = abs(time.time_ns() - changed_ns) < _SETTLED_NS
         return _Folder(-1 if fresh else changed_ns, tuple(below), tuple(secrets), tuple(protected), tuple(repositories))
+
+
+def has_more_folders(root: str, most: int) -> bool:
+    """Whether a folder has more folders below it than are searched; much cheaper than the search."""
+    pending, seen = [root], 0
+    while pending:
+        seen += 1
+        if seen > most:
+            return True
+        with suppress(OSError), os.scandir(pending.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False) and entry.name not in _SKIPPED and entry.name != ".git":
+                    pending.append(entry.path)
+    return False
 
 
 def _repository_paths(folder: str) -> Iterator[str]:

@@ -48,6 +48,10 @@ class Wall:
     masked: tuple[str, ...] = ()
     """Files and folders whose content is hidden."""
     network: bool = False
+    searched: tuple[str, ...] = ()
+    """Folders that were searched for secrets, so that all of them are masked."""
+    unsearched: tuple[str, ...] = ()
+    """Folders that are too large for that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +211,8 @@ class Confined:
     """A command line behind its wall, and what the wall did when the command had ended."""
 
     argv: tuple[str, ...]
+    wall: Wall | None = None
+    """The wall; None if there is none."""
     removed: list[str] = field(default_factory=list[str])
     """Protected paths that the command made and that were moved away."""
 

@@ -1,5 +1,6 @@
 """The `bash` tool."""
 
+import asyncio
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -45,6 +46,7 @@ from callwright.toolbox.bash.wall_stops import (
     is_allowed_outside,
     is_harmless_without_wall,
     make_outside_question,
+    why_unmasked,
 )
 
 _PIECE_CHARS = 30_000  # at most four bytes each
@@ -258,6 +260,7 @@ class Bash(TypedTool[BashArguments]):
 
         Raises:
             ToolFailed: The wall cannot be built; nothing was run.
+            ApprovalRequired: The wall may not mask every secret.
         """
         line, folder = call.given.command, str(call.folder)
         # one argument holds at most 128 KiB
@@ -273,6 +276,9 @@ class Bash(TypedTool[BashArguments]):
             )
         except OSError as error:
             raise ToolFailed(f"nothing was run: the sandbox cannot be built: {error}") from None
+        by_mode = self.sandbox.complete and Confinement.RULE not in confinement
+        if by_mode and (reason := why_unmasked(call.plan(), confined.wall)):
+            raise ApprovalRequired(reason)
         environment = self._make_environment(call, confinement, scratch)
         return _WalledCommand(Command(confined.argv, folder, {**environment, "PWD": folder}), confined)
 
@@ -302,10 +308,11 @@ class BashCall(TypedInvocation[BashArguments]):
 
     def accesses(self) -> Sequence[Access]:
         """Declare the line, which policies analyze, and the paths and hosts in it, which the scheduler uses."""
-        touches = tuple(access for access in self._plan().accesses if isinstance(access, _TOUCHES))
+        touches = tuple(access for access in self.plan().accesses if isinstance(access, _TOUCHES))
         return (RunCommand(self.given.command, str(self.folder), self.effect(), touches),)
 
-    def _plan(self) -> ShellPlan:
+    def plan(self) -> ShellPlan:
+        """Return the analysis of the line."""
         if self._analysed is None:
             from callwright.shell import analyze  # the parser is loaded with the first line
 
@@ -314,15 +321,16 @@ class BashCall(TypedInvocation[BashArguments]):
 
     def named_paths(self) -> NamedPaths:
         """Return the paths that the line names."""
-        accesses = self._plan().accesses
+        plan = self.plan()
+        accesses, trees = plan.accesses, [tree.folder for command in plan.commands for tree in command.trees]
         return NamedPaths(
-            tuple(access.path for access in accesses if isinstance(access, ReadPath)),
+            tuple([access.path for access in accesses if isinstance(access, ReadPath)] + trees),
             tuple(access.path for access in accesses if isinstance(access, (WritePath, DeletePath))),
         )
 
     def effect(self) -> Effect:
         """Return how much the line can change; unproven means DESTROY."""
-        plan = self._plan()
+        plan = self.plan()
         if not plan.proven or plan.verdict not in (Verdict.READ_ONLY, Verdict.READS_NETWORK, Verdict.WRITES):
             return Effect.DESTROY
         return Effect.READ if plan.verdict is Verdict.READ_ONLY else Effect.WRITE
@@ -330,8 +338,10 @@ class BashCall(TypedInvocation[BashArguments]):
     async def run(self, context: ToolContext) -> Output:
         """Run the line to its end, or start it in the background."""
         session = self.bash.session(context, self)
-        confinement = self.bash.confinement(context, self._plan())
-        self.bash.require_wall(self._plan(), confinement)
+        confinement = self.bash.confinement(context, self.plan())
+        self.bash.require_wall(self.plan(), confinement)
+        if not self.bash.sandbox.scanned:  # a large workspace takes a second
+            await asyncio.to_thread(self.bash.sandbox.scan)
         undo = context.state.get(UndoRecorder)
         roots = () if self.effect() is Effect.READ else self.bash.sandbox.writable_roots(confinement)
         if self.given.background:
@@ -351,7 +361,7 @@ class BashCall(TypedInvocation[BashArguments]):
             if reason := make_outside_question(ended, confinement, str(self.folder)):
                 raise ApprovalRequired(reason)
         notes = self._move(session, ended) + describe_removed(walled.confined)
-        return build_output(ended, notes, self._plan(), self.given.timeout_seconds, self.bash.caps)
+        return build_output(ended, notes, self.plan(), self.given.timeout_seconds, self.bash.caps)
 
     def _start(self, session: ShellSession, confinement: Confinement) -> Output:
         session.check_room()

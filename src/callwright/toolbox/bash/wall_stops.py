@@ -8,6 +8,7 @@ from callwright.core.access import Confinement
 from callwright.core.errors import ToolFailed
 from callwright.shell.plan import ShellPlan, Verdict
 from callwright.system.process import CommandResult
+from callwright.system.sandbox.wall import Wall, is_below
 from callwright.tool.base import ToolContext
 
 OUTSIDE = "; run it from the start, outside the sandbox?"
@@ -109,3 +110,16 @@ def _is_harmless(words: Sequence[str]) -> bool:
     if words[0] == "git":
         return len(words) > 1 and words[1] in _HARMLESS_GIT
     return words[0] in _HARMLESS
+
+
+def why_unmasked(plan: ShellPlan, wall: Wall | None) -> str:
+    """Return why a line must not run unasked: it could read secrets that its wall does not mask; empty if not."""
+    if wall is None or not wall.unsearched:
+        return ""
+    understood = plan.proven and all(command.verdict is not Verdict.UNKNOWN for command in plan.commands)
+    whole = [os.path.realpath(tree.folder) for command in plan.commands for tree in command.trees]
+    large = [path for path in whole if is_below(path, wall.unsearched) and not is_below(path, wall.searched)]
+    if understood and not large:
+        return ""  # the guards have judged the files that it names
+    shown = (large or wall.unsearched)[0]
+    return f"{shown} has too many folders to search all of them for secrets, so some may not be masked{OUTSIDE}"
