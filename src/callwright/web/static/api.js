@@ -1,0 +1,192 @@
+// The server's API: the token, requests, and one live stream that all tabs of the browser share.
+
+const KEY = "callwright-token";
+const LOCK = "callwright-stream";
+
+/** Take the token of the link out of the address before anything else can see it. */
+export function takeToken() {
+  const found = /^#token=([^&]+)/.exec(location.hash);
+  if (!found) return;
+  history.replaceState(null, "", location.pathname + location.search);
+  try {
+    localStorage.setItem(KEY, decodeURIComponent(found[1]));
+  } catch {
+    memory = decodeURIComponent(found[1]);
+  }
+}
+
+let memory = ""; // for browsers that forbid storage
+export function token() {
+  try {
+    return localStorage.getItem(KEY) || memory;
+  } catch {
+    return memory;
+  }
+}
+
+/** A request that did not work: `status` is 0 when the server did not answer. */
+export class RequestError extends Error {
+  constructor(status, body) {
+    super(body?.error || `the server answered ${status}`);
+    this.status = status;
+    this.code = body?.code || "";
+    this.body = body || {};
+  }
+}
+
+const GONE = "The server does not answer. Is callwright web still running? The page goes on by itself when it is back.";
+
+async function request(path, options = {}) {
+  const headers = { Authorization: `Bearer ${token()}`, ...options.headers };
+  let response;
+  try {
+    response = await fetch(path, { ...options, headers, cache: "no-store", credentials: "omit" });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new RequestError(0, { error: GONE, code: "unreachable" });
+  }
+  if (response.ok) return response;
+  const body = await response.json().catch(() => null);
+  if (response.status === 401) listeners.forEach((listener) => listener([{ type: "token" }]));
+  throw new RequestError(response.status, body);
+}
+
+function address(path, query) {
+  const search = new URLSearchParams(Object.entries(query || {}).filter(([, value]) => value !== undefined));
+  const text = search.toString();
+  return "/api/" + path + (text ? "?" + text : "");
+}
+
+export async function get(path, query, signal) {
+  return (await request(address(path, query), { signal })).json();
+}
+
+export async function post(path, body, signal) {
+  const headers = { "Content-Type": "application/json" };
+  const response = await request("/api/" + path, { method: "POST", headers, body: JSON.stringify(body), signal });
+  return response.json().catch(() => ({}));
+}
+
+/** A file of the server as a blob; images never become markup. */
+export async function blob(url) {
+  return (await request(url)).blob();
+}
+
+export async function download(path, query, name) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(await blob(address(path, query)));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
+
+// ---- live events
+
+const listeners = new Set();
+const channel = "BroadcastChannel" in globalThis ? new BroadcastChannel("callwright") : null;
+/** What every tab knows without asking: open questions by id, agents by session, and the state of the stream. */
+export const live = { status: "connecting", questions: new Map(), agents: new Map(), leads: false };
+
+/** Call `listener` with each batch of events; returns the function that ends it. */
+export function listen(listener) {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+function deliver(batch) {
+  for (const event of batch) remember(event);
+  for (const listener of listeners) listener(batch);
+}
+
+function remember(event) {
+  switch (event.type) {
+    case "status":
+      live.status = event.status;
+      break;
+    case "hello":
+      live.questions = new Map(event.questions.map((question) => [question.id, question]));
+      live.agents = new Map(event.agents.map((agent) => [agent.session, agent]));
+      break;
+    case "asked":
+      for (const question of event.questions) live.questions.set(question.id, question);
+      break;
+    case "settled":
+      live.questions.delete(event.question);
+      break;
+    case "agent":
+      if (event.state === "gone") live.agents.delete(event.session);
+      else live.agents.set(event.session, event);
+      break;
+  }
+}
+
+function publish(batch) {
+  deliver(batch);
+  channel?.postMessage({ batch });
+}
+
+/** Start the live stream: one tab reads it and the others listen to that tab. */
+export function startStream() {
+  if (channel) {
+    channel.onmessage = ({ data }) => {
+      if (data.batch) deliver(data.batch);
+      else if (data.ask && live.leads) channel.postMessage({ batch: snapshot() });
+      else if (data.again && live.leads) restart?.();
+    };
+    channel.postMessage({ ask: true });
+  }
+  if (navigator.locks) navigator.locks.request(LOCK, lead);
+  else lead(); // plain http on another host has no locks: each tab reads its own stream
+}
+
+/** Connect at once, for example after a new token was taken. */
+export function reconnect() {
+  if (live.leads) restart?.();
+  else channel?.postMessage({ again: true });
+}
+
+function snapshot() {
+  const hello = { type: "hello", agents: [...live.agents.values()], questions: [...live.questions.values()] };
+  return live.status === "live" ? [hello, { type: "status", status: "live" }] : [{ type: "status", status: live.status }];
+}
+
+let restart = null;
+
+async function lead() {
+  live.leads = true;
+  let delay = 250;
+  for (;;) {
+    const abort = new AbortController();
+    restart = () => {
+      delay = 0;
+      abort.abort();
+    };
+    try {
+      await read(abort.signal, () => (delay = 250));
+    } catch (error) {
+      const refused = error.status === 401 || error.status === 403;
+      publish([{ type: "status", status: refused ? "refused" : "gone" }]);
+    }
+    if (delay) await new Promise((resolve) => setTimeout(resolve, delay));
+    delay = Math.min(4000, (delay || 125) * 2);
+  }
+}
+
+async function read(signal, opened) {
+  const response = await request("/api/events", { signal });
+  opened();
+  publish([{ type: "status", status: "live" }]);
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    const blocks = (rest + value).split("\n\n");
+    rest = blocks.pop();
+    for (const block of blocks) {
+      const data = block.split("\n").filter((line) => line.startsWith("data:"));
+      if (data.length) publish(JSON.parse(data.map((line) => line.slice(5)).join("\n")));
+    }
+  }
+  publish([{ type: "status", status: "gone" }]);
+}

@@ -1,0 +1,154 @@
+// The frame of every page: address, navigation, live state, errors, keys.
+import { html, render, useEffect, useState } from "/static/vendor.js";
+import { get, listen, live, reconnect, startStream, takeToken, token } from "/static/api.js";
+import { plain, show } from "/static/text.js";
+
+const PAGES = [
+  ["/", "Sessions", "sessions"],
+  ["/tools", "Tools", "tools"],
+  ["/rules", "Rules", "rules"],
+  ["/servers", "Servers", "servers"],
+  ["/skills", "Skills", "skills"],
+  ["/search", "Search", "search"],
+  ["/costs", "Costs", "costs"],
+];
+const MODULES = Object.fromEntries([...PAGES.map(([path, , module]) => [path, module]), ["/session", "session"]]);
+
+/** Go to an address of this page without loading it anew. */
+export function go(address, replace = false) {
+  history[replace ? "replaceState" : "pushState"](null, "", address);
+  dispatchEvent(new Event("callwright-go"));
+}
+
+function useAddress() {
+  const [address, setAddress] = useState(location.pathname + location.search);
+  useEffect(() => {
+    const update = () => {
+      takeToken();
+      setAddress(location.pathname + location.search);
+    };
+    for (const event of ["popstate", "callwright-go", "hashchange"]) addEventListener(event, update);
+    return () => ["popstate", "callwright-go", "hashchange"].forEach((event) => removeEventListener(event, update));
+  }, []);
+  return new URL(address, location.origin);
+}
+
+function followLink(event) {
+  const link = event.target.closest?.("a[href]");
+  if (!link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || link.target) return;
+  const url = new URL(link.href);
+  if (url.origin !== location.origin || !(url.pathname in MODULES)) return;
+  event.preventDefault();
+  go(url.pathname + url.search);
+  if (!link.closest("nav")) document.querySelector("main")?.focus({ preventScroll: true });
+}
+
+function usePage(name) {
+  const [page, setPage] = useState(null);
+  useEffect(() => {
+    let ended = false;
+    import(`/static/${name}.js`).then(
+      (module) => ended || setPage({ name, View: module.default }),
+      () => ended || setPage({ name, error: "This part of the page did not load. Is callwright web still running?" }),
+    );
+    return () => void (ended = true);
+  }, [name]);
+  return page?.name === name ? page : null;
+}
+
+const STATUS = {
+  live: ["live", "Connected: this page updates by itself"],
+  connecting: ["connecting…", "Connecting to the server"],
+  gone: ["server gone", "The server does not answer; trying again"],
+  refused: ["not signed in", "The server refused the token of this browser"],
+};
+
+function App() {
+  const url = useAddress();
+  const [server, setServer] = useState(null);
+  const [failure, setFailure] = useState(null);
+  const [refused, setRefused] = useState(!token());
+  const [status, setStatus] = useState(live.status);
+  const [asks, setAsks] = useState(live.questions.size);
+  const load = () => get("state").then((data) => (setServer(data), setFailure(null), setRefused(false)), setFailure);
+
+  useEffect(() => listen((batch) => {
+    for (const event of batch) {
+      if (event.type === "token" || (event.type === "status" && event.status === "refused")) setRefused(true);
+      else if (event.type === "status") setStatus(event.status);
+      else if (event.type === "hello") load();
+    }
+    setAsks(live.questions.size);
+  }), []);
+  useEffect(() => {
+    load();
+    startStream();
+    addEventListener("keydown", onKey);
+    addEventListener("hashchange", () => token() && (setRefused(false), load(), reconnect()));
+  }, []);
+
+  const name = MODULES[url.pathname];
+  const page = usePage(refused || !name ? "text" : name);
+  const question = asks ? [...live.questions.values()][0] : null;
+  useEffect(() => {
+    const title = PAGES.find(([path]) => path === url.pathname)?.[1] || "Session";
+    document.title = (asks ? `(${asks}) ` : "") + (server ? `${title} · ${plain(server.name)}` : "callwright");
+  }, [url.pathname, asks, server]);
+
+  return html`<div class="frame" onClick=${followLink}>
+    <a class="skip" href="#main" onClick=${(event) => (event.preventDefault(), document.querySelector("main").focus())}>Skip to the content</a>
+    <header>
+      <a class="brand" href="/"><img src="/static/favicon.svg" alt="" width="20" height="20" /><span>callwright</span></a>
+      <nav aria-label="Pages">${PAGES.map(([path, title]) => html`<a href=${path}
+        aria-current=${url.pathname === path || (path === "/" && url.pathname === "/session") ? "page" : null}>${title}</a>`)}</nav>
+      <span class="space"></span>
+      ${server && html`<span class="where" title=${plain(server.project)}>${show(server.name)}${server.read_only && html`<span class="tag">read only</span>`}${server.demo && html`<span class="tag">demo</span>`}</span>`}
+      ${question && html`<a class="asks" href=${`/session?id=${encodeURIComponent(question.session)}`}>${asks} to answer</a>`}
+      <span class=${"status " + status} role="status" title=${(STATUS[status] || STATUS.gone)[1]}>${(STATUS[status] || STATUS.gone)[0]}</span>
+    </header>
+    ${status === "gone" && !refused && html`<p class="banner bad" role="alert">The server does not answer. If callwright web ended, start it again: this page goes on by itself.</p>`}
+    ${server?.problems?.map((problem) => html`<p class="banner">${show(problem)}</p>`)}
+    <main id="main" tabindex="-1" class=${name}>
+      ${refused ? html`<${SignIn} />` : !name ? html`<${Missing} path=${url.pathname} />` : html`<${Body} page=${page} failure=${server ? null : failure} url=${url} server=${server} retry=${load} />`}
+    </main>
+  </div>`;
+}
+
+function Body({ page, failure, url, server, retry }) {
+  if (failure && failure.status) return html`<div class="problem" role="alert"><p>${show(failure.message)}</p><button onClick=${retry}>Try again</button></div>`;
+  if (!page) return html`<p class="boot">Loading…</p>`;
+  if (page.error) return html`<div class="problem" role="alert"><p>${page.error}</p><button onClick=${() => location.reload()}>Reload</button></div>`;
+  return html`<${page.View} url=${url} server=${server} key=${page.name} />`;
+}
+
+function SignIn() {
+  return html`<div class="empty" role="alert"><p class="title">${token() ? "The token of this browser is not the server's" : "This browser has no token"}</p>
+    <p>Open the link that <code>callwright web</code> printed: it ends in <code>#token=…</code>. A new token is made each time the server starts.
+    In a terminal session, <code>/web</code> prints the link again.</p></div>`;
+}
+
+function Missing({ path }) {
+  return html`<div class="empty"><p class="title">There is no page ${show(path)}</p><p><a href="/">All sessions</a></p></div>`;
+}
+
+/** g and a letter goes to a page; ? and / belong to the pages. */
+const KEYS = { s: "/", t: "/tools", r: "/rules", v: "/servers", k: "/skills", f: "/search", c: "/costs" };
+let pending = 0;
+
+function onKey(event) {
+  if (event.metaKey || event.ctrlKey || event.altKey || isTyping(event.target)) return;
+  if (event.key === "g") pending = Date.now();
+  else if (Date.now() - pending < 1200 && KEYS[event.key]) {
+    pending = 0;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    go(KEYS[event.key]);
+  } else pending = 0;
+}
+
+export function isTyping(element) {
+  return element.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(element.tagName);
+}
+
+takeToken();
+render(html`<${App} />`, document.getElementById("app"));

@@ -1,0 +1,157 @@
+// Markdown as virtual nodes. No HTML string is ever made, so nothing in a text can become markup.
+import { h, html } from "/static/vendor.js";
+import { show } from "/static/text.js";
+
+const FENCE = /^( {0,3})(`{3,}|~{3,})\s*([^\s`]*)[^`]*$/;
+const ITEM = /^( *)([-*+]|\d{1,9}[.)])\s+(.*)$/;
+const RULE = /^ {0,3}([-*_])( *\1){2,} *$/;
+const TABLE_LINE = /^ *\|?( *:?-{1,}:? *\|)+( *:?-{1,}:? *)?\|? *$/;
+const DEPTH = 8;
+
+export function Markdown({ text }) {
+  return html`<div class="md">${blocks(String(text ?? "").replace(/\r\n/g, "\n").split("\n"), 0)}</div>`;
+}
+
+function blocks(lines, depth) {
+  const nodes = [];
+  let paragraph = [];
+  const flush = () => {
+    if (paragraph.length) nodes.push(html`<p>${inline(paragraph.join("\n"))}</p>`);
+    paragraph = [];
+  };
+  for (let at = 0; at < lines.length; at++) {
+    const line = lines[at];
+    const fence = FENCE.exec(line);
+    let found;
+    if (fence) {
+      flush();
+      const end = findFenceEnd(lines, at + 1, fence[2]);
+      nodes.push(html`<pre class="code" tabindex="0" role="region" aria-label="code"><code>${show(lines.slice(at + 1, end).join("\n"))}</code></pre>`);
+      at = end;
+    } else if (!line.trim()) {
+      flush();
+    } else if ((found = /^ {0,3}(#{1,6})\s+(.*?)\s*#*$/.exec(line))) {
+      flush();
+      // the page's own headings come first in the outline, so those of a message are one level of emphasis
+      nodes.push(html`<p class="h h${found[1].length}">${inline(found[2])}</p>`);
+    } else if (RULE.test(line)) {
+      flush();
+      nodes.push(html`<hr />`);
+    } else if (/^ {0,3}>/.test(line) && depth < DEPTH) {
+      flush();
+      const end = findEnd(lines, at, (next) => /^ {0,3}>/.test(next));
+      nodes.push(html`<blockquote>${blocks(lines.slice(at, end).map((next) => next.replace(/^ {0,3}> ?/, "")), depth + 1)}</blockquote>`);
+      at = end - 1;
+    } else if (ITEM.test(line) && depth < DEPTH) {
+      flush();
+      const [list, end] = readList(lines, at, depth);
+      nodes.push(list);
+      at = end - 1;
+    } else if (line.includes("|") && TABLE_LINE.test(lines[at + 1] || "")) {
+      flush();
+      const end = findEnd(lines, at + 2, (next) => next.includes("|") && next.trim());
+      nodes.push(table(lines.slice(at, end)));
+      at = end - 1;
+    } else {
+      paragraph.push(line);
+    }
+  }
+  flush();
+  return nodes;
+}
+
+function findEnd(lines, at, belongs) {
+  while (at < lines.length && belongs(lines[at])) at++;
+  return at;
+}
+
+function findFenceEnd(lines, at, mark) {
+  const close = new RegExp(`^ {0,3}${mark[0] === "`" ? "`" : "~"}{${mark.length},}\\s*$`);
+  return findEnd(lines, at, (line) => !close.test(line));
+}
+
+function readList(lines, at, depth) {
+  const [, indent, mark] = ITEM.exec(lines[at]);
+  const ordered = /\d/.test(mark);
+  const items = [];
+  while (at < lines.length) {
+    const found = ITEM.exec(lines[at]);
+    if (!found || found[1].length !== indent.length || /\d/.test(found[2]) !== ordered) break;
+    const own = [found[3]];
+    const inside = found[1].length + found[2].length + 1;
+    at++;
+    while (at < lines.length) {
+      const next = lines[at];
+      const deeper = next.match(/^ */)[0].length > indent.length;
+      if (next.trim() ? !deeper && (ITEM.test(next) || !lines[at - 1].trim() || FENCE.test(next)) : !isContinued(lines, at, indent.length)) break;
+      own.push(next.slice(Math.min(inside, next.match(/^ */)[0].length)));
+      at++;
+    }
+    items.push(item(own, depth));
+  }
+  return [ordered ? html`<ol start=${parseInt(mark, 10)}>${items}</ol>` : html`<ul>${items}</ul>`, at];
+}
+
+/** Whether the text after a blank line still belongs to the list. */
+function isContinued(lines, at, indent) {
+  const next = lines[at + 1];
+  if (!next || !next.trim()) return false;
+  return next.match(/^ */)[0].length > indent || (ITEM.test(next) && next.match(/^ */)[0].length === indent);
+}
+
+function item(lines, depth) {
+  while (lines.length > 1 && !lines.at(-1).trim()) lines.pop();
+  const task = /^\[([ xX])\] /.exec(lines[0]);
+  if (task) lines[0] = lines[0].slice(4);
+  const content = lines.length === 1 ? inline(lines[0]) : blocks(lines, depth + 1);
+  return html`<li class=${task ? "task" : ""}>${task && (task[1] === " " ? "☐ " : "☑ ")}${content}</li>`;
+}
+
+function table(lines) {
+  const rows = lines.map((line) => line.trim().replace(/^\||\|$/g, "").split(/(?<!\\)\|/).map((cell) => cell.trim().replace(/\\\|/g, "|")));
+  const sides = rows[1].map((cell) => (cell.endsWith(":") ? (cell.startsWith(":") ? "mid" : "num") : ""));
+  const cells = (row, tag) => row.slice(0, sides.length).map((cell, place) => h(tag, { class: sides[place] }, inline(cell)));
+  return html`<div class="wide" tabindex="0" role="region" aria-label="table"><table><thead><tr>${cells(rows[0], "th")}</tr></thead>
+    <tbody>${rows.slice(2).map((row) => html`<tr>${cells(row, "td")}</tr>`)}</tbody></table></div>`;
+}
+
+const INLINE =
+  /(`+)([^`]|[^`][\s\S]*?[^`])\1(?!`)|\\([\\`*_{}\[\]()#+\-.!|~<>])|\*\*(?=\S)([\s\S]{1,2000}?\S)\*\*|__(?=\S)([\s\S]{1,2000}?\S)__(?!\w)|(?<![\w*])\*(?=[^\s*])([^*\n]{0,999}[^\s*])\*(?!\*)|(?<!\w)_(?=[^\s_])([^_\n]{0,999}[^\s_])_(?!\w)|~~([^~\n]{1,999})~~|!?\[([^\]\n]{0,500})\]\(\s*<?([^)\s>]{1,2000})>?(?:\s+"[^"\n]*")?\s*\)|(https?:\/\/[^\s<>()]{1,2000}[^\s<>().,;:!?'"])|( {2,}|\\)\n/g;
+
+function inline(text, depth = 0) {
+  const nodes = [];
+  let end = 0;
+  for (const found of text.matchAll(INLINE)) {
+    if (found.index > end) nodes.push(show(text.slice(end, found.index)));
+    end = found.index + found[0].length;
+    nodes.push(span(found, depth));
+  }
+  if (end < text.length) nodes.push(show(text.slice(end)));
+  return nodes;
+}
+
+function span([whole, , code, escaped, strong, strong2, em, em2, gone, label, target, bare, broken], depth) {
+  const inner = (part) => (depth < DEPTH ? inline(part, depth + 1) : show(part));
+  if (code !== undefined) return html`<code>${show(code.replace(/^ (.*[^ ].*) $/, "$1"))}</code>`;
+  if (escaped) return show(escaped);
+  if (strong || strong2) return html`<strong>${inner(strong || strong2)}</strong>`;
+  if (em || em2) return html`<em>${inner(em || em2)}</em>`;
+  if (gone) return html`<del>${inner(gone)}</del>`;
+  if (target) return link(target, label ? show(label) : show(target), label && label !== target);
+  if (bare) return link(bare, show(bare));
+  return broken !== undefined ? html`<br />` : show(whole);
+}
+
+/** Only web addresses become links, and a link whose text says something else names its address. */
+function link(target, label, hides) {
+  if (!/^https?:\/\//i.test(target)) return html`${label}${hides ? html` <span class="muted">(${show(target)})</span>` : ""}`;
+  return html`<a href=${target} target="_blank" rel="noopener noreferrer nofollow">${label}</a>${hides && html` <span class="muted host">(${show(hostOf(target))})</span>`}`;
+}
+
+function hostOf(address) {
+  try {
+    return new URL(address).host;
+  } catch {
+    return address;
+  }
+}

@@ -1,0 +1,187 @@
+// Approval cards: what a call wants to do, why it was asked, and the answers.
+import { html, useEffect, useRef, useState } from "/static/vendor.js";
+import { get, post } from "/static/api.js";
+import { LongText, Preview, Problem } from "/static/parts.js";
+import { oneLine, plain, show } from "/static/text.js";
+
+const DEAD = 300; // milliseconds: a tap meant for what stood here before must not answer this card
+
+/** True for a moment after the card appeared or moved; reads the place each frame while the card is open. */
+function useDead(card) {
+  const [dead, setDead] = useState(true);
+  const moved = useRef(0);
+  useEffect(() => {
+    let place = "";
+    let frame = 0;
+    let was = true;
+    const look = (now) => {
+      const box = card.current?.getBoundingClientRect();
+      const next = box ? `${Math.round(box.left)} ${Math.round(box.top)} ${Math.round(box.width)}` : "";
+      if (next !== place || document.hidden) {
+        place = next;
+        moved.current = now;
+      }
+      const still = now - moved.current < DEAD;
+      if (still !== was) setDead((was = still));
+      frame = requestAnimationFrame(look);
+    };
+    moved.current = performance.now();
+    frame = requestAnimationFrame(look);
+    return () => cancelAnimationFrame(frame);
+  }, []);
+  return [dead, () => performance.now() - moved.current < DEAD];
+}
+
+const BY = { page: "on a page", terminal: "in the terminal", editor: "in the editor" };
+const SCOPES = { once: "once", session: "for this session", always: "always" };
+
+export function describeSettled(settled) {
+  const what = settled.approved ? `Allowed ${SCOPES[settled.scope] || settled.scope || "once"}` : "Declined";
+  return what + (settled.edited ? ", with changed arguments" : "") + (settled.by ? ` ${BY[settled.by] || "by " + plain(settled.by)}` : "") + (settled.reason ? `: ${plain(settled.reason)}` : "");
+}
+
+/** One open question. `settled` is how it ended, as told by the stream, and `onDone` hears of our own answer. */
+export function QuestionCard({ question, readOnly, onDone, first }) {
+  const card = useRef(null);
+  const [dead, isDead] = useDead(card);
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState(null);
+  const [editing, setEditing] = useState(false);
+  const [declining, setDeclining] = useState(false);
+  const [reason, setReason] = useState("");
+
+  const answer = async (approved, scope = "once", changed = null) => {
+    if (busy || isDead()) return;
+    setBusy(true);
+    setError(null);
+    try {
+      const reply = { session: question.session, question: question.id, approved, scope, arguments: changed, reason: approved ? "" : reason };
+      onDone((await post("answer", reply)).settled);
+    } catch (failure) {
+      if (failure.code === "answered") onDone({ question: question.id, ...failure.body, note: failure.message });
+      else setError(failure);
+      setBusy(false);
+    }
+  };
+  const actions = {
+    y: () => answer(true),
+    s: () => question.scopes.includes("session") && answer(true, "session"),
+    a: () => question.scopes.includes("always") && answer(true, "always"),
+    e: () => question.editable && !isDead() && setEditing(true),
+    n: () => !isDead() && (declining ? answer(false) : setDeclining(true)),
+  };
+  useEffect(() => {
+    if (!first || readOnly) return;
+    const onKey = (event) => {
+      const held = event.target.closest?.("[data-question]");
+      if (event.metaKey || event.ctrlKey || event.altKey || event.repeat || /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) return;
+      const target = held || card.current;
+      if (target?.isConnected && "ysaen".includes(event.key)) target.dispatchEvent(new CustomEvent("answer", { detail: event.key }));
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, [first, readOnly]);
+  useEffect(() => {
+    const element = card.current;
+    const onAnswer = (event) => question.kind === "approval" && actions[event.detail]?.();
+    element.addEventListener("answer", onAnswer);
+    return () => element.removeEventListener("answer", onAnswer);
+  });
+
+  const title = question.summary || `${question.tool}?`;
+  return html`<section class=${"question " + (dead ? "dead" : "")} ref=${card} data-question=${question.id} tabindex="-1" aria-label=${plain(title)}>
+    <div class="ask-head"><h3>${show(title)}</h3><span class="tag">${show(question.server || question.tool)}</span></div>
+    <${Subject} question=${question} />
+    ${question.warnings?.map((warning) => html`<p class="warning">${show(warning)}</p>`)}
+    <${Why} question=${question} />
+    ${readOnly
+      ? html`<p class="note">This page is read only: answer in the terminal.</p>`
+      : editing
+        ? html`<${Editor} question=${question} onSend=${(changed) => answer(true, "once", changed)} onCancel=${() => setEditing(false)} busy=${busy} />`
+        : html`<${Answers} question=${question} actions=${actions} answer=${answer} dead=${dead} busy=${busy}
+            declining=${declining} reason=${reason} setReason=${setReason} onBack=${() => setDeclining(false)} />`}
+    <${Problem} error=${error} />
+  </section>`;
+}
+
+function Subject({ question }) {
+  if (question.kind === "input" || question.kind === "form") return html`<p class="said">${show(question.reason)}</p>`;
+  if (question.preview) return html`<${Preview} preview=${question.preview} />`;
+  if (question.kind === "auth") return html`<p class="said">${show(question.origin || question.url)}</p>`;
+  return html`<${LongText} text=${Object.entries(question.arguments || {}).map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`).join("\n")} label="arguments" lines=${10} />`;
+}
+
+function Why({ question }) {
+  if (question.kind === "input" || question.kind === "form") return null;
+  return html`<dl class="why">
+    ${question.reason && html`<dt>because</dt><dd>${show(question.reason)}</dd>`}
+    ${question.source && html`<dt>decided by</dt><dd><code>${show(question.source)}</code></dd>`}
+    ${question.deciding?.length > 0 && html`<dt>${question.deciding.length > 1 ? "these decide" : "decides"}</dt><dd>${question.deciding.map((line) => html`<div>${show(line)}</div>`)}</dd>`}
+    ${question.always?.length > 0 && html`<dt>Always saves</dt><dd>${question.always.map((rule) => html`<div><code>${show(rule)}</code></div>`)}</dd>`}
+    ${question.always_refusal && html`<dt>no Always</dt><dd>${show(question.always_refusal)}</dd>`}
+  </dl>`;
+}
+
+function Answers({ question, actions, answer, dead, busy, declining, reason, setReason, onBack }) {
+  const Button = ({ act, name, hint, kind }) => html`<button class=${kind} aria-disabled=${dead || busy} aria-keyshortcuts=${hint} onClick=${act}>${name}<kbd aria-hidden="true">${hint}</kbd></button>`;
+  if (question.kind === "input") return html`<${Input} question=${question} answer=${answer} dead=${dead} />`;
+  if (question.kind === "form") return html`<${ServerForm} question=${question} answer=${answer} dead=${dead} />`;
+  if (declining)
+    return html`<form class="answers" onSubmit=${(event) => (event.preventDefault(), actions.n())}>
+      <input ref=${(element) => element?.focus()} value=${reason} onInput=${(event) => setReason(event.target.value)} aria-label="What should it do instead? (optional)" placeholder="What should it do instead? (optional)" onKeyDown=${(event) => event.key === "Escape" && onBack()} />
+      <button class="danger" aria-disabled=${dead || busy}>Decline</button><button type="button" onClick=${onBack}>Back</button></form>`;
+  return html`<div class="answers">
+    ${question.kind === "auth" && /^https?:/i.test(question.url) && html`<a class="button" href=${question.url} target="_blank" rel="noopener noreferrer">Open the sign-in page</a>`}
+    ${Button({ act: actions.y, name: question.kind === "auth" ? "Done" : "Yes", hint: "y", kind: "primary" })}
+    ${question.kind === "approval" && question.scopes.includes("session") && Button({ act: actions.s, name: "Session", hint: "s" })}
+    ${question.kind === "approval" && question.scopes.includes("always") && Button({ act: actions.a, name: "Always", hint: "a" })}
+    ${question.kind === "approval" && question.editable && Button({ act: actions.e, name: "Edit", hint: "e" })}
+    <span class="space"></span>
+    ${Button({ act: actions.n, name: "No", hint: "n", kind: "danger" })}
+  </div>`;
+}
+
+function Input({ question, answer, dead }) {
+  const [chosen, setChosen] = useState([]);
+  const [text, setText] = useState("");
+  const pick = (label) => setChosen(question.multiple ? (chosen.includes(label) ? chosen.filter((other) => other !== label) : [...chosen, label]) : [label]);
+  return html`<form onSubmit=${(event) => (event.preventDefault(), answer(true, "once", { choices: chosen, text }))}>
+    ${question.choices?.length > 0 && html`<fieldset class="choices"><legend class="sr">${plain(question.reason)}</legend>${question.choices.map((choice) => html`<label>
+      <input type=${question.multiple ? "checkbox" : "radio"} name=${question.id} checked=${chosen.includes(choice.label)} onChange=${() => pick(choice.label)} />
+      <span>${show(choice.label)}${choice.description && html`<small>${show(choice.description)}</small>`}</span></label>`)}</fieldset>`}
+    <div class="answers"><input aria-label="Your answer" placeholder="Your own words" value=${text} onInput=${(event) => setText(event.target.value)} />
+      <button class="primary" aria-disabled=${dead} disabled=${!chosen.length && !text.trim()}>Answer</button>
+      <button type="button" class="danger" aria-disabled=${dead} onClick=${() => answer(false)}>Skip</button></div></form>`;
+}
+
+/** Forms are loaded when one is needed; most sessions never show one. */
+function useForms() {
+  const [module, setModule] = useState(null);
+  useEffect(() => void import("/static/form.js").then(setModule), []);
+  return module;
+}
+
+function ServerForm({ question, answer, dead }) {
+  const forms = useForms();
+  const [values, setValues] = useState({});
+  const link = question.arguments?.url;
+  return html`<form onSubmit=${(event) => (event.preventDefault(), answer(true, "once", { answer: question.form ? values : {} }))}>
+    ${question.form && forms && html`<${forms.SchemaForm} schema=${question.form} value=${values} onChange=${setValues} />`}
+    <div class="answers">${!question.form && /^https?:/i.test(link || "") && html`<a class="button" href=${link} target="_blank" rel="noopener noreferrer">Open ${show(oneLine(link, 60))}</a>`}
+      <button class="primary" aria-disabled=${dead}>${question.form ? "Send" : "Done"}</button>
+      <span class="space"></span><button type="button" class="danger" aria-disabled=${dead} onClick=${() => answer(false)}>Decline</button></div></form>`;
+}
+
+function Editor({ question, onSend, onCancel, busy }) {
+  const forms = useForms();
+  const [schema, setSchema] = useState(null);
+  const [value, setValue] = useState(question.arguments);
+  const [valid, setValid] = useState(true);
+  useEffect(() => {
+    get("tools").then(({ tools }) => setSchema(tools.find((tool) => tool.name === question.tool)?.schema || {}), () => setSchema({}));
+  }, []);
+  if (!forms || !schema) return html`<p class="note">Loading…</p>`;
+  return html`<form class="editor" onSubmit=${(event) => (event.preventDefault(), valid && onSend(value))} onKeyDown=${(event) => event.key === "Escape" && onCancel()}>
+    <${forms.ArgumentsEditor} schema=${schema} value=${value} onChange=${(next, fits) => (setValue(next), setValid(fits))} />
+    <div class="answers"><button class="primary" disabled=${!valid || busy}>Run with these arguments</button><button type="button" onClick=${onCancel}>Cancel</button></div></form>`;
+}

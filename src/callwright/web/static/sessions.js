@@ -1,0 +1,79 @@
+// The sessions page: every conversation of the project, those that wait for an answer first.
+import { html, useEffect, useState } from "/static/vendor.js";
+import { get, listen, post } from "/static/api.js";
+import { go } from "/static/app.js";
+import { Empty, Problem } from "/static/parts.js";
+import { ago, count, dayOf, many, show, when } from "/static/text.js";
+
+export const STATES = { waiting: "waits for you", running: "running", idle: "open", paused: "paused, waits for you", ended: "" };
+const URGENT = { waiting: 0, paused: 1, running: 2, idle: 3, ended: 4 };
+
+/** The sessions, kept up to date by the live stream. */
+export function useSessions() {
+  const [state, setState] = useState({ sessions: null, error: null });
+  const load = () => get("sessions", { limit: 200 }).then(
+    (data) => setState({ sessions: data.sessions, error: data.error }),
+    (error) => setState((before) => ({ ...before, error })),
+  );
+  useEffect(() => {
+    let timer = 0;
+    const soon = () => {
+      if (!timer) timer = setTimeout(() => ((timer = 0), load()), 250);
+    };
+    load();
+    const stop = listen((batch) => {
+      if (batch.some((event) => /^(hello|agent|stored|removed|asked|settled|run_began|run_ended|lagged)$/.test(event.type))) soon();
+    });
+    return () => (clearTimeout(timer), stop());
+  }, []);
+  return { ...state, load };
+}
+
+export default function Sessions({ server }) {
+  const { sessions, error, load } = useSessions();
+  const [filter, setFilter] = useState("");
+  const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
+  const found = (sessions || []).filter((session) => words.every((word) => (session.title + " " + session.id).toLowerCase().includes(word)));
+  const open = found.filter((session) => session.state !== "ended").sort((one, other) => URGENT[one.state] - URGENT[other.state] || other.updated_at - one.updated_at);
+  const groups = Object.entries(Object.groupBy(found.filter((session) => session.state === "ended"), (session) => dayOf(session.updated_at)));
+  return html`<div class="page">
+    <div class="head"><h1>Sessions</h1><span class="muted">${sessions ? count(sessions.length) : ""}</span><span class="space"></span>
+      <input type="search" placeholder="Filter by title" aria-label="Filter sessions by title" value=${filter} onInput=${(event) => setFilter(event.target.value)} /></div>
+    ${!server?.read_only && html`<${Start} model=${server?.model} />`}
+    <${Problem} error=${error} retry=${load} />
+    ${sessions && !sessions.length && !error && html`<${Empty} title="No sessions in this project">Run <code>callwright</code> in ${show(server?.project || "the project")} and this page shows it as it works.</${Empty}>`}
+    ${sessions?.length > 0 && !found.length && html`<${Empty} title="No title contains these words"><a href=${`/search?q=${encodeURIComponent(filter)}`}>Search inside the conversations</a></${Empty}>`}
+    ${open.length > 0 && html`<section aria-label="Open sessions"><h2>Open</h2><ul class="cards">${open.map((session) => html`<${Row} session=${session} />`)}</ul></section>`}
+    ${groups.map(([day, members]) => html`<section aria-label=${day}><h2>${day}</h2><ul class="cards">${members.map((session) => html`<${Row} session=${session} />`)}</ul></section>`)}
+  </div>`;
+}
+
+function Row({ session }) {
+  return html`<li key=${session.id}><a class="card-row" href=${`/session?id=${encodeURIComponent(session.id)}`}>
+    <span class=${"dot " + session.state} aria-hidden="true"></span>
+    <span class="title">${show(session.title || "untitled")}</span>
+    ${session.state !== "ended" && html`<span class=${"state " + session.state}>${STATES[session.state] || show(session.state)}${session.where ? html` <span class="muted">· ${show(session.where)}</span>` : ""}</span>`}
+    <span class="muted num">${many(session.records, "record")}</span>
+    <time class="muted num" title=${when(session.updated_at)}>${ago(session.updated_at)}</time></a></li>`;
+}
+
+function Start({ model }) {
+  const [text, setText] = useState("");
+  const [error, setError] = useState(null);
+  const start = async (event) => {
+    event.preventDefault();
+    if (!text.trim()) return;
+    try {
+      const answer = await post("say", { session: null, text });
+      go(`/session?id=${encodeURIComponent(answer.session)}`);
+    } catch (failure) {
+      setError(failure);
+    }
+  };
+  if (model === undefined) return null;
+  return html`<form class="start" onSubmit=${start}>
+    <input aria-label="Start a session: what should be done?" placeholder=${model ? "What should be done?" : "No model is configured: sessions can be watched, not started"} disabled=${!model}
+      value=${text} onInput=${(event) => setText(event.target.value)} />
+    <button class="primary" disabled=${!model || !text.trim()}>Start</button>
+    <${Problem} error=${error} /></form>`;
+}

@@ -1,0 +1,101 @@
+// Text as the page shows it: invisible and direction-changing characters made visible, numbers, times.
+import { html } from "/static/vendor.js";
+
+// Joiners inside emoji and accents are normal text; everything else here hides, reorders or rings a bell.
+const HIDDEN =
+  /\r(?!\n)|[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb]|(?<![\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f\p{L}\p{M}])[\u200c\u200d]|[\u{e0000}-\u{e0fff}]|[\ud800-\udfff]/gu;
+const NAMES = { 0x1b: "ESC", 0x07: "BEL", 0x08: "BS", 0x00: "NUL", 0x0d: "CR", 0x7f: "DEL" };
+
+function nameOf(character) {
+  const code = character.codePointAt(0);
+  return NAMES[code] || "U+" + code.toString(16).toUpperCase().padStart(4, "0");
+}
+
+/** The text as one string in which nothing is hidden; for titles, labels and options. */
+export function plain(text) {
+  return String(text ?? "").replace(HIDDEN, (character) => `‹${nameOf(character)}›`);
+}
+
+/** The text as nodes: hidden characters become small labels. */
+export function show(text) {
+  text = String(text ?? "");
+  if (text.search(HIDDEN) < 0) return text;
+  const nodes = [];
+  let end = 0;
+  for (const found of text.matchAll(HIDDEN)) {
+    if (nodes.length > 4000) break;
+    nodes.push(text.slice(end, found.index), html`<span class="esc">${nameOf(found[0])}</span>`);
+    end = found.index + found[0].length;
+  }
+  nodes.push(plain(text.slice(end)));
+  return nodes;
+}
+
+export function clip(text, characters) {
+  text = String(text ?? "");
+  return text.length > characters ? text.slice(0, characters - 1).replace(/[\ud800-\udbff]$/, "") + "…" : text;
+}
+
+/** A value on one line. */
+export function oneLine(value, characters = 120) {
+  const text = typeof value === "string" ? value : JSON.stringify(value) ?? "";
+  return clip(text.replace(/\s+/g, " ").trim(), characters);
+}
+
+const WHOLE = new Intl.NumberFormat("en");
+export const count = (number) => WHOLE.format(number ?? 0);
+
+export function many(number, noun) {
+  return `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
+}
+
+export function tokens(number) {
+  if (!number) return "0";
+  if (number < 1000) return String(number);
+  if (number < 1e6) return (number / 1e3).toFixed(number < 1e4 ? 1 : 0) + "k";
+  return (number / 1e6).toFixed(2) + "M";
+}
+
+export function money(usd) {
+  if (usd === null || usd === undefined) return "no price";
+  if (usd === 0) return "$0";
+  return "$" + usd.toFixed(usd < 0.01 ? 4 : usd < 1 ? 3 : 2);
+}
+
+export function duration(seconds) {
+  if (seconds === null || seconds === undefined) return "";
+  if (seconds < 0.0095) return Math.max(0, seconds * 1000).toFixed(seconds < 0.00095 ? 0 : 1) + " ms";
+  if (seconds < 1) return Math.round(seconds * 1000) + " ms";
+  if (seconds < 60) return seconds.toFixed(1) + " s";
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min ${Math.round(seconds % 60)} s`;
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+const DAY = new Intl.DateTimeFormat("en", { month: "short", day: "numeric" });
+const YEAR = new Intl.DateTimeFormat("en", { month: "short", day: "numeric", year: "numeric" });
+const CLOCK = new Intl.DateTimeFormat("en", { hour: "2-digit", minute: "2-digit", hour12: false });
+const WHEN = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "medium", hour12: false });
+
+export const clock = (at) => (at ? CLOCK.format(at * 1000) : "");
+export const when = (at) => (at ? WHEN.format(at * 1000) : "");
+
+/** How long ago, in the fewest words. */
+export function ago(at, now = Date.now() / 1000) {
+  if (!at) return "";
+  const seconds = Math.max(0, now - at);
+  if (seconds < 45) return "now";
+  if (seconds < 3600) return Math.max(1, Math.round(seconds / 60)) + " min";
+  const date = new Date(at * 1000);
+  if (date.toDateString() === new Date(now * 1000).toDateString()) return CLOCK.format(date);
+  return (date.getFullYear() === new Date(now * 1000).getFullYear() ? DAY : YEAR).format(date);
+}
+
+export function dayOf(at, now = Date.now() / 1000) {
+  const date = new Date(at * 1000);
+  const today = new Date(now * 1000);
+  const days = Math.round((new Date(today.toDateString()) - new Date(date.toDateString())) / 864e5);
+  if (days <= 0) return "Today";
+  if (days === 1) return "Yesterday";
+  return (date.getFullYear() === today.getFullYear() ? DAY : YEAR).format(date);
+}
