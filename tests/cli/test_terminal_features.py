@@ -1,5 +1,6 @@
 """The terminal, played in tmux: picker, shell lines, history search, long outputs, and slash commands."""
 
+import asyncio
 import json
 import subprocess
 import time
@@ -9,6 +10,8 @@ from typing import Any
 import pytest
 from tests.cli.conftest import call
 
+from callwright.app.live_client import LiveAgents
+from callwright.app.locations import Locations
 from callwright.cli.render.text import Palette
 from callwright.cli.terminal.input import Editor
 from callwright.cli.terminal.picker import PickEntry, Picker
@@ -240,3 +243,37 @@ def test_picker_filters_by_all_words() -> None:
     assert picker.answer == "2" and len(picker.rows(60, 20)) == 2
     picker.mark("pear")
     assert picker.answer == "" and "nothing fits" in picker.rows(60, 20)[1]
+
+
+@pytest.mark.parametrize("first", ["terminal", "page"])
+def test_question_is_answered_in_the_terminal_or_elsewhere(machine: Any, tmux: Any, first: str) -> None:
+    ready(tmux, machine, machine.says(call("write", path="a.txt", content="x"), "so be it"), "--session-id", "s1")
+    tmux.enter("go")
+    tmux.shows("allow? >")
+
+    async def reply_elsewhere(question: str) -> tuple[str, dict[str, Any]]:
+        """Return the open question if none is given, else the result of a reply to it."""
+        agents = LiveAgents(Locations.of(machine.project, home=machine.home).live, lambda event: None)
+        async with agents.following():
+            link = None
+            for _ in range(1000):
+                link = agents.find("s1")
+                if link is not None and (question or link.questions):
+                    break
+                await asyncio.sleep(0.01)
+            assert link is not None
+            if not question:
+                return next(iter(link.questions)), {}
+            reply = {"approved": first == "page"}
+            return question, await link.request(op="answer", question=question, reply=reply, by="page")
+
+    asked, _ = asyncio.run(reply_elsewhere(""))
+    if first == "terminal":
+        tmux.type("y", "Enter")
+        tmux.shows("so be it")
+        _, late = asyncio.run(reply_elsewhere(asked))
+        assert (late["ok"], late["code"], late["by"]) == (False, "answered", "terminal")
+    else:
+        assert asyncio.run(reply_elsewhere(asked))[1]["ok"] is True
+        assert "answered on the page: allowed once" in tmux.shows("so be it")
+    assert (machine.project / "a.txt").read_text() == "x"

@@ -70,6 +70,11 @@ class Locations:
         return self.record / "sessions.db"
 
     @property
+    def live(self) -> Path:
+        """The folder of the sockets of agents that run in this project."""
+        return self.record / "live"
+
+    @property
     def undo(self) -> Path:
         """The folder with what files were before they were changed."""
         return self.record / "undo"

@@ -14,6 +14,8 @@ from callwright.agent.replay import SessionReplay
 from callwright.agent.results import AgentEvent, Done, Paused, Result, Stopped
 from callwright.app.app import App
 from callwright.app.conversation import Conversation
+from callwright.app.live import LiveAgent
+from callwright.app.locations import Locations
 from callwright.app.prompts import UserPrompt
 from callwright.app.questions import open_questions
 from callwright.cli.attachments import Attachments
@@ -69,6 +71,7 @@ class _HeadlessRun:
         self._calls: set[str] = set()
         self._denials: list[dict[str, Any]] = []
         self._session_id = ""
+        self._live = LiveAgent(Locations.of().live, "headless")
         self._output_type: object = None
 
     async def perform(self) -> int:
@@ -89,11 +92,13 @@ class _HeadlessRun:
             if host is not None:
                 host.refuse(str(error))
             raise
-        async with app:
+        async with app, self._live:
             for problem in app.problems:
                 print_notice(problem)
             conversation = Conversation(app, *await resolve_session(options, app))
             self._session_id = conversation.session_id
+            self._live.model, self._live.stop = app.agent.provider.model, self._stop
+            self._live.open_session(self._session_id)
             conversation.attach = Attachments(app, self._session_id, print_notice)
             self._set_approvals(app)
             if self._streaming:
@@ -204,9 +209,14 @@ class _HeadlessRun:
         self._conclude(result, line)
         return code
 
+    def _stop(self) -> bool:
+        self._cancellation.cancel("stopped from another program")
+        return True
+
     def _observe(self, event: Event) -> None:
         if isinstance(event, RequestEnded) and event.began.session_id == self._session_id:
             self._totals.add(event)
+        self._live.observe(event)
         if not isinstance(event, CallEnded):
             return
         outcome = event.outcome
@@ -219,6 +229,7 @@ class _HeadlessRun:
             _print(stream_json.outcome_line(outcome, self._session_id))
 
     def _on_model_event(self, event: ModelEvent) -> None:
+        self._live.hear(event)
         if isinstance(event, MessageDone):
             self._calls.update(call.id for call in event.message.calls)
             if self._streaming:

@@ -7,12 +7,13 @@ from typing import Any
 
 from callwright.app.conversation import Conversation
 from callwright.app.locations import Locations
+from callwright.app.open_questions import OpenQuestions, Settled
 from callwright.app.questions import read_input
 from callwright.app.trust import Trust, TrustReview
 from callwright.cli.approval_card import WHY, approval_menu, card_text, input_menu, input_text
 from callwright.cli.approval_dialog import EditRequest, read_choice, read_edit, trust_text
 from callwright.cli.elicitation_form import Field, InvalidValue, field_text, fields_of, form_text, sending_text
-from callwright.cli.render.text import visible_line
+from callwright.cli.render.text import visible_line, wrap_line
 from callwright.cli.terminal.dialog_view import DialogView
 from callwright.cli.terminal.ui import Terminal
 from callwright.core.calls import Answers, Approve, Decline, Question, Reply
@@ -32,10 +33,14 @@ class Approvals:
     Args:
         terminal: The terminal to ask in.
         conversation: Returns the current conversation, whose notification hooks run before a dialog.
+        open_questions: Shows the questions in other places too; the first answer counts.
     """
 
-    def __init__(self, terminal: Terminal, conversation: Callable[[], Conversation]) -> None:
+    def __init__(
+        self, terminal: Terminal, conversation: Callable[[], Conversation], open_questions: OpenQuestions
+    ) -> None:
         self._terminal = terminal
+        self._open_questions = open_questions
         self._conversation = conversation
         self._lock = asyncio.Lock()
         self.interrupted: Callable[[], bool] = lambda: False
@@ -49,14 +54,29 @@ class Approvals:
             Unanswered: The user has left; the session can be resumed at the questions.
         """
         replies: dict[str, Reply] = {}
-        async with self._lock:  # subagents run in parallel and share this terminal
-            self._terminal.end_stream()
-            self.alert(questions[0].summary)
-            await self._conversation().notify(questions[0].summary)
-            for place, question in enumerate(questions, 1):
-                count = f"{place} of {len(questions)}, " if len(questions) > 1 else ""
-                replies[question.id] = await self._ask_one(question, count)
+        # before the lock: other places need not wait until this terminal is free
+        self._open_questions.open(questions)
+        try:
+            async with self._lock:  # subagents run in parallel and share this terminal
+                self._terminal.end_stream()
+                self.alert(questions[0].summary)
+                await self._conversation().notify(questions[0].summary)
+                for place, question in enumerate(questions, 1):
+                    count = f"{place} of {len(questions)}, " if len(questions) > 1 else ""
+                    reply, first = await self._open_questions.race(question, self._ask_one(question, count))
+                    replies[question.id] = reply
+                    if first is not None:
+                        self._tell_who_answered(question, first)
+        finally:
+            self._open_questions.close(questions)
         return Answers(replies)
+
+    def _tell_who_answered(self, question: Question, first: Settled) -> None:
+        """Leave on the screen that another place was faster."""
+        terminal = self._terminal
+        rows = wrap_line(visible_line(question.summary), max(terminal.screen.width - 2, 20))
+        told = visible_line(first.describe())
+        terminal.show("", *(f"  {row}" for row in rows), terminal.palette.paint(f"  {told}", "dim"))
 
     async def _ask_one(self, question: Question, count: str) -> Reply:
         if self.interrupted():

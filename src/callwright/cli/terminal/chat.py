@@ -12,6 +12,7 @@ from callwright.agent.subagent import INNER_SESSION
 from callwright.app.app import App
 from callwright.app.conversation import Conversation
 from callwright.app.costs import cost_of_records, prices_in
+from callwright.app.live import LiveAgent
 from callwright.app.locations import Locations
 from callwright.app.questions import open_questions
 from callwright.app.run_context import SandboxOptions
@@ -84,7 +85,8 @@ class TerminalChat:
         self._inner_calls: set[str] = set()
         self._shell = ShellLines(self)
         self._outputs = Outputs(terminal)
-        self._approvals = Approvals(terminal, lambda: self.conversation)
+        self.live = LiveAgent(self.locations.live, "terminal")
+        self._approvals = Approvals(terminal, lambda: self.conversation, self.live.questions)
         self._cancellation: Cancellation | None = None
         self._compacting = False
         self._has_messages = False
@@ -104,7 +106,7 @@ class TerminalChat:
         app = await asyncio.to_thread(
             start, self.options, report=self._show_notice, wrap=self._tap_provider, observe=self._show_call_event
         )
-        async with app:
+        async with app, self.live:
             await self._open(app)
             while not terminal.over.is_set() and (text := await terminal.prompt()) is not None:
                 await self._handle_line(text)
@@ -116,6 +118,7 @@ class TerminalChat:
     async def _open(self, app: App) -> None:
         self.app = app
         app.agent.ask = self._approvals.ask
+        self._open_live(app)
         self.slash = SlashCommands(self)
         self.terminal.editor.complete = self.slash.complete
         self.terminal.editor.prepend_history(self._history.read())
@@ -128,6 +131,14 @@ class TerminalChat:
         if self.options.prompt:
             self.terminal.submit(self.options.prompt)
         self.show_status()
+
+    def _open_live(self, app: App) -> None:
+        """Let the user's other programs follow this conversation, answer its questions and stop its runs."""
+        live = self.live
+        live.toolset, live.model, live.mode = app.executor.registry, app.agent.provider.model, lambda: app.switch.mode
+        live.say, live.stop = self.terminal.submit, self._interrupt
+        if live.problem:
+            self._show_notice(live.problem)
 
     def _apply_settings(self) -> None:
         """Apply the setting `terminal`: theme, vi keys and how a waiting question is announced."""
@@ -147,6 +158,7 @@ class TerminalChat:
             source: `startup`, `resume` or `clear`, as hooks receive it.
         """
         self.conversation = Conversation(self.app, session_id, source)
+        self.live.open_session(session_id)
         self.conversation.attach = partial(self._attach, Attachments(self.app, session_id, self._show_notice))
         self.usage = SessionUsage()
         self._todos = TodoRows(self.terminal.palette)
@@ -296,6 +308,8 @@ class TerminalChat:
         return TappedProvider(provider, self._show_model_event)
 
     def _show_model_event(self, event: ModelEvent) -> None:
+        if not self._compacting:
+            self.live.hear(event)
         if isinstance(event, (TextDelta, ThinkingDelta)):
             self._waiting.add(event.text)
         elif isinstance(event, CallDelta):
@@ -308,6 +322,7 @@ class TerminalChat:
             self.usage.context_tokens = event.message.usage.total or self.usage.context_tokens
 
     def _show_call_event(self, event: Event) -> None:
+        self.live.observe(event)
         terminal = self.terminal
         self._lines.width = terminal.screen.width
         if self._is_inner(event):
@@ -349,9 +364,12 @@ class TerminalChat:
             case _:
                 return False
 
-    def _interrupt(self) -> None:
-        if self._cancellation is not None:
-            self._cancellation.cancel("interrupted by the user")
+    def _interrupt(self) -> bool:
+        """Stop the run; False if none is going on."""
+        if self._cancellation is None:
+            return False
+        self._cancellation.cancel("interrupted by the user")
+        return True
 
     def _switch_mode(self) -> None:
         if hasattr(self, "app"):  # Shift-Tab may be pressed while the app is still loading

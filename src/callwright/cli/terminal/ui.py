@@ -57,7 +57,7 @@ class Terminal:
         self.style: LineStyle = PlainStyle()
         self.running: Callable[[int], Sequence[str]] = lambda width: ()
         """Returns the rows of running calls for a width."""
-        self.on_interrupt: Callable[[], None] = lambda: None
+        self.on_interrupt: Callable[[], object] = lambda: None
         self.on_mode: Callable[[], None] = lambda: None
         self.edit_externally: Callable[[str], Awaitable[str | None]] | None = None
         """Opens a text in the user's editor, if one is configured."""
