@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from callwright.cli.attachments import Mention, find_mentions
+from callwright.app.attachments import Mention, find_mentions
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 20
 

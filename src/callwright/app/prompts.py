@@ -143,6 +143,11 @@ def _read_bytes(file: Path) -> bytes:
         return b""
 
 
+INIT_PROMPT = """\
+Write the file AGENTS.md at the root of this project: what an agent must know to work here. Look at the layout, the \
+build files, the tests and an existing README first. Write: what the project is, in two sentences; the commands to \
+build, test, lint and run one test; the layout of the folders; conventions that the code follows and a newcomer would \
+not guess. Under 60 lines, facts only, nothing that every project has. If AGENTS.md exists, improve it."""
 _ROLE = """\
 You are callwright, a coding agent in a terminal. You work on the user's files in the working folder, with the tools \
 you are given. Read before you change, change as little as the task needs, follow the style you find, and run the \

@@ -17,6 +17,7 @@ COMMANDS = {
     "skills": "list and check the skills of this folder",
     "mcp": "list, add, remove and test MCP servers",
     "serve": "serve these tools to any MCP client",
+    "acp": "run the agent in an editor, over the Agent Client Protocol",
     "stats": "show calls, tokens and cost of this project's sessions",
     "doctor": "check the installation, the model and the sandbox",
     "demo": "watch the agent do a small task; needs no model, key or network",

@@ -115,6 +115,7 @@ def start(
     wrap: Callable[[Provider], Provider] = lambda provider: provider,
     observe: Callable[[Event], None] | None = None,
     host: HostProgram | None = None,
+    locations: Locations | None = None,
 ) -> App:
     """Build the app for a command line.
 
@@ -124,13 +125,14 @@ def start(
         wrap: Wraps the model's provider, for example to show its text as it streams.
         observe: Receives the executor's events.
         host: The program that drives this one, if there is one.
+        locations: The folders of the run; by default those of the working folder.
 
     Raises:
         UsageError: No model is configured or found, or the settings are not valid.
     """
     if options.dangerously_skip_permissions:
         report("permissions are bypassed: calls run without being asked about; deny rules and firm guards still count")
-    locations = Locations.of()
+    locations = locations or Locations.of()
     settings = settings_for(options, locations)
     choice = choose_model(settings, asked=options.model)
     if choice is None:

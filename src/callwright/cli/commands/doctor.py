@@ -30,6 +30,7 @@ _EXTRAS = {
     "openai": "openai",
     "google": "google.genai",
     "mcp": "mcp",
+    "acp": "acp",
     "local": "xllamacpp",
     "pdf": "pypdf",
     "semantic": "onnxruntime",

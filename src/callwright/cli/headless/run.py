@@ -13,12 +13,12 @@ from typing import Any
 from callwright.agent.replay import SessionReplay
 from callwright.agent.results import AgentEvent, Done, Paused, Result, Stopped
 from callwright.app.app import App
+from callwright.app.attachments import Attachments
 from callwright.app.conversation import Conversation
 from callwright.app.live import LiveAgent
 from callwright.app.locations import Locations
 from callwright.app.prompts import UserPrompt
 from callwright.app.questions import open_questions
-from callwright.cli.attachments import Attachments
 from callwright.cli.headless import stream_json
 from callwright.cli.headless.approvals import tool_approvals
 from callwright.cli.headless.control import ControlChannel

@@ -10,13 +10,13 @@ from functools import partial
 from callwright.agent.results import AgentEvent, Done, ModelRetried, Stopped, TurnEnded
 from callwright.agent.subagent import INNER_SESSION
 from callwright.app.app import App
+from callwright.app.attachments import Attachments
 from callwright.app.conversation import Conversation
 from callwright.app.costs import cost_of_records, prices_in
 from callwright.app.live import LiveAgent
 from callwright.app.locations import Locations
 from callwright.app.questions import open_questions
 from callwright.app.run_context import SandboxOptions
-from callwright.cli.attachments import Attachments
 from callwright.cli.main import ERROR, USAGE
 from callwright.cli.render.calls import CallLines, transcript
 from callwright.cli.render.markdown import MarkdownLines

@@ -14,6 +14,7 @@ from callwright.app.conversation import Conversation
 from callwright.app.costs import prices_in
 from callwright.app.locations import Locations
 from callwright.app.permissions import load_rules
+from callwright.app.prompts import INIT_PROMPT
 from callwright.app.transcripts import export_redacted
 from callwright.cli.render.calls import one_line, transcript
 from callwright.cli.render.text import THEMES, visible, wrap_line
@@ -21,7 +22,7 @@ from callwright.cli.startup import find_session
 from callwright.cli.terminal.status import SessionUsage
 from callwright.cli.terminal.ui import Terminal
 from callwright.cli.terminal.undo_commands import UndoCommands
-from callwright.cli.terminal.workspace_commands import INIT_PROMPT, WorkspaceCommands
+from callwright.cli.terminal.workspace_commands import WorkspaceCommands
 from callwright.core.calls import Outcome
 from callwright.core.errors import CallwrightError, UsageError
 from callwright.core.json import thaw

@@ -17,11 +17,6 @@ from callwright.core.json import thaw
 from callwright.core.messages import AssistantMessage
 from callwright.system.atomic_write import replace_file
 
-INIT_PROMPT = """\
-Write the file AGENTS.md at the root of this project: what an agent must know to work here. Look at the layout, the \
-build files, the tests and an existing README first. Write: what the project is, in two sentences; the commands to \
-build, test, lint and run one test; the layout of the folders; conventions that the code follows and a newcomer would \
-not guess. Under 60 lines, facts only, nothing that every project has. If AGENTS.md exists, improve it."""
 _COPY_BYTES = 100_000
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 

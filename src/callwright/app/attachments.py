@@ -91,9 +91,10 @@ class Attachments:
             self._notify(f"@{name}: no such file, nothing attached")
         if len(found) > _MOST_FILES:
             self._notify(f"{len(found)} files are named; only the first {_MOST_FILES} are attached")
-        return await self._read(found[:_MOST_FILES])
+        return await self.read(found[:_MOST_FILES])
 
-    async def _read(self, found: Sequence[Mention]) -> list[Part]:
+    async def read(self, found: Sequence[Mention]) -> list[Part]:
+        """Return the content of files; for those that cannot be read, the reason."""
         if not found:
             return []
         agent = self._app.agent

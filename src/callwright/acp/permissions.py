@@ -1,0 +1,183 @@
+"""Approval requests in the editor: each question becomes one request, and only a listed option approves it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from acp.exceptions import RequestError
+from acp.schema import (
+    AllowedOutcome,
+    ContentToolCallContent,
+    PermissionOption,
+    RequestPermissionRequest,
+    RequestPermissionResponse,
+    TextContentBlock,
+    ToolCallUpdate,
+)
+from acp.utils import serialize_params
+from pydantic import ValidationError
+
+from callwright.acp.updates import Content, diffs_of, kind_of, locations_of
+from callwright.app.app import App
+from callwright.core.calls import Answers, Decline, Question, Reply, ToolCall
+from callwright.core.decisions import make_reply
+from callwright.core.errors import Unanswered
+from callwright.core.escaping import visible_line
+from callwright.executor.driver import is_cancelling
+from callwright.hooks.shell.compat import elicitation_server
+from callwright.policy.grants import propose
+from callwright.toolbox.ask_user import choices_of
+
+DescribeQuestion = Callable[[Question], Sequence[str]]
+"""Returns everything a call would do, one row each, as text that can hide nothing."""
+SendRequest = Callable[[str, dict[str, Any]], Awaitable[Any]]
+_NO_FORMS = "the editor has no form to fill in; use the terminal for this"
+_NO_TEXT = "the editor cannot take a written reply here; ask in the answer and end the turn"
+_RULE_CHARS = 160
+
+
+class Permissions:
+    """Asks the user of one session, one question at a time, also if several agents ask at once.
+
+    Args:
+        app: The app of the session.
+        session_id: The session.
+        send: Sends a request to the editor and returns its result.
+        describe: Describes a question in full.
+        announce: Shows the call of a question in the editor and returns the id it has there.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        session_id: str,
+        send: SendRequest,
+        describe: DescribeQuestion,
+        announce: Callable[[Question], Awaitable[str]],
+    ) -> None:
+        self._app = app
+        self._session_id = session_id
+        self._send = send
+        self._describe = describe
+        self._announce = announce
+        self._lock = asyncio.Lock()
+        self.notify: Callable[[str], Awaitable[None]] | None = None
+        """Fires the notification hooks before a question is shown."""
+        self.settled: Callable[[Question, Reply], None] = lambda question, reply: None
+        """Receives the reply to each question."""
+
+    async def ask(self, questions: Sequence[Question]) -> Answers:
+        """Answer all questions; whatever is not an option that was offered declines.
+
+        Raises:
+            Unanswered: The editor has gone; the session can be resumed at the questions.
+        """
+        replies: dict[str, Reply] = {}
+        async with self._lock:
+            if self.notify is not None:
+                await self.notify(questions[0].summary)
+            for question in questions:
+                replies[question.id] = reply = await self._ask_one(question)
+                self.settled(question, reply)
+        return Answers(replies)
+
+    async def _ask_one(self, question: Question) -> Reply:
+        tool = self._app.executor.registry.snapshot().get(question.tool)
+        if tool is not None and elicitation_server(tool.spec):
+            return Decline(_NO_FORMS)
+        options = _options(question)
+        if question.kind == "input" and len(options) == 1:
+            return Decline(_NO_TEXT)
+        request = RequestPermissionRequest(
+            session_id=self._session_id,
+            options=[option for option, _ in options],
+            tool_call=await self._shown_call(question),
+            field_meta={"callwright": {"question": question.id, "digest": question.digest, "kind": question.kind}},
+        )
+        try:
+            answer = await self._send("session/request_permission", serialize_params(request))
+            outcome = RequestPermissionResponse.model_validate(answer).outcome
+        except asyncio.CancelledError:
+            if is_cancelling():
+                raise
+            return Decline("the user cancelled the run")
+        except ConnectionError as error:
+            raise Unanswered("the editor has disconnected") from error
+        except RequestError as error:
+            return Decline(f"the editor could not ask the user: {visible_line(str(error))[:200]}")
+        except ValidationError:
+            return Decline("the editor sent an answer that is not one of the protocol")
+        if not isinstance(outcome, AllowedOutcome):
+            return Decline("the user cancelled the question")
+        return _find_reply(outcome.option_id, options)
+
+    async def _shown_call(self, question: Question) -> ToolCallUpdate:
+        call = ToolCall(question.call_id, question.tool, question.arguments)
+        cwd = self._app.locations.cwd
+        if question.kind == "input":
+            rows = [visible_line(question.reason)]
+        else:
+            rules = propose(question.accesses).rules if question.kind == "approval" else ()
+            rows = [visible_line(question.summary), *self._describe(question)]
+            rows += [f"always saves the rule {visible_line(rule)}" for rule in rules]
+        content: list[Content] = [*diffs_of(call, cwd, on_disk=True), _rows_content(rows)]
+        return ToolCallUpdate(
+            tool_call_id=await self._announce(question),
+            title=visible_line(question.reason if question.kind == "input" else question.summary),
+            kind=kind_of(question.tool),
+            status="pending",
+            content=content,
+            locations=locations_of(call, cwd) or None,
+        )
+
+
+def _rows_content(rows: Sequence[str]) -> ContentToolCallContent:
+    """Return rows as a block of code, so that no argument can be rendered as Markdown."""
+    body = "\n".join(rows)
+    mark = "```"
+    while mark in body:
+        mark += "`"
+    return ContentToolCallContent(type="content", content=TextContentBlock(type="text", text=f"{mark}\n{body}\n{mark}"))
+
+
+def _find_reply(option_id: str, options: Sequence[tuple[PermissionOption, Reply]]) -> Reply:
+    for option, reply in options:
+        if option.option_id == option_id:
+            return reply
+    return Decline("the editor chose an option that was not offered")
+
+
+def _options(question: Question) -> list[tuple[PermissionOption, Reply]]:
+    """Return what the user may choose, and the reply each choice stands for; the last one declines."""
+    # the nonce binds an option to this question: an answer to another one declines
+    mark = question.nonce
+    decline = PermissionOption(option_id=f"reject-{mark}", name="Reject", kind="reject_once"), make_reply(False)
+    if question.kind == "input":
+        return [*_choices(question), decline]
+    if question.kind == "auth":
+        done = PermissionOption(option_id=f"once-{mark}", name="I have signed in", kind="allow_once")
+        return [(done, make_reply(True)), decline]
+    found = [
+        (PermissionOption(option_id=f"once-{mark}", name="Allow once", kind="allow_once"), make_reply(True)),
+        (
+            PermissionOption(option_id=f"session-{mark}", name="Allow for this session", kind="allow_always"),
+            make_reply(True, scope="session"),
+        ),
+    ]
+    rules = propose(question.accesses).rules
+    if rules:
+        shown = visible_line(", ".join(rules))  # the content of the request has the rules whole
+        name = f"Always allow {shown if len(shown) <= _RULE_CHARS else f'{shown[:_RULE_CHARS]}…'}"
+        option = PermissionOption(option_id=f"always-{mark}", name=name, kind="allow_always")
+        found.append((option, make_reply(True, scope="always")))
+    return [*found, decline]
+
+
+def _choices(question: Question) -> list[tuple[PermissionOption, Reply]]:
+    """Return the replies that the model offers; a picked one is data for the tool and permits nothing."""
+    found: list[tuple[PermissionOption, Reply]] = []
+    for place, (label, description) in enumerate(choices_of(question.arguments)):
+        name = visible_line(f"{label}: {description}" if description else label)
+        option = PermissionOption(option_id=f"choice-{place}-{question.nonce}", name=name, kind="allow_once")
+        found.append((option, make_reply(True, arguments={"choices": [label], "text": ""})))
+    return found

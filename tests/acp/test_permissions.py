@@ -1,0 +1,194 @@
+"""Approval requests in the editor: only an option that was offered for this question approves."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from acp import RequestError
+from tests.acp.conftest import Connect
+from tests.acp.editor import Choose, EditorClient, call, choose, until
+
+from callwright.app.locations import Locations
+from callwright.sessions import SqliteStore
+from callwright.sessions.records import Answered, Asked, Record
+
+_WRITE = call("write", path="a.txt", content="hi\n")
+
+
+async def records_of(folder: Path, session_id: str) -> list[Record]:
+    async with SqliteStore(Locations.of(folder).sessions) as store:
+        return list(await store.read(session_id))
+
+
+def raise_error(options: list[Any]) -> Any:
+    raise RequestError.internal_error({"details": "no window"})
+
+
+_WRONG_ANSWERS: dict[str, Choose] = {
+    "rejected": choose("reject"),
+    "cancelled": lambda _: None,
+    "id-without-nonce": lambda _: "once",
+    "id-of-another-question": lambda _: "once-0000000000000000",
+    "empty-id": lambda _: "",
+    "id-with-a-space": lambda options: f"{options[0].option_id} ",
+    "error": raise_error,
+    "no-outcome": lambda _: {},
+    "no-option": lambda _: {"outcome": {"outcome": "selected"}},
+    "unknown-outcome": lambda _: {"outcome": {"outcome": "approved", "optionId": "once"}},
+    "option-of-wrong-type": lambda _: {"outcome": {"outcome": "selected", "optionId": ["once"]}},
+    "outcome-true": lambda _: {"outcome": True},
+    "list": lambda _: [True],
+}
+
+
+@pytest.mark.parametrize("answer", _WRONG_ANSWERS.values(), ids=_WRONG_ANSWERS)
+async def test_every_other_answer_declines(connect: Connect, answer: Choose) -> None:
+    async with connect(_WRITE, "ok, not then", client=EditorClient(answer)) as editor:
+        session = await editor.start()
+        assert await editor.say(session, "write it") == "end_turn"
+        assert not (editor.project / "a.txt").exists()
+        assert editor.client.statuses() == ["failed"]
+
+
+async def test_question_shows_the_whole_call_and_its_digest(connect: Connect) -> None:
+    line = "touch one.txt; echo " + "x" * 300 + " ; touch evil.txt"
+    async with connect(call("bash", command=line), "done", client=EditorClient(choose("reject"))) as editor:
+        session = await editor.start()
+        await editor.say(session, "run it")
+        shown: Any
+        ((shown, options),) = editor.client.asked
+        assert line in shown.content[-1].content.text
+        assert (options[0].kind, options[-1].kind) == ("allow_once", "reject_once")
+        asked = [record for record in await records_of(editor.project, session) if isinstance(record, Asked)]
+        assert options[0].option_id == f"once-{asked[0].questions[0].nonce}"
+        assert not (editor.project / "one.txt").exists()
+
+
+async def test_session_approval_covers_the_same_call_again(connect: Connect) -> None:
+    again = call("bash", command="touch a.txt")
+    async with connect(again, again, "done", client=EditorClient(choose("session"))) as editor:
+        await editor.say(await editor.start(), "twice")
+        assert len(editor.client.asked) == 1
+        assert editor.client.statuses() == ["completed", "completed"]
+
+
+async def test_always_is_saved_as_the_rule_that_was_shown(connect: Connect) -> None:
+    async with connect(_WRITE, "done", client=EditorClient(choose("always"))) as editor:
+        await editor.say(await editor.start(), "write it")
+        ((_, options),) = editor.client.asked
+        offered = next(option.name for option in options if option.option_id.startswith("always"))
+        rule = offered.removeprefix("Always allow ")
+        saved = Locations.of(editor.project).local_settings.read_text()
+        assert rule in saved.replace("\\/", "/")
+
+
+async def test_question_and_answer_are_on_record(connect: Connect) -> None:
+    async with connect(_WRITE, "done") as editor:
+        session = await editor.start()
+        await editor.say(session, "write it")
+        records = await records_of(editor.project, session)
+        (asked,) = [record for record in records if isinstance(record, Asked)]
+        (answered,) = [record for record in records if isinstance(record, Answered)]
+        assert set(answered.replies) == {asked.questions[0].id}
+
+
+async def test_cancel_at_a_question_runs_nothing(connect: Connect) -> None:
+    never = asyncio.Event()
+
+    async def wait() -> None:
+        await never.wait()
+
+    write = {"name": "write", "arguments": {"path": "a.txt", "content": "hi\n"}}
+    two = {"calls": [write, {"name": "glob", "arguments": {"pattern": "*"}}]}
+    async with connect(two, "never said", client=EditorClient(lambda _: wait())) as editor:
+        session = await editor.start()
+        answer = asyncio.create_task(editor.say(session, "write it"))
+        await editor.client.question_arrived.wait()
+        await editor.connection.cancel(session)
+        assert await answer == "cancelled"
+        never.set()
+        await asyncio.sleep(0.05)
+        assert not (editor.project / "a.txt").exists()
+        assert set(editor.client.statuses()) == {"failed"}
+        assert "never said" not in editor.client.text()
+
+
+async def test_cancel_keeps_outcomes_of_calls_that_ended(connect: Connect) -> None:
+    both = {
+        "calls": [
+            {"name": "bash", "arguments": {"command": "touch done.txt"}},
+            {"name": "bash", "arguments": {"command": "touch began.txt; sleep 60"}},
+        ]
+    }
+    async with connect(both, "never said") as editor:
+        session = await editor.start()
+        answer = asyncio.create_task(editor.say(session, "run both"))
+        await until((editor.project / "began.txt").exists)
+        await editor.connection.cancel(session)
+        assert await answer == "cancelled"
+        assert editor.client.statuses() == ["completed", "failed"]
+
+
+async def test_cancel_at_the_question_of_a_linked_file(connect: Connect) -> None:
+    async def wait() -> None:
+        await asyncio.Event().wait()
+
+    client = EditorClient(lambda _: wait())
+    async with connect(
+        "never said", client=client, arguments=("--settings", '{"permissions": {"ask": ["Read"]}}')
+    ) as editor:
+        (editor.project / "a.txt").write_text("words")
+        session = await editor.start()
+        link = {"type": "resource_link", "uri": f"file://{editor.project}/a.txt", "name": "a"}
+        answer = asyncio.create_task(editor.say(session, "look", link))
+        await client.question_arrived.wait()
+        await editor.connection.cancel(session)
+        assert await answer == "cancelled"
+
+
+async def test_model_question_offers_its_choices(connect: Connect) -> None:
+    ask = call("ask_user", question="Which colour?", choices=["red", "blue"])
+    async with connect(ask, "done", client=EditorClient(choose("choice-1"))) as editor:
+        await editor.say(await editor.start(), "ask me")
+        ((shown, options),) = editor.client.asked
+        assert shown.title == "Which colour?"
+        assert [option.name for option in options] == ["red", "blue", "Reject"]
+        (outcome,) = editor.client.calls().values()
+        assert "the user chose: blue" in outcome["raw_output"]["text"]
+
+
+async def test_written_reply_is_declined_with_advice(connect: Connect) -> None:
+    async with connect(call("ask_user", question="What name?"), "done") as editor:
+        await editor.say(await editor.start(), "ask me")
+        assert editor.client.asked == []
+        (outcome,) = editor.client.calls().values()
+        assert "ask in the answer" in outcome["raw_output"]["message"]
+
+
+async def test_plan_mode_denies_without_a_question(connect: Connect) -> None:
+    async with connect(_WRITE, "done") as editor:
+        session = await editor.start()
+        await editor.connection.set_session_mode(session, "plan")
+        await editor.say(session, "write it")
+        assert editor.client.asked == []
+        assert not (editor.project / "a.txt").exists()
+
+
+async def test_barred_mode_is_refused(connect: Connect, project: Path) -> None:
+    settings = '{"permissions": {"disableBypassPermissionsMode": "disable"}}'
+    async with connect(_WRITE, "done", arguments=("--settings", settings)) as editor:
+        await editor.connection.initialize(1)
+        created = await editor.connection.new_session(str(project), mcp_servers=[])
+        assert created.modes is not None
+        assert "bypass" not in [mode.id for mode in created.modes.available_modes]
+        for method, params in (
+            ("session/set_mode", {"modeId": "bypass"}),
+            ("session/set_config_option", {"configId": "mode", "value": "bypass"}),
+            ("session/set_mode", {"modeId": "root"}),
+        ):
+            with pytest.raises(RequestError) as raised:
+                await editor.raw(method, {"sessionId": created.session_id, **params})
+            assert raised.value.code == -32602
+        await editor.say(created.session_id, "write it")
+        assert len(editor.client.asked) == 1

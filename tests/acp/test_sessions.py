@@ -1,0 +1,220 @@
+"""Sessions of the editor: stored with those of the command, loaded, listed, forked, closed and deleted."""
+
+import asyncio
+import os
+import signal
+import sys
+from asyncio.subprocess import DEVNULL
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from acp import RequestError, spawn_agent_process
+from tests.acp.conftest import Connect
+from tests.acp.editor import EditorClient, call, choose, until
+
+_WRITE = call("write", path="a.txt", content="hi\n")
+
+
+async def test_load_replays_the_conversation(connect: Connect) -> None:
+    async with connect({**_WRITE, "text": "I write."}, "done") as editor:
+        session = await editor.start()
+        await editor.say(session, "write it")
+        await editor.connection.close_session(session)
+        editor.client.updates.clear()
+        loaded = await editor.connection.load_session(str(editor.project), session, mcp_servers=[])
+        assert loaded is not None and loaded.modes is not None
+        client = editor.client
+        assert client.kinds(session)[:5] == [
+            "user_message_chunk",
+            "agent_message_chunk",
+            "tool_call",
+            "tool_call_update",
+            "agent_message_chunk",
+        ]
+        (shown,) = client.calls().values()
+        assert (shown["status"], shown["content"][0]["new_text"]) == ("completed", "hi\n")
+
+
+@pytest.mark.slow
+async def test_sessions_are_those_of_the_command(connect: Connect, script: Callable[..., str]) -> None:
+    command = ("-m", "callwright", "-p", "from the terminal", script("answered"), "--session-id", "t1")
+    terminal = await asyncio.create_subprocess_exec(sys.executable, *command, stdin=DEVNULL, stdout=DEVNULL)
+    assert await terminal.wait() == 0
+    async with connect("again") as editor:
+        session = await editor.start()
+        await editor.say(session, "from the editor")
+        listed = await editor.connection.list_sessions(cwd=str(editor.project))
+        assert {each.session_id for each in listed.sessions} == {"t1", session}
+        assert {each.cwd for each in listed.sessions} == {str(editor.project)}
+        await editor.connection.load_session(str(editor.project), "t1", mcp_servers=[])
+        assert "answered" in editor.client.text()
+
+
+async def test_pages_of_a_list(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("callwright.acp.stored_sessions._PAGE", 2)
+    async with connect("a", "b", "c") as editor:
+        ids = set[str]()
+        for _ in range(3):
+            session = await editor.start()
+            await editor.say(session, "hello")
+            ids.add(session)
+        first = await editor.connection.list_sessions(cwd=str(editor.project))
+        rest = await editor.connection.list_sessions(cwd=str(editor.project), cursor=first.next_cursor)
+        assert [len(first.sessions), len(rest.sessions), rest.next_cursor] == [2, 1, None]
+        assert {each.session_id for each in (*first.sessions, *rest.sessions)} == ids
+
+
+async def test_fork_continues_in_a_copy(connect: Connect) -> None:
+    async with connect("one", "two") as editor:
+        session = await editor.start()
+        await editor.say(session, "hello")
+        forked = await editor.connection.fork_session(session, str(editor.project))
+        assert forked.session_id != session
+        await editor.say(forked.session_id, "go on")
+        listed = await editor.connection.list_sessions(cwd=str(editor.project))
+        assert {each.session_id for each in listed.sessions} == {session, forked.session_id}
+
+
+async def test_resume_sends_no_history(connect: Connect) -> None:
+    async with connect("one") as editor:
+        session = await editor.start()
+        await editor.say(session, "hello")
+        editor.client.updates.clear()
+        await editor.connection.resume_session(session, str(editor.project))
+        await editor.raw("session/list", {})  # after the commands were sent
+        assert set(editor.client.kinds()) <= {"available_commands_update"}
+
+
+async def test_closed_session_is_gone_and_deleted_one_too(connect: Connect) -> None:
+    async with connect("one") as editor:
+        session = await editor.start()
+        await editor.say(session, "hello")
+        await editor.connection.close_session(session)
+        with pytest.raises(RequestError, match="not open"):
+            await editor.say(session, "still there?")
+        await editor.raw("session/delete", {"sessionId": session})
+        with pytest.raises(RequestError, match="no session") as raised:
+            await editor.connection.load_session(str(editor.project), session, mcp_servers=[])
+        assert raised.value.code == -32002
+        with pytest.raises(RequestError):
+            await editor.raw("session/delete", {"sessionId": "../../etc"})
+
+
+async def test_two_sessions_run_at_once(connect: Connect) -> None:
+    waiting = asyncio.Event()
+
+    async def wait(options: Any) -> str:
+        await waiting.wait()
+        return str(options[0].option_id)
+
+    client = EditorClient(wait)
+    async with connect(_WRITE, "done", client=client) as editor:
+        one, two = await editor.start(), await editor.start()
+        first = asyncio.create_task(editor.say(one, "write it"))
+        await client.question_arrived.wait()
+        client.question_arrived.clear()
+        second = asyncio.create_task(editor.say(two, "write it"))
+        await client.question_arrived.wait()
+        await editor.connection.cancel(two)
+        assert await second == "cancelled"
+        assert not first.done()
+        with pytest.raises(RequestError, match="being answered"):
+            await editor.say(one, "and this")
+        waiting.set()
+        assert await first == "end_turn"
+        assert (editor.project / "a.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("cwd", "reason"),
+    [("project", "absolute"), ("", "absolute"), ("/no/such/folder", "no such folder"), ("/etc/passwd", "not a folder")],
+)
+async def test_folder_must_exist(connect: Connect, cwd: str, reason: str) -> None:
+    async with connect("never") as editor:
+        await editor.connection.initialize(1)
+        for method, more in (("session/new", {}), ("session/load", {"sessionId": "x"})):
+            with pytest.raises(RequestError, match=reason) as raised:
+                await editor.raw(method, {"cwd": cwd, "mcpServers": [], **more})
+            assert raised.value.code == -32602
+
+
+async def test_folder_outside_of_the_workspace_is_refused(connect: Connect, project: Path) -> None:
+    (project / "way-out").symlink_to("/")
+    async with connect("never", arguments=("--workspace", str(project))) as editor:
+        await editor.start()
+        for params in (
+            {"cwd": str(project.parent)},
+            {"cwd": f"{project}/.."},
+            {"cwd": f"{project}/way-out"},
+            {"cwd": str(project), "additionalDirectories": ["/"]},
+        ):
+            with pytest.raises(RequestError, match="outside"):
+                await editor.raw("session/new", {"mcpServers": [], **params})
+
+
+async def test_variables_of_two_projects_stay_apart(connect: Connect, project: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    (other / ".callwright").mkdir(parents=True)
+    (other / ".callwright" / "settings.json").write_text('{"env": {"CALLWRIGHT_TEST_ONE": "theirs"}}')
+    async with connect("never", arguments=("--trust",)) as editor:
+        await editor.start()
+        with pytest.raises(RequestError, match="environment variables"):
+            await editor.raw("session/new", {"cwd": str(other), "mcpServers": []})
+        assert "CALLWRIGHT_TEST_ONE" not in os.environ
+
+
+async def test_disconnect_at_a_question_keeps_it_open(connect: Connect) -> None:
+    client = EditorClient(lambda _: asyncio.Event().wait())
+    async with connect(_WRITE, "never said", client=client) as editor:
+        session = await editor.start()
+        answer = asyncio.create_task(editor.say(session, "write it"))
+        await client.question_arrived.wait()
+    answer.cancel()
+    assert not (editor.project / "a.txt").exists()
+    async with connect("after the answer", client=EditorClient(choose("once"))) as again:
+        await again.connection.initialize(1)
+        await again.connection.load_session(str(again.project), session, mcp_servers=[])
+        await again.client.question_arrived.wait()
+        await until(lambda: "after the answer" in again.client.text())
+        assert (again.project / "a.txt").read_text() == "hi\n"
+
+
+async def test_prompt_after_load_withdraws_the_question(connect: Connect) -> None:
+    client = EditorClient(lambda _: asyncio.Event().wait())
+    async with connect(_WRITE, client=client) as editor:
+        session = await editor.start()
+        answer = asyncio.create_task(editor.say(session, "write it"))
+        await client.question_arrived.wait()
+    answer.cancel()
+    client = EditorClient(lambda _: asyncio.Event().wait())
+    async with connect("something else then", client=client) as again:
+        await again.connection.initialize(1)
+        await again.connection.load_session(str(again.project), session, mcp_servers=[])
+        await client.question_arrived.wait()
+        assert await again.say(session, "forget it") == "end_turn"
+        assert not (again.project / "a.txt").exists()
+        assert "something else then" in client.text()
+
+
+@pytest.mark.slow
+async def test_killed_process_shows_its_question_again(connect: Connect, project: Path, script: Any) -> None:
+    client = EditorClient(lambda _: asyncio.Event().wait())
+    command = (sys.executable, "-m", "callwright", "acp", script(_WRITE))
+    async with spawn_agent_process(client, *command, env=dict(os.environ), cwd=project) as (connection, process):  # type: ignore[arg-type] - it has what the test uses
+        await connection.initialize(1)
+        session = (await connection.new_session(str(project), mcp_servers=[])).session_id
+        answer = asyncio.create_task(connection.prompt(session, [{"type": "text", "text": "write it"}]))  # type: ignore[list-item] - the SDK takes objects too
+        await client.question_arrived.wait()
+        process.send_signal(signal.SIGKILL)
+        await process.wait()
+        answer.cancel()
+    async with connect("done", client=EditorClient(choose("reject"))) as again:
+        await again.connection.initialize(1)
+        await again.connection.load_session(str(project), session, mcp_servers=[])
+        await again.client.question_arrived.wait()
+        ((shown, _),) = again.client.asked
+        assert "a.txt" in str(shown.title)
+        await until(lambda: "done" in again.client.text())
+        assert not (project / "a.txt").exists()
