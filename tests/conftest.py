@@ -1,7 +1,9 @@
 """Settings for every test: how many examples are generated, and that none is judged by how long it takes."""
 
 import gc
+import os
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +12,9 @@ from hypothesis import HealthCheck, settings
 # a loaded machine must not fail a property: speed is measured in benchmarks/, not asserted in tests
 settings.register_profile("callwright", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("callwright")
+
+# each HTTP client reads the authorities it trusts, which takes 50 ms for the usual ones; tests stay on this machine
+os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("authority.pem"))
 
 _DEFAULT_SHARE = 4
 """The default run tries a quarter of the examples of a property, the slow run all of them."""
