@@ -1,32 +1,34 @@
-"""Runs scripts in forks of one process that has imported the package: importing takes longer than most scripts.
+"""Runs scripts in forks of a process that has imported the package: importing takes longer than most scripts.
 
     test ── socket ──► warm process ── fork ──► monitor, reports the end ── fork ──► the script
 
-A script sees what `python script.py ARGUMENTS` would show it, and can be killed as any process. One warm process serves
-all tests of a worker and ends with it.
+A script sees what `python -W error script.py ARGUMENTS` would show it, and can be killed as any process. The warm
+processes serve all tests of a worker and end with it.
 """
 
 import atexit
 import json
 import os
 import runpy
+import selectors
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryFile
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import IO, Any
 
-_PRELOADED = (
+AGENTS = (
     "asyncio, sqlite3, callwright.agent.agent, callwright.agent.loop, callwright.agent.transcript,"
     "callwright.codemode.code_mode, callwright.executor.executor, callwright.hooks.base, callwright.policy.standard,"
     "callwright.sessions.sqlite, callwright.testing.fakes, callwright.tool.function, pydantic"
 )
+SERVERS = f"{AGENTS}, mcp, callwright.app.app, callwright.cli.commands.serve, callwright.serve.stdio"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,77 +49,131 @@ class Script:
             return subprocess.CompletedProcess([], code, self._out.read(), self._err.read())
 
 
-def start_script(path: Path, *arguments: str, env: Mapping[str, str] | None = None) -> Script:
+def start_script(path: Path, *arguments: str, env: Mapping[str, str] | None = None, preload: str = AGENTS) -> Script:
     """Start a script as `python path arguments` would, without the time for the imports."""
     out, err = (TemporaryFile("w+", encoding="utf-8") for _ in range(2))  # noqa: SIM115 - closed by `wait`
-    ours, theirs = socket.socketpair()
-    with theirs:
-        socket.send_fds(_start_warm_process(), [b"\n"], [theirs.fileno(), out.fileno(), err.fileno()])
-    order = {"path": str(path), "arguments": arguments, "cwd": str(Path.cwd()), "env": dict(env or os.environ)}
-    with ours:
-        ours.sendall(json.dumps(order).encode() + b"\n")
-        replies = ours.makefile("rb")
+    with open(os.devnull, "rb") as nothing:  # noqa: PTH123 - a device
+        descriptors = [nothing.fileno(), out.fileno(), err.fileno()]
+        replies = _order(_start_warm_process(preload), [str(path), *arguments], descriptors, env)
     return Script(int(replies.readline()), replies, out, err)
 
 
-def run_script(path: Path, *arguments: str, env: Mapping[str, str] | None = None) -> "subprocess.CompletedProcess[str]":
+def run_script(
+    path: Path, *arguments: str, env: Mapping[str, str] | None = None, preload: str = AGENTS
+) -> "subprocess.CompletedProcess[str]":
     """Run a script to its end."""
-    return start_script(path, *arguments, env=env).wait()
+    return start_script(path, *arguments, env=env, preload=preload).wait()
+
+
+def server_command(*arguments: str) -> list[str]:
+    """Return a command that does what `python arguments` does, for clients that start their server themselves.
+
+    Its process hands its pipes and its environment to a fork of a process that has imported the servers.
+    """
+    return [sys.executable, "-S", __file__, "relay", _start_warm_process(SERVERS), *arguments]
 
 
 @cache
-def _start_warm_process() -> socket.socket:
-    """Start it once for this process; it ends when the socket is closed."""
-    ours, theirs = socket.socketpair()
-    with theirs:
-        warm = subprocess.Popen([sys.executable, __file__, str(theirs.fileno())], pass_fds=[theirs.fileno()])
+def _start_warm_process(preload: str) -> str:
+    """Start it once for this process, which ends it; return its address."""
+    folder = TemporaryDirectory()
+    address = f"{folder.name}/socket"
+    command = [sys.executable, "-W", "error", __file__, "serve", address, preload]
+    warm = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert warm.stdout is not None
+    with warm.stdout as answers:
+        assert answers.readline() == b"ready\n"
 
     @atexit.register
     def _end() -> None:
-        ours.close()
-        warm.wait()
+        warm.communicate()
+        folder.cleanup()
 
-    return ours
+    return address
 
 
-def _serve(control: socket.socket) -> dict[str, Any] | None:
+def _order(
+    address: str, arguments: Sequence[str], descriptors: Sequence[int], env: Mapping[str, str] | None = None
+) -> IO[bytes]:
+    """Send what to run and its three streams; return where its process id and its exit code are reported."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(address)
+        order = {"arguments": arguments, "cwd": str(Path.cwd()), "env": dict(env or os.environ)}
+        socket.send_fds(connection, [json.dumps(order).encode() + b"\n"], list(descriptors))
+        return connection.makefile("rb")
+
+
+def _serve(address: str) -> dict[str, Any] | None:
     """Fork for each order; return the order in the process that has to run it, and nothing at the end."""
+    listener, ready = socket.socket(socket.AF_UNIX), selectors.DefaultSelector()
+    listener.bind(address)
+    listener.listen()
+    ready.register(listener, selectors.EVENT_READ)
+    ready.register(0, selectors.EVENT_READ)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system collects the monitors
-    while (received := socket.recv_fds(control, 1, 3))[0]:
-        connection, out, err = received[1]
+    print("ready", flush=True)
+    while any(key.fileobj is listener for key, _ in ready.select()):
+        connection, _ = listener.accept()
         if os.fork() == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            control.close()
-            return _monitor(socket.socket(fileno=connection), out, err)
-        for descriptor in (connection, out, err):
-            os.close(descriptor)
+            ready.close()
+            listener.close()
+            return _monitor(connection)
+        connection.close()
     return None
 
 
-def _monitor(connection: socket.socket, out: int, err: int) -> dict[str, Any]:
+def _monitor(connection: socket.socket) -> dict[str, Any]:
     """Fork once more: the child gets the order, and this process waits for it and reports its end."""
-    with connection.makefile("rb") as orders:
-        order = json.loads(orders.readline())
+    message, descriptors, *_ = socket.recv_fds(connection, 1 << 16, 3)
+    while not message.endswith(b"\n"):
+        message += connection.recv(1 << 16)
     pid = os.fork()
     if pid == 0:
         connection.close()
-        for number, descriptor in enumerate((os.open(os.devnull, os.O_RDONLY), out, err)):
+        for number, descriptor in enumerate(descriptors):
             os.dup2(descriptor, number)
             os.close(descriptor)
-        return order
+        return json.loads(message)
+    for descriptor in (0, 1, 2, *descriptors):
+        os.close(descriptor)
     with suppress(OSError):  # the test may be gone
         connection.sendall(b"%d\n" % pid)
         connection.sendall(b"%d\n" % os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
     os._exit(0)
 
 
+def _run(arguments: list[str]) -> None:
+    """Do what `python arguments` does; the arguments are a path or -c with a program, and what the program gets."""
+    if arguments[0] == "-c":
+        sys.argv, sys.path[:0] = ["-c", *arguments[2:]], [""]
+        exec(arguments[1], {"__name__": "__main__"})
+    else:
+        sys.argv, sys.path[:0] = arguments, [str(Path(arguments[0]).parent)]
+        runpy.run_path(arguments[0], run_name="__main__")
+
+
+def _relay(address: str, arguments: list[str]) -> int:
+    """Have the warm process run it with our streams; return its exit code."""
+    replies = _order(address, arguments, [0, 1, 2])
+    for descriptor in (0, 1, 2):
+        os.close(descriptor)
+    pid = int(replies.readline())
+
+    def pass_on(number: int, frame: object) -> None:
+        os.kill(pid, number)
+
+    signal.signal(signal.SIGTERM, pass_on)
+    return int(replies.readline())
+
+
 if __name__ == "__main__":
+    if sys.argv[1] == "relay":
+        os._exit(_relay(sys.argv[2], sys.argv[3:]) & 0xFF)
     sys.path.pop(0)  # the folder of this file, which is not that of the script
-    exec(f"import {_PRELOADED}")
-    if (script := _serve(socket.socket(fileno=int(sys.argv[1])))) is not None:
+    exec(f"import {sys.argv[3]}")
+    if (script := _serve(sys.argv[2])) is not None:
         os.environ.clear()
         os.environ.update(script["env"])
         os.chdir(script["cwd"])
-        sys.argv = [script["path"], *script["arguments"]]
-        sys.path.insert(0, str(Path(script["path"]).parent))
-        runpy.run_path(script["path"], run_name="__main__")
+        _run(script["arguments"])

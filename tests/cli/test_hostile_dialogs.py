@@ -79,13 +79,14 @@ async def was_visible(call: HostileCall, screen: Frames) -> bool:
         terminal.draw()
         keep_page(screen.frame, seen)
         terminal._handle("text", " ")  # pyright: ignore[reportPrivateUsage] - the key of a user
+    last = screen.frame  # leaving draws another one
     terminal.leave()
     await asked
-    now = "\n".join(lines_of(screen.frame))
+    now = "\n".join(lines_of(last))
     # what caused the question is on every page, unless it alone is longer than a page
     in_view = len(text.deciding) > (screen.height - 12) // 2 or all(line in now for line in lines_of(text.deciding))
     wanted = squeezed(visible_line(call.harmful))
-    warned = not (call.disguised and not any(f"! {call.disguised} " in row for row in screen.frame))
+    warned = not (call.disguised and not any(f"! {call.disguised} " in row for row in last))
     return warned and in_view and seen == text.body and any(wanted in line for line in lines_of(seen))
 
 

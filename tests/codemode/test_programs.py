@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -198,21 +197,20 @@ def test_limits_are_positive(limits: dict[str, int]) -> None:
 
 
 async def test_cancellation_ends_program_and_worker() -> None:
-    before = _workers()
-    cancellation = Cancellation()
-    call = ToolCall("c", "run_code", {"code": "while True:\n    pass"})
-    running = asyncio.ensure_future(executor_of().execute([call], turn=Turn(cancellation=cancellation)))
-    while not _workers() - before and not running.done():  # noqa: ASYNC110 - a process table has no event
-        await asyncio.sleep(0.01)
+    cancellation, begun = Cancellation(), asyncio.Event()
+
+    @tool(effect=Effect.READ)
+    async def begin() -> None:
+        """Say that the program runs."""
+        begun.set()
+
+    call = ToolCall("c", "run_code", {"code": "await begin()\nwhile True:\n    pass"})
+    running = asyncio.ensure_future(executor_of(begin).execute([call], turn=Turn(cancellation=cancellation)))
+    await begun.wait()
     cancellation.cancel()
     (outcome,) = await running
     assert isinstance(outcome, Failed) and outcome.started
     assert (await run("1 + 1")).text == "2"  # the pool has replaced the worker
-
-
-def _workers() -> set[str]:
-    children = Path(f"/proc/self/task/{os.getpid()}/children")
-    return set(children.read_text().split()) if children.exists() else {"unknown"}
 
 
 @pytest.mark.parametrize("attempt", ATTEMPTS)

@@ -1,16 +1,15 @@
 """The programs in examples/ do what they say."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.forked import AGENTS, SERVERS, run_script
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PRINTED = {
     "approval": "Allow pay: amount=20?\nIt is paid. [20]\n",
     "code_mode": "> 5 print(await order(item=cheapest))\nordered pencil\n ['pencil']\n",
-    "custom_parts": "pay: paid 20 to ada, from [account]\npay: payments are limited to 500\nAda has her money.",
+    "custom_parts": "pay: paid 20 to ada, from [account]\n…pay: payments are limited to 500\n…Ada has her money.",
     "gateway": "serving http://127.0.0.1\n['add']\n{'sum': 5}\n",
     "rules": "deny   git push --force                  the rule Bash(git push:*) forbids it\n",
     "side_by_side": "2  Completed  done\n3  Completed  new\n4  Failed     unknown tool: lok; did you mean look?\n",
@@ -24,7 +23,7 @@ def test_every_example_is_known() -> None:
 
 @pytest.mark.parametrize("name", PRINTED)
 def test_example_prints_the_expected_text(name: str) -> None:
-    command = [sys.executable, "-W", "error", str(EXAMPLES / f"{name}.py")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = run_script(EXAMPLES / f"{name}.py", preload=SERVERS if name == "gateway" else AGENTS)
     assert (done.returncode, done.stderr) == (0, "")
-    assert PRINTED[name] in done.stdout
+    for part in PRINTED[name].split("…"):  # calls that run side by side end in any order
+        assert part in done.stdout

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx2
 import pytest
+from tests.forked import server_command
 
 from callwright import Answers, Completed, Executor, Failed, Registry
 from callwright.core.calls import Question
@@ -104,9 +105,10 @@ def configuration(tmp_path: Path) -> Path:
 
 async def test_serve_command_is_a_gateway(configuration: Path):
     program = "from callwright.cli.commands.serve import run; import sys; sys.exit(run(sys.argv[1:]))"
-    arguments = ("-c", program, "--config", str(configuration), "--allow", "mcp__desk__add", "--mode", "dontAsk")
+    options = ("--config", str(configuration), "--allow", "mcp__desk__add", "--mode", "dontAsk")
+    command, *arguments = server_command("-c", program, *options)
     registry = Registry()
-    async with McpServers([ServerConfig("outer", sys.executable, arguments)], registry) as servers:
+    async with McpServers([ServerConfig("outer", command, tuple(arguments))], registry) as servers:
         assert servers.status()[0].condition == "ready", servers.status()
         executor = Executor(registry, AllowEverything())
         allowed = await executor.run("mcp__outer__mcp__desk__add", {"a": 1, "b": 2})
