@@ -1,17 +1,13 @@
 """`SqliteStore`: sessions in one SQLite file that survive `kill -9`, power cuts and concurrent processes."""
 
-import asyncio
 import os
-import sqlite3
 import weakref
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from callwright.sessions.base import (
-    SessionBusy,
     SessionEntry,
     SessionError,
     SessionHit,
@@ -22,9 +18,9 @@ from callwright.sessions.base import (
 from callwright.sessions.lease import Lease
 from callwright.sessions.record_encoding import dump_record
 from callwright.sessions.records import OpenQuestions, Record, find_first_prompt
-from callwright.sessions.sqlite_connection import explain_error
 from callwright.sessions.sqlite_io import SessionFile
-from callwright.sessions.sqlite_shared import FileUse
+from callwright.sessions.sqlite_shared import Action, FileUse, Reply
+from callwright.sessions.sqlite_writes import Addition, Tail
 
 Value = TypeVar("Value")
 Redact = Callable[[str], str]
@@ -32,7 +28,9 @@ _TITLE_CHARS = 80
 
 
 class SqliteStore:
-    """Stores sessions in one file, with one writing thread and one commit with fsync per `append`.
+    """Stores sessions in one file, with one writing thread; an `append` returns once it is on the disk.
+
+    What many sessions append at the same time goes into one commit, so that they share its fsync.
 
     Stores of one process that use the same file, under whatever name, share its connection and thread. A store may be
     used after `fork()`: the child opens the file anew.
@@ -59,12 +57,7 @@ class SqliteStore:
 
     async def hold(self, session_id: str, *, owner: str = "") -> "SqliteHold":
         check_session_id(session_id)
-        taken = self._submit(lambda file: self._hold(file, session_id, owner))
-        try:
-            return await asyncio.shield(asyncio.wrap_future(taken))
-        except asyncio.CancelledError:
-            taken.add_done_callback(_release_unclaimed)
-            raise
+        return await self.run(lambda file: self._hold(file, session_id, owner), unclaimed=self._release_unclaimed)
 
     async def read(self, session_id: str) -> Sequence[Record]:
         return [stored.record for stored in await self.run(lambda file: file.read(session_id))]
@@ -118,32 +111,24 @@ class SqliteStore:
     ) -> None:
         self.close()
 
-    async def run(self, action: Callable[[SessionFile], Value]) -> Value:
-        """Run an action on the writing thread, after all actions submitted before."""
-        loop = asyncio.get_running_loop()
-        result: asyncio.Future[Value] = loop.create_future()
+    async def run(
+        self, action: Callable[[SessionFile], Value], *, unclaimed: Callable[[Value], None] | None = None
+    ) -> Value:
+        """Run an action on the writing thread, after all jobs submitted before.
 
-        def work(file: SessionFile) -> None:
-            try:
-                value = self._run_action(action, file)
-            except BaseException as error:  # noqa: BLE001 - raised again in the waiting task
-                loop.call_soon_threadsafe(_set_error, result, error)
-            else:
-                loop.call_soon_threadsafe(_set_result, result, value)
+        Args:
+            action: is called with the file.
+            unclaimed: is called with the result if the wait for it was cancelled.
+        """
+        reply = Reply(unclaimed)
+        self.submit(Action(action, reply))
+        return await reply.waiting
 
-        # Not chained to the job: cancelling the wait must not cancel a write that has been submitted.
-        self._submit(work)
-        return await result
-
-    def submit(self, action: Callable[[SessionFile], None]) -> None:
-        """Queue an action for the writing thread without waiting for it."""
-        self._submit(action)
-
-    def _submit(self, action: Callable[[SessionFile], Value]) -> "Future[Value]":
+    def submit(self, job: Action | Addition) -> None:
+        """Queue a job for the writing thread without waiting for it."""
         if not self._finalizer.alive:
             raise SessionError(f"the session store {self.path} is closed; open a new SqliteStore")
-        shared = self._use.get()
-        return shared.submit(lambda: self._run_action(action, shared.file), self._wait_seconds)
+        self._use.get().submit(job, self._wait_seconds)
 
     def encode(self, record: Record) -> str:
         """Return a record as it is stored."""
@@ -154,12 +139,6 @@ class SqliteStore:
         redacted = text if self._redact is None else self._redact(text)
         return redacted.encode(errors="replace").decode()  # SQLite cannot store a lone surrogate
 
-    def _run_action(self, action: Callable[[SessionFile], Value], file: SessionFile) -> Value:
-        try:
-            return action(file)
-        except (sqlite3.Error, OSError) as error:
-            raise explain_error(error, self.path) from error
-
     def _hold(self, file: SessionFile, session_id: str, owner: str) -> "SqliteHold":
         lease = Lease.take(file.locks, session_id, owner)
         try:
@@ -169,6 +148,13 @@ class SqliteStore:
             raise
         return SqliteHold(self, lease, session_id, (key, [item.record for item in stored]))
 
+    def _release_unclaimed(self, taken: "SqliteHold") -> None:
+        """Release a session that was taken for a caller that has been cancelled."""
+        try:
+            self.submit(Action(lambda _: taken.release_lease()))
+        except SessionError:  # closed meanwhile
+            taken.release_lease()
+
 
 class SqliteHold:
     """The exclusive right to write a session in a file."""
@@ -176,80 +162,31 @@ class SqliteHold:
     def __init__(self, store: SqliteStore, lease: Lease, session_id: str, found: tuple[int, list[Record]]) -> None:
         self.session_id = session_id
         self.records: Sequence[Record]
-        self._key, self.records = found
-        self._position = len(self.records)
+        key, self.records = found
+        self._tail = Tail(session_id, lease, key, len(self.records))
         self._store = store
-        self._lease = lease
-        self._failure: SessionError | None = None
         self._questions = OpenQuestions(self.records)
 
     async def append(self, *records: Record) -> None:
         bodies = [self._store.encode(record) for record in records]
-        title = "" if self._key else self._store.redact_text(find_first_prompt(records))[:_TITLE_CHARS]
+        title = "" if self._tail.key else self._store.redact_text(find_first_prompt(records))[:_TITLE_CHARS]
         waited = bool(self._questions)
         self._questions.follow(self.records, records)
-        waiting = None if waited == bool(self._questions) else not waited
-        await self._store.run(lambda file: self._write(file, bodies, title, waiting))
+        waits = None if waited == bool(self._questions) else not waited
+        reply = Reply[None]()
+        self._store.submit(Addition(self._tail, bodies, title, waits=waits, reply=reply))
+        await reply.waiting
 
     def note(self, record: Record) -> None:
-        body = self._store.encode(record)
-        self._store.submit(lambda file: self._write_note(file, body))
+        self._store.submit(Addition(self._tail, [self._store.encode(record)]))
 
     def keep_output(self, output_id: str, text: str) -> None:
         body = self._store.redact_text(limit_output(text))
-        self._store.submit(lambda file: self._write_output(file, output_id, body))
+        self._store.submit(Addition(self._tail, [body], output_id=output_id))
 
     async def release(self) -> None:
         await self._store.run(lambda _: self.release_lease())
 
     def release_lease(self) -> None:
         """Release the lease; runs on the writing thread, after all writes."""
-        self._lease.release()
-
-    def _write(self, file: SessionFile, bodies: Sequence[str], title: str, waiting: bool | None) -> None:
-        self._check_writable()
-        if self._key:
-            file.append(self._key, self._position, bodies, synced=True, waiting=waiting)
-        else:
-            self._key = file.create(self.session_id, title, bodies, waiting=bool(waiting))
-        self._position += len(bodies)
-
-    def _check_writable(self) -> None:
-        if self._failure is not None:  # a note was lost: appending after a gap would falsify the record
-            raise self._failure
-        if self._lease.inherited:
-            raise SessionError(f"session {self.session_id!r} is held by the parent process; take it with hold()")
-        if self._lease.lost:
-            raise SessionBusy(f"session {self.session_id!r} was taken over by another run")
-
-    def _write_output(self, file: SessionFile, output_id: str, body: str) -> None:
-        self._check_writable()
-        if self._key:  # a session exists from its first record on
-            file.keep_output(self._key, output_id, body)
-
-    def _write_note(self, file: SessionFile, body: str) -> None:
-        try:
-            self._check_writable()
-            file.append(self._key, self._position, [body], synced=False)
-        except SessionError as error:
-            self._failure = error
-        except (sqlite3.Error, OSError) as error:
-            self._failure = explain_error(error, file.path)
-        else:
-            self._position += 1
-
-
-def _set_result(waiting: "asyncio.Future[Value]", value: Value) -> None:
-    if not waiting.done():
-        waiting.set_result(value)
-
-
-def _set_error(waiting: "asyncio.Future[Any]", error: BaseException) -> None:
-    if not waiting.done():
-        waiting.set_exception(error)
-
-
-def _release_unclaimed(taken: "Future[SqliteHold]") -> None:
-    """Release a session that was taken for a caller that has been cancelled."""
-    if not taken.cancelled() and taken.exception() is None:
-        taken.result().release_lease()
+        self._tail.lease.release()

@@ -40,7 +40,8 @@ _SEARCH = """
 _READ = """
     SELECT position, at, CAST(body AS BLOB) FROM records WHERE session = ? AND position >= ? ORDER BY position LIMIT ?
 """
-_INSERT = "INSERT INTO records (session, position, at, body) VALUES (?, ?, ?, ?)"
+_INSERT = "INSERT INTO records (session, position, at, body) VALUES "
+_ROWS_PER_INSERT = 200
 _opened = itertools.count(1)
 
 
@@ -98,41 +99,6 @@ class SessionFile:
             for found, at, body in self._query(_SEARCH, make_like_pattern(query), key, key, limit)
         ]
 
-    def create(
-        self, session_id: str, title: str, bodies: Sequence[str], times: Sequence[float] = (), *, waiting: bool = False
-    ) -> int:
-        """Create a session with its first records; return its key."""
-        now = time.time()
-        stamps = times or [now] * len(bodies)
-        with self._transaction() as connection:
-            try:
-                added = connection.execute(
-                    "INSERT INTO sessions (id, title, created_at, waiting) VALUES (?, ?, ?, ?)",
-                    (session_id, title, now, waiting),
-                )
-            except sqlite3.IntegrityError:
-                raise SessionError(f"session {session_id!r} already exists; choose another id") from None
-            key = int(added.lastrowid or 0)
-            rows = [(key, at, stamp, body) for at, (stamp, body) in enumerate(zip(stamps, bodies, strict=True))]
-            connection.executemany(_INSERT, rows)
-        return key
-
-    def append(
-        self, key: int, position: int, bodies: Sequence[str], *, synced: bool, waiting: bool | None = None
-    ) -> None:
-        """Add records at a position that must still be free; store whether the session waits, if that changes."""
-        now = time.time()
-        rows = [(key, position + offset, now, body) for offset, body in enumerate(bodies)]
-        with self._transaction(synced=synced) as connection:
-            try:
-                connection.executemany(_INSERT, rows)
-                if waiting is not None:
-                    connection.execute("UPDATE sessions SET waiting = ? WHERE key = ?", (waiting, key))
-            except sqlite3.IntegrityError:
-                raise SessionError(
-                    "the session was changed or deleted by another process; nothing was added, read it again"
-                ) from None
-
     def fork(self, session_id: str, new_id: str) -> None:
         """Copy a session without its open turn."""
         key = self._key(session_id)
@@ -141,17 +107,11 @@ class SessionFile:
             "SELECT at, body FROM records WHERE session = ? AND position < ? ORDER BY position", key, kept
         )
         ((title,),) = self._query("SELECT title FROM sessions WHERE key = ?", key)
-        copy = self.create(new_id, title, [body for _, body in rows], [at for at, _ in rows])
-        with self._transaction() as connection:
+        with self.transaction() as connection:
+            copy = insert_session(connection, new_id, title, time.time())
+            insert_records(connection, [(copy, position, at, body) for position, (at, body) in enumerate(rows)])
             connection.execute(
                 "INSERT INTO outputs (session, id, body) SELECT ?, id, body FROM outputs WHERE session = ?", (copy, key)
-            )
-
-    def keep_output(self, key: int, output_id: str, body: str) -> None:
-        """Store an output with a session."""
-        with self._transaction(synced=False) as connection:
-            connection.execute(
-                "INSERT OR REPLACE INTO outputs (session, id, body) VALUES (?, ?, ?)", (key, output_id, body)
             )
 
     def read_output(self, session_id: str, output_id: str) -> str | None:
@@ -162,7 +122,7 @@ class SessionFile:
 
     def keep_blob(self, blob_id: str, body: str) -> None:
         """Store a text outside of sessions."""
-        with self._transaction() as connection:
+        with self.transaction() as connection:
             connection.execute("INSERT OR IGNORE INTO blobs (id, body) VALUES (?, ?)", (blob_id, body))
 
     def read_blob(self, blob_id: str) -> str | None:
@@ -172,13 +132,13 @@ class SessionFile:
 
     def delete_blobs(self, blob_ids: Sequence[str]) -> None:
         """Delete texts outside of sessions."""
-        with self._transaction() as connection:
+        with self.transaction() as connection:
             connection.executemany("DELETE FROM blobs WHERE id = ?", [(blob_id,) for blob_id in blob_ids])
 
     def rename(self, session_id: str, title: str) -> None:
         """Change the title of a session."""
         key = self._key(session_id)
-        with self._transaction() as connection:
+        with self.transaction() as connection:
             connection.execute("UPDATE sessions SET title = ? WHERE key = ?", (title, key))
 
     def delete(self, session_id: str) -> None:
@@ -186,7 +146,7 @@ class SessionFile:
         key = self._key(session_id)
         lease = Lease.take(self.locks, session_id)
         try:
-            with self._transaction() as connection:
+            with self.transaction() as connection:
                 connection.execute("DELETE FROM sessions WHERE key = ?", (key,))
             self._erasing = True
             self._erase_log()
@@ -258,7 +218,8 @@ class SessionFile:
         return key
 
     @contextmanager
-    def _transaction(self, *, synced: bool = True) -> Generator[sqlite3.Connection, None, None]:
+    def transaction(self, *, synced: bool = True) -> Generator[sqlite3.Connection]:
+        """Commit what is done inside, or nothing of it if that raises."""
         connection = self._open()
         if not synced:  # without fsync: survives a killed process, which is all a note promises
             connection.execute("PRAGMA synchronous=NORMAL")
@@ -275,6 +236,28 @@ class SessionFile:
         finally:
             if not synced:
                 connection.execute("PRAGMA synchronous=FULL")
+
+
+def insert_session(connection: sqlite3.Connection, session_id: str, title: str, now: float) -> int:
+    """Create a session without records; return its key."""
+    try:
+        added = connection.execute(
+            "INSERT INTO sessions (id, title, created_at) VALUES (?, ?, ?)", (session_id, title, now)
+        )
+    except sqlite3.IntegrityError:
+        raise SessionError(f"session {session_id!r} already exists; choose another id") from None
+    return int(added.lastrowid or 0)
+
+
+def insert_records(connection: sqlite3.Connection, rows: Sequence[tuple[int, int, float, str]]) -> None:
+    """Add records: session, position, time and body of each.
+
+    Many rows go into one statement, because a thread has to wait for its turn after every statement while other
+    threads are busy.
+    """
+    for start in range(0, len(rows), _ROWS_PER_INSERT):
+        part = rows[start : start + _ROWS_PER_INSERT]
+        connection.execute(_INSERT + ",".join(["(?,?,?,?)"] * len(part)), list(itertools.chain.from_iterable(part)))
 
 
 def _keep_for_good(connection: object) -> None:

@@ -1,25 +1,83 @@
 """One connection and one writing thread per session file and process, shared by every store that uses the file.
 
 Two connections of one process would work too, as long as SQLite alone opens the file. Sharing one means that two stores
-of a file, also under different names, are one writer to other processes, and cost one thread.
+of a file, also under different names, are one writer to other processes, and cost one thread. What the sessions add
+while a commit is under way gathers, and goes into the next one together.
 """
 
+import asyncio
 import os
 import sqlite3
 import threading
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
-from typing import TypeVar
+from queue import Empty, SimpleQueue
+from typing import Any, Generic, TypeVar
 
+from callwright.sessions.base import SessionError
+from callwright.sessions.sqlite_connection import explain_error
 from callwright.sessions.sqlite_io import SessionFile
+from callwright.sessions.sqlite_writes import Addition, write_together
 
 Value = TypeVar("Value")
+_MOST_JOBS = 2_000
 _files: dict[Path, "SharedFile"] = {}
 _inherited: list["SharedFile"] = []
 """Files that a forked child must neither use nor close: their connections belong to the parent."""
 _guard = threading.RLock()  # reentrant: the garbage collector may close a store while this thread opens another
+
+
+class Reply(Generic[Value]):
+    """Brings the result of a job from the writing thread to the task that waits for it.
+
+    Cancelling the wait does not cancel the job.
+
+    Args:
+        unclaimed: is called with the result if the task no longer waits.
+    """
+
+    def __init__(self, unclaimed: Callable[[Value], None] | None = None) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.waiting: asyncio.Future[Value] = self.loop.create_future()
+        self.value: Any = None
+        self.error: BaseException | None = None
+        self._unclaimed = unclaimed
+
+    def settle(self) -> None:
+        """Wake the task; runs in its event loop."""
+        if self.waiting.done():
+            self.drop()
+        elif self.error is not None:
+            self.waiting.set_exception(self.error)
+        else:
+            self.waiting.set_result(self.value)
+
+    def drop(self) -> None:
+        """Give back a result that nobody takes."""
+        if self._unclaimed is not None and self.error is None:
+            self._unclaimed(self.value)
+
+
+@dataclass(slots=True)
+class Action:
+    """A job that stands alone: a read, or taking and releasing a session."""
+
+    run: Callable[[SessionFile], Any]
+    reply: Reply[Any] | None = None
+
+
+@dataclass(slots=True)
+class _Leave:
+    """The last job of a store; if no other store uses the file, of the thread."""
+
+    closing: bool
+    done: threading.Event
+
+
+Job = Action | Addition
 
 
 class SharedFile:
@@ -29,20 +87,21 @@ class SharedFile:
         self.file = SessionFile(path)
         self.users = 0
         self.closed = False
-        self._thread = ThreadPoolExecutor(1, "callwright-sessions")
+        # Not a thread pool: its locks are held while a job is put in, and the garbage collector may end a store then.
+        self._jobs: SimpleQueue[tuple[float, Job | _Leave]] = SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="callwright-sessions", daemon=True)
+        self._thread.start()
 
-    def submit(self, action: Callable[[], Value], wait_seconds: float) -> "Future[Value]":
-        """Queue an action for the thread; it may wait that long for other processes."""
+    def submit(self, job: Job, wait_seconds: float) -> None:
+        """Queue a job for the thread; it may wait that long for other processes.
 
-        def run() -> Value:
-            self.file.wait_seconds = wait_seconds
-            try:
-                return action()
-            finally:
-                with suppress(sqlite3.Error):
-                    self.file.finish()
-
-        return self._thread.submit(run)
+        Raises:
+            SessionError: another thread has closed the file, so that the job would never run.
+        """
+        with _guard:
+            if self.closed:
+                raise SessionError(f"the session file {self.file.path} was closed; open a new SqliteStore")
+            self._jobs.put((wait_seconds, job))
 
     def leave(self) -> None:
         """End one store's use of the file, after its writes; the last one closes the file."""
@@ -53,22 +112,75 @@ class SharedFile:
                 self.closed = True
                 if _files.get(self.file.path) is self:
                     del _files[self.file.path]
-        on_thread = threading.current_thread().name.startswith("callwright-sessions")
+        done = threading.Event()
+        self._jobs.put((self.file.wait_seconds, _Leave(last, done)))
+        if threading.current_thread() is not self._thread:  # the garbage collector may call this on it
+            done.wait()
+
+    def _work(self) -> None:
+        open_ = True
+        while open_:
+            taken = [self._jobs.get()]
+            with suppress(Empty):
+                while len(taken) < _MOST_JOBS:
+                    taken.append(self._jobs.get_nowait())
+            for (seconds, adds), group in groupby(taken, lambda item: (item[0], isinstance(item[1], Addition))):
+                self.file.wait_seconds = seconds
+                jobs = [job for _, job in group]
+                if adds:
+                    self._write([job for job in jobs if isinstance(job, Addition)])
+                else:
+                    for job in jobs:
+                        open_ = self._act(job) and open_
+                with suppress(sqlite3.Error):
+                    self.file.finish()
+
+    def _write(self, additions: list[Addition]) -> None:
+        write_together(self.file, additions)
+        _deliver(addition.reply for addition in additions if addition.reply is not None)
+
+    def _act(self, job: Job | _Leave) -> bool:
+        """Do a job that stands alone; return whether the thread goes on."""
+        match job:
+            case Action(run, reply):
+                value, error = self._run(run)
+                if reply is not None:
+                    reply.value, reply.error = value, error
+                    _deliver([reply])
+            case _Leave(closing, done):
+                if closing:
+                    self.file.close()
+                done.set()
+                return not closing
+            case Addition():
+                self._write([job])
+        return True
+
+    def _run(self, action: Callable[[SessionFile], Any]) -> tuple[Any, BaseException | None]:
         try:
-            # By way of the queue, because the garbage collector may call this on the writing thread itself.
-            done = self._thread.submit(self.file.close if last else _do_nothing)
-        except RuntimeError:  # the interpreter is ending and has joined the thread: all writes are done
-            if last:
-                self.file.close()
-            return
-        if not on_thread:
-            done.result()
-        if last:
-            self._thread.shutdown(wait=not on_thread)
+            return action(self.file), None
+        except (sqlite3.Error, OSError) as error:
+            return None, explain_error(error, self.file.path)
+        except BaseException as error:  # noqa: BLE001 - raised again in the waiting task
+            return None, error
 
 
-def _do_nothing() -> None:
-    return None
+def _deliver(replies: Iterable[Reply[Any]]) -> None:
+    """Wake the tasks, with one call into each event loop."""
+    loops: dict[asyncio.AbstractEventLoop, list[Reply[Any]]] = {}
+    for reply in replies:
+        loops.setdefault(reply.loop, []).append(reply)
+    for loop, waiting in loops.items():
+        try:
+            loop.call_soon_threadsafe(_settle, waiting)
+        except RuntimeError:  # the loop is closed
+            for reply in waiting:
+                reply.drop()
+
+
+def _settle(replies: Iterable[Reply[Any]]) -> None:
+    for reply in replies:
+        reply.settle()
 
 
 class FileUse:

@@ -1,0 +1,153 @@
+"""Stores what many sessions add to one SQLite file in one commit, so that one write to the disk serves all of them."""
+
+import sqlite3
+import time
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from callwright.sessions.base import SessionBusy, SessionError
+from callwright.sessions.lease import Lease
+from callwright.sessions.sqlite_connection import explain_error
+from callwright.sessions.sqlite_io import SessionFile, insert_records, insert_session
+
+if TYPE_CHECKING:
+    from callwright.sessions.sqlite_shared import Reply
+
+
+_KEEP_OUTPUT = "INSERT OR REPLACE INTO outputs (session, id, body) VALUES (?, ?, ?)"
+
+
+class Tail:
+    """Where the next record of a held session goes; used by the writing thread only.
+
+    Attributes:
+        key: the session's key in the file; 0 before its first record.
+        position: the position of the next record.
+        failure: why a note was lost: a record after the gap would falsify the session.
+    """
+
+    def __init__(self, session_id: str, lease: Lease, key: int, position: int) -> None:
+        self.session_id = session_id
+        self.lease = lease
+        self.key = key
+        self.position = position
+        self.failure: SessionError | None = None
+
+    def check_writable(self) -> None:
+        """Raise if nothing may be added to the session through this hold."""
+        if self.failure is not None:
+            raise self.failure
+        if self.lease.inherited:
+            raise SessionError(f"session {self.session_id!r} is held by the parent process; take it with hold()")
+        if self.lease.lost:
+            raise SessionBusy(f"session {self.session_id!r} was taken over by another run")
+
+
+@dataclass(slots=True, eq=False)
+class Addition:
+    """Records, or one output, to add to a session.
+
+    Attributes:
+        tail: the session.
+        bodies: the records, or the text of the output.
+        title: the session's title, if these are its first records.
+        output_id: the id of the output; "" for records.
+        waits: whether the session waits for an answer from now on; None if that does not change.
+        reply: who waits until it is durable; None for a note, which need only survive the process.
+    """
+
+    tail: Tail
+    bodies: Sequence[str]
+    title: str = ""
+    output_id: str = ""
+    waits: bool | None = None
+    reply: "Reply[None] | None" = None
+
+    def fail(self, error: SessionError) -> None:
+        """Tell that it was not stored."""
+        if self.reply is not None:
+            self.reply.error = error
+        elif not self.output_id:
+            self.tail.failure = error
+
+
+_Ends = dict[Tail, tuple[int, int]]
+"""Key and next position of the sessions that a transaction has changed; they count once it is committed."""
+
+
+def write_together(file: SessionFile, additions: Sequence[Addition]) -> None:
+    """Store additions in one commit, in their order. One that cannot be stored is told so and disturbs no other."""
+    failed: dict[Addition, SessionError] = {}
+    synced = any(addition.reply is not None for addition in additions)
+    try:
+        with file.transaction(synced=synced) as connection:
+            ends = _store(connection, additions, failed)
+    except Exception as error:  # noqa: BLE001 - nothing was stored, and everyone who waits is told why
+        reason = explain_error(error, file.path) if isinstance(error, (sqlite3.Error, OSError)) else error
+        lost = reason if isinstance(reason, SessionError) else SessionError(f"the records were not stored: {reason}")
+        failed = dict.fromkeys(additions, lost) | failed
+    else:
+        for tail, end in ends.items():
+            tail.key, tail.position = end
+    for addition, error in failed.items():
+        addition.fail(error)
+
+
+def _store(
+    connection: sqlite3.Connection, additions: Sequence[Addition], failed: dict[Addition, SessionError]
+) -> _Ends:
+    if len(additions) == 1:
+        return _add(connection, additions, {})
+    with suppress(SessionError), _savepoint(connection):
+        return _add(connection, additions, {})
+    ends: _Ends = {}
+    for addition in additions:  # one of them cannot be stored: find it
+        try:
+            with _savepoint(connection):
+                ends |= _add(connection, [addition], ends)
+        except SessionError as error:
+            failed[addition] = error
+            if addition.reply is None:
+                addition.fail(error)  # now, so that nothing is added after the gap
+    return ends
+
+
+def _add(connection: sqlite3.Connection, additions: Iterable[Addition], ends: _Ends) -> _Ends:
+    """Add all of them or raise a `SessionError`; return where the changed sessions end then."""
+    ends, now = dict(ends), time.time()
+    rows: list[tuple[int, int, float, str]] = []
+    for addition in additions:
+        tail = addition.tail
+        tail.check_writable()
+        key, position = ends.get(tail, (tail.key, tail.position))
+        if addition.output_id:
+            if key:  # a session exists from its first record on
+                connection.execute(_KEEP_OUTPUT, (key, addition.output_id, addition.bodies[0]))
+            continue
+        key = key or insert_session(connection, tail.session_id, addition.title, now)
+        rows += [(key, position + offset, now, body) for offset, body in enumerate(addition.bodies)]
+        ends[tail] = (key, position + len(addition.bodies))
+        if addition.waits is not None:
+            connection.execute("UPDATE sessions SET waiting = ? WHERE key = ?", (addition.waits, key))
+    try:
+        insert_records(connection, rows)
+    except sqlite3.IntegrityError:
+        raise SessionError(
+            "the session was changed or deleted by another process; nothing was added, read it again"
+        ) from None
+    return ends
+
+
+@contextmanager
+def _savepoint(connection: sqlite3.Connection) -> Generator[None]:
+    connection.execute("SAVEPOINT addition")
+    try:
+        yield
+    except BaseException:
+        with suppress(sqlite3.Error):  # after a grave error SQLite has ended the whole transaction
+            connection.execute("ROLLBACK TO addition")
+            connection.execute("RELEASE addition")
+        raise
+    connection.execute("RELEASE addition")
