@@ -4,11 +4,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from callwright.agent import Requests
 from callwright.app.agents import given_agents
+from callwright.app.claude_settings import plugin_folders, unused_parts
 from callwright.app.locations import Locations
 from callwright.app.mcp_servers import load_servers, prepare_servers
 from callwright.app.models import Models
@@ -33,6 +35,7 @@ from callwright.app.task_tool import TaskTool, open_tasks
 from callwright.app.transcripts import TranscriptFiles
 from callwright.app.web_search import web_search_tool
 from callwright.clip import Outputs
+from callwright.core.errors import UsageError
 from callwright.core.events import Event
 from callwright.core.spec import ToolSpec
 from callwright.executor.executor import Executor
@@ -162,7 +165,8 @@ def assemble(
     context = workspace_context(settings, locations, options)
     active = ActiveSkills(context.here, settings.skills)
     host = options.host
-    skills = Skills(locations.cwd, only=None if host is None else host.skills)
+    plugins, plugin_problems = _plugins(settings, locations, options)
+    skills = Skills(locations.cwd, plugins=plugins, only=None if host is None else host.skills)
     skill_service = SkillService(skills, locations, active, models, report)
     given = given_agents(options.agents, {} if host is None else host.agents)
     tasks, agent_problems = open_tasks(settings, locations, models, report, keep=options.keep, given=given)
@@ -212,6 +216,7 @@ def assemble(
             *map(str, context.loaded.problems),
             *hook_problems,
             *skill_service.problems,
+            *plugin_problems,
             *agent_problems,
             *observability.problems,
         ],
@@ -219,6 +224,19 @@ def assemble(
         observability,
         tasks,
     )
+
+
+def _plugins(
+    settings: Settings, locations: Locations, options: RunOptions
+) -> tuple[Mapping[str, Path], tuple[str, ...]]:
+    found, problems = plugin_folders(settings.layers, locations)
+    for given in options.plugins:
+        folder = Path(given).expanduser().absolute()
+        if not folder.is_dir():
+            raise UsageError(f"--plugin-dir {given}: not a folder")
+        found[folder.name] = folder
+        problems = (*problems, *unused_parts(folder.name, folder))
+    return found, problems
 
 
 def _system(options: RunOptions, locations: Locations, settings: Settings, skills: Skills) -> str:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from callwright.app.locations import Locations
-from callwright.app.settings import Settings, load_settings
-from callwright.app.trust import Trust
+from callwright.app.settings import Settings
+from callwright.app.trust import load_trusted_settings
 from callwright.core.messages import AssistantMessage, Usage
 from callwright.providers.pricing import Prices, prices_for
 from callwright.sessions.records import Compacted, Record, Said
@@ -38,7 +38,7 @@ def prices_in(settings: Settings, model: str) -> Prices | None:
 
 def price_lookup(locations: Locations) -> Callable[[str], Prices | None]:
     """Return a function that finds the prices of a model by the settings of a project."""
-    return partial(prices_in, load_settings(locations, trusted=Trust(locations).given))
+    return partial(prices_in, load_trusted_settings(locations))
 
 
 def cost_of_records(records: Iterable[Record], prices_of: Callable[[str], Prices | None]) -> Cost:

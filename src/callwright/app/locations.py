@@ -24,6 +24,8 @@ class Locations:
     cwd: Path
     managed: Path = _MANAGED
     """Settings of the machine's administrator, which override all others."""
+    claude: Path = Path("~", ".claude")
+    """The user's folder of Claude Code."""
 
     @classmethod
     def of(
@@ -37,7 +39,8 @@ class Locations:
         """
         here = Path(os.path.realpath(cwd or Path.cwd()))
         own = home or os.environ.get("CALLWRIGHT_HOME") or Path("~", FOLDER).expanduser()
-        return cls(Path(own).absolute(), _find_project(here), here)
+        claude = os.environ.get("CLAUDE_CONFIG_DIR") or Path("~", ".claude")
+        return cls(Path(own).absolute(), _find_project(here), here, claude=Path(claude).expanduser().absolute())
 
     @property
     def user_settings(self) -> Path:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from callwright.app.locations import Locations
 from callwright.app.settings import Settings, describe_shadow, shadowed_server
@@ -15,6 +15,10 @@ from callwright.registry import Registry
 
 if TYPE_CHECKING:
     from callwright.mcp import McpServers
+
+
+_DISABLED = "disabledMcpjsonServers"
+"""A setting of Claude Code: servers of the project that the user does not want."""
 
 
 def prepare_servers(registry: Registry, configs: Iterable[ServerConfig], locations: Locations) -> "McpServers":
@@ -55,9 +59,11 @@ def load_servers(
     own = [name for layer in settings.layers if not layer.in_repository for name in layer.section("mcpServers")]
     # for each name only the entry of the last layer, so that a replaced one causes no messages
     last = {name: layer for layer in settings.layers for name in layer.section("mcpServers")}
+    off = {name for layer in settings.layers for name in cast("list[str]", layer.content.get(_DISABLED, ()))}
+    last = {name: layer for name, layer in last.items() if name not in off or not layer.in_repository}
     found: dict[str, ServerConfig] = {}
     for layer in dict.fromkeys(last.values()):
-        entries = {name: entry for name, entry in layer.section("mcpServers").items() if last[name] is layer}
+        entries = {name: entry for name, entry in layer.section("mcpServers").items() if last.get(name) is layer}
         loaded = servers_of({"mcpServers": thaw(FrozenDict(entries))}, written_in="settings")
         servers = mark_repository(loaded.servers, own, locations) if layer.in_repository else loaded.servers
         found |= {server.name: server for server in servers}

@@ -151,14 +151,11 @@ def _entries(layer: SettingsLayer) -> Iterator[tuple[Rule, Mapping[str, Any]]]:
         for place, entry in enumerate(layer.section("permissions").get(kind, ())):
             fields = {"rule": entry} if isinstance(entry, str) else entry
             where = layer.at("permissions", kind, place)
-            yield _parse(kind, fields["rule"], where, layer), fields
-
-
-def _parse(kind: RuleKind, text: str, where: str, layer: SettingsLayer) -> Rule:
-    try:
-        return parse_rule(kind, text, written_in=where, base=_base(layer), scope=layer.scope)
-    except UsageError as error:
-        raise UsageError(f"{where}: {error}") from None
+            try:
+                rule = parse_rule(kind, fields["rule"], written_in=where, base=_base(layer), scope=layer.scope)
+            except UsageError as error:
+                raise UsageError(f"{where}: {error}{layer.column('permissions', kind, place)}") from None
+            yield rule, fields
 
 
 def _base(layer: SettingsLayer) -> str:

@@ -14,7 +14,9 @@ from callwright.app.settings import Settings
 from callwright.core.content import Part, Text
 from callwright.skills import Skills, list_skills
 
-_NAMES = ("AGENTS.override.md", "AGENTS.md", "CLAUDE.md")
+_NAMES = ("AGENTS.override.md", "AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md")
+_LOCAL_NAME = "CLAUDE.local.md"
+"""Beside the others: what one user adds for one project."""
 _MAX_BYTES = 32 * 1024
 _DEEPEST = 4
 _MOST_IMPORTED = 60
@@ -93,26 +95,27 @@ def instruction_files(locations: Locations) -> list[tuple[Path, str, str]]:
     """Return the instruction files in order, each with its owner (User, Project) and the reason it is loaded."""
     found: dict[Path, tuple[Path, str, str]] = {}
     for file in _files(locations):
-        kind = "User" if file.parent == locations.home else "Project"
+        kind = "User" if file.parent in (locations.home, locations.claude) else "Project"
         found.setdefault(file.resolve(), (file, kind, "session_start"))
-        root = (locations.home if kind == "User" else locations.project).resolve()
+        root = (file.parent if kind == "User" else locations.project).resolve()
         for imported in _imports(file, root):
             found.setdefault(imported, (imported, kind, "include"))
     return list(found.values())
 
 
 def _files(locations: Locations) -> Iterator[Path]:
-    if (own := locations.home / "AGENTS.md").is_file():
-        yield own
+    own = (locations.home / "AGENTS.md", locations.claude / "CLAUDE.md")
+    yield from [file for file in own if file.is_file()][:1]
     # outside of a repository the project is the working folder itself
     inner = locations.cwd.relative_to(locations.project) if locations.cwd.is_relative_to(locations.project) else Path()
     deeper = (locations.project.joinpath(*inner.parts[:depth]) for depth in range(1, len(inner.parts) + 1))
     for folder in (locations.project, *deeper):
         found = next((folder / name for name in _NAMES if (folder / name).is_file()), None)
-        if found is None or not found.resolve().is_relative_to(locations.project):
-            continue  # a link out of the repository could expose any file of the user
-        if folder == locations.cwd or found.lstat().st_uid in trusted_owners(locations.cwd):
-            yield found
+        for file in (found, folder / _LOCAL_NAME):
+            if file is None or not file.is_file() or not file.resolve().is_relative_to(locations.project):
+                continue  # a link out of the repository could expose any file of the user
+            if folder == locations.cwd or file.lstat().st_uid in trusted_owners(locations.cwd):
+                yield file
 
 
 def _imports(file: Path, root: Path) -> list[Path]:

@@ -201,6 +201,8 @@ class RunOptions:
     """Whether only the servers of `servers` are used, and none of the settings."""
     agents: str = ""
     """Sub-agents as JSON, by name."""
+    plugins: tuple[str, ...] = ()
+    """Folders of plugins, for their skills and commands."""
     host: HostProgram | None = None
 
 

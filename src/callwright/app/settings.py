@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from callwright.app.agents import AgentDefinition, describe_agents, project_agents
+from callwright.app.claude_settings import project_layers, user_layer
 from callwright.app.locations import Locations
 from callwright.app.settings_file import SettingsLayer, parse_layer, read_layer
 from callwright.app.skills.grants import describe_requests, requesting_skills
 from callwright.core.errors import UsageError, describe_exception
 from callwright.core.escaping import latin_form
-from callwright.core.json import FrozenDict, compact, thaw
+from callwright.core.json import FrozenDict, Json, compact, thaw
 from callwright.skills import Skill
 
 _REQUESTING_KEYS = (
@@ -37,6 +38,9 @@ class SettingsWatch:
             locations.project_settings: "project_settings",
             locations.project_servers: "project_settings",
             locations.local_settings: "local_settings",
+            locations.project / ".claude" / "settings.json": "project_settings",
+            locations.project / ".claude" / "settings.local.json": "local_settings",
+            locations.claude / "settings.json": "user_settings",
             locations.managed: "policy_settings",
         }
         self._known = {file: _state(file) for file in self._sources}
@@ -123,6 +127,7 @@ def _base(layer: SettingsLayer) -> Path:
 def repository_layers(locations: Locations) -> tuple[SettingsLayer, ...]:
     """Read the settings files of the project, whether or not it is trusted."""
     found = [
+        *project_layers(locations),
         read_layer("project", locations.project_settings),
         _servers(locations.project_servers),
         read_layer("local", locations.local_settings),
@@ -142,13 +147,21 @@ class Repository:
     agents: tuple[AgentDefinition, ...] = ()
     agent_problems: tuple[str, ...] = ()
     """Files of sub-agents that cannot be used, with the line."""
+    own: SettingsLayer | None = None
+    """The user's settings of Claude Code, which are trusted once for all projects."""
 
     @classmethod
     def at(cls, locations: Locations) -> "Repository":
         """Read the files as they are now."""
         agents, problems = project_agents(locations)
         skills = requesting_skills(locations)
-        return cls(repository_layers(locations), skills, own_servers(locations), agents, problems)
+        own = user_layer(locations)
+        return cls(repository_layers(locations), skills, own_servers(locations), agents, problems, own)
+
+    @property
+    def own_requests(self) -> tuple[str, ...]:
+        """What the user's settings of Claude Code would allow or run."""
+        return () if self.own is None else tuple(f"{text} ({self.own.source})" for text in requested_by(self.own))
 
     @property
     def requests(self) -> tuple[str, ...]:
@@ -170,6 +183,7 @@ def load_settings(
     given: Sequence[str] = (),
     repository: Repository | None = None,
     sources: Collection[str] | None = None,
+    own_trusted: bool = False,
 ) -> Settings:
     """Read and merge the settings of every source.
 
@@ -178,16 +192,21 @@ def load_settings(
         trusted: Whether the user trusts the project.
         given: Values of `--settings`, each a file name or JSON.
         repository: The project's files as they were read when `trusted` was decided; read now by default.
+        own_trusted: Whether the user trusts their own settings of Claude Code.
         sources: Which of user, project and local are read; None for all. The others can still take permissions away.
 
     Raises:
         UsageError: A file cannot be read, or does not match the schema.
     """
     repository = Repository.at(locations) if repository is None else repository
+    # deny and ask rules of untrusted files stay: they can only take permissions away
+    theirs = [layer if trusted else layer.restricting() for layer in repository.layers]
+    own = repository.own if repository.own is None or own_trusted else repository.own.restricting()
     layers = (
+        own,
+        *(layer for layer in theirs if layer.foreign),
         read_layer("user", locations.user_settings),
-        # deny and ask rules of an untrusted repository stay: they can only take permissions away
-        *(layer if trusted else layer.restricting() for layer in repository.layers),
+        *(layer for layer in theirs if not layer.foreign),
         *(_command_line_layer(text) for text in given),
         # last, so that it overrides even the command line
         read_layer("managed", locations.managed),
@@ -197,11 +216,12 @@ def load_settings(
         left_out = set(REMOVABLE_SOURCES) - set(sources)
         found = tuple(layer.restricting() if layer.scope in left_out else layer for layer in found)
     problems = repository.agent_problems
+    ignored = () if own_trusted else repository.own_requests
     if not trusted:
-        return Settings(found, repository.requests, agent_problems=problems)
+        return Settings(found, (*repository.requests, *ignored), agent_problems=problems)
     if sources is not None and "project" not in sources:
-        return Settings(found)
-    return Settings(found, skills=repository.skills, agents=repository.agents, agent_problems=problems)
+        return Settings(found, ignored)
+    return Settings(found, ignored, skills=repository.skills, agents=repository.agents, agent_problems=problems)
 
 
 def _servers(file: Path) -> SettingsLayer | None:
@@ -239,6 +259,8 @@ def requested_by(layer: SettingsLayer, user_servers: Sequence[str] = ()) -> Iter
     for name, entry in layer.section("mcpServers").items():
         yield f"MCP server {name}{_describe_conflict(name, user_servers)}: {_describe_server(entry)}"
     yield from (f"environment variable {name}={value}" for name, value in layer.section("env").items())
+    plugins = [name for name, on in layer.section("enabledPlugins").items() if on is True]
+    yield from (f"skills and commands of the plugin {name}" for name in plugins)
     for key in _REQUESTING_KEYS:
         if key in layer.content:
             yield f"{key} {layer.content[key]}"
@@ -283,12 +305,19 @@ def _folded(name: str) -> str:
 
 def _hook_commands(layer: SettingsLayer) -> Iterable[str]:
     for event, groups in layer.section("hooks").items():
-        for group in groups:
-            matcher = f" {group['matcher']}" if group.get("matcher") else ""
-            yield from (f"hook on {event}{matcher}: {_describe_hook(hook)}" for hook in group["hooks"])
+        for group in cast("Sequence[Any]", groups) if isinstance(groups, (list, tuple)) else (groups,):
+            given: Mapping[str, Any] = cast("Mapping[str, Any]", group) if isinstance(group, Mapping) else {}
+            entries: object = given.get("hooks")
+            if not isinstance(entries, (list, tuple)):
+                yield f"hook on {event}: {compact(thaw(cast('Json', group)))}"  # not valid: what it guards is denied
+                continue
+            matcher = f" {given['matcher']}" if given.get("matcher") else ""
+            yield from (f"hook on {event}{matcher}: {_describe_hook(hook)}" for hook in cast("Sequence[Any]", entries))
 
 
-def _describe_hook(hook: Mapping[str, Any]) -> str:
-    if "command" not in hook:
-        return compact(thaw(hook))
-    return " ".join(map(str, (hook["command"], *hook.get("args", ()))))
+def _describe_hook(hook: Any) -> str:
+    entry: Mapping[str, Any] = cast("Mapping[str, Any]", hook) if isinstance(hook, Mapping) else {}
+    arguments: object = entry.get("args", ())
+    if not isinstance(entry.get("command"), str) or not isinstance(arguments, (list, tuple)) or "url" in entry:
+        return compact(thaw(cast("Json", hook)))
+    return " ".join(map(str, (entry["command"], *cast("Sequence[Any]", arguments))))

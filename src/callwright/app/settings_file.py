@@ -19,7 +19,17 @@ def line_of(text: str, path: Sequence[str | int]) -> int:
 
     If the path does not exist, the line of its longest existing part is returned.
     """
-    return text.count("\n", 0, _find(text, skip_space(text, 0), path)) + 1
+    return _position(text, path)[0]
+
+
+def place_of(source: str, text: str, path: Sequence[str | int]) -> str:
+    """Return where a value is, as `file:line:column`."""
+    return ":".join(map(str, (source, *_position(text, path))))
+
+
+def _position(text: str, path: Sequence[str | int]) -> tuple[int, int]:
+    at = _find(text, skip_space(text, 0), path)
+    return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
 
 
 def _find(text: str, at: int, path: Sequence[str | int]) -> int:
@@ -37,6 +47,7 @@ SCHEMA_FILE = Path(__file__).with_name("settings.schema.json")
 _MOST_BYTES = 1 << 20
 _EMPTY: JsonObject = FrozenDict()
 _ALWAYS_COUNTED = frozenset(("deny", "ask", "disableBypassPermissionsMode"))
+_BARRING = ("disabledMcpjsonServers",)
 _UNEXPECTED = "Additional properties"
 _IGNORED = "is not a known setting and is ignored"
 
@@ -52,6 +63,8 @@ class SettingsLayer:
     problems: tuple[str, ...] = ()
     text: str = field(default="", repr=False, compare=False)
     """The original text, for line numbers."""
+    foreign: bool = False
+    """Whether it is a file of another agent, over which all of our own take precedence."""
 
     @property
     def in_repository(self) -> bool:
@@ -61,6 +74,10 @@ class SettingsLayer:
     def at(self, *path: str | int) -> str:
         """Return the source and line of a value, as `file:line`."""
         return f"{self.source}:{self.line(path)}" if self.text else self.source
+
+    def column(self, *path: str | int) -> str:
+        """Return the column of a value, for the end of a message; empty if there is no text."""
+        return f" (column {_position(self.text, path)[1]})" if self.text else ""
 
     def line(self, path: Sequence[str | int]) -> int:
         """Return the line of a value."""
@@ -73,7 +90,8 @@ class SettingsLayer:
     def restricting(self) -> "SettingsLayer":
         """Return this layer with only what restricts permissions: deny and ask rules, and barred modes."""
         kept = {kind: rules for kind, rules in self.section("permissions").items() if kind in _ALWAYS_COUNTED}
-        return replace(self, content=freeze({"permissions": kept}) if kept else _EMPTY)
+        barred = {key: self.content[key] for key in _BARRING if key in self.content}
+        return replace(self, content=freeze({**({"permissions": kept} if kept else {}), **barred}))
 
 
 def read_layer(scope: Scope, file: Path) -> SettingsLayer | None:
@@ -82,13 +100,22 @@ def read_layer(scope: Scope, file: Path) -> SettingsLayer | None:
     Raises:
         UsageError: It cannot be read. Ignoring the file would lose its deny rules.
     """
+    text = read_text(file)
+    return None if text is None else parse_layer(scope, str(file), text)
+
+
+def read_text(file: Path) -> str | None:
+    """Return the text of a settings file; None if it does not exist.
+
+    Raises:
+        UsageError: It cannot be read.
+    """
     try:
-        text = _read_text(file)
+        return _read_text(file)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, ToolError) as error:
         raise UsageError(f"cannot read the settings in {file}: {describe_exception(error)}") from None
-    return parse_layer(scope, str(file), text)
 
 
 def _read_text(file: Path) -> str:
@@ -104,33 +131,54 @@ def _read_text(file: Path) -> str:
     return data.decode("utf-8-sig").replace("\r\n", "\n")
 
 
-def parse_layer(scope: Scope, source: str, text: str) -> SettingsLayer:
+def parse_layer(scope: Scope, source: str, text: str, *, shown: str = "") -> SettingsLayer:
     """Parse settings from JSON text.
+
+    Args:
+        scope: Whose settings they are.
+        source: The file, or the option that holds them.
+        text: The JSON.
+        shown: The text that messages show places in, if it is not the same.
 
     Raises:
         UsageError: The text is not valid JSON or does not match the schema; the message names the source and line.
     """
     try:
-        return _parse(scope, source, text)
+        return _check(scope, source, read_json(source, text), shown or text)
     except RecursionError:
         raise UsageError(f"{source}: the JSON is nested too deeply") from None
 
 
-def _parse(scope: Scope, source: str, text: str) -> SettingsLayer:
-    try:
-        content: object = json.loads(text, object_pairs_hook=partial(_reject_duplicates, source))
-    except json.JSONDecodeError as error:
-        raise UsageError(f"{source}:{error.lineno}: not valid JSON: {error.msg} at column {error.colno}") from None
+def _check(scope: Scope, source: str, content: object, shown: str) -> SettingsLayer:
     # all of them at once, so that a user corrects the file in one go
-    faults = [f"{source}:{line_of(text, path)}: {message}" for path, message in _faults(content)]
+    faults = [f"{source}:{_describe_fault(shown, path, message)}" for path, message in _faults(content)]
     if faults:
         raise UsageError("; ".join(faults))
     settings = cast("dict[str, Any]", content)
     unknown = (
-        f"{source}:{line_of(text, path)}: {_describe_unknown_key(path, known)}"
+        f"{source}:{line_of(shown, path)}: {_describe_unknown_key(path, known)}"
         for path, known in _unknown_keys(settings)
     )
-    return SettingsLayer(scope, source, freeze(_normalise(settings)), tuple(unknown), text)
+    return SettingsLayer(scope, source, freeze(_normalise(settings)), tuple(unknown), shown)
+
+
+def _describe_fault(text: str, path: Sequence[str | int], message: str) -> str:
+    line, column = _position(text, path)
+    return f"{line}: {message} (column {column})"
+
+
+def read_json(source: str, text: str) -> object:
+    """Parse JSON text in which no key stands twice.
+
+    Raises:
+        UsageError: It is not valid; the message names the source, line and column.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=partial(_reject_duplicates, source))
+    except json.JSONDecodeError as error:
+        raise UsageError(f"{source}:{error.lineno}: not valid JSON: {error.msg} at column {error.colno}") from None
+    except RecursionError:
+        raise UsageError(f"{source}: the JSON is nested too deeply") from None
 
 
 def _reject_duplicates(source: str, pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from callwright.app.locations import Locations
-from callwright.app.settings import Repository
+from callwright.app.settings import Repository, Settings, load_settings
 from callwright.app.skills.grants import fingerprints
 from callwright.core.errors import UsageError
 from callwright.core.json import canonical
@@ -23,11 +23,16 @@ class TrustReview:
     repository: Repository
     requests: tuple[str, ...]
     digest: str
+    own_digest: str = ""
+    """Of the user's settings of Claude Code; empty if they request nothing."""
 
     @classmethod
     def of(cls, repository: Repository) -> "TrustReview":
         """Describe what was read."""
-        return cls(repository, repository.requests, _digest(repository))
+        own = repository.own
+        own_digest = sha256(canonical([own.source, own.content]).encode()).hexdigest() if own is not None else ""
+        requests = (*repository.requests, *repository.own_requests)
+        return cls(repository, requests, _digest(repository), own_digest if repository.own_requests else "")
 
 
 class Trust:
@@ -47,7 +52,15 @@ class Trust:
     def covers(self, review: TrustReview) -> bool:
         """Whether files that were read request nothing, or exactly what the user agreed to."""
         # compared by content, not by time: a checkout that restores the files restores the trust
-        return not review.requests or self._stored_digest() == review.digest
+        return not review.repository.requests or self._stored_digest() == review.digest
+
+    def covers_own(self, review: TrustReview) -> bool:
+        """Whether the user's settings of Claude Code request nothing, or exactly what the user agreed to."""
+        return not review.own_digest or self._folders().get(self._own_key) == review.own_digest
+
+    @property
+    def _own_key(self) -> str:
+        return str(self._locations.claude)
 
     @property
     def requests(self) -> tuple[str, ...]:
@@ -69,11 +82,12 @@ class Trust:
             UsageError: The files have changed since; nothing is trusted.
         """
         now = self.review()
-        if shown is not None and now.digest != shown.digest:
+        if shown is not None and (now.digest, now.own_digest) != (shown.digest, shown.own_digest):
             raise UsageError(
                 "the files of this folder changed while they were shown, so nothing is trusted; look again"
             )
-        self._write({**self._folders(), str(self._locations.project): now.digest})
+        own = {self._own_key: now.own_digest} if now.own_digest else {}
+        self._write({**self._folders(), str(self._locations.project): now.digest, **own})
 
     def keep(self, before: TrustReview, *, added: Callable[[str], bool] = lambda request: False) -> bool:
         """Keep trusting the project after a change of the user's own; False if something else changed too.
@@ -83,7 +97,8 @@ class Trust:
             added: Whether a new request is the user's own.
         """
         now = self.review()
-        if not self.covers(before) or not all(added(text) for text in now.requests if text not in before.requests):
+        had = before.repository.requests
+        if not self.covers(before) or not all(added(text) for text in now.repository.requests if text not in had):
             return False
         self._write({**self._folders(), str(self._locations.project): now.digest})
         return True
@@ -91,7 +106,11 @@ class Trust:
     def take(self) -> None:
         """Stop trusting the project."""
         self._write(
-            {folder: digest for folder, digest in self._folders().items() if folder != str(self._locations.project)}
+            {
+                folder: digest
+                for folder, digest in self._folders().items()
+                if folder not in (str(self._locations.project), self._own_key)
+            }
         )
 
     def _stored_digest(self) -> str | None:
@@ -115,6 +134,18 @@ class Trust:
         # resolved, so that a linked file stays a link
         replace_file(Path(self._file).resolve(), text.encode())
         self._file.chmod(0o600)
+
+
+def load_trusted_settings(locations: Locations) -> Settings:
+    """Read the settings as a run would, without command-line options."""
+    trust = Trust(locations)
+    review = trust.review()
+    return load_settings(
+        locations,
+        trusted=trust.covers(review),
+        own_trusted=trust.covers_own(review),
+        repository=review.repository,
+    )
 
 
 def _digest(repository: Repository) -> str:

@@ -127,6 +127,13 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
         "--agents", default="", metavar="JSON", help='sub-agents by name: {"NAME": {"description", "prompt"}}'
     )
     group.add_argument(
+        "--plugin-dir",
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="a plugin, for its skills and commands; may be repeated",
+    )
+    group.add_argument(
         "--setting-sources",
         metavar="SOURCES",
         help="which of user,project,local are read; of the others only deny and ask rules count",

@@ -51,6 +51,7 @@ def settings_for(options: argparse.Namespace, locations: Locations) -> Settings:
         trusted=trusted,
         given=options.settings,
         repository=review.repository,
+        own_trusted=bool(options.trust) or trust.covers_own(review),
         sources=_sources(vars(options).get("setting_sources")),
     )
     os.environ.update(settings.merged("env"))
@@ -99,6 +100,7 @@ def run_options(options: argparse.Namespace) -> RunOptions:
         tools=_tool_set(given),
         strict_servers=given.get("strict_mcp_config", False),
         agents=given.get("agents", ""),
+        plugins=tuple(given.get("plugin_dir", ())),
     )
 
 

@@ -1,6 +1,6 @@
 """`Skills`: the skills and commands found in the folders of a project and of its user."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from os import PathLike
@@ -29,6 +29,7 @@ class _SkillFolder:
     scope: Scope
     within: Path | None
     base: Path
+    plugin: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ class Skills:
         cwd: Folder to start from; its parents are searched up to the root of the repository.
         home: The user's home folder, searched after the project.
         more: Folders of skills and of `.md` commands, searched before the project.
+        plugins: Folders of plugins by name; their skills and commands are called `plugin:name`.
         only: Names of the skills to use; all by default.
     """
 
@@ -56,11 +58,13 @@ class Skills:
         *,
         home: str | PathLike[str] | None = None,
         more: Iterable[str | PathLike[str]] = (),
+        plugins: Mapping[str, Path] | None = None,
         only: Collection[str] | None = None,
     ) -> None:
         self._cwd = Path(cwd).resolve()
         self._home = Path.home().resolve() if home is None else Path(home).resolve()
         self._more = [Path(folder).resolve() for folder in more]
+        self._plugins = dict(plugins or {})
         self._only = only
         self._nested: dict[Path, None] = {}
         self._skills: dict[str, Skill] = {}
@@ -141,6 +145,9 @@ class Skills:
             for base in above:
                 yield from (_SkillFolder(base / each / name, kind, "project", within, base) for each in FOLDERS)
             yield from (_SkillFolder(self._home / each / name, kind, "user", None, self._cwd) for each in FOLDERS)
+        for plugin, root in self._plugins.items():
+            real = root.resolve()
+            yield from (_SkillFolder(real / name, kind, "user", real, self._cwd, plugin) for kind, name in _KINDS)
         for base in self._nested:  # last: a skill found later must not replace one the user knows
             for kind, name in _KINDS:
                 yield from (_SkillFolder(base / each / name, kind, "project", within, base) for each in FOLDERS)
@@ -183,7 +190,8 @@ def _read_folder(place: _SkillFolder, problems: list[SkillProblem]) -> Iterator[
         skill, found = read_skill(resolved, kind=place.kind, scope=place.scope, name=name)
         problems.extend(found)
         if skill is not None:
-            yield replace(skill, base=place.base)
+            name = f"{place.plugin}:{skill.name}" if place.plugin else skill.name
+            yield replace(skill, name=name, base=place.base)
 
 
 def _files(place: _SkillFolder) -> Iterator[tuple[str, Path]]:

@@ -12,8 +12,8 @@ from callwright import __version__
 from callwright.app.locations import Locations
 from callwright.app.models import choose_model
 from callwright.app.run_context import SandboxOptions
-from callwright.app.settings import Settings, load_settings
-from callwright.app.trust import Trust
+from callwright.app.settings import Settings
+from callwright.app.trust import Trust, load_trusted_settings
 from callwright.cli.commands.mcp_config import find_entries
 from callwright.cli.parsing import Parser
 from callwright.cli.render.text import print_json, print_text
@@ -73,7 +73,7 @@ def examine(locations: Locations) -> Iterator[CheckResult]:
     # the other checks still run with the defaults if the settings are broken
     settings = Settings()
     try:
-        settings = load_settings(locations, trusted=Trust(locations).given)
+        settings = load_trusted_settings(locations)
         sources = ", ".join(layer.source for layer in settings.layers) or "none; using the defaults"
         yield CheckResult("settings", "ok", sources)
         yield from (CheckResult("settings", "note", problem) for problem in settings.problems)

@@ -37,6 +37,6 @@ def run(arguments: list[str]) -> int:
         return 0
     if options.action == "give":
         trust.give(review)
-    given = trust.covers(review)
+    given = trust.covers(review) and trust.covers_own(review)
     print_text(f"{locations.project} is {'trusted' if given else 'not trusted: callwright trust give'}")
     return 0 if given else 3

@@ -240,7 +240,7 @@ async def ask_trust(terminal: Terminal, locations: Locations, notice: Callable[[
     """Ask whether to trust the folder if its files request something new; False if the user leaves."""
     trust = Trust(locations)
     review = trust.review()
-    if trust.covers(review):
+    if trust.covers(review) and trust.covers_own(review):
         return True
     view, settled = _trust_view(terminal, locations, review), False
     while True:
