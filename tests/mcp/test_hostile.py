@@ -8,18 +8,20 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import anyio
 import mcp_types as types
 import pytest
 from mcp.shared.message import SessionMessage
 
-from callwright import Completed, Executor, Failed, Registry
+from callwright import Answers, Approve, Completed, Executor, Failed, Interrupted, Registry, Turn
 from callwright.core.calls import Outcome
 from callwright.mcp import McpServers, PinnedTools, ServerConfig
 from callwright.mcp.http import RateLimitedReader
-from callwright.policy import AllowEverything
+from callwright.policy import AllowEverything, ByMode, Grants, PathContext, Policies
 
+TURN = Turn(session_id="s")
 HOSTILE = str(Path(__file__).parent / "servers" / "hostile.py")
 
 
@@ -239,3 +241,41 @@ async def test_program_in_the_working_folder_is_not_found_by_name(
     async with McpServers([ServerConfig("s", "some-server")], Registry()) as servers:
         assert "was not found" in servers.status()[0].reason
     assert not (tmp_path / "evil").exists()
+
+
+async def approve_for_session(executor: Executor, name: str, arguments: dict[str, str]) -> None:
+    asked = await executor.run(name, arguments, turn=TURN)
+    assert isinstance(asked, Interrupted)
+    answers = Answers({asked.questions[0].id: Approve(scope="session")})
+    assert isinstance(await executor.run(name, arguments, answers=answers, turn=TURN), Completed)
+    assert isinstance(await executor.run(name, arguments, turn=TURN), Completed)
+
+
+def asking(registry: Registry) -> Executor:
+    return Executor(registry, Policies(Grants(PathContext("/w", "/h")), ByMode()))
+
+
+@pytest.mark.parametrize("swap", [{"args": ("-S", HOSTILE, "swapped")}, {"env": {"X": "1"}}, {"repository": "/r"}])
+async def test_approval_for_a_session_is_for_one_server(swap: dict[str, Any]) -> None:
+    registry, arguments = Registry(), {"text": "x"}
+    async with McpServers([config("plain")], registry) as servers:
+        executor = asking(registry)
+        await approve_for_session(executor, "mcp__h__echo", arguments)
+        await servers.remove_server("h")
+        await servers.add_server(config("plain"))  # the same one, restarted
+        assert isinstance(await executor.run("mcp__h__echo", arguments, turn=TURN), Completed)
+        await servers.remove_server("h")
+        await servers.add_server(replace(config("plain"), **swap))  # lists the same definition under the same name
+        assert isinstance(await executor.run("mcp__h__echo", arguments, turn=TURN), Interrupted)
+
+
+async def test_approval_for_a_session_ends_with_the_definition(tmp_path: Path) -> None:
+    registry, switch = Registry(), tmp_path / "changed"
+    ours = replace(config("pins", str(switch)), trusted=True)  # whose changes are not held
+    async with McpServers([ours], registry) as servers:
+        executor = asking(registry)
+        await approve_for_session(executor, "mcp__h__greet", {})
+        switch.touch()
+        await servers.remove_server("h")
+        await servers.add_server(ours)
+        assert isinstance(await executor.run("mcp__h__greet", {}, turn=TURN), Interrupted)

@@ -79,6 +79,8 @@ class Question:
     """For a call that a tool makes: where it comes from, to show to the user."""
     source: str = ""
     """What decided that the user is asked: a rule with its file and line, the mode, a guard, a hook."""
+    implementation: str = ""
+    """Identifies the tool: its spec, its code and its server. An approval for longer is for this one only."""
 
     @property
     def id(self) -> str:

@@ -277,6 +277,7 @@ class Gate:
             within=admitted.within,
             origin=admitted.origin,
             source="; ".join(dict.fromkeys(ask.source for ask in asks if ask.source)),
+            implementation=admitted.implementation,
         )
 
 

@@ -136,10 +136,14 @@ class Admitted:
     @property
     def approval_digest(self) -> str:
         """Identifies exactly what would run, the tool's code included: an answer is for this only."""
-        implementation = "" if self.entry is None else self.entry.fingerprint
         return digest_of(
-            self.name, self.arguments, self.accesses, session_id=self.session_id, implementation=implementation
+            self.name, self.arguments, self.accesses, session_id=self.session_id, implementation=self.implementation
         )
+
+    @property
+    def implementation(self) -> str:
+        """Identifies the tool's spec and code; empty if there is no such tool."""
+        return "" if self.entry is None else self.entry.fingerprint
 
     def require_entry(self) -> ToolEntry:
         """Return the tool's entry; raise `LookupError` if there is no such tool."""

@@ -42,7 +42,7 @@ class RemoteTool(SchemaTool):
     ) -> None:
         self._compile_now = compile_now
         self._offered = offered.tool
-        super().__init__(spec_of(offered.tool, name, connection.config), self._call)
+        super().__init__(spec_of(offered.tool, name, connection.config, offered.digest), self._call)
         self._output = None
         if offered.tool.output_schema is not None:
             about = f"{name}: output_schema"

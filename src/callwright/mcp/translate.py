@@ -136,10 +136,17 @@ def definition_of(tool: types.Tool) -> dict[str, Any]:
     return tool.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"icons", "meta"})
 
 
-def spec_of(tool: types.Tool, name: str, config: ServerConfig) -> ToolSpec:
-    """Build the spec of a server's tool."""
+def spec_of(tool: types.Tool, name: str, config: ServerConfig, digest: str = "") -> ToolSpec:
+    """Build the spec of a server's tool.
+
+    Args:
+        tool: Its definition.
+        name: Its name in the registry.
+        config: The server.
+        digest: The digest of the definition: approvals are for this one only.
+    """
     title = tool.title or (tool.annotations.title if tool.annotations else None)
-    metadata = {**server_metadata(config), "tool": tool.name}
+    metadata = {**server_metadata(config), "tool": tool.name, "definition": digest}
     if title:
         metadata["title"] = visible(title)
     return ToolSpec(
@@ -157,7 +164,8 @@ def spec_of(tool: types.Tool, name: str, config: ServerConfig) -> ToolSpec:
 
 def server_metadata(config: ServerConfig) -> dict[str, Json]:
     """Return what every tool of a server says about it, for policies."""
-    metadata: dict[str, Json] = {"server": config.name}
+    # the digest makes a server that takes the name of another one different for approvals
+    metadata: dict[str, Json] = {"server": config.name, "server_digest": config.digest}
     metadata |= {REPOSITORY: config.repository} if config.repository else {}
     return metadata | ({SHADOWS: config.shadows} if config.shadows else {})
 

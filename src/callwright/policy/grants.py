@@ -31,6 +31,7 @@ from callwright.core.access import (
 )
 from callwright.core.calls import Approve, Question, digest_of
 from callwright.core.errors import UsageError
+from callwright.core.json import JsonObject
 from callwright.policy.base import Policy, Subject, Tier
 from callwright.policy.dry_run import dry_run_line
 from callwright.policy.paths import PathContext
@@ -207,24 +208,31 @@ class Grants(Policy):
     def _grant_for_session(self, question: Question, session: str) -> None:
         declared = [access for access in question.accesses if not isinstance(access, UseTool)]
         self.grant(declared, session=session)
-        if len(declared) < len(question.accesses):  # only its arguments tell what such a call would do
-            self._calls.add(digest_of(question.tool, question.arguments, (), session_id=session))
+        if len(declared) < len(question.accesses):
+            # only its tool and its arguments say what such a call would do, and another tool may take the name
+            self._calls.add(_digest_call(question.tool, question.arguments, session, question.implementation))
 
     def judge(self, access: Access, subject: Subject) -> Decision | None:
         # a line was approved as a whole, so each of its parts is looked up by the line and not by itself
         whole = subject.access if isinstance(subject, PartOfLine) else access
         if _without_claims(whole) in self._exact.get(subject.session_id, ()):
             return _GRANTED
-        if isinstance(access, UseTool) and self._calls and _digest_call(subject) in self._calls:
+        if isinstance(access, UseTool) and self._calls and self._is_granted(subject):
             return _GRANTED
         return self._rules.judge(access, subject)
+
+    def _is_granted(self, subject: Subject) -> bool:
+        # a dry run stands for a call of some tool, and no approval is for that
+        implementation = str(getattr(subject, "implementation", ""))
+        digest = _digest_call(subject.spec.name, subject.arguments, subject.session_id, implementation)
+        return bool(implementation) and digest in self._calls
 
 
 _GRANTED = Allow("the user allowed exactly this for the session", "answer for this session", Confinement.APPROVED)
 
 
-def _digest_call(subject: Subject) -> str:
-    return digest_of(subject.spec.name, subject.arguments, (), session_id=subject.session_id)
+def _digest_call(tool: str, arguments: JsonObject, session: str, implementation: str) -> str:
+    return digest_of(tool, arguments, (), session_id=session, implementation=implementation)
 
 
 def _without_claims(access: Access) -> Access:
