@@ -47,13 +47,24 @@ function usePage(name) {
   const [page, setPage] = useState(null);
   useEffect(() => {
     let ended = false;
-    import(`/static/${name}.js`).then(
-      (module) => ended || setPage({ name, View: module.default }),
+    const style = /^sessions?$/.test(name) ? null : loadStyle("/static/pages.css");
+    Promise.all([import(`/static/${name}.js`), style]).then(
+      ([module]) => ended || setPage({ name, View: module.default }),
       () => ended || setPage({ name, error: "This part of the page did not load. Is callwright web still running?" }),
     );
     return () => void (ended = true);
   }, [name]);
   return page?.name === name ? page : null;
+}
+
+/** Styles of single pages are loaded with them. */
+export function loadStyle(href) {
+  const there = document.querySelector(`link[href="${href}"]`);
+  if (there) return there.ready;
+  const link = Object.assign(document.createElement("link"), { rel: "stylesheet", href });
+  link.ready = new Promise((resolve) => (link.onload = link.onerror = resolve));
+  document.head.append(link);
+  return link.ready;
 }
 
 const STATUS = {
@@ -69,6 +80,7 @@ function App() {
   const [failure, setFailure] = useState(null);
   const [refused, setRefused] = useState(!token());
   const [status, setStatus] = useState(live.status);
+  const [problem, setProblem] = useState("");
   const [asks, setAsks] = useState(live.questions.size);
   const load = () => get("state").then((data) => (setServer(data), setFailure(null), setRefused(false)), setFailure);
 
@@ -77,6 +89,7 @@ function App() {
       if (event.type === "token" || (event.type === "status" && event.status === "refused")) setRefused(true);
       else if (event.type === "status") setStatus(event.status);
       else if (event.type === "hello") load();
+      else if (event.type === "problem") setProblem(event.text);
     }
     setAsks(live.questions.size);
   }), []);
@@ -107,7 +120,7 @@ function App() {
       <span class=${"status " + status} role="status" title=${(STATUS[status] || STATUS.gone)[1]}>${(STATUS[status] || STATUS.gone)[0]}</span>
     </header>
     ${status === "gone" && !refused && html`<p class="banner bad" role="alert">The server does not answer. If callwright web ended, start it again: this page goes on by itself.</p>`}
-    ${server?.problems?.map((problem) => html`<p class="banner">${show(problem)}</p>`)}
+    ${[...(server?.problems || []), problem].filter(Boolean).map((text) => html`<p class="banner">${show(text)}</p>`)}
     <main id="main" tabindex="-1" class=${name}>
       ${refused ? html`<${SignIn} />` : !name ? html`<${Missing} path=${url.pathname} />` : html`<${Body} page=${page} failure=${server ? null : failure} url=${url} server=${server} retry=${load} />`}
     </main>

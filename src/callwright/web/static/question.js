@@ -1,6 +1,7 @@
 // Approval cards: what a call wants to do, why it was asked, and the answers.
 import { html, useEffect, useRef, useState } from "/static/vendor.js";
 import { get, post } from "/static/api.js";
+import { loadStyle } from "/static/app.js";
 import { LongText, Preview, Problem } from "/static/parts.js";
 import { oneLine, plain, show } from "/static/text.js";
 
@@ -40,8 +41,8 @@ export function describeSettled(settled) {
   return what + (settled.edited ? ", with changed arguments" : "") + (settled.by ? ` ${BY[settled.by] || "by " + plain(settled.by)}` : "") + (settled.reason ? `: ${plain(settled.reason)}` : "");
 }
 
-/** One open question. `settled` is how it ended, as told by the stream, and `onDone` hears of our own answer. */
-export function QuestionCard({ question, readOnly, onDone, first }) {
+/** One open question. `onDone` gets how it ended; `send` replaces the request that answers it. */
+export function QuestionCard({ question, readOnly, onDone, first, send }) {
   const card = useRef(null);
   const [dead, isDead] = useDead(card);
   const [busy, setBusy] = useState(false);
@@ -56,7 +57,7 @@ export function QuestionCard({ question, readOnly, onDone, first }) {
     setError(null);
     try {
       const reply = { session: question.session, question: question.id, approved, scope, arguments: changed, reason: approved ? "" : reason };
-      onDone((await post("answer", reply)).settled);
+      onDone(send ? await send(reply) : (await post("answer", reply)).settled);
     } catch (failure) {
       if (failure.code === "answered") onDone({ question: question.id, ...failure.body, note: failure.message });
       else setError(failure);
@@ -157,7 +158,7 @@ function Input({ question, answer, dead }) {
 /** Forms are loaded when one is needed; most sessions never show one. */
 function useForms() {
   const [module, setModule] = useState(null);
-  useEffect(() => void import("/static/form.js").then(setModule), []);
+  useEffect(() => void Promise.all([import("/static/form.js"), loadStyle("/static/pages.css")]).then(([found]) => setModule(found)), []);
   return module;
 }
 

@@ -31,6 +31,11 @@ export function show(text) {
   return nodes;
 }
 
+/** JSON that can be pasted anywhere: what cannot be seen is escaped. */
+export function safeJson(value, indent) {
+  return (JSON.stringify(value, null, indent) ?? "null").replace(HIDDEN, (found) => found.replace(/[\s\S]/g, (unit) => "\\u" + unit.charCodeAt(0).toString(16).padStart(4, "0")));
+}
+
 export function clip(text, characters) {
   text = String(text ?? "");
   return text.length > characters ? text.slice(0, characters - 1).replace(/[\ud800-\udbff]$/, "") + "…" : text;
