@@ -120,6 +120,8 @@ def _serve(address: str) -> dict[str, Any] | None:
             listener.close()
             return _monitor(connection)
         connection.close()
+    ready.close()
+    listener.close()
     return None
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -98,7 +97,8 @@ async def test_unreachable_server_is_reported():
 @pytest.fixture
 def configuration(tmp_path: Path) -> Path:
     file = tmp_path / "servers.json"
-    entry: dict[str, Any] = {"command": sys.executable, "args": [PROGRAM]}
+    command, *arguments = server_command(PROGRAM)
+    entry: dict[str, Any] = {"command": command, "args": arguments}
     file.write_text(json.dumps({"mcpServers": {"desk": entry}}))
     return file
 

@@ -6,23 +6,23 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+from tests.forked import run_script
 
 from callwright import Crashed, Denied, Image, Output, Text, ToolContext, UsageError, tool
 from callwright.core.content import File
 from callwright.tool.function import FunctionTool
 from callwright.tool.subprocess import _await_exit  # type: ignore[reportPrivateUsage] - there is no other seam
 
-SOURCE = """
-import os, subprocess, sys, time
+MODEL_SOURCE = """
+import os
 from pydantic import BaseModel
-from callwright import tool, Denied, Output, Text, Image
-from callwright.core.content import File
-from callwright.tool.threads import Threads
+from callwright import tool
 
 class Point(BaseModel):
     x: int
@@ -31,6 +31,12 @@ class Point(BaseModel):
 def work(a: int, b: int = 2, /, *, point: Point | None = None) -> dict[str, int]:
     "Work elsewhere."
     return {"sum": a + b, "pid": os.getpid(), "x": point.x if point else 0}
+"""
+SOURCE = """
+import os, subprocess, sys, time
+from callwright import tool, Denied, Output, Text, Image
+from callwright.core.content import File
+from callwright.tool.threads import Threads
 
 @tool(isolation="process")
 def deny(reason: str) -> str:
@@ -138,9 +144,19 @@ def linger(path: str) -> str:
 
 
 @pytest.fixture
-def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    yield from import_source(SOURCE, tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Tools that need pydantic, whose import takes most of their time."""
+    yield from import_source(MODEL_SOURCE, tmp_path, monkeypatch)
+
+
+def import_source(source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     name = f"isolated_{tmp_path.name.replace('-', '_')}"
-    (tmp_path / f"{name}.py").write_text(SOURCE)
+    (tmp_path / f"{name}.py").write_text(source)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     importlib.invalidate_caches()
     module: ModuleType = importlib.import_module(name)
@@ -168,8 +184,8 @@ async def gone(pid: int) -> bool:
     return False
 
 
-async def test_a_value_comes_back_from_another_process(tools: Any, context: ToolContext) -> None:
-    result: Any = await tools.work.bind({"a": 1, "point": {"x": 7}}).run(context)
+async def test_a_value_comes_back_from_another_process(models: Any, context: ToolContext) -> None:
+    result: Any = await models.work.bind({"a": 1, "point": {"x": 7}}).run(context)
     assert (result["sum"], result["x"]) == (3, 7)
     assert result["pid"] != os.getpid()
     assert await gone(result["pid"])
@@ -202,24 +218,22 @@ async def test_programs_of_a_tool_do_not_get_the_answer_pipe(tools: Any, context
     assert await tools.inherited.bind({}).run(context) == [0, 1, 2]
 
 
-@pytest.mark.parametrize("name", ["pickle", "json", "socket", "base64", "callwright", "pydantic_core"])
-def test_modules_of_the_working_folder_are_not_imported(tools: Any, tmp_path: Path, name: str) -> None:
+def test_modules_of_the_working_folder_are_not_imported(models: Any, tmp_path: Path) -> None:
     folder = tmp_path / "work"
     folder.mkdir()
-    (folder / f"{name}.py").write_text(f"open({str(folder / 'evil')!r}, 'w').close()\nraise SystemExit(9)\n")
-    script = (
+    for name in ("pickle", "json", "socket", "base64", "callwright", "pydantic_core"):
+        (folder / f"{name}.py").write_text(f"open({str(folder / 'evil')!r}, 'a').write('{name} ')\n")
+    (tmp_path / "script.py").write_text(
         "import asyncio, importlib, os, sys\n"
         f"sys.path.insert(0, {str(tmp_path)!r})\n"
-        f"tools = importlib.import_module({tools.__name__!r})\n"
+        f"tools = importlib.import_module({models.__name__!r})\n"
         "import multiprocessing.connection, multiprocessing.spawn, callwright.tool.subprocess\n"
         f"os.chdir({str(folder)!r})\nsys.path.insert(0, '')\nsys.path.insert(0, {str(folder)!r})\n"
         "print(asyncio.run(tools.work.bind({'a': 1}).run(None))['sum'])\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=tmp_path, timeout=60
-    )
+    done = run_script(tmp_path / "script.py")
+    assert not (folder / "evil").exists(), (folder / "evil").read_text()
     assert done.stdout.strip() == "3", done.stderr
-    assert not (folder / "evil").exists()
 
 
 @pytest.mark.parametrize(
@@ -302,7 +316,7 @@ def _children() -> set[str]:
 
 async def test_no_helper_process_stays_behind(tools: Any, context: ToolContext) -> None:
     before = _children()
-    await tools.work.bind({"a": 1}).run(context)
+    await tools.big.bind({"size": 1}).run(context)
     assert _children() <= before
 
 
