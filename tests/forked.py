@@ -28,7 +28,10 @@ AGENTS = (
     "callwright.codemode.code_mode, callwright.executor.executor, callwright.hooks.base, callwright.policy.standard,"
     "callwright.sessions.sqlite, callwright.testing.fakes, callwright.tool.function, pydantic"
 )
-SERVERS = f"{AGENTS}, mcp, callwright.app.app, callwright.cli.commands.serve, callwright.serve.stdio"
+COMMANDS = (
+    f"{AGENTS}, mcp, callwright.app.app, callwright.cli.commands.serve, callwright.cli.headless.run,"
+    "callwright.cli.main, callwright.serve.stdio"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +68,12 @@ def run_script(
     return start_script(path, *arguments, env=env, preload=preload).wait()
 
 
-def server_command(*arguments: str) -> list[str]:
-    """Return a command that does what `python arguments` does, for clients that start their server themselves.
+def warm_command(*arguments: str) -> list[str]:
+    """Return a command that does what `python arguments` does, for what starts processes itself.
 
-    Its process hands its pipes and its environment to a fork of a process that has imported the servers.
+    Its process hands its streams and its environment to a fork of a process that has imported the commands.
     """
-    return [sys.executable, "-S", __file__, "relay", _start_warm_process(SERVERS), *arguments]
+    return [sys.executable, "-S", __file__, "relay", _start_warm_process(COMMANDS), *arguments]
 
 
 @cache
@@ -146,8 +149,11 @@ def _monitor(connection: socket.socket) -> dict[str, Any]:
 
 
 def _run(arguments: list[str]) -> None:
-    """Do what `python arguments` does; the arguments are a path or -c with a program, and what the program gets."""
-    if arguments[0] == "-c":
+    """Do what `python arguments` does: they begin with a path, with -c and a program, or with -m and a module."""
+    if arguments[0] == "-m":
+        sys.argv, sys.path[:0] = arguments[1:], [""]
+        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+    elif arguments[0] == "-c":
         sys.argv, sys.path[:0] = ["-c", *arguments[2:]], [""]
         exec(arguments[1], {"__name__": "__main__"})
     else:
@@ -165,7 +171,8 @@ def _relay(address: str, arguments: list[str]) -> int:
     def pass_on(number: int, frame: object) -> None:
         os.kill(pid, number)
 
-    signal.signal(signal.SIGTERM, pass_on)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, pass_on)
     return int(replies.readline())
 
 

@@ -1,12 +1,13 @@
 """`callwright demo`, `--help` and the exit codes of a first session with the command."""
 
 import subprocess
-import sys
 from typing import Any
+
+from tests.forked import warm_command
 
 
 def callwright(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "callwright", *arguments], capture_output=True, text=True, check=False)
+    return subprocess.run(warm_command("-m", "callwright", *arguments), capture_output=True, text=True, check=False)
 
 
 def test_demo_turn_runs_reads_in_parallel_then_the_write(machine: Any) -> None:
@@ -39,7 +40,7 @@ def test_permissions_test_sets_the_exit_code(machine: Any) -> None:
 
 def test_demo_completes_its_task_and_asks_before_deleting() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "callwright", "demo"],
+        warm_command("-m", "callwright", "demo"),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

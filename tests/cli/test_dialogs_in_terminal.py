@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.forked import warm_command
 
 from callwright.cli.approval_dialog import DialogText
 from callwright.cli.render.text import Palette
@@ -185,11 +186,14 @@ def test_slash_commands_are_echoed_and_clear_promises_nothing(machine: Any, tmux
 
 
 def test_waiting_row_shows_time(machine: Any, tmux: Any) -> None:
-    machine.user_settings({"hooks": {"UserPromptSubmit": [{"hooks": [{"command": "sleep 3"}]}]}})
+    machine.user_settings(
+        {"hooks": {"UserPromptSubmit": [{"hooks": [{"command": "until [ -e shown ]; do sleep 0.05; done"}]}]}}
+    )
     tmux.start(machine.project, machine.says("late answer"))
     tmux.shows("default mode")
     tmux.type("go", "Enter")
-    tmux.shows("waiting for the model · 1 s")
+    tmux.shows("waiting for the model · 1")
+    (machine.project / "shown").touch()
     assert "waiting for" not in tmux.shows("late answer").rpartition("late answer")[2]
 
 
@@ -201,7 +205,7 @@ def test_interrupt_ends_the_demo(machine: Any, tmux: Any) -> None:
     assert "Traceback" not in shown and "Exception" not in shown
 
 
-@pytest.mark.parametrize("delay", [0.02, 0.1, 0.2, 0.4])
+@pytest.mark.parametrize("delay", [0.02, 0.2, *(pytest.param(each, marks=pytest.mark.slow) for each in (0.1, 0.4))])
 @pytest.mark.parametrize("line", [("tools",), ("doctor",), ("mcp", "list"), ("demo", "--turn")], ids=" ".join)
 def test_interrupted_command_prints_no_traceback(machine: "Machine", line: tuple[str, ...], delay: float) -> None:
     code = "import sys; import callwright.__main__ as entry; print('up', flush=True); sys.exit(entry.main())"
@@ -226,7 +230,7 @@ def test_interrupted_command_prints_no_traceback(machine: "Machine", line: tuple
 def test_full_disk_is_an_error_and_not_a_crash(machine: "Machine", line: tuple[str, ...]) -> None:
     with Path("/dev/full").open("w") as full:
         ended = subprocess.run(
-            [sys.executable, "-m", "callwright", *line], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+            warm_command("-m", "callwright", *line), stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
     assert ended.returncode == 1 and "space left" in ended.stderr
     assert "Traceback" not in ended.stderr and len(ended.stderr.splitlines()) == 1

@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.forked import warm_command
 
 from callwright.app.locations import Locations
 from callwright.core.content import Text
@@ -151,7 +151,7 @@ def test_stdin_follows_the_prompt_or_replaces_it(machine: Any, tmp_path: Path) -
 
 
 def piped(machine: Any, *arguments: str, stdin: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "callwright", "-p", *arguments, machine.says("ok"), "--output-format=json"]
+    command = warm_command("-m", "callwright", "-p", *arguments, machine.says("ok"), "--output-format=json")
     return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, cwd=machine.project)
 
 
@@ -211,7 +211,7 @@ def test_missing_model_is_explained_in_five_lines(machine: Any, monkeypatch: pyt
 
 def test_interrupt_has_its_exit_code_and_keeps_the_session(machine: Any, calls: Call) -> None:
     script = machine.says(calls("bash", command="sleep 30"), "never")
-    command = [sys.executable, "-m", "callwright", "-p", "go", script, "--session-id", "s1"]
+    command = warm_command("-m", "callwright", "-p", "go", script, "--session-id", "s1")
     process = subprocess.Popen(
         [*command, "--allowedTools", "Bash(sleep *)", "--output-format", "stream-json"],
         stdout=subprocess.PIPE,

@@ -51,6 +51,7 @@ def test_edit_page_writes_only_after_approval(follow: Follow) -> None:
     assert done.text.endswith("Hello, Ada\n$")
 
 
+@pytest.mark.slow
 def test_resume_page_continues_the_session(follow: Follow) -> None:
     seen = follow("resume")
     again, listed = seen.shown
@@ -59,6 +60,7 @@ def test_resume_page_continues_the_session(follow: Follow) -> None:
     assert listed.text.count("Put ") == 1  # one session, not two
 
 
+@pytest.mark.slow
 def test_undo_page_restores_the_list_twice(follow: Follow) -> None:
     seen = follow("undo-a-change")
     undone, again = seen.shown
@@ -67,6 +69,7 @@ def test_undo_page_restores_the_list_twice(follow: Follow) -> None:
     assert not (seen.home / "shopping" / "sorted.txt").exists()
 
 
+@pytest.mark.slow
 def test_question_page_asks_and_keeps_a_list_of_steps(follow: Follow) -> None:
     seen = follow("answer-a-question")
     asked, done = seen.shown
@@ -75,6 +78,7 @@ def test_question_page_asks_and_keeps_a_list_of_steps(follow: Follow) -> None:
     assert (seen.home / "greeting" / "greet.py").read_text() == 'print("Hello")\n'
 
 
+@pytest.mark.slow
 def test_mcp_page_adds_tests_and_uses_a_server(follow: Follow) -> None:
     if find_spec("mcp") is None:
         pytest.skip("the package mcp is not installed")
@@ -86,6 +90,7 @@ def test_mcp_page_adds_tests_and_uses_a_server(follow: Follow) -> None:
     assert done.text.startswith('● mcp__shop__in_stock {"item": "pencil"}\n  12\n')
 
 
+@pytest.mark.slow
 def test_skill_page_writes_checks_and_runs_a_skill(follow: Follow) -> None:
     seen = follow("write-a-skill")
     checked, asked, _ = seen.shown
@@ -93,6 +98,7 @@ def test_skill_page_writes_checks_and_runs_a_skill(follow: Follow) -> None:
     assert "(Ada)" in (seen.home / "site" / "NOTES.md").read_text()
 
 
+@pytest.mark.slow
 def test_block_page_names_rule_file_and_line(follow: Follow) -> None:
     tried, refused = follow("block-a-command").shown
     assert "deny" in tried.text and "settings.json:3" in tried.text

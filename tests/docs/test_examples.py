@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.forked import AGENTS, SERVERS, run_script
+from tests.forked import AGENTS, COMMANDS, run_script
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PRINTED = {
@@ -23,7 +23,7 @@ def test_every_example_is_known() -> None:
 
 @pytest.mark.parametrize("name", PRINTED)
 def test_example_prints_the_expected_text(name: str) -> None:
-    done = run_script(EXAMPLES / f"{name}.py", preload=SERVERS if name == "gateway" else AGENTS)
+    done = run_script(EXAMPLES / f"{name}.py", preload=COMMANDS if name == "gateway" else AGENTS)
     assert (done.returncode, done.stderr) == (0, "")
     for part in PRINTED[name].split("…"):  # calls that run side by side end in any order
         assert part in done.stdout

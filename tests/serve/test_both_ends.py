@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx2
 import pytest
-from tests.forked import server_command
+from tests.forked import warm_command
 
 from callwright import Answers, Completed, Executor, Failed, Registry
 from callwright.core.calls import Question
@@ -97,7 +97,7 @@ async def test_unreachable_server_is_reported():
 @pytest.fixture
 def configuration(tmp_path: Path) -> Path:
     file = tmp_path / "servers.json"
-    command, *arguments = server_command(PROGRAM)
+    command, *arguments = warm_command(PROGRAM)
     entry: dict[str, Any] = {"command": command, "args": arguments}
     file.write_text(json.dumps({"mcpServers": {"desk": entry}}))
     return file
@@ -106,7 +106,7 @@ def configuration(tmp_path: Path) -> Path:
 async def test_serve_command_is_a_gateway(configuration: Path):
     program = "from callwright.cli.commands.serve import run; import sys; sys.exit(run(sys.argv[1:]))"
     options = ("--config", str(configuration), "--allow", "mcp__desk__add", "--mode", "dontAsk")
-    command, *arguments = server_command("-c", program, *options)
+    command, *arguments = warm_command("-c", program, *options)
     registry = Registry()
     async with McpServers([ServerConfig("outer", command, tuple(arguments))], registry) as servers:
         assert servers.status()[0].condition == "ready", servers.status()

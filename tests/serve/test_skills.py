@@ -12,7 +12,7 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client import ClientRequestContext
 from mcp.client.stdio import stdio_client
-from tests.forked import server_command
+from tests.forked import warm_command
 
 from callwright import Executor, Registry
 from callwright.policy import ByMode
@@ -128,7 +128,7 @@ async def command(project: Path, *arguments: str) -> AsyncGenerator[tuple[Client
     program = "from callwright.cli.main import run; import sys; sys.exit(run(['serve', *sys.argv[1:]]))"
     environment = {"CALLWRIGHT_HOME": str(home), "HOME": str(project.parent)}
     log, said = project.parent / "log", list[str]()
-    start, *rest = server_command("-c", program, *arguments)
+    start, *rest = warm_command("-c", program, *arguments)
     parameters = StdioServerParameters(command=start, args=rest, env=environment, cwd=project)
     with log.open("w") as errors:
         async with Client(stdio_client(parameters, errlog=errors)) as client:

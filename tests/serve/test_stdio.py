@@ -12,7 +12,7 @@ from mcp import Client, MCPError, StdioServerParameters
 from mcp.client import ClientRequestContext
 from mcp.client.stdio import stdio_client
 from mcp_types import LOG_LEVEL_META_KEY
-from tests.forked import server_command
+from tests.forked import warm_command
 
 PROGRAM = str(Path(__file__).parent / "gateway_program.py")
 
@@ -27,7 +27,7 @@ async def served(
         return types.ElicitResult(action="accept", content=answer)
 
     with log.open("w") as errors:
-        command, *arguments = server_command(PROGRAM)
+        command, *arguments = warm_command(PROGRAM)
         transport = stdio_client(StdioServerParameters(command=command, args=arguments), errlog=errors)
         async with Client(transport, mode=mode, elicitation_callback=elicit if answer else None, **more) as client:
             yield client
