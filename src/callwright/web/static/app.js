@@ -105,6 +105,8 @@ function App() {
   const question = asks ? [...live.questions.values()][0] : null;
   useEffect(() => {
     const title = PAGES.find(([path]) => path === url.pathname)?.[1] || "Session";
+    const current = document.querySelector("header nav [aria-current]");
+    current?.parentElement.scrollTo({ left: current.offsetLeft - 80 });
     document.title = (asks ? `(${asks}) ` : "") + (server ? `${title} · ${plain(server.name)}` : "callwright");
   }, [url.pathname, asks, server]);
 
@@ -164,4 +166,5 @@ export function isTyping(element) {
 }
 
 takeToken();
+document.getElementById("app").replaceChildren();
 render(html`<${App} />`, document.getElementById("app"));

@@ -6,7 +6,6 @@ import { count, duration, money, oneLine, plain, show, tokens } from "/static/te
 
 const SPANS = [7, 30, 90];
 const HEIGHT = 180;
-const WIDTH = 960;
 
 export default function Costs() {
   const [days, setDays] = useState(30);
@@ -40,17 +39,18 @@ function fill(days, span) {
 }
 
 function Days({ days }) {
+  const width = matchMedia("(max-width: 760px)").matches ? 330 : 960; // the letters keep their size on a phone
   const priced = days.some((day) => day.usd > 0);
   const of = (day) => (priced ? day.usd || 0 : day.tokens);
   const most = Math.max(...days.map(of)) || 1;
-  const step = WIDTH / days.length;
+  const step = width / days.length;
   const top = nice(most);
   const mark = (value) => (priced ? money(value) : tokens(value));
   const best = days.reduce((one, other) => (of(other) > of(one) ? other : one), days[0]);
-  return html`<div class="sheet pad"><svg class="chart" viewBox=${`0 0 ${WIDTH + 60} ${HEIGHT + 34}`} role="img" aria-label=${`${priced ? "Cost" : "Tokens"} per day; most on ${best.day}: ${mark(of(best))}`}>
-    ${[0, 0.5, 1].map((part) => html`<line x1="0" x2=${WIDTH} y1=${HEIGHT - part * HEIGHT + 8} y2=${HEIGHT - part * HEIGHT + 8} class="grid" /><text x=${WIDTH + 8} y=${HEIGHT - part * HEIGHT + 12} class="tick">${mark(top * part)}</text>`)}
+  return html`<div class="sheet pad"><svg class="chart" viewBox=${`0 0 ${width + 60} ${HEIGHT + 34}`} role="img" aria-label=${`${priced ? "Cost" : "Tokens"} per day; most on ${best.day}: ${mark(of(best))}`}>
+    ${[0, 0.5, 1].map((part) => html`<line x1="0" x2=${width} y1=${HEIGHT - part * HEIGHT + 8} y2=${HEIGHT - part * HEIGHT + 8} class="grid" /><text x=${width + 8} y=${HEIGHT - part * HEIGHT + 12} class="tick">${mark(top * part)}</text>`)}
     ${days.map((day, place) => of(day) > 0 && html`<rect x=${place * step + step * 0.16} width=${step * 0.68} y=${HEIGHT + 8 - (of(day) / top) * HEIGHT} height=${Math.max(1.5, (of(day) / top) * HEIGHT)} rx="2" class="bar-fill"><title>${plain(`${day.day}: ${mark(of(day))}, ${tokens(day.tokens)} tokens`)}</title></rect>`)}
-    ${days.map((day, place) => (days.length <= 7 || place % Math.ceil(days.length / 6) === 0) && html`<text x=${place * step + step / 2} y=${HEIGHT + 30} class="tick" text-anchor="middle">${day.day.slice(5)}</text>`)}
+    ${days.map((day, place) => (days.length <= 7 || place % Math.ceil(days.length / (width / 160)) === 0) && html`<text x=${place * step + step / 2} y=${HEIGHT + 30} class="tick" text-anchor="middle">${day.day.slice(5)}</text>`)}
   </svg></div>`;
 }
 
@@ -69,6 +69,6 @@ function Tools({ tools }) {
 
 function Table({ columns, rows }) {
   if (!rows.length) return html`<p class="note">none</p>`;
-  return html`<div class="sheet wide" tabindex="0" role="region" aria-label=${"table by " + columns[0]}><table class="grid-table"><thead><tr>${columns.map((name, place) => html`<th scope="col" class=${place ? "num" : ""}>${name || html`<span class="sr">p50 and p95 as bars</span>`}</th>`)}</tr></thead>
+  return html`<div class="sheet wide" tabindex="0" role="group" aria-label=${"table by " + columns[0]}><table class="grid-table"><thead><tr>${columns.map((name, place) => html`<th scope="col" class=${place ? "num" : ""}>${name || html`<span class="sr">p50 and p95 as bars</span>`}</th>`)}</tr></thead>
     <tbody>${rows.map((row) => html`<tr>${row.map((cell, place) => html`<td class=${place ? "num" : ""}>${cell}</td>`)}</tr>`)}</tbody></table></div>`;
 }

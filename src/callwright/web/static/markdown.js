@@ -26,7 +26,7 @@ function blocks(lines, depth) {
     if (fence) {
       flush();
       const end = findFenceEnd(lines, at + 1, fence[2]);
-      nodes.push(html`<pre class="code" tabindex="0" role="region" aria-label="code"><code>${show(lines.slice(at + 1, end).join("\n"))}</code></pre>`);
+      nodes.push(html`<pre class="code" tabindex="0" role="group" aria-label="code"><code>${show(lines.slice(at + 1, end).join("\n"))}</code></pre>`);
       at = end;
     } else if (!line.trim()) {
       flush();
@@ -111,7 +111,7 @@ function table(lines) {
   const rows = lines.map((line) => line.trim().replace(/^\||\|$/g, "").split(/(?<!\\)\|/).map((cell) => cell.trim().replace(/\\\|/g, "|")));
   const sides = rows[1].map((cell) => (cell.endsWith(":") ? (cell.startsWith(":") ? "mid" : "num") : ""));
   const cells = (row, tag) => row.slice(0, sides.length).map((cell, place) => h(tag, { class: sides[place] }, inline(cell)));
-  return html`<div class="wide" tabindex="0" role="region" aria-label="table"><table><thead><tr>${cells(rows[0], "th")}</tr></thead>
+  return html`<div class="wide" tabindex="0" role="group" aria-label="table"><table><thead><tr>${cells(rows[0], "th")}</tr></thead>
     <tbody>${rows.slice(2).map((row) => html`<tr>${cells(row, "td")}</tr>`)}</tbody></table></div>`;
 }
 

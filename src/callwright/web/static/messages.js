@@ -1,7 +1,7 @@
 // How each record of a session looks.
 import { html, useState } from "/static/vendor.js";
 import { Markdown } from "/static/markdown.js";
-import { Attachments, LongText, Outcome, Preview, outcomeFacts } from "/static/parts.js";
+import { Attachments, LongText, Outcome, Preview, outcomeFacts } from "/static/outcome.js";
 import { clock, many, oneLine, plain, show, when } from "/static/text.js";
 import { describeSettled } from "/static/question.js";
 

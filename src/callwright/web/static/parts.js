@@ -1,140 +1,17 @@
-// Pieces that several pages share: long text, diffs, outcomes, images, errors, small controls.
-import { html, useEffect, useRef, useState } from "/static/vendor.js";
-import { blob, get } from "/static/api.js";
-import { count, duration, many, plain, show, tokens } from "/static/text.js";
-
-const LINES = 14;
-const CHARACTERS = 4000;
-const MOST = 200_000;
-
-/** Monospaced text, folded when it is long; a line of megabytes does not reach the layout unasked. */
-export function LongText({ text, label = "text", lines = LINES, kind = "" }) {
-  const [open, setOpen] = useState(false);
-  text = String(text ?? "").replace(/\r\n/g, "\n");
-  const total = countLines(text);
-  const long = total > lines || text.length > CHARACTERS;
-  let shown = text;
-  if (long && !open) shown = firstLines(text, lines).slice(0, CHARACTERS);
-  else if (text.length > MOST) shown = text.slice(0, MOST);
-  const left = text.length - shown.length;
-  return html`<div class="long">
-    <pre class=${"code " + kind} tabindex="0" role="region" aria-label=${label}>${show(shown)}${left > 0 && open ? `\n… ${count(left)} more characters` : ""}</pre>
-    ${long && html`<button class="quiet more" onClick=${() => setOpen(!open)} aria-expanded=${open}>
-      ${open ? "Show less" : `Show all ${total > lines ? many(total, "line") : count(text.length) + " characters"}`}</button>`}
-  </div>`;
-}
-
-function countLines(text) {
-  let lines = 1;
-  for (let at = text.indexOf("\n"); at >= 0 && at < text.length - 1; at = text.indexOf("\n", at + 1)) lines++;
-  return lines;
-}
-
-function firstLines(text, lines) {
-  let at = -1;
-  for (let line = 0; line < lines; line++) {
-    const next = text.indexOf("\n", at + 1);
-    if (next < 0) return text;
-    at = next;
-  }
-  return text.slice(0, at);
-}
-
-const DIFF_ROWS = 60;
-
-/** A preview or a diff, with the old and the new line numbers. */
-export function Preview({ preview }) {
-  const [open, setOpen] = useState(false);
-  if (!preview) return null;
-  if (preview.kind !== "diff") return html`<${LongText} text=${preview.text} label="preview" />`;
-  const rows = open ? preview.rows.slice(0, 5000) : preview.rows.slice(0, DIFF_ROWS);
-  const added = preview.rows.filter((row) => row.mark === "+").length;
-  const removed = preview.rows.filter((row) => row.mark === "-").length;
-  return html`<figure class="diff">
-    <figcaption><span class="path">${show(preview.path)}</span>${preview.new && html`<span class="tag">new file</span>`}
-      <span class="space"></span><span class="plus">+${added}</span> <span class="minus">−${removed}</span></figcaption>
-    ${preview.note && html`<p class="note">${show(preview.note)}</p>`}
-    <div class="wide" tabindex="0" role="region" aria-label=${`changes of ${plain(preview.path)}`}>
-      <table><tbody>${rows.map((row) => html`<${DiffRow} row=${row} />`)}</tbody></table>
-    </div>
-    ${preview.rows.length > DIFF_ROWS && html`<button class="quiet more" onClick=${() => setOpen(!open)} aria-expanded=${open}>
-      ${open ? "Show less" : `Show all ${many(preview.rows.length, "line")}`}</button>`}
-  </figure>`;
-}
-
-const MARKS = { "+": ["add", "added"], "-": ["del", "removed"], "@": ["skip", ""] };
-
-function DiffRow({ row }) {
-  const [kind, spoken] = MARKS[row.mark] || ["", ""];
-  if (kind === "skip") return html`<tr class="skip"><td colspan="4">${show(row.text)}</td></tr>`;
-  return html`<tr class=${kind}><td class="no">${row.old ?? ""}</td><td class="no">${row.new ?? ""}</td>
-    <td class="mark">${row.mark.trim() && html`<span aria-hidden="true">${row.mark === "-" ? "−" : row.mark}</span><span class="sr">${spoken}</span>`}</td>
-    <td class="line">${show(row.text)}${row.text === "" ? " " : ""}</td></tr>`;
-}
-
-/** An image of the record, fetched with the token and shown as a blob. */
-export function Picture({ url, type }) {
-  const [source, setSource] = useState(null);
-  const [error, setError] = useState("");
-  useEffect(() => {
-    let address = "";
-    let ended = false;
-    blob(url).then(
-      (data) => {
-        if (ended) return;
-        address = URL.createObjectURL(data);
-        setSource(address);
-      },
-      (failure) => setError(failure.message),
-    );
-    return () => {
-      ended = true;
-      if (address) URL.revokeObjectURL(address);
-    };
-  }, [url]);
-  if (error) return html`<p class="note bad">The image cannot be shown: ${show(error)}</p>`;
-  return source ? html`<img class="picture" src=${source} alt=${`image (${plain(type)})`} />` : html`<div class="picture wait"></div>`;
-}
-
-/** Parts of a message or an outcome that are not text. */
-export function Attachments({ parts }) {
-  return (parts || []).map((part) => {
-    if (part.type === "image") return html`<${Picture} url=${part.url} type=${part.media_type} />`;
-    if (part.type === "file") return html`<p class="note">${show(part.name || "file")} · ${show(part.media_type)} · ${many(part.size, "byte")}</p>`;
-    return null;
-  });
-}
-
-/** What came of a call, as the model reads it. */
-export function Outcome({ outcome, session }) {
-  const [whole, setWhole] = useState(null);
-  const [error, setError] = useState("");
-  const text = whole ?? outcome.text;
-  const load = () => get("output", { id: session, output: outcome.output_id }).then((found) => setWhole(found.text), (failure) => setError(failure.message));
-  return html`<div class=${"outcome " + (outcome.ok ? "" : "failed")}>
-    ${!outcome.ok && html`<p class="verdict bad">${show(outcome.code.replaceAll("_", " ") || "failed")}</p>`}
-    ${outcome.diff && html`<${Preview} preview=${outcome.diff} />`}
-    ${text && !(outcome.ok && outcome.diff) && html`<${LongText} text=${text} label=${"output of " + plain(outcome.name)} />`}
-    ${outcome.cut > 0 && whole === null && html`<p class="note">${count(outcome.cut)} characters are left out.
-      ${outcome.output_id && session && html`<button class="quiet" onClick=${load}>Load the whole output</button>`} ${error}</p>`}
-    <${Attachments} parts=${outcome.parts} />
-    ${outcome.repairs?.length > 0 && html`<p class="note">Repaired: ${show(outcome.repairs.join("; "))}</p>`}
-  </div>`;
-}
-
-export function outcomeFacts(outcome) {
-  const facts = [];
-  if (outcome.seconds !== null && outcome.seconds !== undefined && outcome.started !== false) facts.push(duration(outcome.seconds));
-  if (outcome.attempts > 1) facts.push(many(outcome.attempts, "attempt"));
-  if (outcome.tokens) facts.push(tokens(outcome.tokens) + " tokens");
-  return facts.join(" · ");
-}
+// Small pieces that every page uses: problems, empty states, copying, loading.
+import { h, html, useEffect, useRef, useState } from "/static/vendor.js";
+import { show } from "/static/text.js";
 
 /** A problem, said where it happened. */
 export function Problem({ error, retry }) {
   if (!error) return null;
   const text = typeof error === "string" ? error : error.message;
   return html`<div class="problem" role="alert"><p>${show(text)}</p>${retry && html`<button onClick=${retry}>Try again</button>`}</div>`;
+}
+
+/** The title of a list: the page's heading until something of the list is chosen. */
+export function Title({ chosen, children }) {
+  return h(chosen ? "h2" : "h1", { class: "list-title" }, children);
 }
 
 export function Empty({ title, children }) {

@@ -2,7 +2,8 @@
 import { html, useEffect, useRef, useState } from "/static/vendor.js";
 import { get, post } from "/static/api.js";
 import { loadStyle } from "/static/app.js";
-import { LongText, Preview, Problem } from "/static/parts.js";
+import { LongText, Preview } from "/static/outcome.js";
+import { Problem } from "/static/parts.js";
 import { oneLine, plain, show } from "/static/text.js";
 
 const DEAD = 300; // milliseconds: a tap meant for what stood here before must not answer this card
@@ -91,7 +92,7 @@ export function QuestionCard({ question, readOnly, onDone, first, send }) {
 
   const title = question.summary || `${question.tool}?`;
   return html`<section class=${"question " + (dead ? "dead" : "")} ref=${card} data-question=${question.id} tabindex="-1" aria-label=${plain(title)}>
-    <div class="ask-head"><h3>${show(title)}</h3><span class="tag">${show(question.server || question.tool)}</span></div>
+    <div class="ask-head"><h2>${show(title)}</h2><span class="tag">${show(question.server || question.tool)}</span></div>
     <${Subject} question=${question} />
     ${question.warnings?.map((warning) => html`<p class="warning">${show(warning)}</p>`)}
     <${Why} question=${question} />

@@ -1,7 +1,8 @@
 // The servers page: the MCP servers of the project, their condition, tools and logs.
 import { html, useState } from "/static/vendor.js";
 import { get, post } from "/static/api.js";
-import { Empty, LongText, Problem, useLoad } from "/static/parts.js";
+import { LongText } from "/static/outcome.js";
+import { Empty, Problem, useLoad } from "/static/parts.js";
 import { duration, many, plain, show } from "/static/text.js";
 
 const GOOD = new Set(["ready"]);

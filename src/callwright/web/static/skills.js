@@ -2,7 +2,7 @@
 import { html, useState } from "/static/vendor.js";
 import { get } from "/static/api.js";
 import { Markdown } from "/static/markdown.js";
-import { Empty, Problem, useLoad } from "/static/parts.js";
+import { Empty, Problem, Title, useLoad } from "/static/parts.js";
 import { count, oneLine, show } from "/static/text.js";
 
 export default function Skills({ url }) {
@@ -14,13 +14,13 @@ export default function Skills({ url }) {
   const found = data.skills.filter((skill) => (skill.name + " " + skill.description).toLowerCase().includes(filter.toLowerCase()));
   if (!data.skills.length && !data.problems.length) return html`<div class="page"><h1>Skills</h1><${Empty} title="No skills in this project">A skill is a folder with a <code>SKILL.md</code> under <code>.callwright/skills/</code>: instructions that the model loads when they fit.</${Empty}></div>`;
   return html`<div class=${"split" + (chosen ? " chosen" : "")}>
-    <div class="pick"><div class="pick-head"><h1>Skills <span class="muted">${count(data.skills.length)}</span></h1>
+    <div class="pick"><div class="pick-head"><${Title} chosen=${chosen}>Skills <span class="muted">${count(data.skills.length)}</span></${Title}>
         <input type="search" aria-label="Filter skills" placeholder="Filter skills" value=${filter} onInput=${(event) => setFilter(event.target.value)} /></div>
       ${data.problems.map((problem) => html`<p class="warning pad">${show(problem.file)}${problem.line ? `:${problem.line}` : ""}: ${show(problem.message)}</p>`)}
       <ul class="plain">${found.map((skill) => html`<li key=${skill.name + skill.file}><a href=${`/skills?name=${encodeURIComponent(skill.name)}`} aria-current=${skill === chosen ? "true" : null}>
         <span class="pick-name"><b>${show(skill.name)}</b><span class="tag">${show(skill.scope)}</span></span><span class="muted">${show(oneLine(skill.description, 120))}</span></a></li>`)}</ul></div>
     <div class="detail">${chosen ? html`<article class="tool"><a class="back" href="/skills">All skills</a>
-        <div class="head"><h2 class="name">${show(chosen.name)}</h2><span class="tag">${show(chosen.kind)}</span><span class="tag">${show(chosen.scope)}</span></div>
+        <div class="head"><h1 class="name">${show(chosen.name)}</h1><span class="tag">${show(chosen.kind)}</span><span class="tag">${show(chosen.scope)}</span></div>
         <p class="file">${show(chosen.file)}</p>
         <p>${show(chosen.description)}</p>
         ${chosen.problems.map((problem) => html`<p class="warning">${show(typeof problem === "string" ? problem : problem.message)}</p>`)}

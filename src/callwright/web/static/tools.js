@@ -3,7 +3,8 @@ import { html, useEffect, useState } from "/static/vendor.js";
 import { get, post } from "/static/api.js";
 import { ArgumentsEditor } from "/static/form.js";
 import { Markdown } from "/static/markdown.js";
-import { Copy, Empty, LongText, Outcome, Preview, Problem, outcomeFacts, useLoad } from "/static/parts.js";
+import { LongText, Outcome, Preview, outcomeFacts } from "/static/outcome.js";
+import { Copy, Empty, Problem, Title, useLoad } from "/static/parts.js";
 import { QuestionCard } from "/static/question.js";
 import { count, oneLine, plain, safeJson, show } from "/static/text.js";
 import { initial } from "/static/schema.js";
@@ -19,7 +20,7 @@ export default function Tools({ url, server }) {
   const found = data.tools.filter((tool) => words.every((word) => `${tool.name} ${tool.description} ${tool.group}`.toLowerCase().includes(word)));
   const tool = data.tools.find((one) => one.name === name);
   return html`<div class=${"split" + (tool ? " chosen" : "")}>
-    <div class="pick"><div class="pick-head"><h1>Tools <span class="muted">${count(data.tools.length)}</span></h1>
+    <div class="pick"><div class="pick-head"><${Title} chosen=${tool}>Tools <span class="muted">${count(data.tools.length)}</span></${Title}>
       <input type="search" aria-label="Filter tools" placeholder="Filter tools" value=${filter} onInput=${(event) => setFilter(event.target.value)} /></div>
       ${!found.length && html`<p class="note pad">No tool matches. <a href=${`/search?q=${encodeURIComponent(filter)}`}>Ask what a sentence would find</a></p>`}
       <ul class="plain">${found.map((one) => html`<li key=${one.name}><a href=${`/tools?name=${encodeURIComponent(one.name)}`} aria-current=${one === tool ? "true" : null}>
@@ -72,7 +73,7 @@ function Tool({ tool, server }) {
   };
   return html`<article class="tool">
     <a class="back" href="/tools">All tools</a>
-    <div class="head"><h2 class="mono name">${show(tool.name)}</h2><span class=${"effect " + tool.effect}>${show(tool.effect)}</span>
+    <div class="head"><h1 class="mono name">${show(tool.name)}</h1><span class=${"effect " + tool.effect}>${show(tool.effect)}</span>
       ${tool.origin && html`<span class="tag">${show(tool.origin)}</span>`}${tool.deferred && html`<span class="tag">found by search</span>`}${tool.idempotent && html`<span class="tag">idempotent</span>`}</div>
     ${tool.hidden && html`<p class="warning">The model does not see this tool: ${show(tool.hidden)}</p>`}
     <div class="about"><${Markdown} text=${tool.description} /></div>
@@ -101,7 +102,7 @@ function firstValue(schema) {
 function Result({ result, answer }) {
   if (result.status === "interrupted") return result.questions.map((question, place) => html`<${QuestionCard} key=${question.id} question=${{ ...question, editable: false }} first=${place === 0} send=${answer(question)} onDone=${() => {}} />`);
   if (!result.outcome) return html`<p class="note">${show(result.status)}</p>`;
-  return html`<h3>As the model reads it <span class="note num">${outcomeFacts(result.outcome)}</span></h3><${Outcome} outcome=${result.outcome} />`;
+  return html`<h2 class="result">As the model reads it <span class="note num">${outcomeFacts(result.outcome)}</span></h2><${Outcome} outcome=${result.outcome} />`;
 }
 
 function asCommand(tool, value, verdict) {
