@@ -21,6 +21,8 @@ MEMORY = "@modelcontextprotocol/server-memory@latest"
 INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
 CONFORMANCE = "@modelcontextprotocol/conformance@0.1.16"
 CONFORMANCE_NEXT = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
+ACP_SDK = "@agentclientprotocol/sdk@2.4.0"
+ACPX = "acpx@0.19.1"
 _PYTHON = {
     "servers": ("mcp-server-time", "mcp-server-git", "mcp-server-fetch"),
     "sqlite": ("mcp-server-sqlite", "mcp<2"),  # it does not work with the SDK's second version
@@ -29,6 +31,7 @@ _NODE = {
     "servers": (EVERYTHING, FILESYSTEM, MEMORY),
     "inspector": (INSPECTOR,),
     "clients": (TYPESCRIPT_SDK, TYPESCRIPT_CLIENT),
+    "acp": (ACP_SDK, ACPX),
     "conformance": (CONFORMANCE,),
     "conformance-next": (CONFORMANCE_NEXT,),
 }

@@ -53,6 +53,7 @@ from pydantic import BaseModel
 from callwright import __version__
 from callwright.acp.call_display import Editor
 from callwright.acp.commands import config_options, session_modes, set_mode, set_model
+from callwright.acp.editor_files import EditorFiles
 from callwright.acp.permissions import DescribeQuestion
 from callwright.acp.requests import check_folder, check_folders, parse_params, read_servers, refuse
 from callwright.acp.session import EditorSession
@@ -61,6 +62,7 @@ from callwright.acp.transport import LineTransport
 from callwright.app.app import App
 from callwright.app.locations import Locations
 from callwright.core.errors import CallwrightError, describe_exception
+from callwright.toolbox import FileAccess
 
 _MOST_SESSIONS = 64
 """Open at the same time; each has its own MCP servers."""
@@ -76,8 +78,8 @@ class OpenRequest:
     """MCP servers of the editor, as the JSON of an `.mcp.json`."""
 
 
-OpenApp = Callable[[OpenRequest, Callable[[str], None]], App]
-"""Builds the app of a session; the second argument receives notices for the user. Called in a thread."""
+OpenApp = Callable[[OpenRequest, Callable[[str], None], FileAccess], App]
+"""Builds the app of a session, with a function for notices and the files of the editor. Called in a thread."""
 
 
 class EditorAgent:
@@ -244,7 +246,8 @@ class EditorAgent:
             if len(self._sessions) >= _MOST_SESSIONS:
                 raise RequestError(-32600, f"{_MOST_SESSIONS} sessions are open; close one with session/close")
             notices: list[str] = []
-            app = await self._build(asked, notices.append)
+            files = EditorFiles(self._editor, session_id, asyncio.get_running_loop())
+            app = await self._build(asked, notices.append, files)
             session = EditorSession(session_id, app, self._editor, self._describe, source)
             try:
                 await session.open()
@@ -257,8 +260,8 @@ class EditorAgent:
             self._folders[session_id] = asked.locations.cwd
         return session
 
-    async def _build(self, asked: OpenRequest, report: Callable[[str], None]) -> App:
-        building = asyncio.ensure_future(asyncio.to_thread(self._open_app, asked, report))
+    async def _build(self, asked: OpenRequest, report: Callable[[str], None], files: FileAccess) -> App:
+        building = asyncio.ensure_future(asyncio.to_thread(self._open_app, asked, report, files))
         try:
             return await asyncio.shield(building)
         except asyncio.CancelledError:

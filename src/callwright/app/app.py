@@ -55,6 +55,7 @@ from callwright.sessions import MemoryStore, SessionStore, SqliteStore
 from callwright.skills import Skills
 from callwright.system.private_files import make_private
 from callwright.tool.base import Tool
+from callwright.toolbox import FileAccess
 
 if TYPE_CHECKING:
     from callwright.mcp import McpServers
@@ -139,6 +140,7 @@ def assemble(
     report: Callable[[str], None] = _ignore_message,
     observe: Callable[[Event], None] | None = None,
     models: Models | None = None,
+    files: FileAccess | None = None,
 ) -> App:
     """Build the app that these settings describe.
 
@@ -152,6 +154,7 @@ def assemble(
         report: Receives messages of hooks and skills for the user.
         observe: Receives the events of calls as they happen.
         models: The models that skills may ask for; its main model must be the one of `provider`.
+        files: Where tools load and store files; on disk if None.
 
     Raises:
         UsageError: A rule, folder or limit in the settings or options is not valid.
@@ -172,7 +175,7 @@ def assemble(
     tasks, agent_problems = open_tasks(settings, locations, models, report, keep=options.keep, given=given)
     searches = web_search_tool(settings, models, locations.cwd)
     more = [tasks.tool(), *([searches] if searches is not None else [])]
-    registry = _registry(context, options.tools or settings.last("tools") or "", more)
+    registry = _registry(context, options.tools or settings.last("tools") or "", more, files)
     toolset = _toolset(registry, context.rules, crowded=bool(options.servers or settings.merged("mcpServers")))
     plain_tools = toolset
     toolset = _put_behind_code(toolset, settings.last("codeMode"))
@@ -245,11 +248,13 @@ def _system(options: RunOptions, locations: Locations, settings: Settings, skill
     return "\n\n".join(filter(None, (options.system, options.more_system)))
 
 
-def _registry(context: WorkspaceContext, chosen: str, more: Sequence[Tool]) -> Registry:
+def _registry(
+    context: WorkspaceContext, chosen: str, more: Sequence[Tool], files: FileAccess | None = None
+) -> Registry:
     rules = context.rules
     # without a deny rule nothing can be hidden, and listings skip the check of every path
     hides = rules.hides if any(rule.kind == "deny" for rule in rules.rules) else None
-    tools = agent_tools(context.workspace, context.switch, bash=context.bash, hidden=hides)
+    tools = agent_tools(context.workspace, context.switch, bash=context.bash, hidden=hides, files=files)
     return Registry(*choose_tools([*tools, *more], chosen))
 
 

@@ -32,6 +32,7 @@ from callwright.toolbox import (
     BashOutput,
     Delete,
     Edit,
+    FileAccess,
     Glob,
     Grep,
     List,
@@ -121,7 +122,9 @@ def choose_tools(tools: list[Tool], chosen: str) -> list[Tool]:
     return [tool for tool in tools if tool.spec.name in names]
 
 
-def agent_tools(workspace: Workspace, switch: ModeSwitch, *, bash: Bash, hidden: Hidden | None) -> list[Tool]:
+def agent_tools(
+    workspace: Workspace, switch: ModeSwitch, *, bash: Bash, hidden: Hidden | None, files: FileAccess | None = None
+) -> list[Tool]:
     """Return the tools of the command.
 
     Args:
@@ -129,11 +132,13 @@ def agent_tools(workspace: Workspace, switch: ModeSwitch, *, bash: Bash, hidden:
         switch: Holds the permission mode, which the plan tools change.
         bash: The shell, already confined.
         hidden: Paths to leave out of listings and searches.
+        files: Where files are loaded and stored; on disk if None.
     """
+    files = files or FileAccess()
     tools = [
-        Read(workspace),
-        Write(workspace),
-        Edit(workspace),
+        Read(workspace, files=files),
+        Write(workspace, files=files),
+        Edit(workspace, files=files),
         bash,
         BashOutput(),
         BashKill(),

@@ -33,6 +33,7 @@ from callwright.core.events import Event
 from callwright.providers.base import Provider
 from callwright.providers.options import ModelOptions
 from callwright.sessions.base import SessionStore
+from callwright.toolbox import FileAccess
 
 _MOST_SESSIONS = 10_000
 
@@ -118,6 +119,7 @@ def start(
     observe: Callable[[Event], None] | None = None,
     host: HostProgram | None = None,
     locations: Locations | None = None,
+    files: FileAccess | None = None,
 ) -> App:
     """Build the app for a command line.
 
@@ -128,6 +130,7 @@ def start(
         observe: Receives the executor's events.
         host: The program that drives this one, if there is one.
         locations: The folders of the run; by default those of the working folder.
+        files: Where tools load and store files; on disk if None.
 
     Raises:
         UsageError: No model is configured or found, or the settings are not valid.
@@ -155,7 +158,8 @@ def start(
         host=host,
         fallbacks=tuple(each.model for each in getattr(own, "providers", ())[1:]),
     )
-    return assemble(wrap(models.main), settings, locations, asked, report=report, observe=observe, models=models)
+    provider = wrap(models.main)
+    return assemble(provider, settings, locations, asked, report=report, observe=observe, models=models, files=files)
 
 
 def asked_options(options: argparse.Namespace) -> ModelOptions:

@@ -1,5 +1,6 @@
 """Built-in tools; `coding_tools` returns the six of a coding agent."""
 
+from callwright.toolbox._file_state import FileAccess, LoadedFile
 from callwright.toolbox.ask_user import AskUser
 from callwright.toolbox.bash.bash_tool import Bash
 from callwright.toolbox.bash.jobs import BashKill, BashOutput
@@ -22,9 +23,11 @@ __all__ = [
     "BashOutput",
     "Delete",
     "Edit",
+    "FileAccess",
     "Glob",
     "Grep",
     "List",
+    "LoadedFile",
     "Move",
     "Read",
     "Todo",

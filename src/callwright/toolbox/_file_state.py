@@ -142,6 +142,8 @@ class LoadedFile:
     encoding: Encoding
     links: int = 1
     """How many names the file has."""
+    unsaved: bool = False
+    """The content is that of an editor, which has not saved it."""
 
     def describe_links(self) -> str:
         """Say that the other names of the file keep the old content; empty if it has none.
@@ -185,3 +187,32 @@ def store_file(path: Path, given: str, data: bytes, expected: str | None) -> Non
         raise ToolFailed(f"{given} is a folder; give the path of a file in it") from None
     except OSError as error:
         raise explain_error(error, given, "write") from None
+
+
+class FileAccess:
+    """Where tools load and store the files they change: on disk. An editor may put itself in its place.
+
+    The methods run in threads.
+    """
+
+    shares_buffers = False
+    """Whether `load` may return content that is not on disk."""
+
+    def load(self, path: Path, given: str) -> LoadedFile | None:
+        """Return a file; None if it does not exist.
+
+        Raises:
+            ToolFailed: It cannot be read.
+        """
+        return load_file(path, given)
+
+    def store(self, path: Path, given: str, data: bytes, expected: str | None) -> None:
+        """Replace the content of a file if its digest is still `expected`.
+
+        Raises:
+            ToolFailed: It has changed, or cannot be written.
+        """
+        store_file(path, given, data, expected)
+
+
+DISK = FileAccess()

@@ -7,7 +7,7 @@ import asyncio
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from os import PathLike
 from pathlib import Path
@@ -35,7 +35,7 @@ from callwright.system.files import (
 from callwright.system.paths import Workspace
 from callwright.tool.base import Invocation, ToolContext
 from callwright.tool.typed import TypedTool, describe
-from callwright.toolbox._file_state import KnownFile, SeenFiles, ShownPart
+from callwright.toolbox._file_state import DISK, FileAccess, KnownFile, SeenFiles, ShownPart
 from callwright.toolbox._media import MAX_IMAGE_BYTES, image_type, notebook_cells, pdf_pages
 from callwright.toolbox._path_repairs import PathChanges, repair_fields
 from callwright.toolbox._paths import TargetArguments, explain_error, explain_missing, one_line
@@ -206,6 +206,7 @@ class Read(TypedTool[ReadArguments]):
 
     Args:
         workspace: The workspace, or the path of its folder.
+        files: Where files are loaded, if an editor may have content that is not on disk.
     """
 
     spec = describe(
@@ -218,8 +219,9 @@ class Read(TypedTool[ReadArguments]):
         limits=Limits(output_chars=WINDOW_CHARS + 20_000),
     )
 
-    def __init__(self, workspace: Workspace | str | PathLike[str] = ".") -> None:
+    def __init__(self, workspace: Workspace | str | PathLike[str] = ".", *, files: FileAccess = DISK) -> None:
         self._workspace = Workspace.of(workspace)
+        self._files = files
 
     def repair_paths(self, invocation: Invocation) -> PathChanges:
         """Return the path that the call means, where exactly one file fits."""
@@ -232,6 +234,10 @@ class Read(TypedTool[ReadArguments]):
     async def run(self, arguments: ReadArguments, context: ToolContext) -> object:
         """Return the contents of the file or folder."""
         path = arguments.resolve(self._workspace.check_read)
+        if self._files.shares_buffers:
+            shown = await asyncio.to_thread(_show_unsaved, self._files, path, arguments, context)
+            if shown is not None:
+                return shown
         try:
             descriptor = open_regular(path)
         except IsADirectoryError:
@@ -248,6 +254,17 @@ class Read(TypedTool[ReadArguments]):
             raise explain_error(error, arguments.path, "read") from None
         finally:
             os.close(descriptor)
+
+
+def _show_unsaved(files: FileAccess, path: Path, arguments: ReadArguments, context: ToolContext) -> str | None:
+    """Return the lines of a file as an editor has it; None if the disk has the same."""
+    if not path.is_file() or path.stat().st_size > SMALL_BYTES:
+        return None
+    found = files.load(path, arguments.path)
+    if found is None or not found.unsaved or len(found.data) >= _HEAD_BYTES:
+        return None
+    identity = replace(found.identity, size=len(found.data))
+    return _show_small(_Opened(path, -1, identity, found.data), arguments, context)
 
 
 async def _show(opened: _Opened, arguments: ReadArguments, context: ToolContext) -> object:

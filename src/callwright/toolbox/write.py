@@ -18,7 +18,7 @@ from callwright.system.undo.recorder import UndoRecorder
 from callwright.tool.base import Invocation, Preview, State, ToolContext
 from callwright.tool.typed import TypedTool, describe
 from callwright.toolbox._content_slips import find_slip
-from callwright.toolbox._file_state import LoadedFile, SeenFiles, load_file, lock_path, store_file
+from callwright.toolbox._file_state import DISK, FileAccess, LoadedFile, SeenFiles, lock_path
 from callwright.toolbox._path_repairs import PathChanges, repair_fields
 from callwright.toolbox._paths import TargetArguments
 from callwright.toolbox.change_preview import preview_call
@@ -40,6 +40,7 @@ class Write(TypedTool[WriteArguments]):
 
     Args:
         workspace: The workspace, or the path of its folder.
+        files: Where files are loaded and stored.
     """
 
     spec = describe(
@@ -51,8 +52,9 @@ class Write(TypedTool[WriteArguments]):
         aliases=("Write", "write_file", "create_file", "save_file"),
     )
 
-    def __init__(self, workspace: Workspace | str | PathLike[str] = ".") -> None:
+    def __init__(self, workspace: Workspace | str | PathLike[str] = ".", *, files: FileAccess = DISK) -> None:
         self._workspace = Workspace.of(workspace)
+        self._files = files
 
     def repair_paths(self, invocation: Invocation) -> PathChanges:
         """Return the path that the call means, where exactly one file fits."""
@@ -72,13 +74,13 @@ class Write(TypedTool[WriteArguments]):
         if arguments.path.endswith("/"):
             raise ToolFailed(f"{arguments.path} names a folder; give the path of a file")
         # in a thread: flushing to disk takes milliseconds, in which the event loop would stand still
-        return await asyncio.to_thread(_write, path, arguments, context.state)
+        return await asyncio.to_thread(_write, path, arguments, context.state, self._files)
 
 
-def _write(path: Path, arguments: WriteArguments, state: State) -> str:
+def _write(path: Path, arguments: WriteArguments, state: State, files: FileAccess) -> str:
     seen = state.get(SeenFiles)
     with lock_path(path):
-        before = load_file(path, arguments.path)
+        before = files.load(path, arguments.path)
         if before and not arguments.overwrite:
             _refuse_unseen(path, arguments.path, before, seen)
         _refuse_slip(arguments, before)
@@ -86,7 +88,7 @@ def _write(path: Path, arguments: WriteArguments, state: State) -> str:
         # compared again when the file is replaced, because other programs do not take our lock
         expected = None if arguments.overwrite else digest(before.data) if before else ABSENT
         with state.get(UndoRecorder).changing(path):
-            store_file(path, arguments.path, data, expected)
+            files.store(path, arguments.path, data, expected)
         seen.remember_written(path, digest(data), whole=True)
     return f"Wrote {len(data)} bytes to {arguments.path}{before.describe_links() if before else ''}"
 

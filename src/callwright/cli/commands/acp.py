@@ -21,6 +21,7 @@ from callwright.cli.render.text import Palette
 from callwright.cli.startup import start
 from callwright.core.calls import Question
 from callwright.core.errors import UsageError
+from callwright.toolbox import FileAccess
 
 if TYPE_CHECKING:
     from callwright.acp import EditorAgent, OpenRequest
@@ -94,7 +95,7 @@ class _Apps:
         self._project: Path | None = None
         self._changed: dict[str, str] = {}
 
-    def open(self, request: "OpenRequest", report: Callable[[str], None]) -> App:
+    def open(self, request: "OpenRequest", report: Callable[[str], None], files: FileAccess) -> App:
         """Build the app of a session.
 
         Raises:
@@ -104,7 +105,7 @@ class _Apps:
         options.add_dir = [*options.add_dir, *request.directories]
         options.mcp_config = [*options.mcp_config, *([request.servers] if request.servers else [])]
         with self._lock:
-            app = start(options, report=report, locations=request.locations)
+            app = start(options, report=report, locations=request.locations, files=files)
             self._check_environment(app, request.locations)
             return app
 

@@ -20,7 +20,7 @@ from callwright.tool.base import Invocation, Preview, State, ToolContext
 from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedTool, describe
 from callwright.toolbox._content_slips import find_elision
-from callwright.toolbox._file_state import LoadedFile, SeenFiles, load_file, lock_path, store_file
+from callwright.toolbox._file_state import DISK, FileAccess, LoadedFile, SeenFiles, lock_path
 from callwright.toolbox._path_repairs import PathChanges, repair_fields
 from callwright.toolbox._paths import TargetArguments, explain_missing
 from callwright.toolbox.change_preview import preview_call
@@ -74,6 +74,7 @@ class Edit(TypedTool[EditArguments]):
 
     Args:
         workspace: The workspace, or the path of its folder.
+        files: Where files are loaded and stored.
     """
 
     spec = describe(
@@ -86,8 +87,9 @@ class Edit(TypedTool[EditArguments]):
         aliases=("Edit", "MultiEdit", "str_replace", "edit_file", "replace", "str_replace_editor"),
     )
 
-    def __init__(self, workspace: Workspace | str | PathLike[str] = ".") -> None:
+    def __init__(self, workspace: Workspace | str | PathLike[str] = ".", *, files: FileAccess = DISK) -> None:
         self._workspace = Workspace.of(workspace)
+        self._files = files
 
     def repair_paths(self, invocation: Invocation) -> PathChanges:
         """Return the path that the call means, where exactly one file fits; an empty old_string may create one."""
@@ -108,17 +110,17 @@ class Edit(TypedTool[EditArguments]):
         """Apply the changes and return a diff."""
         path = arguments.resolve(self._workspace.check_write)
         # in a thread: matching a large file and flushing to disk would block the event loop
-        return await asyncio.to_thread(_edit, path, arguments, context.state)
+        return await asyncio.to_thread(_edit, path, arguments, context.state, self._files)
 
 
-def _edit(path: Path, arguments: EditArguments, state: State) -> str:
+def _edit(path: Path, arguments: EditArguments, state: State, files: FileAccess) -> str:
     seen, undo = state.get(SeenFiles), state.get(UndoRecorder)
     changes = arguments.changes()
     with lock_path(path):
-        before = load_file(path, arguments.path)
+        before = files.load(path, arguments.path)
         if before is None:
             with undo.changing(path):
-                return _create(path, arguments, changes, seen)
+                return _create(path, arguments, changes, seen, files)
         known = seen.check(path, arguments.path, before.data, before.identity)
         if detect_encoding(before.data) is None:
             raise ToolFailed(f"{arguments.path} is a binary file; edit changes text only")
@@ -130,16 +132,18 @@ def _edit(path: Path, arguments: EditArguments, state: State) -> str:
             raise
         data = _encode(applied.text, before, arguments.path)
         with undo.changing(path):
-            store_file(path, arguments.path, data, digest(before.data))
+            files.store(path, arguments.path, data, digest(before.data))
         seen.remember_written(path, digest(data), whole=known.whole)
     return _describe_edit(arguments.path, before, applied)
 
 
-def _create(path: Path, arguments: EditArguments, changes: Sequence[Replacement], seen: SeenFiles) -> str:
+def _create(
+    path: Path, arguments: EditArguments, changes: Sequence[Replacement], seen: SeenFiles, files: FileAccess
+) -> str:
     if len(changes) != 1 or changes[0].old_string:
         raise explain_missing(arguments.path, path)
     data = changes[0].new_string.encode()
-    store_file(path, arguments.path, data, ABSENT)
+    files.store(path, arguments.path, data, ABSENT)
     seen.remember_written(path, digest(data), whole=True)
     return f"Created {arguments.path} ({len(data)} bytes)"
 
