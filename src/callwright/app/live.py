@@ -22,9 +22,9 @@ from types import TracebackType
 from typing import Any, cast
 
 from callwright.agent.subagent import INNER_SESSION
-from callwright.app.open_questions import OpenQuestions
 from callwright.app.questions import question_fields, read_reply
 from callwright.app.session_view import outcome_fields
+from callwright.app.shared_questions import SharedQuestions
 from callwright.core.calls import Question
 from callwright.core.errors import UsageError, describe_exception, safe_str
 from callwright.core.events import BatchBegan, CallBegan, CallEnded, CallProgressed, CallRetried, CallWaits, Event
@@ -76,7 +76,7 @@ class LiveAgent:
         self.stop: Callable[[], bool] | None = None
         """Stops the run; False if none is going on."""
         self.set_mode: Callable[[str], None] | None = None
-        self.questions = OpenQuestions(where, self.publish)
+        self.questions = SharedQuestions(where, self.publish)
         self.questions.describe = self._describe_question
         self._folder = socket_folder(folder)
         self._path: Path | None = None

@@ -19,7 +19,7 @@ from callwright.hooks.shell.config import ShellHook
 from callwright.hooks.shell.hooks import ShellHooks
 from callwright.policy.base import Policy, Subject, Tier
 from callwright.policy.dry_run import DryRunCall, accesses_to_judge
-from callwright.policy.grants import Grants
+from callwright.policy.grants import Grants, remove_rule, save_rules
 from callwright.policy.paths import PathContext
 from callwright.policy.rules.loading import LoadedRules, RuleProblem, check_examples, check_rules, concerns
 from callwright.policy.rules.rule import Rule, RuleKind, parse_rule, rules_of
@@ -86,6 +86,54 @@ class ProjectGrants(Grants):
             own = {f"allow {rule}" for rule in rules}
             self._trust.keep(before, added=own.__contains__)
         return rules
+
+
+def rule_file(locations: Locations, scope: str) -> Path:
+    """Return the settings file that holds the rules of a scope: `local`, `project` or `user`.
+
+    Raises:
+        UsageError: Rules of this scope cannot be changed here, or the file is a link that leads out of the project.
+    """
+    files = {
+        "local": locations.local_settings,
+        "project": locations.project_settings,
+        "user": locations.user_settings,
+    }
+    if scope not in files:
+        raise UsageError(f"expected the scope local, project or user, got {scope!r}")
+    file = files[scope]
+    if scope != "user" and not file.resolve().is_relative_to(locations.project):
+        raise UsageError(f"{file} leads out of the project; change the rules there by hand")
+    return file
+
+
+def change_rule(locations: Locations, kind: RuleKind, text: str, scope: str, *, remove: bool = False) -> Path:
+    """Save a rule in the settings of a scope, or remove it; a trusted project stays trusted.
+
+    Args:
+        locations: The project.
+        kind: The list: `allow`, `ask` or `deny`.
+        text: The rule.
+        scope: `local`, `project` or `user`.
+        remove: Remove it instead.
+
+    Raises:
+        UsageError: It is not a rule, the file is not valid, or the rule would not count because the project is not
+            trusted.
+    """
+    file = rule_file(locations, scope)
+    parse_rule(kind, text)
+    trust = Trust(locations)
+    before = trust.review()  # read first: the change is part of what the trust covers
+    if kind == "allow" and scope != "user" and not remove and not trust.covers(before):
+        raise UsageError("this folder is not trusted, so the rule would not count; run callwright trust first")
+    if remove:
+        remove_rule(file, text, kind)
+    else:
+        save_rules(file, [text], kind)
+    if scope != "user":
+        trust.keep(before, added=f"allow {text}".__eq__)
+    return file
 
 
 class HookAllows(Policy):

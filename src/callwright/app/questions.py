@@ -26,7 +26,7 @@ from callwright.hooks.shell.compat import elicitation_server
 from callwright.policy.grants import propose
 from callwright.registry import Toolset
 from callwright.sessions.base import SessionStore
-from callwright.sessions.records import Answered, Asked, Record, Rewound, count_settled_records, follow_rewinds
+from callwright.sessions.records import Asked, Rewound, count_settled_records, follow_rewinds
 from callwright.tool.base import PreviewTool, Tool
 from callwright.toolbox.ask_user import choices_of
 
@@ -37,22 +37,11 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 
 async def open_questions(store: SessionStore, session_id: str) -> tuple[Question, ...]:
-    """Return the questions a session waits for; empty if it is not paused."""
-    return find_open_questions(await store.read(session_id), answered=True)
-
-
-def find_open_questions(stored: Sequence[Record], *, answered: bool = False) -> tuple[Question, ...]:
-    """Return the last questions of the open turn of a session.
-
-    Args:
-        stored: The records of the session.
-        answered: Also those that have an answer on record, because the process ended before it was used.
-    """
+    """Return the last questions of the open turn of a session; empty if it is not paused."""
+    stored = await store.read(session_id)
     records = [stored[at] for at in follow_rewinds(stored) if not isinstance(stored[at], Rewound)]
-    turn = records[count_settled_records(records) :]
-    asked = [record for record in turn if isinstance(record, Asked)]
-    replies = {key for record in turn if isinstance(record, Answered) and not answered for key in record.replies}
-    return tuple(question for question in asked[-1].questions if question.id not in replies) if asked else ()
+    asked = [record for record in records[count_settled_records(records) :] if isinstance(record, Asked)]
+    return asked[-1].questions if asked else ()
 
 
 def question_fields(question: Question, session_id: str, toolset: Toolset, asked_at: float = 0.0) -> dict[str, Any]:

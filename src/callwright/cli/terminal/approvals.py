@@ -7,8 +7,8 @@ from typing import Any
 
 from callwright.app.conversation import Conversation
 from callwright.app.locations import Locations
-from callwright.app.open_questions import OpenQuestions, Settled
 from callwright.app.questions import read_input
+from callwright.app.shared_questions import Settled, SharedQuestions
 from callwright.app.trust import Trust, TrustReview
 from callwright.cli.approval_card import WHY, approval_menu, card_text, input_menu, input_text
 from callwright.cli.approval_dialog import EditRequest, read_choice, read_edit, trust_text
@@ -37,7 +37,7 @@ class Approvals:
     """
 
     def __init__(
-        self, terminal: Terminal, conversation: Callable[[], Conversation], open_questions: OpenQuestions
+        self, terminal: Terminal, conversation: Callable[[], Conversation], open_questions: SharedQuestions
     ) -> None:
         self._terminal = terminal
         self._open_questions = open_questions

@@ -38,7 +38,7 @@ class Settled:
         return f"answered {place}: declined{f', {self.reply.reason}' if self.reply.reason else ''}"
 
 
-class OpenQuestions:
+class SharedQuestions:
     """The questions that wait for an answer in any place.
 
     Args:

@@ -1,0 +1,209 @@
+"""Sessions that the server itself runs: new ones from the page, and those whose process has ended."""
+
+import asyncio
+import logging
+import uuid
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import Protocol
+
+from callwright.agent.results import AgentEvent, Stopped
+from callwright.app.app import App
+from callwright.app.conversation import Conversation
+from callwright.app.live import LiveAgent
+from callwright.app.locations import Locations
+from callwright.core.calls import Answers
+from callwright.core.errors import CallwrightError, UsageError, describe_exception
+from callwright.core.events import Event
+from callwright.providers.base import ModelEvent, Provider
+from callwright.providers.streaming import TappedProvider
+from callwright.tool.base import Cancellation
+
+_log = logging.getLogger("callwright")
+_MODES = ("default", "auto", "plan")
+
+
+class OpenApp(Protocol):
+    """Builds an app with a model, as the command line asks for it."""
+
+    def __call__(
+        self,
+        *,
+        report: Callable[[str], None],
+        wrap: Callable[[Provider], Provider],
+        observe: Callable[[Event], None],
+    ) -> App: ...
+
+
+class HostedSession:
+    """One session that this process runs; its questions are answered through its live socket, like any other's.
+
+    Args:
+        locations: The project.
+        open_app: Builds the app.
+        session_id: The session to begin or continue.
+        source: `startup` for a new session, else `resume`.
+    """
+
+    def __init__(self, locations: Locations, open_app: OpenApp, session_id: str, source: str) -> None:
+        self.session_id = session_id
+        self.live = LiveAgent(locations.live, "page")
+        self._open_app = open_app
+        self._source = source
+        self._prompts: asyncio.Queue[str | Answers | None] = asyncio.Queue()
+        self._cancellation: Cancellation | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._ready: asyncio.Future[None] | None = None
+
+    async def start(self) -> None:
+        """Build the app and open the live socket.
+
+        Raises:
+            CallwrightError: There is no model, or the settings are not valid.
+        """
+        self._ready = asyncio.get_running_loop().create_future()
+        self._task = asyncio.create_task(self._run())
+        await self._ready
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended."""
+        return self._task is None or self._task.done()
+
+    def say(self, text: str) -> None:
+        """Run a prompt, after those that wait already."""
+        self._prompts.put_nowait(text)
+
+    def go_on(self, answers: Answers | None = None) -> None:
+        """Resume the session, with answers to its open questions."""
+        self._prompts.put_nowait(Answers() if answers is None else answers)
+
+    def stop(self) -> bool:
+        """Stop the run; False if none is going on."""
+        if self._cancellation is None:
+            return False
+        self._cancellation.cancel("stopped on the page")
+        return True
+
+    async def aclose(self) -> None:
+        """Stop the run; a session that waits for an answer stays paused on record."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        live, ready = self.live, self._ready
+        assert ready is not None
+        try:
+            app = await asyncio.to_thread(
+                self._open_app, report=self._report, wrap=self._tap_provider, observe=self._observe
+            )
+            async with app, live:
+                app.agent.ask = live.questions.ask
+                live.toolset, live.model, live.mode = (
+                    app.executor.registry,
+                    app.agent.provider.model,
+                    lambda: app.switch.mode,
+                )
+                live.say, live.stop = self.say, self.stop
+                live.set_mode = lambda mode: _switch_mode(app, mode)
+                live.open_session(self.session_id)
+                ready.set_result(None)
+                await self._serve(app)
+        except CallwrightError as error:
+            self._fail(error)
+        except Exception as error:  # noqa: BLE001 - the page is told
+            _log.exception("a session of the page failed")
+            self._fail(CallwrightError(describe_exception(error)))
+
+    def _fail(self, error: CallwrightError) -> None:
+        if self._ready is not None and not self._ready.done():
+            self._ready.set_exception(error)
+        else:
+            self.live.notice(str(error))
+
+    async def _serve(self, app: App) -> None:
+        conversation = Conversation(app, self.session_id, self._source)
+        while (given := await self._prompts.get()) is not None:
+            self._cancellation = Cancellation()
+            try:
+                if isinstance(given, str):
+                    await self._follow(conversation.say(given, cancellation=self._cancellation))
+                else:
+                    answers = given if len(given) else None
+                    await self._follow(conversation.go_on(answers, cancellation=self._cancellation))
+            except CallwrightError as error:
+                self.live.notice(str(error))
+            finally:
+                self._cancellation = None
+
+    async def _follow(self, stream: AsyncGenerator[AgentEvent, None]) -> None:
+        async with aclosing(stream) as events:
+            async for event in events:
+                if isinstance(event, Stopped):
+                    self.live.notice(f"stopped: {event.reason}")
+
+    def _report(self, text: str) -> None:
+        self.live.notice(text)
+
+    def _observe(self, event: Event) -> None:
+        self.live.observe(event)
+
+    def _tap_provider(self, provider: Provider) -> Provider:
+        return TappedProvider(provider, self._hear)
+
+    def _hear(self, event: ModelEvent) -> None:
+        self.live.hear(event)
+
+
+def _switch_mode(app: App, mode: str) -> None:
+    if mode not in _MODES:  # the page must not switch the questions off
+        raise UsageError(f"expected the mode {', '.join(_MODES)}, got {mode!r}")
+    app.switch.mode = mode
+
+
+class Hosts:
+    """The sessions that the server runs.
+
+    Args:
+        locations: The project.
+        open_app: Builds an app with a model.
+    """
+
+    def __init__(self, locations: Locations, open_app: OpenApp) -> None:
+        self._locations = locations
+        self._open_app = open_app
+        self._hosted: dict[str, HostedSession] = {}
+        self._lock = asyncio.Lock()
+
+    async def open(self, session_id: str | None) -> HostedSession:
+        """Return the host of a session; without an id, of a new session.
+
+        Raises:
+            CallwrightError: There is no model, or the settings are not valid.
+        """
+        async with self._lock:  # two tabs that speak at once share one host
+            hosted = self._hosted.get(session_id or "")
+            if hosted is not None and not hosted.over:
+                return hosted
+            source = "startup" if session_id is None else "resume"
+            hosted = HostedSession(self._locations, self._open_app, session_id or str(uuid.uuid4()), source)
+            await hosted.start()
+            self._hosted[hosted.session_id] = hosted
+            return hosted
+
+    def find(self, session_id: str) -> HostedSession | None:
+        """Return the host of a session, if this process runs it."""
+        hosted = self._hosted.get(session_id)
+        return None if hosted is None or hosted.over else hosted
+
+    async def close_session(self, session_id: str) -> None:
+        """Stop running a session."""
+        hosted = self._hosted.pop(session_id, None)
+        if hosted is not None:
+            await hosted.aclose()
+
+    async def aclose(self) -> None:
+        """Stop running all sessions."""
+        for hosted in list(self._hosted.values()):
+            await hosted.aclose()

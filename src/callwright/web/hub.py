@@ -1,0 +1,166 @@
+"""Live events for the pages: from the sockets of running agents and from changes of the session file."""
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, suppress
+from typing import Any
+
+from callwright.app.live_client import LiveAgents
+from callwright.app.locations import Locations
+from callwright.sessions import SessionError, SessionStore, SqliteStore
+
+_FLUSH_SECONDS = 0.015
+_PING_SECONDS = 15.0
+_POLL_SECONDS = 0.05
+_IDLE_SECONDS = 1.0
+_MOST_WAITING = 20_000
+_MOST_WATCHED = 200
+Fields = dict[str, Any]
+
+
+class _Subscriber:
+    """The events that one page has not received yet."""
+
+    def __init__(self) -> None:
+        self.events: deque[Fields] = deque()
+        self.ready = asyncio.Event()
+
+    def add(self, event: Fields) -> None:
+        if len(self.events) >= _MOST_WAITING:  # it cannot keep up: it must read everything again
+            self.events.clear()
+            event = {"type": "lagged"}
+        self.events.append(event)
+        self.ready.set()
+
+    def take(self) -> list[Fields]:
+        found = list(self.events)
+        self.events.clear()
+        self.ready.clear()
+        return found
+
+
+class Hub:
+    """Collects the events of a project and passes them to every page.
+
+    Args:
+        locations: The project.
+        version: The version of this program, for the first event of a page.
+    """
+
+    def __init__(self, locations: Locations, version: str) -> None:
+        self._locations = locations
+        self._version = version
+        self.agents = LiveAgents(locations.live, self.tell)
+        self._store: SqliteStore | None = None
+        self._subscribers: set[_Subscriber] = set()
+        self._known: dict[str, tuple[int, float, str]] = {}
+        self._problem = ""
+        self._open = AsyncExitStack()
+        self._closing = False
+        self._wanted = asyncio.Event()
+
+    async def open(self) -> None:
+        """Start following agents and the session file."""
+        await self._open.enter_async_context(self.agents.following())
+        task = asyncio.create_task(self._watch_sessions())
+        self._open.push_async_callback(_end_task, task)
+
+    def end_streams(self) -> None:
+        """End the streams of all pages."""
+        self._closing = True
+        for each in self._subscribers:
+            each.ready.set()
+
+    async def aclose(self) -> None:
+        """End the streams of all pages and stop following agents."""
+        self.end_streams()
+        await self._open.aclose()
+        if self._store is not None:
+            self._store.close()
+
+    @property
+    def store(self) -> SessionStore | None:
+        """The sessions of the project; None while there is no file, because opening would create it."""
+        if self._store is None and self._locations.sessions.exists():
+            self._store = SqliteStore(self._locations.sessions)
+        return self._store
+
+    def tell(self, event: Fields) -> None:
+        """Pass an event to every page."""
+        for each in self._subscribers:
+            each.add(event)
+
+    async def stream(self) -> AsyncGenerator[bytes, None]:
+        """Yield server-sent events for one page: batches of events, the first with the state of now."""
+        subscriber = _Subscriber()
+        self._subscribers.add(subscriber)
+        self._wanted.set()
+        try:
+            yield _encode([self._hello()])
+            while not self._closing:
+                try:
+                    await asyncio.wait_for(subscriber.ready.wait(), _PING_SECONDS)
+                except TimeoutError:
+                    yield b": ping\n\n"
+                    continue
+                await asyncio.sleep(_FLUSH_SECONDS)  # events come in bursts, and a page draws once per frame
+                if events := subscriber.take():
+                    yield _encode(events)
+        finally:
+            self._subscribers.discard(subscriber)
+
+    def _hello(self) -> Fields:
+        links = self.agents.links
+        agents = [
+            {"session": link.session_id, "state": link.state, "where": link.where, "pid": link.pid} for link in links
+        ]
+        questions = [question for link in links for question in link.questions.values()]
+        return {"type": "hello", "version": self._version, "agents": agents, "questions": questions}
+
+    async def _watch_sessions(self) -> None:
+        """Tell which sessions have new records; nothing is read while no page listens."""
+        version = ""
+        while True:
+            if not self._subscribers:
+                self._wanted.clear()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._wanted.wait(), _IDLE_SECONDS)
+            store = self.store
+            if store is not None:
+                try:
+                    now = await store.version()
+                    if now != version:
+                        version = now
+                        await self._tell_changes(store)
+                    self._problem = ""
+                except SessionError as error:
+                    if str(error) != self._problem:
+                        self._problem = str(error)
+                        self.tell({"type": "problem", "text": self._problem})
+            await asyncio.sleep(_POLL_SECONDS)
+
+    async def _tell_changes(self, store: SessionStore) -> None:
+        entries = await store.list(limit=_MOST_WATCHED)
+        found = {entry.session_id: (entry.records, entry.updated_at, entry.title) for entry in entries}
+        for session_id, state in found.items():
+            if self._known.get(session_id) != state:
+                records, updated_at, title = state
+                news = {"session": session_id, "records": records, "updated_at": updated_at, "title": title}
+                self.tell({"type": "stored", **news})
+        if len(entries) < _MOST_WATCHED:  # of a longer list, the oldest drop out without being deleted
+            for session_id in self._known.keys() - found.keys():
+                self.tell({"type": "removed", "session": session_id})
+        self._known = found
+
+
+async def _end_task(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+def _encode(events: list[Fields]) -> bytes:
+    # ASCII: a line separator of Unicode inside a text must not end the event
+    return b"data: " + json.dumps(events, separators=(",", ":"), default=str).encode() + b"\n\n"

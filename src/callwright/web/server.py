@@ -1,0 +1,345 @@
+"""The server of the page: assembles the routes, serves the static files and runs until it is stopped."""
+
+import asyncio
+import gzip
+import json
+import os
+import secrets
+import socket
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from callwright.app.locations import Locations
+from callwright.app.transcripts import export_redacted
+from callwright.app.trust import Trust
+from callwright.core.errors import UsageError, describe_exception
+from callwright.sessions.base import SessionDamaged
+from callwright.system.private_files import open_private
+from callwright.web.api import ApiError, Fields, route, take_text
+from callwright.web.export import export_html
+from callwright.web.figures import FigureRoutes
+from callwright.web.guard import AsgiApp, Guard
+from callwright.web.hosting import Hosts, OpenApp
+from callwright.web.hub import Hub
+from callwright.web.session_actions import SessionActions
+from callwright.web.sessions import SessionRoutes
+from callwright.web.tools import ToolRoutes
+from callwright.web.workspace import OpenBareApp, WebWorkspace
+
+DEFAULT_PORT = 4870
+PAGES = ("/", "/session", "/tools", "/rules", "/servers", "/skills", "/search", "/costs")
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".woff2": "font/woff2",
+    ".json": "application/json",
+    ".webmanifest": "application/manifest+json",
+    ".txt": "text/plain; charset=utf-8",
+}
+_GZIP_LEVEL = 9
+"""The files are compressed once, when the server starts."""
+_STOP_SECONDS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class WebOptions:
+    """How the page is served."""
+
+    host: str = "127.0.0.1"
+    port: int | None = None
+    """The port; None tries the usual one and then any that is free."""
+    read_only: bool = False
+    demo: bool = False
+    model: str | None = None
+    """The model of sessions that the page starts; None if none is configured."""
+    prompt: str = ""
+    """Said in a new session when the server starts."""
+
+
+_DEFAULTS = WebOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class _StaticFile:
+    data: bytes
+    packed: bytes
+    media_type: str
+
+
+def load_static_files() -> dict[str, _StaticFile]:
+    """Return the files of the page by path: requests look names up here and never on the disk."""
+    found: dict[str, _StaticFile] = {}
+
+    def collect(folder: Any, prefix: str) -> None:
+        for entry in folder.iterdir():
+            if entry.is_dir():
+                collect(entry, f"{prefix}{entry.name}/")
+            elif (media_type := _TYPES.get(Path(entry.name).suffix)) is not None:
+                data = entry.read_bytes()
+                found[f"{prefix}{entry.name}"] = _StaticFile(
+                    data, gzip.compress(data, _GZIP_LEVEL, mtime=0), media_type
+                )
+
+    collect(files("callwright.web").joinpath("static"), "")
+    return found
+
+
+class _Server(uvicorn.Server):
+    """A server that tells when it is ready, and ends the endless streams before it waits for its connections."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None], end_streams: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
+        self._end_streams = end_streams
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._end_streams()
+        await super().shutdown(sockets)
+
+
+class WebServer:
+    """The page of one project.
+
+    Args:
+        locations: The project.
+        open_app: Builds an app with a model, for sessions that the page starts.
+        open_bare: Builds an app without a model.
+        options: How the page is served.
+    """
+
+    def __init__(
+        self, locations: Locations, open_app: OpenApp, open_bare: OpenBareApp, options: WebOptions = _DEFAULTS
+    ) -> None:
+        self.locations = locations
+        self.options = options
+        self.token = secrets.token_urlsafe(32)
+        self._open_app = open_app
+        self._open_bare = open_bare
+        self._static = load_static_files()
+        self._hub: Hub
+        self._workspace: WebWorkspace
+        self._sessions: SessionRoutes
+
+    def asgi(self, hosts: tuple[str, ...]) -> AsgiApp:
+        """Return the application that answers to these values of the Host header."""
+        self._hub = Hub(self.locations, version("callwright"))
+        self._workspace = WebWorkspace(self.locations, self._open_bare)
+        running = Hosts(self.locations, self._open_app)
+        self._sessions = SessionRoutes(self._hub, self._workspace)
+        read_only = self.options.read_only
+        actions = SessionActions(self._hub, running, self._workspace, self._sessions, read_only=read_only)
+
+        @asynccontextmanager
+        async def lifespan(app: Starlette) -> AsyncGenerator[None, None]:
+            await self._hub.open()
+            try:
+                if self.options.prompt and not self.options.read_only:
+                    (await running.open(None)).say(self.options.prompt)
+                yield
+            finally:
+                await running.aclose()
+                await self._workspace.aclose()
+                await self._hub.aclose()
+
+        routes = [
+            *(Route(path, self._page, methods=["GET"]) for path in PAGES),
+            Route("/static/{name:path}", self._file, methods=["GET"]),
+            Route("/favicon.ico", _no_content, methods=["GET"]),
+            route("/api/state", self._state),
+            route("/api/export", self._export),
+            *self._sessions.routes(),
+            *actions.routes(),
+            *ToolRoutes(self._hub, self._workspace, read_only=read_only).routes(),
+            *FigureRoutes(self._hub, self._workspace).routes(),
+        ]
+        app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={404: _not_found, 405: _not_found})
+        return Guard(app, self.token, hosts)
+
+    async def _page(self, request: Request) -> Response:
+        return self._serve(request, "index.html")
+
+    async def _file(self, request: Request) -> Response:
+        return self._serve(request, request.path_params["name"])
+
+    def _serve(self, request: Request, name: str) -> Response:
+        found = self._static.get(name)
+        if found is None:
+            return Response("there is no such file\n", 404, media_type="text/plain")
+        if "gzip" in request.headers.get("accept-encoding", ""):
+            headers = {"content-type": found.media_type, "content-encoding": "gzip"}
+            return Response(found.packed, headers=headers)
+        return Response(found.data, headers={"content-type": found.media_type})
+
+    async def _state(self, request: Request) -> Fields:
+        problems: list[str] = []
+        mode, trusted = "default", False
+        try:
+            app = await self._workspace.app()
+            problems, mode = list(app.problems), app.switch.mode
+            trusted = await asyncio.to_thread(lambda: Trust(self.locations).given)
+        except UsageError as error:  # settings that are not valid are said on the page, not instead of it
+            problems = [str(error)]
+        return {
+            "version": version("callwright"),
+            "project": str(self.locations.project),
+            "name": self.locations.project.name,
+            "cwd": str(self.locations.cwd),
+            "read_only": self.options.read_only,
+            "demo": self.options.demo,
+            "model": self.options.model,
+            "mode": mode,
+            "trusted": trusted,
+            "problems": problems,
+            "open_questions": sum(len(link.questions) for link in self._hub.agents.links),
+        }
+
+    async def _export(self, request: Request) -> Response:
+        session_id, form = take_text(request, "id"), request.query_params.get("format", "html")
+        store = self._sessions.store
+        if form == "jsonl":
+            text, media_type = await export_redacted(store, session_id), "application/x-ndjson"
+        elif form == "html":
+            entry = await self._sessions.find_entry(session_id)
+            try:
+                stored = await store.read_from(session_id)
+            except SessionDamaged as error:
+                stored = error.readable
+            view, rewound = await self._sessions.view(session_id), await self._sessions.find_rewound(session_id)
+            text = await asyncio.to_thread(export_html, entry.title, view, stored, rewound)
+            media_type = "text/html; charset=utf-8"
+        else:
+            raise ApiError(400, "invalid", f"expected the format html or jsonl, got {form!r}")
+        headers = {"content-disposition": f'attachment; filename="session.{form}"', "content-type": media_type}
+        return Response(text.encode(errors="replace"), headers=headers)
+
+    async def run(self, started: Callable[[str], None]) -> None:
+        """Serve until the process is interrupted.
+
+        Args:
+            started: Receives the link of the page, with the token.
+
+        Raises:
+            UsageError: The address cannot be used.
+        """
+        listening = _listen(self.options.host, self.options.port)
+        port = listening.getsockname()[1]
+        names = _host_names(self.options.host)
+        app = self.asgi(tuple(f"{name}:{port}" for name in names))
+        config = uvicorn.Config(
+            app,
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            proxy_headers=False,
+            ws="none",
+            lifespan="on",
+            timeout_graceful_shutdown=_STOP_SECONDS,
+        )
+        link = f"http://{names[0]}:{port}/#token={self.token}"
+
+        def ready() -> None:
+            self._write_link(link)
+            started(link)
+
+        try:
+            await _Server(config, ready, self._hub.end_streams).serve(sockets=[listening])
+        finally:
+            self._remove_link()
+            listening.close()
+
+    def _write_link(self, link: str) -> None:
+        """Keep the link for `/web` in the terminal, in a file that only the user can read."""
+        with suppress(OSError):
+            link_file(self.locations).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with open_private(link_file(self.locations)) as file:
+                json.dump({"link": link, "pid": os.getpid()}, file)
+
+    def _remove_link(self) -> None:
+        found = read_link(self.locations)
+        if found is not None and found[1] == os.getpid():
+            link_file(self.locations).unlink(missing_ok=True)
+
+
+def link_file(locations: Locations) -> Path:
+    """Return the file that holds the link of the server of a project."""
+    return locations.record / "web.json"
+
+
+def read_link(locations: Locations) -> tuple[str, int] | None:
+    """Return the link of the server that runs for a project, with its process id; None if there is none."""
+    try:
+        found = json.loads(link_file(locations).read_text("utf-8"))
+        link, process_id = str(found["link"]), int(found["pid"])
+        os.kill(process_id, 0)
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+    return link, process_id
+
+
+def _host_names(host: str) -> tuple[str, ...]:
+    """Return the names in the Host header that mean this server; the first is for the link."""
+    if host in LOOPBACK:
+        shown = f"[{host}]" if ":" in host else host
+        return tuple(dict.fromkeys((shown, "127.0.0.1", "localhost", "[::1]")))
+    return (f"[{host}]" if ":" in host else host.lower(),)
+
+
+def _listen(host: str, port: int | None) -> socket.socket:
+    """Return a socket on the address.
+
+    Raises:
+        UsageError: The address cannot be used.
+    """
+    if host in ("", "0.0.0.0", "::", "*"):
+        raise UsageError("--host needs the address or name of one interface: with all of them, no name is exact")
+    ports = (DEFAULT_PORT, 0) if port is None else (port,)
+    failure: OSError | None = None
+    for each in ports:
+        try:
+            family = socket.getaddrinfo(host, each, type=socket.SOCK_STREAM)[0][0]
+            found = socket.socket(family, socket.SOCK_STREAM)
+            try:
+                found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                found.bind((host, each))
+                found.listen(128)
+            except BaseException:
+                found.close()
+                raise
+            found.setblocking(False)
+            return found
+        except (OSError, OverflowError) as error:
+            failure = error if isinstance(error, OSError) else OSError(str(error))
+    reason = "" if failure is None else describe_exception(failure)
+    raise UsageError(f"cannot serve the page on {host} port {ports[0]}: {reason}; choose another with --port")
+
+
+async def _no_content(request: Request) -> Response:
+    return Response(status_code=204)
+
+
+async def _not_found(request: Request, error: Exception) -> Response:
+    status = getattr(error, "status_code", 404)
+    text = "there is no such page" if status == 404 else "this address takes another method"
+    body = json.dumps({"error": text, "code": "not_found" if status == 404 else "invalid"})
+    return Response(f"{body}\n", status, media_type="application/json")

@@ -1,0 +1,231 @@
+"""The routes that act on sessions: answers, prompts, stop, fork, undo. None of them works with `--read-only`."""
+
+import uuid
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from callwright.agent.undo import Rewinding, UndoHistory
+from callwright.app.live_client import AgentLink
+from callwright.app.questions import read_reply
+from callwright.app.shared_questions import Settled
+from callwright.core.calls import Answers
+from callwright.sessions.base import check_session_id
+from callwright.sessions.records import OpenQuestions
+from callwright.system.undo.undo_store import UndoStore
+from callwright.web.api import ApiError, Fields, json_response, read_body, route
+from callwright.web.hosting import Hosts
+from callwright.web.hub import Hub
+from callwright.web.sessions import SessionRoutes
+from callwright.web.workspace import WebWorkspace
+
+_MOST_ANSWERED = 1_000
+Act = Callable[[Request], Awaitable[Any]]
+
+
+def refuse_if(read_only: bool, handler: Act) -> Act:
+    """Return a handler that is refused if the page only watches."""
+
+    async def guarded(request: Request) -> Any:
+        if read_only:
+            raise ApiError(403, "read_only", "this page only watches: the server runs with --read-only")
+        return await handler(request)
+
+    return guarded
+
+
+class SessionActions:
+    """Answers the requests that act on sessions.
+
+    Args:
+        hub: The live events and the session file.
+        hosts: The sessions that this process runs.
+        workspace: The app without a model.
+        shown: The routes that show sessions.
+        read_only: Whether nothing may be changed.
+    """
+
+    def __init__(
+        self, hub: Hub, hosts: Hosts, workspace: WebWorkspace, shown: SessionRoutes, *, read_only: bool
+    ) -> None:
+        self._hub = hub
+        self._hosts = hosts
+        self._workspace = workspace
+        self._shown = shown
+        self._read_only = read_only
+
+    def routes(self) -> list[Route]:
+        """Return the routes."""
+        posts = {
+            "answer": self.answer,
+            "say": self.say,
+            "stop": self.stop,
+            "resume": self.resume,
+            "fork": self.fork,
+            "rename": self.rename,
+            "delete": self.delete,
+            "undo": self.undo,
+            "redo": self.redo,
+            "mode": self.mode,
+        }
+        return [
+            route(f"/api/{name}", refuse_if(self._read_only, handler), method="POST") for name, handler in posts.items()
+        ]
+
+    async def answer(self, request: Request) -> Any:
+        body = await read_body(
+            request, {"session": str, "question": str, "approved": bool}, "scope", "arguments", "reason"
+        )
+        session_id, question_id = body.pop("session"), body.pop("question")
+        link = self._hub.agents.find(session_id)
+        if link is None:
+            return await self._answer_paused(session_id, question_id, body)
+        result = await link.request(op="answer", question=question_id, reply=body, by="page")
+        if not result.get("ok"):
+            if result.get("code") == "not_found" and question_id in self._shown.answered:
+                raise _late(self._shown.answered[question_id])
+            raise _refused(result)
+        return {"settled": {"question": question_id, **_reply_summary(body), "by": "page"}, "resumed": False}
+
+    async def _answer_paused(self, session_id: str, question_id: str, body: Fields) -> Fields:
+        """Answer a question of a session that no process runs, and go on with it here."""
+        if question_id in self._shown.answered:
+            raise _late(self._shown.answered[question_id])
+        app = await self._workspace.app()
+        question = next(
+            (each for each in OpenQuestions(await self._shown.store.read(session_id)) if each.id == question_id), None
+        )
+        if question is None or question.is_expired():
+            raise ApiError(404, "not_found", "there is no such open question, or it has expired")
+        reply = read_reply(question, body, app.executor.registry, "page")
+        if question_id in self._shown.answered:  # while the record was read
+            raise _late(self._shown.answered[question_id])
+        self._shown.answered[question_id] = Settled(reply, "page")
+        try:
+            hosted = await self._hosts.open(session_id)
+        except BaseException:
+            del self._shown.answered[question_id]  # nothing was answered
+            raise
+        if len(self._shown.answered) > _MOST_ANSWERED:
+            del self._shown.answered[next(iter(self._shown.answered))]
+        hosted.go_on(Answers({question_id: reply}))
+        settled = {"question": question_id, **self._shown.answered[question_id].fields()}
+        self._hub.tell({"type": "settled", "session": session_id, **settled})
+        return {"settled": settled, "resumed": True}
+
+    async def say(self, request: Request) -> Response:
+        body = await read_body(request, {"text": str}, "session")
+        session_id, text = body.get("session"), body["text"]
+        if not text.strip() or not isinstance(session_id, (str, type(None))):
+            raise ApiError(400, "invalid", "expected a text, and the id of a session or null")
+        link = None if session_id is None else self._hub.agents.find(session_id)
+        if link is not None and session_id is not None:
+            result = await link.request(op="say", text=text)
+            if not result.get("ok"):
+                raise _refused(result)
+            return json_response(request, {"session": session_id, "queued": bool(result.get("queued"))}, 202)
+        if session_id is not None:
+            await self._shown.find_entry(check_session_id(session_id))
+        hosted = await self._hosts.open(session_id)
+        hosted.say(text)
+        self._hub.agents.scan()
+        return json_response(request, {"session": hosted.session_id, "queued": False}, 202)
+
+    async def resume(self, request: Request) -> Response:
+        body = await read_body(request, {"session": str})
+        if self._hub.agents.find(body["session"]) is not None:
+            raise ApiError(409, "busy", "an agent has this session open already")
+        await self._shown.find_entry(body["session"])
+        hosted = await self._hosts.open(body["session"])
+        hosted.go_on()
+        return json_response(request, {"session": hosted.session_id}, 202)
+
+    async def stop(self, request: Request) -> Response:
+        body = await read_body(request, {"session": str})
+        result = await self._link(body["session"]).request(op="stop")
+        if not result.get("ok"):
+            raise _refused(result)
+        return json_response(request, {}, 202)
+
+    async def mode(self, request: Request) -> Fields:
+        body = await read_body(request, {"session": str, "mode": str})
+        result = await self._link(body["session"]).request(op="mode", mode=body["mode"])
+        if not result.get("ok"):
+            raise _refused(result)
+        return {"mode": result["mode"]}
+
+    def _link(self, session_id: str) -> AgentLink:
+        link = self._hub.agents.find(session_id)
+        if link is None:
+            raise ApiError(409, "gone", "no running agent has this session open")
+        return link
+
+    async def fork(self, request: Request) -> Fields:
+        body = await read_body(request, {"session": str})
+        new = str(uuid.uuid4())
+        await self._shown.store.fork(body["session"], new)
+        return {"session": new}
+
+    async def rename(self, request: Request) -> Fields:
+        body = await read_body(request, {"session": str, "title": str})
+        await self._shown.store.rename(body["session"], body["title"][:200])
+        return {}
+
+    async def delete(self, request: Request) -> Fields:
+        body = await read_body(request, {"session": str})
+        await self._hosts.close_session(body["session"])
+        await self._shown.store.delete(body["session"])
+        return {}
+
+    async def undo(self, request: Request) -> Fields:
+        body = await read_body(request, {"session": str}, "position", "dry_run", "overwrite")
+        history, dry_run = self._history(body["session"]), body.get("dry_run") is not False
+        position = body.get("position")
+        points = await history.points()
+        chosen = next((point.point_id for point in points if point.position == position), "")
+        if position is not None and not chosen:
+            raise ApiError(404, "not_found", "there is no point to return to at this position")
+        result = await history.rewind(chosen, overwrite=body.get("overwrite") is True, dry_run=dry_run)
+        return _rewind_fields(result, done=not dry_run)
+
+    async def redo(self, request: Request) -> Fields:
+        body = await read_body(request, {"session": str}, "dry_run", "overwrite")
+        dry_run = body.get("dry_run") is not False
+        result = await self._history(body["session"]).redo(overwrite=body.get("overwrite") is True, dry_run=dry_run)
+        return _rewind_fields(result, done=not dry_run)
+
+    def _history(self, session_id: str) -> UndoHistory:
+        return UndoHistory(self._shown.store, session_id, UndoStore(self._workspace.locations.undo))
+
+
+def _reply_summary(body: Fields) -> Fields:
+    approved = body.get("approved") is True
+    return {"approved": approved, "scope": body.get("scope", "once"), "edited": body.get("arguments") is not None}
+
+
+def _late(settled: Settled) -> ApiError:
+    return ApiError(409, "answered", settled.describe(), **settled.fields())
+
+
+def _refused(result: Fields) -> ApiError:
+    """Return the error of a request that a running agent refused."""
+    code = str(result.get("code", "invalid"))
+    status = {"answered": 409, "gone": 409, "busy": 409, "not_found": 404, "internal": 500}.get(code, 400)
+    more = {name: result[name] for name in ("approved", "scope", "reason", "edited", "by") if name in result}
+    return ApiError(status, code, str(result.get("error", "refused")), **more)
+
+
+def _rewind_fields(result: Rewinding, *, done: bool) -> Fields:
+    changes = [{"path": path, "action": "restore"} for path in result.restored]
+    changes += [{"path": path, "action": "delete"} for path in result.removed]
+    return {
+        "changes": changes,
+        "conversation": result.conversation,
+        "label": result.label,
+        "conflicts": list(result.conflicts),
+        "problems": list(result.notes),
+        "done": done,
+    }

@@ -1,0 +1,280 @@
+"""The routes that show sessions: the list, one session, its records by position, and live events."""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from callwright.app.costs import cost_of_records
+from callwright.app.questions import question_fields
+from callwright.app.session_view import IMAGE_TYPES, RecordView, find_image, usage_fields
+from callwright.app.shared_questions import Settled
+from callwright.core.calls import Completed, Question
+from callwright.core.messages import ToolMessage
+from callwright.policy.tool_names import canonical
+from callwright.sessions import SessionError, SessionStore
+from callwright.sessions.base import SessionDamaged, SessionEntry, no_such_session
+from callwright.sessions.records import OpenQuestions, Record, Rewound, Said, UndoPoint, follow_rewinds, sum_usage
+from callwright.toolbox.todo import read_todos
+from callwright.web.api import ApiError, Fields, route, take_int, take_text
+from callwright.web.hub import Hub
+from callwright.web.workspace import WebWorkspace
+
+_MOST_ITEMS = 1_000
+_MOST_SESSIONS = 1_000
+_MOST_HITS = 500
+_MOST_CACHED = 4
+
+
+class RecordCache:
+    """The records of the sessions that pages look at; only new ones are read."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, list[Record]] = OrderedDict()
+
+    async def read(self, store: SessionStore, session_id: str) -> tuple[Sequence[Record], dict[int, str]]:
+        """Return the records that can be read, and what is wrong with the others, by position.
+
+        Raises:
+            SessionError: There is no such session.
+        """
+        known = self._known.pop(session_id, [])
+        try:
+            added = await store.read_from(session_id, len(known))
+        except SessionDamaged as error:
+            # positions and places differ from here on, so nothing is kept
+            readable = [] if known else [stored.record for stored in error.readable]
+            return [*known, *readable], error.faults
+        known += [stored.record for stored in added]
+        self._known[session_id] = known
+        if len(self._known) > _MOST_CACHED:
+            self._known.popitem(last=False)
+        return known, {}
+
+    def forget(self, session_id: str) -> None:
+        """Read the session from its beginning the next time."""
+        self._known.pop(session_id, None)
+
+
+class SessionRoutes:
+    """Answers the requests that show sessions.
+
+    Args:
+        hub: The live events and the session file.
+        workspace: The app without a model.
+    """
+
+    def __init__(self, hub: Hub, workspace: WebWorkspace) -> None:
+        self._hub = hub
+        self._workspace = workspace
+        self.records = RecordCache()
+        self.answered: dict[str, Settled] = {}
+        """Answers to questions of sessions that no process ran."""
+
+    def routes(self) -> list[Route]:
+        """Return the routes."""
+        gets = {
+            "events": self.events,
+            "sessions": self.list_sessions,
+            "session": self.show,
+            "messages": self.messages,
+            "find": self.find,
+            "output": self.output,
+            "image": self.image,
+        }
+        return [route(f"/api/{name}", handler) for name, handler in gets.items()]
+
+    @property
+    def store(self) -> SessionStore:
+        """The session store.
+
+        Raises:
+            ApiError: There is no session file yet.
+        """
+        found = self._hub.store
+        if found is None:
+            raise ApiError(404, "not_found", "there is no session in this project yet")
+        return found
+
+    async def events(self, request: Request) -> Response:
+        headers = {"x-accel-buffering": "no"}
+        return StreamingResponse(self._hub.stream(), media_type="text/event-stream", headers=headers)
+
+    async def list_sessions(self, request: Request) -> Fields:
+        limit = take_int(request, "limit", 100, least=1, most=_MOST_SESSIONS)
+        store = self._hub.store
+        if store is None:
+            return {"sessions": self._new_sessions(()), "error": None}
+        try:
+            entries = await store.list(limit=limit)
+            waiting = {entry.session_id for entry in await store.list(limit=limit, waiting=True)}
+        except SessionError as error:
+            return {"sessions": [], "error": str(error)}
+        listed = [{**_entry_fields(entry), **self._state(entry.session_id, waiting)} for entry in entries]
+        return {"sessions": [*self._new_sessions(entries), *listed], "error": None}
+
+    def _new_sessions(self, entries: Sequence[SessionEntry]) -> list[Fields]:
+        """Return the sessions of running agents that have no record yet."""
+        known = {entry.session_id for entry in entries}
+        found = [link for link in self._hub.agents.links if link.session_id and link.session_id not in known]
+        empty = {"title": "", "created_at": 0.0, "updated_at": 0.0, "records": 0}
+        return [{"id": link.session_id, **empty, **self._state(link.session_id, set())} for link in found]
+
+    def _state(self, session_id: str, waiting: set[str]) -> Fields:
+        link = self._hub.agents.find(session_id)
+        if link is not None:
+            return {"state": link.state, "where": link.where, "questions": len(link.questions)}
+        paused = session_id in waiting
+        return {"state": "paused" if paused else "ended", "where": "", "questions": int(paused)}
+
+    async def find_entry(self, session_id: str) -> SessionEntry:
+        """Return a session of the list.
+
+        Raises:
+            SessionError: There is no such session.
+        """
+        entries = await self.store.list(limit=100_000)
+        found = next((entry for entry in entries if entry.session_id == session_id), None)
+        if found is None:
+            raise no_such_session(session_id)
+        return found
+
+    async def show(self, request: Request) -> Fields:
+        session_id = take_text(request, "id")
+        link = self._hub.agents.find(session_id)
+        if link is not None and (self._hub.store is None or not await self._has_records(session_id)):
+            entry, records, faults = SessionEntry(session_id, "", 0.0, 0.0, 0), (), dict[int, str]()
+        else:
+            entry = await self.find_entry(session_id)
+            records, faults = await self.records.read(self.store, session_id)
+        questions = list(link.questions.values()) if link is not None else await self._paused(session_id, records)
+        prices = await self._workspace.prices()
+        cost = cost_of_records(records, prices)
+        counting = [records[at] for at in follow_rewinds(records)]
+        return {
+            **_entry_fields(entry),
+            **self._state(session_id, {session_id} if questions else set()),
+            "pid": None if link is None else link.pid,
+            "model": _last_model(records) or ("" if link is None else link.model),
+            "mode": "" if link is None else link.mode,
+            "usage": usage_fields(sum_usage(records)),
+            "cost": {"usd": cost.usd, "unpriced_tokens": cost.unpriced_tokens},
+            "questions": questions,
+            "partial": None if link is None else link.partial,
+            "running": [] if link is None else list(link.running.values()),
+            "waits": {} if link is None else link.waits,
+            "todos": _todos(counting),
+            "undo": [
+                {"position": at, "id": record.point_id, "label": record.label}
+                for at, record in enumerate(records)
+                if isinstance(record, UndoPoint)
+            ],
+            "damaged": [{"position": position, "fault": fault} for position, fault in faults.items()],
+        }
+
+    async def _has_records(self, session_id: str) -> bool:
+        try:
+            return bool(await self.store.read_from(session_id, 0, limit=1))
+        except SessionDamaged:
+            return True
+        except SessionError:
+            return False
+
+    async def _paused(self, session_id: str, records: Sequence[Record]) -> list[Fields]:
+        """Return the open questions of a session that no process runs."""
+        app = await self._workspace.app()
+        open_questions = [each for each in OpenQuestions(records) if each.id not in self.answered]
+        return [question_fields(each, session_id, app.executor.registry) for each in open_questions]
+
+    async def messages(self, request: Request) -> Fields:
+        session_id = take_text(request, "id")
+        limit = take_int(request, "limit", 100, least=1, most=_MOST_ITEMS)
+        if self._hub.agents.find(session_id) is not None and not (
+            self._hub.store and await self._has_records(session_id)
+        ):
+            return {"records": 0, "from": 0, "items": []}
+        entry = await self.find_entry(session_id)
+        start = take_int(request, "from", -limit)
+        start = max(entry.records + start, 0) if start < 0 else start
+        faults: dict[int, str] = {}
+        try:
+            stored = await self.store.read_from(session_id, start, limit=limit)
+        except SessionDamaged as error:
+            stored, faults = error.readable, error.faults
+        view = await self.view(session_id)
+        items = [view.fields(each) for each in stored]
+        items += [{"position": at, "at": 0.0, "kind": "damaged", "fault": why} for at, why in faults.items()]
+        items.sort(key=lambda item: item["position"])
+        rewound = await self.find_rewound(session_id)
+        for item in items:
+            if item["position"] in rewound:
+                item["rewound"] = True
+        return {"records": entry.records, "from": start, "items": items}
+
+    async def find_rewound(self, session_id: str) -> set[int]:
+        """Return the positions of records that were undone."""
+        records, faults = await self.records.read(self.store, session_id)
+        if faults or not any(isinstance(record, Rewound) for record in records):
+            return set()
+        return set(range(len(records))) - set(follow_rewinds(records))
+
+    async def view(self, session_id: str) -> RecordView:
+        """Return what describes the records of a session."""
+        app = await self._workspace.app()
+        registry = app.executor.registry
+
+        def describe(question: Question, at: float) -> Fields:
+            return question_fields(question, session_id, registry, at)
+
+        def image_url(position: int, place: int) -> str:
+            return f"/api/image?id={quote(session_id, safe='')}&position={position}&place={place}"
+
+        return RecordView(session_id, await self._workspace.prices(), describe, image_url)
+
+    async def find(self, request: Request) -> Fields:
+        session_id, text = take_text(request, "id"), take_text(request, "q")
+        hits = await self.store.search(text, limit=_MOST_HITS + 1, session=session_id)
+        shown = [{"position": hit.position, "excerpt": hit.excerpt} for hit in hits[:_MOST_HITS]]
+        shown.sort(key=lambda hit: int(str(hit["position"])))
+        return {"hits": shown, "more": len(hits) > _MOST_HITS}
+
+    async def output(self, request: Request) -> Fields:
+        text = await self.store.read_output(take_text(request, "id"), take_text(request, "output"))
+        if text is None:
+            raise ApiError(404, "not_found", "this output was not kept")
+        return {"text": text}
+
+    async def image(self, request: Request) -> Response:
+        position = take_int(request, "position", 0, least=0)
+        place = take_int(request, "place", 0, least=0)
+        (stored, *_) = await self.store.read_from(take_text(request, "id"), position, limit=1) or (None,)
+        image = None if stored is None or stored.position != position else find_image(stored.record, place)
+        if image is None or image.media_type not in IMAGE_TYPES:
+            raise ApiError(404, "not_found", "there is no such image")
+        return Response(image.data, media_type=image.media_type, headers={"content-disposition": "inline"})
+
+
+def _entry_fields(entry: SessionEntry) -> Fields:
+    fields = ("title", "created_at", "updated_at", "records")
+    return {"id": entry.session_id, **{name: getattr(entry, name) for name in fields}}
+
+
+def _last_model(records: Sequence[Record]) -> str:
+    for record in reversed(records):
+        model = getattr(record.message, "model", "") if isinstance(record, Said) else ""
+        if model:
+            return model
+    return ""
+
+
+def _todos(records: Sequence[Record]) -> list[Fields]:
+    for record in reversed(records):
+        if isinstance(record, Said) and isinstance(record.message, ToolMessage):
+            for outcome in reversed(record.message.outcomes):
+                if isinstance(outcome, Completed) and canonical(outcome.call.name) == "todo":
+                    found = read_todos(outcome.output.structured)
+                    return [{"text": each.content, "status": each.status} for each in found or ()]
+    return []
