@@ -180,12 +180,14 @@ def test_settings_of_another_agent_load(locations: Locations) -> None:
     assert [hook.command for hook in app.hooks.hooks if not hook.broken] == [
         '"$CLAUDE_PROJECT_DIR"/.hooks/check.sh',
         "audit",
+        "http://localhost/hook",
+        "Is all of it done?",
     ]
     assert app.hooks.hooks[1].background and app.hooks.hooks[1].condition == "Bash(git *)"
     assert len(app.rules.rules) == 9 and app.switch.mode == "auto" and app.switch.barred == {"bypass"}
     assert settings.last("sandbox")["mode"] == "prefer"
     told = "\n".join(app.problems)
-    for word in ("apiKeyHelper", "statusLine", "'http'", "'prompt'", "FileChanged"):
+    for word in ("apiKeyHelper", "statusLine", "FileChanged"):
         assert word in told, word
     assert all(f"{locations.user_settings}:" in problem for problem in app.problems)
 

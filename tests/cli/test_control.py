@@ -176,3 +176,23 @@ def test_hostile_claude_folder_gives_nothing(machine: Any, calls: Call) -> None:
     assert [file.name for file in machine.project.iterdir()] == [".claude"]
     machine("-p", "go", machine.says(calls("write", path="a.txt", content="x"), "done"), "--trust")
     assert sorted(file.name for file in machine.project.iterdir()) == [".claude", "a.txt", "ran"]
+
+
+def test_prompt_hook_asks_the_model_of_the_run(machine: Any, calls: Call) -> None:
+    machine.user_settings(
+        {"hooks": {"PreToolUse": [{"matcher": "Write", "hooks": [{"type": "prompt", "prompt": "ok?"}]}]}}
+    )
+    script = machine.says(calls("write", path="a.txt", content="x"), '{"ok": false, "reason": "not today"}', "done")
+    ended = machine("-p", "go", script, "--permission-mode", "bypass", "--output-format", "json")
+    assert not (machine.project / "a.txt").exists() and ended.document["result"] == "done"
+    assert "not today" in ended.document["permission_denials"][0]["reason"]
+
+
+def test_objection_of_a_background_hook_continues_the_run(machine: Any, calls: Call) -> None:
+    hook = {"command": "echo 'tests fail' >&2; touch seen; exit 2", "asyncRewake": True}
+    machine.user_settings({"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [hook]}]}})
+    # the second command waits for the hook, which runs beside the calls
+    wait = calls("bash", command="for i in $(seq 200); do [ -e seen ] && break; sleep 0.05; done; sleep 0.3")
+    script = machine.says(calls("bash", command="true"), wait, "all done", "mended")
+    ended = machine("-p", "go", script, "--permission-mode", "bypass", "--output-format", "json")
+    assert ended.document["result"] == "mended"

@@ -58,7 +58,7 @@ def test_every_standard_event_is_listed() -> None:
     [
         ({"PreTooluse": []}, "there is no such event, so nothing runs; did you mean PreToolUse?"),
         ({"Teatime": []}, "there is no such event, so nothing runs; the events are SessionStart"),
-        ({"Stop": [{"hooks": [{"type": "prompt", "prompt": "x"}]}]}, "type 'prompt' cannot be run"),
+        ({"Stop": [{"hooks": [{"type": "agent", "prompt": "x"}]}]}, "type 'agent' cannot be run"),
         ({"Stop": [{"matcher": "Bash", "hooks": [{"command": "x"}]}]}, "has no matcher"),
         ({"Stop": [{"hooks": [{"command": "x", "if": "Bash(ls)"}]}]}, "the hook never runs"),
         ({"PreToolUse": [{"hooks": [{"command": "x", "onEror": "block"}]}]}, "did you mean 'onError'?"),

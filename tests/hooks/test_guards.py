@@ -96,15 +96,20 @@ def test_prompt_hook_may_write_any_context() -> None:
 @pytest.mark.parametrize(
     "entry",
     [
-        {"type": "http", "url": "http://localhost/guard"},
-        {"type": "prompt", "prompt": "is this safe?"},
+        {"type": "http", "url": "ftp://localhost/guard"},
+        {"type": "http", "command": "true"},
+        {"type": "http", "url": "http://localhost/guard", "headers": {"a": "b\r\nc: d"}},
+        {"type": "http", "url": "http://localhost/guard", "allowedEnvVars": "TOKEN"},
+        {"type": "prompt", "command": "is this safe?"},
+        {"type": "prompt", "prompt": "is this safe?", "model": 5},
+        {"type": "callback", "command": "hook_0"},
         {"type": "agent", "prompt": "check"},
         {"type": "mcp_tool", "server": "guard", "tool": "check"},
         {"type": "wasm", "command": "true"},
         {"type": "command"},
         {"command": ""},
         {"command": ["true"]},
-        {"command": "true", "shell": "powershell"},
+        {"command": "true", "shell": "cmd"},
         {"command": "true", "args": "x"},
         {"command": "true", "args": [1]},
         {"command": "true", "timeout": "5"},
@@ -152,12 +157,12 @@ def _executor(tmp_path: Path, *hooks: ShellHook) -> Executor:
 
 async def test_broken_guard_denies_and_names_the_hook(tmp_path: Path) -> None:
     hooks, _ = parse_shell_hooks(
-        {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "http", "url": "http://localhost/x"}]}]},
+        {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "agent", "prompt": "x"}]}]},
         written_in="settings.json",
     )
     outcome = await _executor(tmp_path, *hooks).run("bash", {"command": "x"})
     assert isinstance(outcome, Failed) and not (tmp_path / "ran").exists()
-    assert "settings.json" in outcome.text and "type 'http' cannot be run" in outcome.text
+    assert "settings.json" in outcome.text and "type 'agent' cannot be run" in outcome.text
 
 
 @pytest.mark.parametrize("number", range(len(UNREADABLE)))

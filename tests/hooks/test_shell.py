@@ -232,7 +232,7 @@ def test_unsupported_hooks_in_settings_are_reported() -> None:
             "PreToolUse": [
                 {"matcher": "Bash", "hooks": [{"type": "command", "command": "a", "timeout": 5, "onError": "block"}]},
                 {"matcher": "Bash(", "hooks": [{"command": "b"}]},
-                {"hooks": [{"type": "http", "url": "http://x"}, {"command": "c", "if": "Bash(git *)"}]},
+                {"hooks": [{"type": "agent", "prompt": "x"}, {"command": "c", "if": "Bash(git *)"}]},
             ],
             "Teatime": [{"hooks": [{"command": "d"}]}],
         },
@@ -240,7 +240,7 @@ def test_unsupported_hooks_in_settings_are_reported() -> None:
     )
     able = [(hook.command, hook.seconds, hook.blocks_on_error) for hook in hooks if not hook.broken]
     assert able == [("a", 5, True), ("c", 600, None)]
-    assert [hook.command for hook in hooks if hook.broken] == ["b", "http://x"]
+    assert [hook.command for hook in hooks if hook.broken] == ["b", "x"]
     assert len(problems) == 3 and all(problem.startswith("here: ") for problem in problems)
 
 

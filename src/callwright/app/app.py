@@ -180,7 +180,7 @@ def assemble(
     plain_tools = toolset
     toolset = _put_behind_code(toolset, settings.last("codeMode"))
     store = _store(locations) if options.keep else MemoryStore()
-    setting = _setting(context, locations, report, toolset, store)
+    setting = replace(_setting(context, locations, report, toolset, store), ask_model=models.ask)
     if host is not None:
         setting = replace(setting, call_back=host.call_back, trace=host.trace)
     hooks, hook_problems = _hooks(settings, setting, {} if host is None else host.hooks)

@@ -175,7 +175,8 @@ class Conversation:
         if reply.halt or reply.decision == "deny":
             reason = reply.halt or reply.reason or "a hook denied the prompt"
             return Stopped(reason, "halted", session_id=self.session_id)
-        notes += [self.app.hooks.take_context(self.session_id), reply.context]
+        late = self.app.hooks.take_objections(self.session_id)
+        notes += [self.app.hooks.take_context(self.session_id), late, reply.context]
         return replace(prompt, hook_notes=(*prompt.hook_notes, *filter(None, notes)))
 
     async def _begin(self) -> str:
@@ -207,7 +208,8 @@ class Conversation:
             if isinstance(result, Paused):
                 answers = await self._ask_hooks(result)
             elif isinstance(result, Done) and denials < _MOST_STOP_DENIALS:
-                why = await self._stop_denial(result, again=denials > 0)
+                why = self.app.hooks.take_objections(self.session_id)
+                why = why or await self._stop_denial(result, again=denials > 0)
                 denials += 1
             if not why and answers is None:
                 await self._fire_end_events(result)

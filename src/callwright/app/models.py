@@ -5,7 +5,7 @@ import os
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import aclosing, closing, suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
 from typing import Any, TypeAlias
@@ -13,7 +13,8 @@ from typing import Any, TypeAlias
 from callwright.app.local_models import CONTEXT_TOKENS, local_provider
 from callwright.app.settings import Settings
 from callwright.core.errors import UsageError
-from callwright.providers.base import ModelEvent, ModelRequest, Provider
+from callwright.core.messages import UserMessage
+from callwright.providers.base import MessageDone, ModelEvent, ModelRequest, Provider
 from callwright.providers.clients import close_provider
 from callwright.providers.options import ModelOptions, WithOptions
 from callwright.providers.resolve import ToolMode, provider_for
@@ -27,6 +28,7 @@ _KEYS = (
 _SERVERS = (("Ollama", 11434), ("llama.cpp", 8080), ("LM Studio", 1234), ("vLLM", 8000))
 _PROBE_SECONDS = 0.4
 _MOST_BYTES = 1 << 20
+_QUESTION_TOKENS = 1_024
 
 NO_MODEL = """\
 No model found. Do one of these, then run callwright again:
@@ -212,6 +214,24 @@ class Models:
         if name not in self._opened:
             self._opened[name] = self._open(name)
         return self._opened[name]
+
+    async def ask(self, name: str, system: str, prompt: str) -> str:
+        """Ask a model one question, without tools; the conversation's own if the name is empty.
+
+        Raises:
+            UsageError: There is no such model.
+            ProviderError: The request failed.
+        """
+        request = ModelRequest((UserMessage(prompt),), system=system, max_tokens=_QUESTION_TOKENS)
+        async with aclosing(self._stream(self.get(name) if name else self.own, request)) as events:
+            async for event in events:
+                if isinstance(event, MessageDone):
+                    return event.message.text
+        return ""
+
+    async def _stream(self, provider: Provider, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        async for event in provider.stream(request):
+            yield event
 
     def switch(self, name: str = "") -> None:
         """Use another model, or without a name the conversation's own."""

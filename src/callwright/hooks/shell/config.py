@@ -75,6 +75,11 @@ _LIST_OF_NAMES = re.compile(r"[A-Za-z0-9_\- ,|]*")
 _FIELDS = (
     "type",
     "command",
+    "url",
+    "headers",
+    "allowedEnvVars",
+    "prompt",
+    "model",
     "args",
     "shell",
     "timeout",
@@ -86,7 +91,15 @@ _FIELDS = (
     "once",
 )
 _LONGEST_SECONDS = 86_400.0
-HookKind: TypeAlias = Literal["command", "callback"]
+_PROMPT_SECONDS = 30.0
+HookKind: TypeAlias = Literal["command", "http", "prompt", "callback"]
+_SUBJECTS: Mapping[str, str] = {"command": "command", "http": "url", "prompt": "prompt"}
+"""The kinds of entries that settings can have, and the field that says what is run."""
+SHELLS: Mapping[str, tuple[str, ...]] = {
+    **{name: (name, "-c") for name in ("bash", "sh", "zsh", "dash", "ksh", "fish")},
+    **dict.fromkeys(("powershell", "pwsh"), ("pwsh", "-NoProfile", "-NonInteractive", "-Command")),
+}
+"""The shells a command line can be written for."""
 KeyPath: TypeAlias = tuple[str | int, ...]
 LineOf: TypeAlias = Callable[[Sequence[str | int]], int]
 
@@ -114,7 +127,16 @@ class ShellHook:
     broken: str = ""
     """Why this entry cannot be run; what it guards is then denied."""
     kind: HookKind = "command"
-    """What runs it: a command, or the program that drives this one and registered a callback."""
+    """What runs it: a command, an HTTP endpoint, a model, or the program that registered a callback."""
+    shell: str = "bash"
+    """The shell of a command line."""
+    rewake: bool = False
+    """A background hook whose objection (exit code 2) goes to the model."""
+    headers: tuple[tuple[str, str], ...] = ()
+    environment: tuple[str, ...] = ()
+    """Variables that may stand in the headers."""
+    model: str = ""
+    """The model that is asked; empty for that of the conversation."""
 
     def __str__(self) -> str:
         return f"the {self.event} hook {self.command!r}" + (f" in {self.written_in}" if self.written_in else "")
@@ -248,22 +270,30 @@ def _parse_hook(event: str, matcher: str, entry: object, place: str, kind: HookK
         matcher = ""  # for which calls it was meant is unknown, so it stands for all
     background = given.get("async") is True or given.get("asyncRewake") is True
     if broken:
-        command = str(given.get("command") or given.get("url") or given.get("type") or "")
+        command = str(given.get("command") or given.get("url") or given.get("prompt") or given.get("type") or "")
         condition = _condition(given)
         return ShellHook(
             event, command, matcher, written_in=place, condition=condition, background=background, broken=broken
         )
+    if kind == "command":
+        kind = cast("HookKind", given.get("type", kind))
+    usual = _PROMPT_SECONDS if kind == "prompt" else EVENTS[event].seconds
     return ShellHook(
         event,
-        given["command"],
+        given[_SUBJECTS.get(kind, "command")],
         matcher,
-        float(given.get("timeout", EVENTS[event].seconds)),
+        float(given.get("timeout", usual)),
         {"block": True, "proceed": False}.get(given.get("onError", "")),
         place,
         _condition(given),
         background,
         tuple(given["args"]) if "args" in given else None,
         kind=kind,
+        shell=given.get("shell", "bash"),
+        rewake=given.get("asyncRewake") is True,
+        headers=tuple(cast("Mapping[str, str]", given.get("headers", {})).items()),
+        environment=tuple(given.get("allowedEnvVars", ())),
+        model=given.get("model", ""),
     )
 
 
@@ -275,24 +305,44 @@ def _condition(entry: Mapping[str, Any]) -> str:
 def _check_entry(entry: Mapping[str, Any]) -> str:
     """Return why an entry cannot be run; empty if it can."""
     kind = entry.get("type", "command")
-    command: Any = entry.get("command")
-    arguments: Any = entry.get("args", [])
+    subject = _SUBJECTS.get(kind, "") if isinstance(kind, str) else ""
+    run: Any = entry.get(subject)
     seconds: Any = entry.get("timeout", 1)
-    if kind != "command" or not command:
-        return f"a hook of type {kind!r} cannot be run; use the type 'command' with a command"
-    if not isinstance(command, str):
-        return f"command must be a text, got {command!r:.80}"
-    if not isinstance(arguments, (list, tuple)) or not all(
-        isinstance(one, str) for one in cast("list[Any]", arguments)
-    ):
-        return f"{command!r}: args must be a list of texts, got {arguments!r:.80}"
-    if entry.get("shell", "bash") != "bash":
-        return f"{command!r}: the shell {entry['shell']!r} is not supported; use bash"
+    if not subject or not run:
+        needed = f"it needs a {subject}" if subject else f"use one of {', '.join(_SUBJECTS)}"
+        return f"a hook of type {kind!r} cannot be run; {needed}"
+    if not isinstance(run, str):
+        return f"{subject} must be a text, got {run!r:.80}"
+    if not _is_list_of_texts(entry.get("args", [])):
+        return f"{run!r}: args must be a list of texts, got {entry['args']!r:.80}"
+    if not isinstance(entry.get("shell", "bash"), str) or entry.get("shell", "bash") not in SHELLS:
+        return f"{run!r}: the shell {entry['shell']!r:.80} is not supported; use one of {', '.join(SHELLS)}"
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds <= _LONGEST_SECONDS:
-        return f"{command!r}: timeout must be a number of seconds, got {seconds!r:.80}"
+        return f"{run!r}: timeout must be a number of seconds, got {seconds!r:.80}"
     if entry.get("onError", "block") not in ("block", "proceed"):
-        return f'{command!r}: onError must be "block" or "proceed", got {entry["onError"]!r:.80}'
+        return f'{run!r}: onError must be "block" or "proceed", got {entry["onError"]!r:.80}'
+    return _check_remote_entry(entry, run)
+
+
+def _check_remote_entry(entry: Mapping[str, Any], run: str) -> str:
+    headers: Any = entry.get("headers", {})
+    if entry.get("type") == "http" and not re.fullmatch(r"https?://[^\s/]+(/\S*)?", run):
+        return f"{run!r}: expected an http or https url"
+    if not isinstance(headers, Mapping) or not all(
+        isinstance(one, str) and one.isprintable()
+        for pair in cast("Mapping[Any, Any]", headers).items()
+        for one in pair
+    ):
+        return f"{run!r}: headers must be an object of texts, got {headers!r:.80}"
+    if not _is_list_of_texts(entry.get("allowedEnvVars", [])):
+        return f"{run!r}: allowedEnvVars must be a list of names, got {entry['allowedEnvVars']!r:.80}"
+    if not isinstance(entry.get("model", ""), str):
+        return f"{run!r}: model must be a text, got {entry['model']!r:.80}"
     return ""
+
+
+def _is_list_of_texts(value: object) -> bool:
+    return isinstance(value, (list, tuple)) and all(isinstance(one, str) for one in cast("list[Any]", value))
 
 
 def _find_faults(entry: object, hook: ShellHook) -> Iterator[str]:
@@ -307,6 +357,8 @@ def _find_faults(entry: object, hook: ShellHook) -> Iterator[str]:
     if hook.condition and not kind.tool:
         effect = "runs every time" if kind.guards else "never runs"
         yield f'{hook.command!r}: "if" works only at events of calls, so the hook {effect}'
+    if cast("Mapping[str, Any]", entry).get("once"):
+        yield f"{hook.command!r}: once is not used, the hook runs every time"
     if hook.background and hook.blocks_on_error:
         yield f'{hook.command!r}: an async hook runs in the background, so onError "block" stops nothing'
 

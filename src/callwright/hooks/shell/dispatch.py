@@ -1,16 +1,15 @@
 """Runs the shell hooks of an event in parallel, each command once, and merges their replies."""
 
 import asyncio
-import json
 import os
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
-from callwright.core.errors import CallwrightError
 from callwright.hooks.base import PendingCall
 from callwright.hooks.shell.config import EVENTS, ShellHook
 from callwright.hooks.shell.process import HookRun, run_shell_hook
+from callwright.hooks.shell.remote import AskModel, CallBack, run_remote_hook
 from callwright.hooks.shell.reply import HookReply, merge_replies, read_reply
 
 _CLOSE_SECONDS = 1.5
@@ -22,23 +21,6 @@ def _ignore_report(_: str) -> None:
 
 def _ignore_run(_: ShellHook, __: HookRun | None) -> None:
     return None
-
-
-CallBack: TypeAlias = Callable[[str, Mapping[str, object]], Awaitable[Mapping[str, object]]]
-"""Runs a callback by its id with the event; returns the reply, or raises `CallwrightError` if there is none."""
-
-
-async def _run_callback(call_back: CallBack | None, hook: ShellHook, payload: Mapping[str, object]) -> HookRun:
-    if call_back is None:
-        return HookRun(problem="cannot be run: the program that registered it is not connected")
-    try:
-        async with asyncio.timeout(hook.seconds):
-            reply = await call_back(hook.command, payload)
-        return HookRun(stdout=json.dumps(reply))
-    except TimeoutError:
-        return HookRun(problem=f"did not end within {hook.seconds:g} s")
-    except (CallwrightError, ValueError, TypeError) as error:
-        return HookRun(problem=f"failed: {error}")
 
 
 def _always_applies(_: str, __: PendingCall) -> bool:
@@ -74,8 +56,10 @@ class HookContext:
     transcript: TranscriptWriter = _no_transcript
     passed: tuple[str, ...] = ()
     """Environment variables that hooks get although they look like credentials; `*` stands for any characters."""
-    call_back: "CallBack | None" = None
+    call_back: CallBack | None = None
     """Runs a hook that the driving program registered, and returns its reply."""
+    ask_model: AskModel | None = None
+    """Asks a model, for hooks that are a prompt."""
     trace: Callable[[ShellHook, HookRun | None], None] = _ignore_run
     """Called when a hook starts, with None, and when it has ended."""
 
@@ -88,6 +72,7 @@ class HookDispatcher:
         self.context = context or HookContext(os.getcwd())  # noqa: PTH109 - passed to commands as text
         self._running: set[asyncio.Task[None]] = set()
         self._kept: dict[str, list[str]] = {}
+        self._objections: dict[str, list[str]] = {}
 
     def has_hooks_for(self, *events: str) -> bool:
         """Whether there is a hook for any of these events."""
@@ -123,6 +108,10 @@ class HookDispatcher:
     def take_context(self, session_id: str) -> str:
         """Return and forget the context kept for a session."""
         return "\n".join(self._kept.pop(session_id, ()))
+
+    def take_objections(self, session_id: str) -> str:
+        """Return and forget what background hooks with `asyncRewake` object to in a session."""
+        return "\n".join(self._objections.pop(session_id, ()))
 
     async def aclose(self, *, seconds: float = _CLOSE_SECONDS) -> None:
         """Wait a moment for background hooks, then cancel them."""
@@ -169,16 +158,18 @@ class HookDispatcher:
             case "command":
                 cwd, project = context.cwd or context.project, context.project
                 return await run_shell_hook(hook, payload, cwd=cwd, project=project, passed=context.passed)
-            case "callback":
-                return await _run_callback(context.call_back, hook, payload)
-            case _:  # pyright: ignore[reportUnnecessaryComparison] - an unknown kind is a failure, never a pass
-                return HookRun(problem=f"cannot be run: there is no kind {hook.kind!r}")
+            case _:
+                return await run_remote_hook(hook, payload, call_back=context.call_back, ask_model=context.ask_model)
 
     def _start_background(self, hook: ShellHook, payload: Mapping[str, object], session_id: str) -> None:
         async def run() -> None:
             reply = await self._run_hook(hook, payload)
             self._report(reply)
+            # what a background hook objects to has happened; with asyncRewake the model is told of it
+            objection = reply.reason if hook.rewake and reply.decision == "deny" else ""
             self.keep_context(session_id, reply.context)
+            if objection:
+                self._objections.setdefault(session_id, []).append(objection)
 
         task = asyncio.create_task(run())
         self._running.add(task)  # asyncio keeps only weak references to tasks
@@ -194,7 +185,8 @@ def _distinct(hooks: Iterable[ShellHook]) -> Sequence[ShellHook]:
     """Keep each command once; of two, the one that blocks on errors or has more time."""
     found: dict[tuple[object, ...], ShellHook] = {}
     for hook in hooks:
-        key = (hook.kind, hook.command, hook.arguments, hook.background, hook.broken)
+        what = (hook.kind, hook.command, hook.arguments, hook.shell, hook.headers, hook.environment, hook.model)
+        key = (*what, hook.background, hook.rewake, hook.broken)
         known = found.setdefault(key, hook)
         if (hook.stops_on_error, hook.seconds) > (known.stops_on_error, known.seconds):
             found[key] = hook

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from callwright.core.errors import CallwrightError
-from callwright.hooks.shell.config import ShellHook
+from callwright.hooks.shell.config import SHELLS, ShellHook
 from callwright.system.environment import without_credentials
 from callwright.system.piped_process import PipedProcess
 
@@ -66,7 +66,7 @@ async def run_shell_hook(
 
 def _argv(hook: ShellHook, names: Mapping[str, str]) -> list[str]:
     if hook.arguments is None:
-        return ["bash", "-c", hook.command]
+        return [*SHELLS[hook.shell], hook.command]
     return [_fill_placeholders(word, names) for word in (hook.command, *hook.arguments)]
 
 
@@ -107,7 +107,7 @@ async def _explain_no_start(hook: ShellHook, run: HookRun, cwd: str, environment
     """Tell a hook that blocks from one that never ran: shells and interpreters exit with 2 on errors too."""
     if run.exit_code in _NOT_STARTED:
         return f"could not start: {_NOT_STARTED[run.exit_code]} (exit code {run.exit_code})"
-    if run.exit_code != _BLOCK or hook.arguments is not None:
+    if run.exit_code != _BLOCK or hook.arguments is not None or hook.shell != "bash":
         return ""
     command = hook.command
     missing = find_missing_script(command, cwd, environment)
