@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from callwright.core.calls import Completed, Failed, Interrupted, Outcome
-from callwright.core.content import Output
 from callwright.core.json import Json
 from callwright.core.messages import tokens_for
 from callwright.core.repairs import Repair
@@ -147,10 +146,10 @@ class Stats:
         arguments = outcome.call.arguments
         chars_in = len(arguments) if isinstance(arguments, (str, bytes)) else 0
         match outcome:
-            case Completed(output=Output(content=str() as content)):
-                tally.note("completed", outcome.attempts, outcome.seconds, chars_in, len(content))
-            case Completed():
-                tally.note("completed", outcome.attempts, outcome.seconds, chars_in, len(outcome.text))
+            case Completed(output=output):
+                content = output.content
+                chars_out = len(content if isinstance(content, str) else output.text)
+                tally.note("completed", outcome.attempts, outcome.seconds, chars_in, chars_out)
             case Failed(error=error):
                 tally.note(error.code, outcome.attempts, outcome.seconds, chars_in, len(error.message))
             case Interrupted():

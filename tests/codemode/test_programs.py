@@ -14,7 +14,7 @@ from mcp_types import TextContent
 from callwright import Completed, Effect, Executor, Failed, Outcome, Registry, ToolCall, Turn, tool
 from callwright.codemode import CodeLimits, CodeMode
 from callwright.core.access import Access, Decision, Deny
-from callwright.core.errors import Denied, ToolFailed
+from callwright.core.errors import Cancelled, Denied, ToolFailed
 from callwright.core.events import CallEnded
 from callwright.hooks import Halt, Hook, PendingCall
 from callwright.policy import AllowEverything, Policy, Subject
@@ -211,6 +211,38 @@ async def test_cancellation_ends_program_and_worker() -> None:
     (outcome,) = await running
     assert isinstance(outcome, Failed) and outcome.started
     assert (await run("1 + 1")).text == "2"  # the pool has replaced the worker
+
+
+async def test_long_step_repeats_no_call() -> None:
+    code = "print(await pay(amount=1))\nn = 0\nwhile n < 1_000_000:\n    n += 1\nprint(await pay(amount=2), n)"
+    outcome = await run(code)
+    assert isinstance(outcome, Completed) and outcome.text == "paid 1\npaid 2 1000000\n"
+    assert made == ["paid 1", "paid 2"]
+
+
+@pytest.mark.parametrize(
+    "code", ["for n in range(400):\n    await price(item='a')", "n = 0\nwhile n < 1_000_000:\n    n += 1"]
+)
+async def test_other_tasks_go_on_beside_a_program(code: str) -> None:
+    program = asyncio.ensure_future(run(code))
+    turns = 0
+    while not program.done():
+        await asyncio.sleep(0.001)
+        turns += 1
+    assert isinstance(await program, Completed)
+    assert turns >= 4
+
+
+async def test_cancellation_ends_a_program_of_instant_calls() -> None:
+    executor, cancellation = executor_of(limits=CodeLimits(calls=100_000)), Cancellation()
+    call = ToolCall("c", "run_code", {"code": "while True:\n    await price(item='a')"})
+    turn = asyncio.ensure_future(executor.execute([call], turn=Turn(cancellation=cancellation)))
+    while len(made) < 50:  # noqa: ASYNC110 - the calls are made in another task
+        await asyncio.sleep(0.001)
+    cancellation.cancel()
+    (outcome,) = await turn
+    assert isinstance(outcome, Failed) and isinstance(outcome.error, Cancelled)
+    assert len(made) < 50_000
 
 
 @pytest.mark.parametrize("attempt", ATTEMPTS)

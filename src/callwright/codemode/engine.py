@@ -1,13 +1,15 @@
 """Runs programs in worker processes: a Python interpreter without files, network, environment or imports.
 
-The methods block and belong in threads. A program stops wherever all of its tasks wait for calls; those are one batch.
+The methods block, so they belong in threads, unless the steps of the program have a limit. A program stops wherever all
+of its tasks wait for calls; those are one batch.
 """
 
 import atexit
 import os
 import signal
-from collections.abc import Collection, Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from bisect import bisect_left
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, TypeAlias
@@ -20,7 +22,11 @@ _MAX_WORKERS = 64
 _PRELUDE = "import asyncio, datetime, json, math, random, re"
 """Models often forget these; a program that imports them too does no harm."""
 _CHECKOUT_SECONDS = 30.0
+_STEP_LIMIT = "TimeoutError: turn time limit exceeded"
+_STEP_GRACE_SECONDS = 0.1
+"""How long after the limit of a step a worker that does not stop by itself is killed."""
 _MAX_SLEEP_SECONDS = 60.0
+_LINE_END = ord("\n")
 _SUSPENSIONS_PER_CALL = 3
 """A call stops the program when it is made and when it is awaited, and once more to look its name up."""
 
@@ -48,6 +54,10 @@ class CodeLimits:
 
 class ProgramFailed(Exception):
     """The program ended with an error; the text is a traceback for the model."""
+
+
+class StepTooLong(Exception):
+    """The program ran for longer than a step may take; it can be run again without that limit."""
 
 
 class PendingCall(NamedTuple):
@@ -97,7 +107,12 @@ def _open_pool() -> monty.Monty:
     """Return this process's pool; a forked child has its own, because it cannot use its parent's workers."""
     pool = _pools.get(os.getpid())
     if pool is None:
-        pool = monty.Monty(min_processes=0, max_processes=_MAX_WORKERS, checkout_timeout=_CHECKOUT_SECONDS)
+        pool = monty.Monty(
+            min_processes=0,
+            max_processes=_MAX_WORKERS,
+            checkout_timeout=_CHECKOUT_SECONDS,
+            turn_duration_limit_grace=_STEP_GRACE_SECONDS,
+        )
         pool.__enter__()
         _pools.clear()
         _pools[os.getpid()] = pool
@@ -120,26 +135,39 @@ class Session:
         limits: What it may use.
         now: The time that its clock shows; it stands still, so that a repetition takes the same way.
         seed: What its random numbers start from, for the same reason.
+        step_seconds: How long it may run without making a call; a limit allows to run its steps in the event loop.
     """
 
-    def __init__(self, code: str, functions: Collection[str], limits: CodeLimits, now: datetime, seed: int) -> None:
+    def __init__(
+        self,
+        code: str,
+        functions: Collection[str],
+        limits: CodeLimits,
+        now: datetime,
+        seed: int,
+        step_seconds: float | None = None,
+    ) -> None:
         self.code = code
         self._functions = functions
         self._limits = limits
+        self._step_seconds = step_seconds
         self._checkout = _open_pool().checkout(
             script_name="program.py",
             limits={
                 "max_feed_duration_secs": limits.seconds,
+                "max_turn_duration_secs": step_seconds,
                 "max_memory": limits.memory_bytes,
                 "max_suspensions": limits.calls * _SUSPENSIONS_PER_CALL + 1_000,
                 "max_total_sleep_secs": _MAX_SLEEP_SECONDS,
             },
             os_policy={"datetime": now, "random_start": {"seed": seed}},
         )
+        self._line_ends = [at for at, byte in enumerate(code.encode(errors="replace")) if byte == _LINE_END]
         self._pending: dict[int, PendingCall] = {}
         self._waiting: monty.FutureSnapshot | None = None
         self._made = 0
         self._worker: int | None = None
+        self._killed = False
         self._printed: list[str] = []
         self._printed_chars = 0
 
@@ -155,29 +183,38 @@ class Session:
 
         Raises:
             ProgramFailed: It cannot be parsed, raised an exception or used more than it may.
+            StepTooLong: The step reached its limit.
         """
         session = self._checkout.__enter__()
         self._worker = session.worker_pid
-        with _translate_errors():
+        if self._killed:  # while the worker was started
+            self.kill()
+        try:
             session.feed_run(_PRELUDE)
             return self._advance(session.feed_start(self.code, print_callback=self._print))
+        except monty.MontyError as error:
+            raise self._explain(error) from error
 
     def resume(self, settled: Mapping[int, Settled]) -> Step:
         """Go on with the results of the last batch, by the numbers of its calls.
 
         Raises:
             ProgramFailed: It raised an exception or used more than it may.
+            StepTooLong: The step reached its limit.
         """
         waiting, self._waiting = self._waiting, None
         if waiting is None:
             raise RuntimeError("the program is not waiting for calls")
         for number in settled:
             self._pending.pop(number, None)
-        with _translate_errors():
+        try:
             return self._advance(waiting.resume({number: _encode(result) for number, result in settled.items()}))
+        except monty.MontyError as error:
+            raise self._explain(error) from error
 
     def kill(self) -> None:
         """End the worker at once, from any thread; the pool replaces it."""
+        self._killed = True
         if self._worker is not None:
             with suppress(ProcessLookupError):
                 os.kill(self._worker, signal.SIGKILL)
@@ -216,7 +253,7 @@ class Session:
         self._made += 1
         if self._made > self._limits.calls:
             raise ProgramFailed(f"the program made more than {self._limits.calls} calls, which is the limit")
-        line = self.code.encode()[: snapshot.position.start].count(b"\n") + 1
+        line = bisect_left(self._line_ends, snapshot.position.start) + 1
         number = snapshot.call_id
         self._pending[number] = PendingCall(number, function, snapshot.args, snapshot.kwargs, line)
         return snapshot.resume({"future": ...})
@@ -232,6 +269,21 @@ class Session:
         function.__name__ = name
         return snapshot.resume(value=function)
 
+    def _explain(self, error: monty.MontyError) -> ProgramFailed | StepTooLong:
+        """Return an error of the engine as the program's."""
+        match error:
+            case monty.MontyRuntimeError() if self._step_seconds and str(error).startswith(_STEP_LIMIT):
+                return StepTooLong(str(error))
+            case monty.MontyCrashedError() if self._step_seconds and error.timed_out:
+                return StepTooLong(str(error))
+            case monty.MontySyntaxError() | monty.MontyRuntimeError():
+                return ProgramFailed(error.display().replace('File "<python-input-1>", ', ""))
+            case monty.MontyCrashedError():
+                reason = "its time was up" if error.timed_out else "it ran out of memory or crashed"
+                return ProgramFailed(f"the program was ended: {reason}")
+            case _:
+                return ProgramFailed(f"the program was ended: {error}")
+
     def _check_awaited(self, value: object) -> object:
         if self._pending:
             missed = ", ".join(f"{call.function}() in line {call.line}" for call in self._pending.values())
@@ -245,17 +297,3 @@ def _encode(result: Settled) -> Any:
             return {"return_value": value}
         case Raised(kind, message):
             return {"exc_type": kind, "message": message}
-
-
-@contextmanager
-def _translate_errors() -> Generator[None, None, None]:
-    """Turn the engine's errors into `ProgramFailed`."""
-    try:
-        yield
-    except (monty.MontySyntaxError, monty.MontyRuntimeError) as error:
-        raise ProgramFailed(error.display().replace('File "<python-input-1>", ', "")) from error
-    except monty.MontyCrashedError as error:
-        reason = "its time was up" if error.timed_out else "it ran out of memory or crashed"
-        raise ProgramFailed(f"the program was ended: {reason}") from error
-    except monty.MontyError as error:
-        raise ProgramFailed(f"the program was ended: {error}") from error

@@ -7,10 +7,12 @@ again: their results are on record, in the order in which the program made them.
 import asyncio
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import sha256
+from time import perf_counter
 from typing import Any, cast
 
 from callwright.codemode.engine import (
@@ -24,6 +26,7 @@ from callwright.codemode.engine import (
     Session,
     Settled,
     Step,
+    StepTooLong,
 )
 from callwright.codemode.stubs import order_parameters
 from callwright.core.calls import Completed, Failed, Interrupted, Outcome, ToolCall
@@ -49,7 +52,12 @@ _EXCEPTIONS: Mapping[type[ToolError], str] = {
     TimedOut: "TimeoutError",
     UnknownTool: "NameError",
 }
+_encode_arguments = json.JSONEncoder(allow_nan=False).encode
 _UNKNOWN = "the process ended while this call was running; it may have had an effect"
+_MAX_STEP_SECONDS = 0.05
+"""The longest step of a program whose steps may be taken in the event loop."""
+_SHORT_STEP_SECONDS = 0.002
+_MAX_HOLD_SECONDS = 0.005
 _CHANGED = "the record of this program does not fit it, so it cannot go on; nothing more was done. Start it again"
 
 
@@ -96,11 +104,28 @@ class Program:
             AnswersNeeded: Some of its calls need answers; with them it goes on.
         """
         journal = await self._open_journal()
-        session = Session(self._code, self._functions.keys(), self._limits, journal.now, journal.seed)
         try:
-            step = await self._step(session, None)
+            return await self._run(journal, _MAX_STEP_SECONDS)
+        except StepTooLong:  # from its start, as after a restart: the calls that it made are not made again
+            return await self._run(journal, None)
+
+    async def _run(self, journal: _Journal, step_seconds: float | None) -> str:
+        session = Session(self._code, self._functions.keys(), self._limits, journal.now, journal.seed, step_seconds)
+        loop_ran_at = 0.0
+        short = False
+        try:
+            step = await self._step_in_thread(session, session.start)
             while isinstance(step, Batch):
-                step = await self._step(session, await self._make_calls(step, journal))
+                settled = await self._make_calls(step, journal)
+                began = perf_counter()
+                # Waking the event loop costs more than most steps, so they are taken in it, as long as they are short;
+                # but its other tasks get their turn every few milliseconds.
+                if short and step_seconds is not None and began - loop_ran_at < _MAX_HOLD_SECONDS:
+                    step = session.resume(settled)
+                else:
+                    step = await self._step_in_thread(session, partial(session.resume, settled))
+                    loop_ran_at = perf_counter()
+                short = perf_counter() - began < _SHORT_STEP_SECONDS
             return _describe_result(session.printed, step)
         except ProgramFailed as failed:
             printed = f"printed before that:\n{session.printed}\n" if session.printed else ""
@@ -108,10 +133,10 @@ class Program:
         finally:
             await asyncio.shield(threads.run(session.close))
 
-    async def _step(self, session: Session, settled: Mapping[int, Settled] | None) -> Step:
+    async def _step_in_thread(self, session: Session, step: Callable[[], Step]) -> Step:
         """Let the program run until it waits again; a cancelled call ends its worker."""
         try:
-            return await threads.run(session.start if settled is None else lambda: session.resume(settled))
+            return await threads.run(step)
         except asyncio.CancelledError:
             session.kill()  # its thread cannot be stopped, and would wait for the worker
             raise
@@ -139,9 +164,9 @@ class Program:
         number = int(note["call"])
         if "digest" in note:
             journal.digests[number] = str(note["digest"])
-        elif "raised" in note:
+        if "raised" in note:
             journal.settled[number] = Raised(*map(str, note["raised"]))
-        else:
+        elif "returned" in note or "digest" not in note:
             journal.settled[number] = Returned(note["returned"])
 
     async def _make_calls(self, batch: Batch, journal: _Journal) -> Mapping[int, Settled]:
@@ -186,22 +211,24 @@ class Program:
         settled = dict[int, Settled]()
 
         async def starting(call: ToolCall) -> None:
-            journal.digests[numbers[call.id]] = digest = _digest(call)
-            await self._keep_start({"call": numbers[call.id], "digest": digest}, call)
+            tool = self._catalog.get(call.name)
+            if tool is not None and not tool.spec.annotations.repeatable:
+                number = numbers[call.id]
+                journal.digests[number] = digest = _digest(call)
+                await self._keep_start({"call": number, "digest": digest})
 
         async def ended(outcome: Outcome) -> None:
             if isinstance(outcome, Interrupted):
                 return
             number = numbers[outcome.call.id]
-            settled[number] = result = self._settle(outcome)
-            note: Json = (
-                {"call": number, "returned": cast("Json", result.value)}
-                if isinstance(result, Returned)
-                else {"call": number, "raised": [result.kind, result.message]}
-            )
-            if number not in journal.digests:  # refused before it started, and a repetition must not start it
-                journal.digests[number] = digest = _digest(outcome.call)
-                await self._context.keep({"call": number, "digest": digest}, wait=False)
+            settled[number] = journal.settled[number] = result = self._settle(outcome)
+            note: dict[str, Json] = {"call": number}
+            if number not in journal.digests:  # no start on record: repeatable, or refused before it started
+                journal.digests[number] = note["digest"] = _digest(outcome.call)
+            if isinstance(result, Returned):
+                note["returned"] = cast("Json", result.value)
+            else:
+                note["raised"] = [result.kind, result.message]
             await self._context.keep(note, wait=False)
 
         outcomes = await self._context.execute(*calls.values(), batch=InnerBatch(origins, starting, ended))
@@ -215,12 +242,8 @@ class Program:
                 raise outcome.error
         return settled
 
-    async def _keep_start(self, note: Json, call: ToolCall) -> None:
-        """Keep the start of a call; of one that must not be repeated before it runs. Starts share one write."""
-        tool = self._catalog.get(call.name)
-        if tool is None or tool.spec.annotations.repeatable:
-            await self._context.keep(note, wait=False)
-            return
+    async def _keep_start(self, note: Json) -> None:
+        """Keep the start of a call that must not be repeated, before it runs. Starts share one write."""
         self._starting.append(note)
         if self._storing is None:
             self._storing = asyncio.ensure_future(self._store_starts())
@@ -242,7 +265,7 @@ class Program:
         name = self._functions[pending.function]
         arguments = self._name_arguments(pending, name) if pending.positional else pending.named
         try:
-            text = json.dumps(arguments, allow_nan=False)
+            text = _encode_arguments(arguments)
         except (TypeError, ValueError) as error:
             raise InvalidArguments(f"{pending.function}(): the arguments are not JSON: {error}") from error
         return ToolCall(f"{self._context.call_id}.{pending.number}", name, text)

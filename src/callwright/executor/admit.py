@@ -124,24 +124,52 @@ class Gate:
             entry = entries[name] = ToolEntry(tool)
         return entry
 
-    async def admit(self, admitted: Admitted, answers: AnswerSource | None, turn_id: str, deadlines: Deadlines) -> None:
-        """Decide about a bound call; its error or its questions, if any, are set on it."""
-        if admitted.error is not None:
-            return
-        if admitted.sign_in is not None:
-            self._require_sign_in(admitted, admitted.sign_in, answers)
-            return
-        try:
+    async def admit(
+        self, calls: Sequence[Admitted], answers: AnswerSource | None, turn_id: str, deadlines: Deadlines
+    ) -> None:
+        """Decide about bound calls, hooks included; the error or the questions of each, if any, are set on it."""
+        for admitted in calls:
             changed = True
             while changed:  # an answer may change the arguments, and hooks and policies judge what will run
-                for hook in self.hooks:
-                    verdict = await _ask_hook(hook, make_pending_call(admitted, turn_id), deadlines)
-                    _apply_verdict(admitted, hook, verdict)
-                asks = self._apply_running_answer(admitted, self._decide(admitted), answers)
-                changed = bool(asks) and self._apply_answer(admitted, asks, answers)
-        except AuthRequired as error:
+                await self._ask_hooks(admitted, answers, turn_id, deadlines)
+                changed = self.judge(admitted, answers)
+
+    async def _ask_hooks(
+        self, admitted: Admitted, answers: AnswerSource | None, turn_id: str, deadlines: Deadlines
+    ) -> None:
+        if admitted.error is not None or admitted.sign_in is not None:
+            return
+        try:
+            for hook in self.hooks:
+                verdict = await _ask_hook(hook, make_pending_call(admitted, turn_id), deadlines)
+                _apply_verdict(admitted, hook, verdict)
+        except BaseException as error:  # noqa: BLE001 - a failing hook fails this call only: nothing ran
+            self._fail(admitted, error, answers)
+
+    def judge(self, admitted: Admitted, answers: AnswerSource | None) -> bool:
+        """Decide about a bound call by policies and answers, the hooks left out.
+
+        Returns:
+            Whether an answer changed the arguments, so that the call must be decided about again.
+        """
+        if admitted.error is not None or admitted.questions:
+            return False
+        if admitted.sign_in is not None:
+            self._require_sign_in(admitted, admitted.sign_in, answers)
+            return False
+        try:
+            asks = self._decide(admitted)
+            if answers is not None:
+                asks = self._apply_running_answer(admitted, asks, answers)
+            return bool(asks) and self._apply_answer(admitted, asks, answers)
+        except BaseException as error:  # noqa: BLE001 - a failing policy or tool fails this call only: nothing ran
+            self._fail(admitted, error, answers)
+            return False
+
+    def _fail(self, admitted: Admitted, error: BaseException, answers: AnswerSource | None) -> None:
+        if isinstance(error, AuthRequired):
             self._require_sign_in(admitted, error, answers)
-        except BaseException as error:  # noqa: BLE001 - a failing hook, policy or tool fails this call only: nothing ran
+        else:
             admitted.error = _as_tool_error(error)
 
     def consume_answers(self, admitted: Sequence[Admitted], answers: AnswerSource) -> None:
@@ -217,10 +245,10 @@ class Gate:
         return False
 
     def _apply_running_answer(
-        self, admitted: Admitted, asks: tuple[Ask, ...], answers: AnswerSource | None
+        self, admitted: Admitted, asks: tuple[Ask, ...], answers: AnswerSource
     ) -> tuple[Ask, ...]:
         """Apply the answer to what the tool asked while it ran; return what must still be asked."""
-        found = None if answers is None else answers.claim(admitted, running=True)
+        found = answers.claim(admitted, running=True)
         if found is None:
             return asks
         admitted.resumed = True
@@ -341,7 +369,8 @@ def _is_covered(admitted: Admitted, asks: Sequence[Ask]) -> bool:
 
 async def _ask_hook(hook: Hook, pending: PendingCall, deadlines: Deadlines) -> object:
     try:
-        return await deadlines.limit(hook.seconds, hook.before(pending))
+        verdict = hook.before(pending)
+        return verdict if verdict is None else await deadlines.limit(hook.seconds, verdict)
     except ToolError:
         raise
     except TimeoutError as error:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import cast
 
+from callwright.core._fast import make_constructor
 from callwright.core.access import Access, Ask, Confinement, UseTool
 from callwright.core.calls import ToolCall
 from callwright.core.content import Output
@@ -18,6 +19,7 @@ from callwright.tool.concurrency import Hold
 from callwright.tool.identity import fingerprint
 
 _NO_ARGUMENTS: JsonObject = FrozenDict()
+_pending_call = make_constructor(PendingCall)
 
 
 class ToolEntry:
@@ -197,4 +199,4 @@ def _check_invocation(invocation: object, name: str) -> None:
 
 def make_pending_call(admitted: Admitted, turn_id: str = "") -> PendingCall:
     """Return what hooks see of a call."""
-    return PendingCall(admitted.call, admitted.spec, admitted.arguments, admitted.session_id, turn_id)
+    return _pending_call(admitted.call, admitted.spec, admitted.arguments, admitted.session_id, turn_id)

@@ -10,7 +10,7 @@ import logging
 import types
 from collections.abc import Awaitable, Coroutine, Generator, Iterator
 from itertools import count
-from typing import Any, TypeGuard
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 _log = logging.getLogger("callwright")
@@ -43,7 +43,7 @@ def drive(awaitable: Awaitable[Any], grace_seconds: float) -> Generator[Any, Any
     Raises:
         Abandoned: It was cancelled and did not end in time.
     """
-    coroutine: AnyCoroutine = awaitable if _is_coroutine(awaitable) else _await(awaitable)
+    coroutine = cast(AnyCoroutine, awaitable if type(awaitable) is types.CoroutineType else _await(awaitable))
     order = next_order()
     try:
         waits_for = coroutine.send(None)
@@ -95,10 +95,6 @@ def _steps(coroutine: AnyCoroutine, waits_for: Any, grace_seconds: float, order:
 
 
 drive_on = types.coroutine(_steps)
-
-
-def _is_coroutine(awaitable: object) -> "TypeGuard[AnyCoroutine]":
-    return type(awaitable) is types.CoroutineType
 
 
 async def _await(awaitable: Awaitable[Any]) -> Any:

@@ -41,8 +41,8 @@ from callwright.tool.render import render
 Observe = Callable[[Event], None]
 _completed = make_constructor(Completed)
 _output = make_constructor(Output)
-
-
+_call_began = make_constructor(CallBegan)
+_call_ended = make_constructor(CallEnded)
 _log = logging.getLogger("callwright")
 _INNER_GRACE = 0.8
 """The grace period of a call made by another one, as a part of that one's."""
@@ -93,7 +93,7 @@ class Runner:
             outcome = Completed(admitted.call, admitted.hook_output, attempts=0)
         else:
             if observe is not None:
-                observe(CallBegan(admitted.call))
+                observe(_call_began(admitted.call))
             outcome = await self.attempt(admitted, scope, deadlines, observe, parent)
         # a hook cannot be shown a call of no tool, and an interrupted call has not ended
         if self.hooks and admitted.entry is not None and not isinstance(outcome, Interrupted):
@@ -123,7 +123,7 @@ class Runner:
                 context = _context(admitted, entry, scope, deadlines, attempt, parent, answered)
                 deadline = None if context.deadline is None else deadlines.start(context.deadline)
                 try:
-                    value = await drive(invocation.run(context), self._find_grace(entry, context, deadlines))
+                    value = await drive(invocation.run(context), _find_grace(entry, context, deadlines))
                     output = _output(value, None) if type(value) is str and value.isascii() else render(value)
                     return _completed(call, output, perf_counter() - began, attempt, ())
                 except asyncio.CancelledError as stopped:
@@ -203,14 +203,6 @@ class Runner:
         if observe is not None:
             observe(CallAbandoned(admitted.call, grace_seconds))
 
-    @staticmethod
-    def _find_grace(entry: ToolEntry, context: ToolContext, deadlines: Deadlines) -> float:
-        """Return how long a cancelled call may take to end: longer than the calls that it makes itself."""
-        seconds = deadlines.grace_seconds
-        if context.parent is not None:
-            seconds *= _INNER_GRACE**context.depth
-        return 2 * seconds if entry.annotations.delegates else seconds
-
     def finish_cancelled(self, admitted: Admitted, *, started: bool, observe: Observe | None = None) -> Outcome:
         """Finish a call that was cancelled from outside."""
         effect = "it had started, so it may have had an effect" if started else "it had not started"
@@ -232,7 +224,7 @@ class Runner:
             outcome = tell_repairs(outcome, admitted.repairs)
         self.stats.record(admitted.name, outcome)
         if observe is not None:
-            observe(CallEnded(outcome))
+            observe(_call_ended(outcome))
         return outcome
 
     async def _run_after_hooks(
@@ -241,8 +233,9 @@ class Runner:
         pending = make_pending_call(admitted, turn_id)
         for hook in self.hooks:
             try:
-                returned = await deadlines.limit(hook.seconds, hook.after(pending, outcome))
-                outcome = _replace_outcome(outcome, returned)
+                returned = hook.after(pending, outcome)
+                if returned is not None:
+                    outcome = _replace_outcome(outcome, await deadlines.limit(hook.seconds, returned))
             except KeyboardInterrupt:
                 raise
             except BaseException as raised:
@@ -296,6 +289,14 @@ def _context(
     if parent is not None and parent.deadline is not None:
         when = parent.deadline if when is None else min(when, parent.deadline)
     return ToolContext(admitted.call, scope, attempt, when, parent, admitted.confinement, answered)
+
+
+def _find_grace(entry: ToolEntry, context: ToolContext, deadlines: Deadlines) -> float:
+    """Return how long a cancelled call may take to end: longer than the calls that it makes itself."""
+    seconds = deadlines.grace_seconds
+    if context.parent is not None:
+        seconds *= _INNER_GRACE**context.depth
+    return 2 * seconds if entry.annotations.delegates else seconds
 
 
 def normalise(raised: BaseException) -> ToolError:

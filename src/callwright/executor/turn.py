@@ -27,7 +27,7 @@ from callwright.core.json import Json
 from callwright.executor.admitted import Admitted
 from callwright.executor.asking import ask_user, race
 from callwright.executor.deadlines import LoopParts
-from callwright.executor.driver import count_cancellations, is_cancelling
+from callwright.executor.driver import is_cancelling
 from callwright.executor.inner_record import InnerRecord
 from callwright.executor.ledger import TurnAnswers
 from callwright.executor.perform import Interruption
@@ -182,7 +182,7 @@ class TurnScope:
         """Return what the user would be asked about a call. Runs nothing, so it may be repeated."""
         gate = self._runtime.gate
         item = gate.bind(call, self._catalog(), self.session_id, self.state)
-        await gate.admit(item, None, self.turn_id, self._runtime.loops.get().deadlines)
+        await gate.admit((item,), None, self.turn_id, self._runtime.loops.get().deadlines)
         if item.questions:
             self._note_questions((item,))
             self._raise_questions(item.questions)
@@ -218,12 +218,15 @@ class TurnScope:
         questions: tuple[Question, ...] = ()
         halted: Halted | None = None
 
-        async def decide() -> None:
-            for item in admitted:
-                await gate.admit(item, answers, self.turn_id, local.deadlines)
-
         try:
-            await (race(self._turn.cancellation, decide()) if gate.hooks else decide())
+            if not gate.hooks:
+                for item in admitted:
+                    while gate.judge(item, answers):
+                        pass
+            elif self._turn.cancellation is None:
+                await gate.admit(admitted, answers, self.turn_id, local.deadlines)
+            else:
+                await race(self._turn.cancellation, gate.admit(admitted, answers, self.turn_id, local.deadlines))
         except asyncio.CancelledError:
             if is_cancelling():
                 raise asyncio.CancelledError(CANCELLED) from self._cancel_before_start(admitted)
@@ -297,12 +300,14 @@ class TurnScope:
 
     async def _perform_alone(self, item: Admitted, local: LoopParts, parent: ToolContext | None) -> Outcome:
         """Perform a call in this task, because a new one costs more than the pipeline."""
-        cancellations = count_cancellations()
+        task = asyncio.current_task(local.loop)
+        cancellations = 0 if task is None else task.cancelling()
         try:
             outcome = await self._perform(item, local, parent)
         except asyncio.CancelledError:
             raise asyncio.CancelledError(CANCELLED) from self.cancel_alone(item)
-        if count_cancellations() > cancellations:  # the tool ended well in spite of it; its caller must not go on
+        # a tool that ended well in spite of a cancellation: its caller must not go on
+        if task is not None and task.cancelling() > cancellations:
             raise asyncio.CancelledError(CANCELLED) from TurnCancelled([outcome])
         return outcome
 
