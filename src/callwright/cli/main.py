@@ -19,6 +19,8 @@ COMMANDS = {
     "serve": "serve these tools to any MCP client",
     "acp": "run the agent in an editor, over the Agent Client Protocol",
     "web": "watch, approve and try things on a local page in the browser",
+    "worker": "run agents for a Temporal server, on one machine or many",
+    "runs": "start, list, answer, cancel and watch runs on a Temporal server",
     "stats": "show calls, tokens and cost of this project's sessions",
     "doctor": "check the installation, the model and the sandbox",
     "demo": "watch the agent do a small task; needs no model, key or network",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         SessionHold as SessionHold,
         SessionStore as SessionStore,
         StoredRecord as StoredRecord,
+        StoreTooNew as StoreTooNew,
         check_session_id as check_session_id,
         export_jsonl as export_jsonl,
         list_undo_points as list_undo_points,
@@ -33,7 +34,7 @@ __getattr__ = lazy_exports(
     __name__,
     {
         "base": "SessionBusy SessionDamaged SessionEntry SessionError SessionHit SessionHold SessionStore StoredRecord"
-        " BlobStore check_session_id export_jsonl list_undo_points",
+        " StoreTooNew BlobStore check_session_id export_jsonl list_undo_points",
         "memory": "MemoryStore",
         "postgres": "PostgresStore",
         "record_encoding": "dump_record load_record",

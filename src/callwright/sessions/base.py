@@ -17,6 +17,10 @@ class SessionError(CallwrightError):
     """A store operation failed; records stored before are not lost."""
 
 
+class StoreTooNew(SessionError):
+    """A later version of callwright wrote the store."""
+
+
 class SessionBusy(SessionError):
     """Another run or process is writing this session."""
 
@@ -197,19 +201,27 @@ class SessionStore(Protocol):
 
 
 class BlobStore(Protocol):
-    """A store that also keeps texts outside of sessions, such as a prompt on its way to another machine."""
+    """A store that also keeps records outside of sessions, such as a prompt on its way to another machine."""
 
-    async def keep_blob(self, blob_id: str, text: str) -> None:
-        """Store a text under an id; it is durable when this returns. A text that exists under the id stays."""
+    async def keep_blob(self, blob_id: str, record: Record) -> None:
+        """Store a record under an id; it is durable when this returns. One that exists under the id stays."""
         ...
 
-    async def read_blob(self, blob_id: str) -> str | None:
-        """Return a text; None if there is none under this id."""
+    async def read_blob(self, blob_id: str) -> Record | None:
+        """Return a record; None if there is none under this id, or if it cannot be read."""
         ...
 
     async def delete_blobs(self, blob_ids: Sequence[str]) -> None:
-        """Delete texts; ids that do not exist are ignored."""
+        """Delete records; ids that do not exist are ignored."""
         ...
+
+
+def load_blob(body: object) -> Record | None:
+    """Return the record of a stored blob; None if it cannot be read."""
+    try:
+        return load_record(body) if isinstance(body, (bytes, str)) else None
+    except UnreadableRecord:
+        return None
 
 
 def require_store(given: SessionStore) -> SessionStore:

@@ -42,7 +42,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self._sessions: dict[str, _Session] = {}
         self._changes = [0]
-        self._blobs: dict[str, str] = {}
+        self._blobs: dict[str, Record] = {}
 
     async def hold(self, session_id: str, *, owner: str = "") -> "MemoryHold":
         session = self._sessions.get(session_id)
@@ -115,10 +115,10 @@ class MemoryStore:
         del self._sessions[session_id]
         self._changes[0] += 1
 
-    async def keep_blob(self, blob_id: str, text: str) -> None:
-        self._blobs.setdefault(blob_id, text)
+    async def keep_blob(self, blob_id: str, record: Record) -> None:
+        self._blobs.setdefault(blob_id, record)
 
-    async def read_blob(self, blob_id: str) -> str | None:
+    async def read_blob(self, blob_id: str) -> Record | None:
         return self._blobs.get(blob_id)
 
     async def delete_blobs(self, blob_ids: Sequence[str]) -> None:

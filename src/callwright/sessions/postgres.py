@@ -19,8 +19,10 @@ from callwright.sessions.base import (
     SessionError,
     SessionHit,
     StoredRecord,
+    StoreTooNew,
     check_session_id,
     escape_query,
+    load_blob,
     load_records,
     make_excerpt,
     make_like_pattern,
@@ -156,11 +158,11 @@ class PostgresStore:
         if await self._execute(sql.DELETE, session_id) == "DELETE 0":
             raise SessionBusy(f"session {session_id!r} is being written; wait for it or stop it")
 
-    async def keep_blob(self, blob_id: str, text: str) -> None:
-        await self._execute(sql.KEEP_BLOB, blob_id, self.redact(text))
+    async def keep_blob(self, blob_id: str, record: Record) -> None:
+        await self._execute(sql.KEEP_BLOB, blob_id, self.encode(record))
 
-    async def read_blob(self, blob_id: str) -> str | None:
-        return await self._value("SELECT body FROM callwright_blobs WHERE id = $1", blob_id)
+    async def read_blob(self, blob_id: str) -> Record | None:
+        return load_blob(await self._value("SELECT body FROM callwright_blobs WHERE id = $1", blob_id))
 
     async def delete_blobs(self, blob_ids: Sequence[str]) -> None:
         await self._execute("DELETE FROM callwright_blobs WHERE id = ANY($1::text[])", [*blob_ids])
@@ -278,7 +280,7 @@ class PostgresStore:
                 await connection.execute(sql.CREATE)
                 version = await connection.fetchval("SELECT max(version) FROM callwright_schema")
             if version != sql.SCHEMA_VERSION:
-                raise SessionError(
+                raise StoreTooNew(
                     f"the tables in {self._place} are of version {version}, and this version of callwright uses "
                     f"{sql.SCHEMA_VERSION}; install a newer one, or use another database"
                 )

@@ -14,6 +14,7 @@ from callwright.sessions.base import (
     StoredRecord,
     check_session_id,
     limit_output,
+    load_blob,
 )
 from callwright.sessions.lease import Lease
 from callwright.sessions.record_encoding import dump_record
@@ -89,12 +90,12 @@ class SqliteStore:
     async def delete(self, session_id: str) -> None:
         await self.run(lambda file: file.delete(session_id))
 
-    async def keep_blob(self, blob_id: str, text: str) -> None:
-        body = self.redact_text(text)
+    async def keep_blob(self, blob_id: str, record: Record) -> None:
+        body = self.encode(record)
         await self.run(lambda file: file.keep_blob(blob_id, body))
 
-    async def read_blob(self, blob_id: str) -> str | None:
-        return await self.run(lambda file: file.read_blob(blob_id))
+    async def read_blob(self, blob_id: str) -> Record | None:
+        return load_blob(await self.run(lambda file: file.read_blob(blob_id)))
 
     async def delete_blobs(self, blob_ids: Sequence[str]) -> None:
         await self.run(lambda file: file.delete_blobs(blob_ids))

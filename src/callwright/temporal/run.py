@@ -1,0 +1,281 @@
+"""One run on a Temporal server: its questions, its result, and what it records meanwhile."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from temporalio.client import WorkflowExecution, WorkflowFailureError, WorkflowHandle, WorkflowHistory
+from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
+from temporalio.service import RPCError, RPCStatusCode
+
+from callwright.agent.results import Done, StopKind, Stopped
+from callwright.core.calls import Approve, Decline, Question, Reply
+from callwright.core.decisions import GrantScope
+from callwright.core.errors import CallwrightError, UsageError
+from callwright.core.json import JsonObject
+from callwright.core.messages import AssistantMessage
+from callwright.sessions.base import SessionError, SessionStore, StoredRecord
+from callwright.sessions.records import Record, Said, find_open_questions, sum_usage
+from callwright.temporal.blobs import ClusterStore, pack_answer
+from callwright.temporal.workflow import SIGNAL, Data
+
+WORKFLOW_PREFIX = "callwright/"
+"""The start of workflow ids; the session follows. The server runs one workflow of an id at a time."""
+_WATCH_SECONDS = 0.2
+RunStatus = Literal["running", "done", "failed", "cancelled", "terminated", "other"]
+_STATUSES: dict[str, RunStatus] = {
+    "RUNNING": "running",
+    "CONTINUED_AS_NEW": "running",
+    "COMPLETED": "done",
+    "FAILED": "failed",
+    "CANCELED": "cancelled",
+    "TERMINATED": "terminated",
+    "TIMED_OUT": "failed",
+}
+
+
+class TemporalError(CallwrightError):
+    """The Temporal server cannot be reached, or refused a request."""
+
+
+class RunFailed(CallwrightError):
+    """A run ended with an error that no retry could mend; its session has what was done before.
+
+    Args:
+        session_id: the session of the run.
+        kind: the name of the error, such as `UnknownAgent` or `SessionDamaged`.
+        reason: what went wrong.
+    """
+
+    def __init__(self, session_id: str, kind: str, reason: str) -> None:
+        super().__init__(f"the run of session {session_id!r} failed: {reason}")
+        self.session_id = session_id
+        self.kind = kind
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """One entry in the list of runs."""
+
+    session_id: str
+    agent: str
+    status: RunStatus
+    started_at: float
+    history_bytes: int = 0
+
+
+class Run:
+    """One run: its questions, its result, and what it records meanwhile."""
+
+    def __init__(
+        self, handle: "WorkflowHandle[Any, Data]", sessions: ClusterStore, session_id: str, key: str = ""
+    ) -> None:
+        self._handle = handle
+        self._sessions = sessions
+        self.session_id = session_id
+        self._key = key
+
+    async def questions(self) -> tuple[Question, ...]:
+        """Return the questions that wait for an answer, from the store: no worker needs to run.
+
+        Raises:
+            SessionError: the store cannot be read.
+        """
+        return await read_questions(self._sessions, self.session_id)
+
+    async def approve(
+        self, question: Question, *, arguments: JsonObject | None = None, scope: GrantScope = "once", by: str = ""
+    ) -> None:
+        """Approve a question. The answer is kept by the server until a worker takes it; the first one counts.
+
+        Args:
+            question: one of `questions`.
+            arguments: run the call with these arguments instead; they are judged again.
+            scope: how long the approval lasts: this call, the session, or always.
+            by: who approved, for the record.
+
+        Raises:
+            TemporalError: the server cannot be reached, or the run has ended.
+            UsageError: the question is not one.
+        """
+        await self.answer(question, Approve(arguments, scope, by))
+
+    async def decline(self, question: Question, reason: str = "", *, by: str = "") -> None:
+        """Decline a question; the model reads the reason. Otherwise as `approve`."""
+        await self.answer(question, Decline(reason, by))
+
+    async def answer(self, question: Question, reply: Reply) -> None:
+        """Answer a question with an `Approve` or a `Decline`. Otherwise as `approve`."""
+        if not isinstance(cast(object, question), Question):
+            raise UsageError(f"expected a Question, as run.questions() returns, got {type(question).__name__}")
+        signal = await pack_answer(self._sessions, question.id, reply)
+        try:
+            await self._handle.signal(SIGNAL, signal)
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                raise TemporalError(f"session {self.session_id!r} has no run that waits for an answer") from None
+            raise explain_refusal(error, "") from error
+
+    async def cancel(self) -> None:
+        """Cancel the run: a running call is stopped, open questions are declined, and the result is `Stopped`.
+
+        Raises:
+            TemporalError: the server cannot be reached, or there is no such run.
+        """
+        try:
+            await self._handle.cancel()
+        except RPCError as error:
+            raise self._explain_missing(error) from error
+
+    async def result(self) -> Done | Stopped:
+        """Wait until the run has ended and return its result, read from the session.
+
+        Raises:
+            RunFailed: the run ended with an error.
+            TemporalError: the server cannot be reached, or there is no such run.
+            SessionError: the session cannot be read.
+        """
+        try:
+            report = await self._handle.result()
+        except WorkflowFailureError as error:
+            return await self._explain_failure(error)
+        except RPCError as error:
+            raise self._explain_missing(error) from error
+        return await self._read_result(report)
+
+    async def watch(self, position: int = 0) -> AsyncGenerator[StoredRecord, None]:
+        """Yield the records of the session as they are stored, by whichever machine, until the run has ended.
+
+        Args:
+            position: begin with this record; after a lost connection, one more than the last position seen.
+
+        Raises:
+            TemporalError: the server cannot be reached, or there is no such run.
+            SessionError: the session cannot be read.
+        """
+        ended = asyncio.ensure_future(self._wait())
+        try:
+            version = ""
+            while True:
+                done = ended.done()
+                current = await self._sessions.version()
+                if current != version or done:
+                    version = current
+                    for stored in await self._read_from(position):
+                        position = stored.position + 1
+                        yield stored
+                if done:
+                    ended.result()
+                    return
+                await asyncio.wait([ended], timeout=_WATCH_SECONDS)
+        finally:
+            ended.cancel()
+
+    async def info(self) -> RunInfo:
+        """Return what the server knows of the run.
+
+        Raises:
+            TemporalError: the server cannot be reached, or there is no such run.
+        """
+        try:
+            described = await self._handle.describe()
+        except RPCError as error:
+            raise self._explain_missing(error) from error
+        size = described.raw_description.workflow_execution_info.history_size_bytes
+        return await describe_run(described, size)
+
+    async def fetch_history(self) -> WorkflowHistory:
+        """Return the workflow's own history: references and counts, for looking into problems."""
+        return await self._handle.fetch_history()
+
+    async def _wait(self) -> None:
+        try:
+            await self._handle.result()
+        except WorkflowFailureError:
+            pass  # it has ended all the same
+        except RPCError as error:
+            raise self._explain_missing(error) from error
+
+    async def _read_from(self, position: int) -> Sequence[StoredRecord]:
+        try:
+            return await self._sessions.read_from(self.session_id, position)
+        except SessionError:
+            if position:
+                raise
+            return ()  # no worker has begun it yet
+
+    async def _explain_failure(self, error: WorkflowFailureError) -> Stopped:
+        cause = error.cause
+        if is_cancelled_exception(cause):
+            return cast("Stopped", await self._read_result({"state": "stopped", "kind": "cancelled"}))
+        if isinstance(cause, ActivityError) and cause.cause is not None:
+            cause = cause.cause
+        kind = cause.type if isinstance(cause, ApplicationError) and cause.type else type(cause).__name__
+        raise RunFailed(self.session_id, kind, first_line(cause)) from None
+
+    async def _read_result(self, report: Data) -> Done | Stopped:
+        position = report.get("position")
+        try:
+            stored: Sequence[StoredRecord] = await self._sessions.read_from(self.session_id, limit=position)
+        except SessionError:
+            if report["state"] == "done":
+                raise
+            stored = []  # it was stopped before it began
+        records = _find_run([item.record for item in stored], self._key)
+        said = [record.message for record in records if isinstance(record, Said)]
+        replies = [message for message in said if isinstance(message, AssistantMessage)]
+        text, usage = replies[-1].text if replies else "", sum_usage(records)
+        if report["state"] == "done":
+            return Done(text, usage, self.session_id, turns=len(replies))
+        kind, reason = str(report.get("kind", "cancelled")), str(report.get("reason", "the run was cancelled"))
+        return Stopped(reason, cast("StopKind", kind), usage, self.session_id, text, len(replies))
+
+    def _explain_missing(self, error: RPCError) -> TemporalError:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            return TemporalError(f"session {self.session_id!r} has no run on this server, or it has ended")
+        return explain_refusal(error, "")
+
+
+def _find_run(records: Sequence[Record], key: str) -> Sequence[Record]:
+    """Return the records of the run that began with a prompt; without a key, of the last one that has one."""
+    begun = [
+        index
+        for index, record in enumerate(records)
+        if isinstance(record, Said) and record.key and key in ("", record.key)
+    ]
+    return records[begun[-1] :] if begun else ()
+
+
+async def read_questions(sessions: SessionStore, session_id: str) -> tuple[Question, ...]:
+    """Return the questions of a session that wait for an answer and have not expired; none if it has not begun."""
+    try:
+        records = await sessions.read(session_id)
+    except SessionError:
+        if any(entry.session_id == session_id for entry in await sessions.list(waiting=True)):
+            raise
+        return ()  # no worker has begun it yet
+    now = time.time()
+    return tuple(question for question in find_open_questions(records) if not question.is_expired(now))
+
+
+async def describe_run(execution: WorkflowExecution, history_bytes: int = 0) -> RunInfo:
+    """Return what the server knows of a run."""
+    status = _STATUSES.get(execution.status.name if execution.status else "", "other")
+    agent = str((await execution.memo()).get("agent", ""))
+    return RunInfo(
+        execution.id.removeprefix(WORKFLOW_PREFIX), agent, status, execution.start_time.timestamp(), history_bytes
+    )
+
+
+def explain_refusal(error: RPCError, address: str) -> TemporalError:
+    """Return the error for a request that failed."""
+    place = f" at {address}" if address else ""
+    return TemporalError(f"the Temporal server{place} refused the request: {first_line(error)}")
+
+
+def first_line(error: BaseException | None) -> str:
+    """Return a short description of a foreign error."""
+    return str(error).partition("\n")[0][:300]

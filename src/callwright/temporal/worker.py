@@ -1,0 +1,102 @@
+"""The worker: runs agents for a Temporal server until it is asked to stop, then hands its runs over."""
+
+import asyncio
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import cast
+
+from temporalio.client import Client
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+
+from callwright.agent.agent import Agent
+from callwright.core.errors import UsageError, safe_repr
+from callwright.temporal.activity import Advance
+from callwright.temporal.blobs import require_cluster_store
+from callwright.temporal.client import DEFAULT_QUEUE, connect_client
+from callwright.temporal.workflow import RunWorkflow
+
+
+class AgentWorker:
+    """Runs agents for a Temporal server.
+
+    Start as many as there is work for, on any machine that reaches the server and the database. A worker that is
+    killed loses nothing: another one continues each run from its session.
+
+    Args:
+        agents: the agents, each with a name of its own and a durable store.
+        queue: the task queue to serve. Agents whose tools keep state in the process, or need one machine, get a queue
+            of that machine.
+        most_runs: how many runs to advance at the same time.
+        grace_seconds: when the worker stops, how long running turns may take to end; then their calls are cancelled.
+
+    Raises:
+        UsageError: there is no agent, one has no name or shares it, or its store ends with the process.
+    """
+
+    def __init__(
+        self,
+        agents: Iterable[Agent],
+        *,
+        queue: str = DEFAULT_QUEUE,
+        most_runs: int = 100,
+        grace_seconds: float = 20.0,
+    ) -> None:
+        self.agents = _name_agents(agents)
+        self.queue = queue
+        self._most_runs = most_runs
+        self._grace_seconds = grace_seconds
+        self._stop: asyncio.Event | None = None
+
+    async def run(self, address: str = "localhost:7233", *, namespace: str = "default") -> None:
+        """Serve the queue until `stop` is called; then hand the runs over, and return.
+
+        Args:
+            address: the server.
+            namespace: the namespace on the server.
+
+        Raises:
+            TemporalError: the server cannot be reached.
+            SessionError: a store cannot be used; nothing was taken from the queue.
+        """
+        self._stop = asyncio.Event()
+        client = await connect_client(address, namespace)
+        for agent in self.agents.values():
+            await agent.sessions.version()  # a store that does not work must not cost runs their attempts
+        async with self._make_worker(client):
+            await self._stop.wait()
+
+    def stop(self) -> None:
+        """Ask the worker to end; call it in the thread of its event loop, for example from a signal handler."""
+        if self._stop is not None:
+            self._stop.set()
+
+    def _make_worker(self, client: Client) -> Worker:
+        return Worker(
+            client,
+            task_queue=self.queue,
+            workflows=[RunWorkflow],
+            activities=[Advance(self.agents).advance],
+            workflow_runner=UnsandboxedWorkflowRunner(),
+            # Histories are short, so replaying them is cheap; a cached workflow would wait for its dead worker.
+            max_cached_workflows=0,
+            max_concurrent_activities=self._most_runs,
+            graceful_shutdown_timeout=timedelta(seconds=self._grace_seconds),
+            # A cancellation arrives with the reply to a heartbeat.
+            max_heartbeat_throttle_interval=timedelta(seconds=1),
+        )
+
+
+def _name_agents(agents: Iterable[Agent]) -> dict[str, Agent]:
+    named: dict[str, Agent] = {}
+    for agent in agents:
+        if not isinstance(cast(object, agent), Agent):
+            raise UsageError(f"expected an Agent, got {safe_repr(agent)}")
+        if not agent.name:
+            raise UsageError("an agent of a worker needs a name: Agent(…, name='desk')")
+        if named.get(agent.name, agent) is not agent:
+            raise UsageError(f"two agents are called {agent.name!r}; give each a name of its own")
+        require_cluster_store(agent.sessions)
+        named[agent.name] = agent
+    if not named:
+        raise UsageError("a worker needs at least one agent")
+    return named

