@@ -171,7 +171,7 @@ def plan(*turns: str, seconds: float = 0.0, **more: Any) -> str:
 @pytest.fixture
 def cluster(
     temporal_server: str,
-    postgres: str,
+    postgres: str,  # noqa: F811 - the fixture
     tmp_path: Path,
     farm: "subprocess.Popen[str]",
 ) -> Iterator[Cluster]:

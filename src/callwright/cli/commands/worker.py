@@ -10,7 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -109,14 +109,20 @@ async def load_agent(target: str, stack: AsyncExitStack) -> Agent:
     except Exception as error:
         raise UsageError(f"{target}: the module cannot be imported: {describe_raised(error)}") from error
     if not isinstance(found, Agent) and callable(found):
-        found = found()
-        if hasattr(found, "__aenter__"):
-            found = await stack.enter_async_context(found)
-        elif inspect.isawaitable(found):
-            found = await found
+        try:
+            found = await _make(found, stack)
+        except Exception as error:
+            raise UsageError(f"{target}: the function failed: {describe_raised(error)}; expected an Agent") from error
     if not isinstance(found, Agent):
         raise UsageError(f"{target}: expected an Agent, or a function that returns one, got {safe_repr(found)}")
     return found
+
+
+async def _make(function: Callable[[], Any], stack: AsyncExitStack) -> Any:
+    made = function()
+    if hasattr(made, "__aenter__"):
+        return await stack.enter_async_context(made)
+    return await made if inspect.isawaitable(made) else made
 
 
 async def _start_server(address: str, ui_port: int) -> "subprocess.Popen[bytes] | None":
