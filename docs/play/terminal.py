@@ -1,6 +1,9 @@
 """A real terminal controlled by a program: tmux with a shell."""
 
+import os
 import re
+import select
+import shlex
 import subprocess
 import time
 from collections.abc import Mapping
@@ -9,6 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _POLL_SECONDS = 0.03
+_QUIET_SECONDS = 0.25
+"""How long to wait for output before the screen is looked at anyway."""
+_BURST_SECONDS = 0.01
+"""What a program prints within this time is looked at together."""
 _CLOSING_SECONDS = 5.0
 _SHELL = "PS1='$ ' HISTFILE= exec bash --norc --noprofile"
 
@@ -28,12 +35,19 @@ class Tmux:
 
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         self._socket = str(folder / "tmux.sock")
+        self._printed = folder / "tmux.printed"
+        self._output = -1
         self._environment = {**environment, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8"}
 
     def open(self, folder: Path, *, rows: int = 40) -> None:
         """Open the terminal in this folder."""
+        if self._output < 0:
+            os.mkfifo(self._printed)
+            self._output = os.open(self._printed, os.O_RDWR | os.O_NONBLOCK)  # a writer too: it never ends
         size = ("-x", "80", "-y", str(rows))
-        self.tmux("-f", "/dev/null", "new-session", "-d", *size, "-c", str(folder), _SHELL)
+        copy = f"exec cat > {shlex.quote(str(self._printed))}"
+        new = ("new-session", "-d", *size, "-c", str(folder), _SHELL)
+        self.tmux("-f", "/dev/null", *new, ";", "pipe-pane", "-O", copy)
 
     def type(self, *keys: str) -> None:
         """Type text, and keys by their names in tmux."""
@@ -61,12 +75,24 @@ class Tmux:
         deadline = time.monotonic() + seconds
         while text not in (screen := self.screen()):
             assert time.monotonic() < deadline, f"{text!r} did not appear:\n{screen}"
-            time.sleep(_POLL_SECONDS)
+            self._wait_for_output()
         return screen
+
+    def _wait_for_output(self) -> None:
+        """Wait until the program prints something; each look at the screen starts a process."""
+        if select.select([self._output], [], [], _QUIET_SECONDS)[0]:
+            time.sleep(_BURST_SECONDS)
+            with suppress(BlockingIOError):
+                while os.read(self._output, 65_536):
+                    pass
 
     def close(self) -> None:
         """Close the terminal and kill what runs in it."""
         self.tmux("kill-server")
+        if self._output >= 0:
+            os.close(self._output)
+            self._printed.unlink()
+            self._output = -1
 
     def close_and_wait(self) -> None:
         """Close the terminal and wait until its processes have ended."""

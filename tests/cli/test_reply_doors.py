@@ -43,9 +43,13 @@ def make_values(seed: int, count: int) -> Iterator[object]:
         yield value
 
 
-COUNT = 2_500
-"""For each way in."""
 CALL = ToolCall("c1", "wipe")
+
+
+@pytest.fixture(params=[500, pytest.param(2_500, marks=pytest.mark.slow)])
+def count(request: pytest.FixtureRequest) -> int:
+    """How many replies are tried for a way in."""
+    return request.param
 
 
 class Wiped:
@@ -109,11 +113,11 @@ def make_lines(seed: int, approvals: frozenset[str]) -> Iterator[str]:
             yield line
 
 
-async def test_typed_text_runs_nothing(wiped: Wiped) -> None:
+async def test_typed_text_runs_nothing(wiped: Wiped, count: int) -> None:
     question = await wiped.ask()
     lines = make_lines(1, frozenset(("y", "yes", "1", "s", "2", "a", "3")))
     replied = 0
-    for _, line in zip(range(COUNT), lines, strict=False):
+    for _, line in zip(range(count), lines, strict=False):
         assert not isinstance(parse_answer(line), Approve), line
         choice = read_choice(line, question)
         if isinstance(choice, (str, EditRequest)):
@@ -142,9 +146,9 @@ def make_json(seed: int) -> Iterator[str]:
             yield text
 
 
-async def test_answers_of_the_command_line_run_nothing(wiped: Wiped) -> None:
+async def test_answers_of_the_command_line_run_nothing(wiped: Wiped, count: int) -> None:
     question = await wiped.ask()
-    for _, text in zip(range(COUNT), make_json(2), strict=False):
+    for _, text in zip(range(count), make_json(2), strict=False):
         try:
             answers = read_answers(text, [question])
         except UsageError:
@@ -157,10 +161,10 @@ async def test_answers_of_the_command_line_run_nothing(wiped: Wiped) -> None:
     assert await wiped.answer(question, reply) and wiped.runs == 1
 
 
-async def test_forms_of_an_mcp_client_run_nothing(wiped: Wiped) -> None:
+async def test_forms_of_an_mcp_client_run_nothing(wiped: Wiped, count: int) -> None:
     source, question = random.Random(3), await wiped.ask()
     catalog = wiped.executor.registry.snapshot()
-    for value in make_values(3, COUNT):
+    for value in make_values(3, count):
         action = source.choice(["accept", "accept", "accept", "decline", "cancel"])
         content = {source.choice(["decision", "Decision", "approve", "note"]): value}
         content |= {"note": "not the second"} if source.random() < 0.3 else {}
@@ -207,12 +211,12 @@ def make_hook_runs(seed: int) -> Iterator[HookRun]:
         yield HookRun(source.choice([1, 2, 3, 126, -9]), allow)
 
 
-async def test_hook_output_runs_nothing(wiped: Wiped) -> None:
+async def test_hook_output_runs_nothing(wiped: Wiped, count: int) -> None:
     hooks, _ = parse_shell_hooks({"PermissionRequest": [{"hooks": [{"command": "true"}]}]})
     written = WrittenReplies(hooks)
     asked = QuestionHooks(written, wiped.executor)
     question = await wiped.ask()
-    for _, run in zip(range(COUNT), make_hook_runs(4), strict=False):
+    for _, run in zip(range(count), make_hook_runs(4), strict=False):
         written.written = run
         for _, reply in await asked.answers([question]):
             assert not await wiped.answer(question, reply), run
@@ -220,11 +224,11 @@ async def test_hook_output_runs_nothing(wiped: Wiped) -> None:
     assert wiped.runs == 0
 
 
-async def test_approvals_of_pydantic_ai_run_nothing(wiped: Wiped) -> None:
+async def test_approvals_of_pydantic_ai_run_nothing(wiped: Wiped, count: int) -> None:
     toolset = to_pydantic_ai(wiped.executor)
     context = RunContext[Any](deps=None, model=TestModel(), usage=RunUsage(), tool_call_id="c1")
     tools = await toolset.get_tools(context)
-    for value in make_values(5, COUNT):
+    for value in make_values(5, count):
         if value is True:
             continue
         context.tool_call_approved = cast(Any, value)
@@ -235,7 +239,7 @@ async def test_approvals_of_pydantic_ai_run_nothing(wiped: Wiped) -> None:
     assert await toolset.call_tool("wipe", {}, context, tools["wipe"]) == "wiped" and wiped.runs == 1
 
 
-async def test_approvals_of_openai_agents_run_nothing(wiped: Wiped) -> None:
+async def test_approvals_of_openai_agents_run_nothing(wiped: Wiped, count: int) -> None:
     class Context(AgentsContext[None]):
         said: object = None
 
@@ -245,7 +249,7 @@ async def test_approvals_of_openai_agents_run_nothing(wiped: Wiped) -> None:
     (wipe,) = to_openai_agents(wiped.executor)
     needs = cast("Callable[..., Any]", wipe.needs_approval)
     context = Context(None, Usage(), "wipe", "c1", "{}")
-    for value in make_values(6, COUNT):
+    for value in make_values(6, count):
         if value is True:
             continue
         assert await needs(context, {}, "c1")
