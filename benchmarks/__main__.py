@@ -21,6 +21,7 @@ TABLES = {
     "providers": "the body of a request in long conversations",
     "interop": "our tools in other frameworks against the same function as their own tool",
     "gateway": "a call through the MCP gateway against the same server called directly",
+    "editor": "a permission request in an editor, beside the time of the client",
     "telemetry": "overhead of observers: the log, OpenTelemetry",
     "cli": "version, help, the first prompt, and deltas drawn",
     "model": "twenty small tasks with a real model, here and in two other packages (model --help)",
