@@ -63,6 +63,9 @@ class _ShownCall:
     diffs: list[Content] = field(default_factory=list[Content])
     output: str = ""
     terminal: bool = False
+    """Its output is sent as that of a terminal, which the editor draws."""
+    own_terminal: str = ""
+    """The terminal of the editor in which its command runs."""
 
 
 class CallDisplay:
@@ -98,6 +101,15 @@ class CallDisplay:
             update.field_meta = {"terminal_info": {"terminal_id": call_id, "cwd": str(cwd)}}
         await self._update(update)
 
+    async def show_terminal(self, call: ToolCall, terminal_id: str) -> None:
+        """Show the editor's own terminal, in which the command of a call runs."""
+        shown = self._shown.get(call.id)
+        if shown is not None:
+            shown.own_terminal = terminal_id
+            update = _terminal_update(shown.call_id, {})
+            update.content = [TerminalToolCallContent(type="terminal", terminal_id=terminal_id)]
+            await self._update(update)
+
     async def progress(self, call: ToolCall, piece: str) -> None:
         shown = self._shown.get(call.id)
         if shown is None:
@@ -114,8 +126,10 @@ class CallDisplay:
         call_id = await self.announce(call)
         shown = self._shown.pop(call.id, None) or _ShownCall(call_id)
         # progress leaves out what comes too fast; then the output is shown as text instead
-        complete = shown.terminal and len(shown.output) >= len(outcome.text.rpartition("exit code:")[0].rstrip())
-        update = end_call(call_id, outcome, shown.diffs, plain=complete)
+        complete = shown.own_terminal or (
+            shown.terminal and len(shown.output) >= len(outcome.text.rpartition("exit code:")[0].rstrip())
+        )
+        update = end_call(call_id, outcome, shown.diffs, plain=bool(complete))
         if shown.terminal:
             code = _exit_code(outcome)
             update.field_meta = {"terminal_exit": {"terminal_id": call_id, "exit_code": code, "signal": None}}

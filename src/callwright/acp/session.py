@@ -21,6 +21,7 @@ from pydantic import BaseModel
 
 from callwright.acp.call_display import CallDisplay, Editor
 from callwright.acp.commands import SlashCommands, config_options
+from callwright.acp.editor_terminals import EditorTerminals, TerminalOpened
 from callwright.acp.permissions import DescribeQuestion, Permissions
 from callwright.acp.requests import Block, EditorPrompt, read_prompt
 from callwright.acp.updates import (
@@ -42,6 +43,7 @@ from callwright.core.events import CallBegan, CallEnded, CallProgressed
 from callwright.core.messages import Usage
 from callwright.providers.base import CallDelta, TextDelta, ThinkingDelta
 from callwright.tool.base import Cancellation
+from callwright.toolbox import Bash
 
 _STOP_REASONS: dict[str, StopReason] = {
     "cancelled": "cancelled",
@@ -103,6 +105,9 @@ class EditorSession:
         self._life = asyncio.create_task(self._live(entered), name="callwright-acp-session")
         await entered
         self.app.agent.ask = self._permissions.ask
+        bash = self.app.registry.snapshot().get("bash")
+        if isinstance(bash, Bash):
+            bash.terminals = EditorTerminals(self.editor, self.session_id)
         self.conversation.attach = self._attach
         self._notices += self.app.problems
 
@@ -261,6 +266,8 @@ class EditorSession:
                 await self._calls.begin(call)
             case CallProgressed(call, str() as piece):
                 await self._calls.progress(call, piece)
+            case CallProgressed(call, TerminalOpened(terminal_id)):
+                await self._calls.show_terminal(call, terminal_id)
             case CallEnded(outcome):
                 await self._calls.end(outcome)
                 await self._check_mode()

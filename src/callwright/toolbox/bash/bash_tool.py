@@ -33,7 +33,7 @@ from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedInvocation, TypedTool, describe
 from callwright.toolbox.bash.command_environment import command_environment, walled_environment
 from callwright.toolbox.bash.jobs import ShellSession, WalledJob
-from callwright.toolbox.bash.progress import Progress
+from callwright.toolbox.bash.progress import CommandTerminals, Progress, run_shown
 from callwright.toolbox.bash.results import (
     LEFT,
     MAX_SECONDS,
@@ -198,6 +198,8 @@ class Bash(TypedTool[BashArguments]):
             readable=readable,
             hidden=None if hidden is None else lambda path: hidden(Path(path)),
         )
+        self.terminals: CommandTerminals | None = None
+        """Where lines run that the user allowed to run outside the sandbox."""
         # weak: this reference must not keep a session and its jobs alive
         self._seen: Callable[[], ShellSession | None] = lambda: None
 
@@ -353,8 +355,11 @@ class BashCall(TypedInvocation[BashArguments]):
         async with undo.watching(roots, self.named_paths().writes, masked=masked):
             with ExitStack() as held:
                 walled = self.bash.command(self, confinement, session.scratch, held)
-                seconds = self.given.timeout_seconds
-                ended = await run(walled.command, seconds=seconds, on_output=progress, caps=self.bash.caps)
+                # only without a wall: another program would start the command without it
+                shown = self.bash.terminals if Confinement.UNCONFINED in confinement else None
+                seconds, caps = self.given.timeout_seconds, self.bash.caps
+                ended = await run_shown(shown, walled.command, self.given.command, seconds, context.report, caps)
+                ended = ended or await run(walled.command, seconds=seconds, on_output=progress, caps=caps)
         progress.flush()  # the rate limit may have held back the last lines
         if self.bash.sandbox.confines:
             check_wall_stood(ended)

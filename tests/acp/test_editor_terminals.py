@@ -1,0 +1,122 @@
+"""The editor's terminals: only a command that the user allowed outside the sandbox runs there."""
+
+import asyncio
+import os
+import signal
+from asyncio.subprocess import PIPE, STDOUT
+from pathlib import Path
+from typing import Any
+
+import pytest
+from acp import RequestError
+from acp.schema import ClientCapabilities
+from tests.acp.conftest import Connect
+from tests.acp.editor import EditorClient, call, until
+
+from callwright.system.sandbox.sandbox import find_sandbox
+
+_TERMINAL = ClientCapabilities(terminal=True)
+_OUTSIDE = ("--settings", '{"sandbox": {"mode": "prefer", "excludedCommands": ["touch", "echo", "sleep"]}}')
+
+
+class TerminalClient(EditorClient):
+    """An editor whose terminals are real processes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.processes: dict[str, asyncio.subprocess.Process] = {}
+        self.created: list[dict[str, Any]] = []
+        self.released: list[str] = []
+        self.refuses = False
+
+    async def create_terminal(self, session_id: str, command: str, **more: Any) -> Any:
+        self.created.append({"command": command, **more})
+        if self.refuses:
+            raise RequestError.internal_error()
+        name = f"t{len(self.created)}"
+        self.processes[name] = await asyncio.create_subprocess_exec(
+            command, *more["args"], cwd=more["cwd"], stdout=PIPE, stderr=STDOUT, start_new_session=True
+        )
+        return {"terminalId": name}
+
+    async def wait_for_terminal_exit(self, session_id: str, terminal_id: str, **more: Any) -> Any:
+        code = await self.processes[terminal_id].wait()
+        return {"exitCode": code if code >= 0 else None, "signal": None if code >= 0 else signal.Signals(-code).name}
+
+    async def terminal_output(self, session_id: str, terminal_id: str, **more: Any) -> Any:
+        stream = self.processes[terminal_id].stdout
+        assert stream is not None
+        return {"output": (await stream.read()).decode(), "truncated": False}
+
+    async def kill_terminal(self, session_id: str, terminal_id: str, **more: Any) -> None:
+        if self.processes[terminal_id].returncode is None:
+            os.killpg(self.processes[terminal_id].pid, signal.SIGKILL)
+            await self.processes[terminal_id].wait()
+
+    async def release_terminal(self, session_id: str, terminal_id: str, **more: Any) -> None:
+        stream = self.processes[terminal_id].stdout
+        assert stream is not None
+        await stream.read()
+        self.released.append(terminal_id)
+
+
+async def test_allowed_command_runs_in_the_editors_terminal(connect: Connect, project: Path) -> None:
+    client = TerminalClient()
+    line = "touch made.txt; echo from the terminal"
+    async with connect(call("bash", command=line), "done", client=client, arguments=_OUTSIDE) as editor:
+        await editor.say(await editor.start(_TERMINAL), "run it")
+        (shown,) = client.calls().values()
+        assert [each["args"][-1] for each in client.created] == [line]
+        assert client.created[0]["cwd"] == str(project)
+        assert "from the terminal" in shown["raw_output"]["text"]
+        assert shown["content"] == [{"terminal_id": "t1", "type": "terminal"}]
+        assert client.released == ["t1"]
+        assert (project / "made.txt").exists()
+        assert len(client.asked) == 1
+
+
+@pytest.mark.skipif(not find_sandbox("prefer", roots=["/tmp"]).confines, reason="needs a sandbox")
+async def test_walled_command_stays_behind_its_wall(connect: Connect, project: Path) -> None:
+    client = TerminalClient()
+    line = "touch approved.txt; echo inside"
+    async with connect(call("bash", command=line), "done", client=client) as editor:
+        await editor.say(await editor.start(_TERMINAL), "run it")
+        (shown,) = client.calls().values()
+        assert len(client.asked) == 1
+        assert client.created == []
+        assert "inside" in shown["raw_output"]["text"]
+        assert (project / "approved.txt").exists()
+
+
+async def test_editor_that_opens_no_terminal_gets_the_output(connect: Connect, project: Path) -> None:
+    client = TerminalClient()
+    client.refuses = True
+    async with connect(call("bash", command="echo ours"), "done", client=client, arguments=_OUTSIDE) as editor:
+        await editor.say(await editor.start(_TERMINAL), "run it")
+        (shown,) = client.calls().values()
+        assert len(client.created) == 1
+        assert "ours" in shown["content"][0]["content"]["text"]
+
+
+async def test_cancel_ends_the_command_in_the_terminal(connect: Connect, project: Path) -> None:
+    client = TerminalClient()
+    line = "touch began.txt; sleep 60; touch late.txt"
+    async with connect(call("bash", command=line), "never said", client=client, arguments=_OUTSIDE) as editor:
+        session = await editor.start(_TERMINAL)
+        answer = asyncio.create_task(editor.say(session, "run it"))
+        await until((project / "began.txt").exists)
+        await editor.connection.cancel(session)
+        assert await answer == "cancelled"
+        await until(lambda: client.released)
+        assert await client.processes["t1"].wait() != 0
+        assert not (project / "late.txt").exists()
+
+
+async def test_time_limit_ends_the_command_in_the_terminal(connect: Connect, project: Path) -> None:
+    client = TerminalClient()
+    run = call("bash", command="echo started; sleep 60", timeout_seconds=0.5)
+    async with connect(run, "done", client=client, arguments=_OUTSIDE) as editor:
+        await editor.say(await editor.start(_TERMINAL), "run it")
+        (shown,) = client.calls().values()
+        assert "timed out" in shown["raw_output"]["message"]
+        assert client.processes["t1"].returncode is not None
