@@ -242,3 +242,9 @@ def test_line_verdict_is_the_worst_of_its_commands() -> None:
     assert analyze("ls; touch a; rm -rf b", "/w").verdict is Verdict.DESTRUCTIVE
     assert analyze("ls; touch a", "/w").verdict is Verdict.WRITES
     assert analyze("", "/w").verdict is Verdict.READ_ONLY
+
+
+@pytest.mark.parametrize("line", ["echo $(touch xy", "echo `touch xy", "cat <(touch xy", "echo $(touch xy; ls"])
+def test_command_of_an_unclosed_substitution_is_whole(line: str) -> None:
+    found = [command.words for command in analyze(line, "/w").commands if command.words[0] == "touch"]
+    assert found and set(found) == {("touch", "xy")}

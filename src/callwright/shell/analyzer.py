@@ -25,6 +25,7 @@ from callwright.shell.words import (
     Word,
     enter_folder,
     home_folder,
+    literal_words,
     normalize_path,
     resolve_paths,
     single_folder,
@@ -77,7 +78,7 @@ class LineAnalyzer:
         """
         for place, words in enumerate(syntax.split_roughly(text)):
             if place < _MAX_JUDGED_GUESSES:
-                self.judge_command(FoundCommand(tuple(map(Word, words)), " ".join(words), None, context))
+                self.judge_command(FoundCommand(literal_words(words), " ".join(words), None, context))
             else:
                 command = SimpleCommand(tuple(words), " ".join(words), inside=context.inside, reason=context.doubt)
                 self.findings.commands.append(command)
@@ -203,7 +204,7 @@ class LineAnalyzer:
             found.text,
             literal,
             context.wrappers,
-            _add_plain_name(texts, context.wrapped),
+            _add_plain_name(texts, context.wrapped) if texts and "/" in texts[0] else context.wrapped,
             found.assignments,
             single_folder(found.folders),
             redirects.present,
@@ -245,18 +246,14 @@ def _charge_xargs_input(
 
 
 def _word_texts(words: Sequence[Word]) -> tuple[tuple[str, ...], bool]:
-    literal = True
-    texts: list[str] = []
-    for text, certainty, _ in words:
-        texts.append(text)
-        literal = literal and certainty is LITERAL
-    return tuple(texts), literal
+    for word in words:
+        if word[1] is not LITERAL:
+            return tuple([word[0] for word in words]), False
+    return tuple([word[0] for word in words]), True
 
 
 def _add_plain_name(texts: tuple[str, ...], wrapped: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
     """Add a form of the command with the program's plain name, so that a deny rule for `rm` covers `/bin/rm`."""
-    if not texts or "/" not in texts[0]:
-        return wrapped
     return (*wrapped, (texts[0].rpartition("/")[2], *texts[1:]))
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from callwright.shell.findings import (
     NO_INPUT,
+    NO_REDIRECTS,
     STDIN_SCRIPT,
     Findings,
     FoundCommand,
@@ -27,6 +28,7 @@ from callwright.shell.words import (
     home_folder,
     is_harmless_variable,
     is_name,
+    literal_words,
 )
 
 if TYPE_CHECKING:
@@ -251,8 +253,8 @@ class CommandReader(WordReader):
             commands.extend(known[0])
             return known[1]
         before = len(commands)
-        words = tuple([Word(word) for word in text.split(" ") if word])
-        self.report(FoundCommand(words, text, folders, self.context, xargs_input=self.xargs_input))
+        words = literal_words([word for word in text.split(" ") if word])
+        self.report(FoundCommand(words, text, folders, self.context, (), NO_REDIRECTS, self.xargs_input))
         exits = self._find_exits(words, folders) if words[0].text in _MOVERS else (folders, folders)
         self._known_commands[text] = commands[before:], exits
         return exits

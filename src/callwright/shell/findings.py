@@ -125,6 +125,9 @@ def merge_redirects(parts: Sequence[Redirects]) -> Redirects:
     return Redirects(accesses, doubt, any(part.present for part in parts), stdin_texts)
 
 
+NO_REDIRECTS = Redirects()
+
+
 class FoundCommand(NamedTuple):
     """A simple command as it stands in the line, not yet judged."""
 
@@ -133,7 +136,7 @@ class FoundCommand(NamedTuple):
     folders: Folders
     context: ScriptContext = ScriptContext()
     assignments: tuple[tuple[str, str | None], ...] = ()
-    redirects: Redirects = Redirects()
+    redirects: Redirects = NO_REDIRECTS
     xargs_input: XargsInput = None
     trees: tuple[Tree, ...] = ()
     """Folders whose files the command receives without their names standing in the line."""

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from callwright.core._fast import make_constructor
 from callwright.core.access import Access, DeletePath, Reach, ReadPath, WritePath
 from callwright.shell import tables
 from callwright.shell.plan import Judgement, Verdict, unknown
@@ -50,6 +51,7 @@ def find_fork_bomb(line: str) -> str:
 
 
 _READ_ONLY = Verdict.READ_ONLY
+_read_path = make_constructor(ReadPath)
 _SYSTEM_FOLDERS = frozenset(("/bin", "/usr/bin", "/sbin", "/usr/sbin"))
 _FILE_FLAGS = frozenset(
     ("-f", "--file", "--from-file", "--exclude-from", "--files0-from", "--files-from", "--ignore-file")
@@ -109,7 +111,7 @@ def judge_by_rule(name: str, rule: ProgramRule, arguments: Sequence[Word], folde
         return Judgement(_READ_ONLY, f"{title} is read-only")
     accesses = tuple(list_reads(rule, arguments, folders))
     trees = list_trees(rule, arguments, accesses) if rule.recursive else ()
-    return Judgement(_READ_ONLY, f"{title} is read-only", accesses, trees=trees)
+    return Judgement(_READ_ONLY, f"{title} is read-only", accesses, (), trees)
 
 
 def _find_address(name: str, arguments: Sequence[Word]) -> str:
@@ -119,20 +121,39 @@ def _find_address(name: str, arguments: Sequence[Word]) -> str:
 def list_reads(rule: ProgramRule, arguments: Sequence[Word], folders: Folders) -> list[Access]:
     """Return reads of the operands, and of option values that may be paths."""
     found: list[Access] = []
-    operands, flags = rule.split(arguments)
-    if rule.pattern is None:
-        # whatever may be a value of an option is counted too: a file too many is better than one too few
-        operands = [*[word for word in arguments if word[0][:1] != "-"], *operands]
-    elif not rule.gives_pattern(flags):
-        operands = operands[1:]
-    for word in dict.fromkeys(operands):  # a hostile line may name the same file ten thousand times
+    operands, flags, valued = _sort_arguments(rule, arguments)
+    # a hostile line may name the same file ten thousand times
+    for word in operands if len(operands) == 1 else dict.fromkeys(operands):
         found.extend(word_accesses(ReadPath, word, folders))
     if not operands and (rule.here or (rule.pattern is not None and any(map(_recurses, flags)))):
         found.extend([ReadPath(path) for path in resolve_paths(".", folders)])
-    if flags:
+    if flags and valued:
         for value in _list_file_values(arguments):
             found.extend(word_accesses(ReadPath, Word(value), folders))
     return found
+
+
+def _sort_arguments(rule: ProgramRule, arguments: Sequence[Word]) -> tuple[list[Word], list[str], bool]:
+    """Return the operands that may be files, the options, and whether an option may hold a file's name."""
+    operands: list[Word] = []
+    flags: list[str] = []
+    valued = ends = False
+    for word in arguments:
+        text = word[0]
+        if text[:1] != "-":
+            operands.append(word)
+        else:
+            flags.append(text)
+            valued = valued or len(text) > 2 or text in _FILE_FLAGS
+            ends = ends or text in ("-", "--")
+    if rule.pattern is not None:
+        operands, flags = rule.split(arguments)
+        return operands if rule.gives_pattern(flags) else operands[1:], flags, valued
+    # whatever may be a value of an option is counted too: a file too many is better than one too few
+    if ends:
+        late, flags = rule.split(arguments)
+        operands += [word for word in late if word[0][:1] == "-"]
+    return operands, flags, valued
 
 
 def _recurses(flag: str) -> bool:
@@ -184,4 +205,5 @@ def word_accesses(kind: type[ReadPath], word: Word, folders: Folders) -> list[Ac
         return []
     if certainty is ANYTHING and not any(letter in text for letter in "*?["):
         return [kind(text.lstrip("/") or "?")]
-    return [kind(path) for path in resolve_paths(text, folders)]
+    make = _read_path if kind is ReadPath else kind
+    return [make(path) for path in resolve_paths(text, folders)]

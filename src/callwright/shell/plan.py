@@ -20,6 +20,8 @@ class Verdict(StrEnum):
     DESTRUCTIVE = "destructive"
     UNKNOWN = "unknown"
 
+    __hash__ = str.__hash__  # the one of Enum is a Python function, and thousands of commands are compared
+
     @property
     def rank(self) -> int:
         """The position in the order, so that verdicts can be compared."""

@@ -216,8 +216,11 @@ class WordReader:
 
     def check_adjacent(self, nodes: Sequence[Node]) -> None:
         """Doubt the tree when parts of one word do not touch."""
-        if any(one.end_byte != other.start_byte for one, other in pairwise(nodes)):
-            self.findings.doubt_parser("the parts of a word do not touch")
+        end = nodes[0].start_byte if nodes else 0
+        for node in nodes:
+            if node.start_byte != end:
+                self.findings.doubt_parser("the parts of a word do not touch")
+            end = node.end_byte
 
     def check_gaps(self, nodes: Sequence[Node]) -> None:
         """Doubt the tree when anything but blanks stands between words, such as the end of a line."""

@@ -88,7 +88,9 @@ def split_plain(text: str) -> list[str] | None:
 def split_roughly(text: str) -> Iterator[list[str]]:
     """Yield word lists that may be commands, ignoring quotes; better too many than too few."""
     for part in _BREAK.split(text):
-        words = [_QUOTES.sub("", word) for word in _WORD.findall(part)]
+        words = _WORD.findall(part)
+        if _QUOTES.search(part):
+            words = [_QUOTES.sub("", word) for word in words]
         if words:
             yield words
 
@@ -111,7 +113,8 @@ class SyntaxWalker(CommandReader):
     ) -> None:
         super().__init__(source, findings, context, report)
         self._depth = 0
-        self._contexts: dict[tuple[ScriptContext, str], ScriptContext] = {}
+        self._contexts: dict[str, tuple[ScriptContext, ScriptContext]] = {}
+        self._substitutions: dict[str, list[str] | None] = {}
 
     def visit(self, node: Node, folders: Folders) -> Exits:
         """Report the commands below a node and return the folders the shell may be in afterwards."""
@@ -150,7 +153,11 @@ class SyntaxWalker(CommandReader):
             self.context = self._enter_context(kept, node.type.replace("_", " "))
         self.xargs_input = NO_INPUT
         before = len(self.findings.commands)
-        self._visit_sequence(node, folders)
+        plain = self._split_substitution(self.text(node)) if self._depth <= _MAX_DEPTH else None
+        if plain is None:
+            self._visit_sequence(node, folders)
+        else:
+            self.visit_plain(plain, folders)
         self.context, self.xargs_input, self.folders = kept, kept_input, folders
         names = find_xargs_input(self.findings.commands[before:], None, folders)
         if names is None or not names.trees:
@@ -158,12 +165,22 @@ class SyntaxWalker(CommandReader):
         self.substituted_trees += names.trees
         return True
 
+    def _split_substitution(self, source: str) -> list[str] | None:
+        """Split a substitution of plain commands, which needs no look at its nodes; None for any other."""
+        if source not in self._substitutions:
+            opened, closed = ("`", "`") if source[:1] == "`" else (source[:2], ")")
+            # the parser also makes up an end that is missing
+            whole = len(source) > len(opened) and source.endswith(closed)
+            self._substitutions[source] = split_plain(source[len(opened) : -1]) if whole else None
+        return self._substitutions[source]
+
     def _enter_context(self, context: ScriptContext, kind: str) -> ScriptContext:
         """Return one context object per kind: the cache of plain commands compares contexts by identity."""
-        known = self._contexts.get((context, kind))
-        if known is None:
-            known = self._contexts[context, kind] = context._replace(inside=kind)
-        return known
+        outer, inner = self._contexts.get(kind, (None, context))
+        if outer is not context:
+            inner = context._replace(inside=kind)
+            self._contexts[kind] = context, inner
+        return inner
 
     def statements(self, node: Node) -> None:
         """Report the statements inside a construct that is not understood."""

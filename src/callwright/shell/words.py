@@ -3,7 +3,7 @@
 import os
 import os.path
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import IntEnum
 from typing import NamedTuple, TypeAlias
 
@@ -117,6 +117,8 @@ class Certainty(IntEnum):
     ANYTHING = 2
     """Any number of words, which may include options."""
 
+    __hash__ = int.__hash__  # the one of Enum is a Python function, and words are many
+
 
 # module constants: an attribute lookup on the enum costs more than the comparison, and words are many
 LITERAL, PREFIXED, ANYTHING = Certainty
@@ -134,6 +136,14 @@ class Word(NamedTuple):
     def literal(self) -> bool:
         """Whether the text is what the program will receive."""
         return self.certainty is LITERAL
+
+
+def literal_words(texts: Iterable[str]) -> tuple[Word, ...]:
+    """Return literal words, made without the constructor of a named tuple, which is a Python function."""
+    return tuple([_new(Word, (text, LITERAL, False)) for text in texts])
+
+
+_new: Callable[[type[Word], tuple[object, ...]], Word] = tuple.__new__  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - any tuple
 
 
 class Tree(NamedTuple):
