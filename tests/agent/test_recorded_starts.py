@@ -8,12 +8,25 @@ import pytest
 from tests.agent.batch_victim import registry
 from tests.forked import run_script
 
-from callwright import Agent, Annotations, Completed, Executor, Failed, Registry, SqliteStore, ToolCall, tool
+from callwright import (
+    Agent,
+    Annotations,
+    Completed,
+    Executor,
+    Failed,
+    MemoryStore,
+    Registry,
+    SqliteStore,
+    ToolCall,
+    ToolContext,
+    tool,
+)
 from callwright.agent import Done
 from callwright.core.messages import ToolMessage
 from callwright.policy import AllowEverything
 from callwright.sessions import SessionError
-from callwright.sessions.records import Began, Started
+from callwright.sessions.memory import MemoryHold
+from callwright.sessions.records import Began, Kept, Record, Started
 from callwright.testing.fakes import ScriptedProvider
 
 VICTIM = Path(__file__).with_name("batch_victim.py")
@@ -84,3 +97,28 @@ async def test_call_whose_start_cannot_be_stored_does_not_run(tmp_path: Path) ->
         assert isinstance(await agent.resume("s"), Done)
         (told,) = [message for message in await agent.messages("s") if isinstance(message, ToolMessage)]
     assert [isinstance(outcome, Failed) and outcome.started for outcome in told.outcomes][1:] == [False, False]
+
+
+async def test_notes_that_wait_share_one_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[int] = []
+    append = MemoryHold.append
+
+    async def count(hold: MemoryHold, *records: Record) -> None:
+        written.append(sum(isinstance(record, Kept) for record in records))
+        await append(hold, *records)
+
+    monkeypatch.setattr(MemoryHold, "append", count)
+
+    @tool(annotations=Annotations(idempotent=True))
+    async def note(n: int, context: ToolContext) -> str:
+        """Keep several notes at once."""
+        await asyncio.gather(*(context.keep(number) for number in range(n)))
+        return str(len(context.kept))
+
+    executor = Executor(Registry(note), AllowEverything())
+    store = MemoryStore()
+    agent = Agent(ScriptedProvider([ToolCall("c", "note", {"n": 5})], "done"), executor=executor, sessions=store)
+    assert isinstance(await agent.run("go", session="s"), Done)
+    assert [notes for notes in written if notes] == [5]
+    kept = [record.note for record in await store.read("s") if isinstance(record, Kept)]
+    assert kept == [0, 1, 2, 3, 4]

@@ -14,6 +14,7 @@ from callwright import (
     Executor,
     Failed,
     Interrupted,
+    Outcome,
     Question,
     Registry,
     SqliteStore,
@@ -27,6 +28,7 @@ from callwright.core.decisions import AnswersNeeded
 from callwright.core.errors import UsageError
 from callwright.core.json import Json
 from callwright.core.spec import Annotations, ToolSpec
+from callwright.policy import AllowEverything
 from callwright.sessions.records import Kept
 from callwright.testing.fakes import ScriptedProvider
 from callwright.tool.base import InnerBatch
@@ -147,3 +149,36 @@ async def test_a_session_keeps_notes_and_answers(tmp_path: Path, restart: bool) 
 def test_answers_needed_without_questions_is_refused() -> None:
     with pytest.raises(UsageError, match="at least one question"):
         AnswersNeeded(())
+
+
+async def test_a_tool_learns_the_end_of_recorded_calls_too() -> None:
+    notes: dict[str, list[Json]] = {}
+    ended: list[str] = []
+
+    async def keep(path: str, note: Json, wait: bool) -> None:
+        notes.setdefault(path, []).append(note)
+
+    async def end(outcome: Outcome) -> None:
+        ended.append(outcome.text)
+
+    async def pay_twice(arguments: object, context: ToolContext) -> str:
+        calls = [ToolCall(f"p{amount}", "pay", {"amount": amount}) for amount in (1, 2)]
+        outcomes = await context.execute(*calls, batch=InnerBatch(ended=end))
+        return ", ".join(outcome.text for outcome in outcomes)
+
+    outer = SchemaTool(
+        ToolSpec(
+            "pay_twice",
+            "Pay twice.",
+            {"type": "object"},
+            annotations=Annotations(Effect.READ, idempotent=True, delegates=True),
+        ),
+        pay_twice,
+    )
+    executor = Executor(Registry(pay, outer), AllowEverything())
+    call = ToolCall("c", "pay_twice", {})
+    for _ in range(2):  # the second time as after a restart
+        (outcome,) = await executor.execute([call], turn=Turn(keep=keep, kept=dict(notes)))
+        assert isinstance(outcome, Completed) and outcome.text == "paid 1, paid 2"
+    assert paid == [1, 2]
+    assert ended == ["paid 1", "paid 2"] * 2

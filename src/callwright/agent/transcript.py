@@ -64,8 +64,8 @@ class Transcript:
         """Ids of whole outputs that this run has stored."""
         self.has_cut_outputs = any(find_output_ids(outcome) for outcome in find_outcomes(self.history))
         """Whether the model was given the id of an output to read."""
-        self._starting: list[str] = []
-        self._storing_starts: asyncio.Future[None] | None = None
+        self._gathered: list[Record] = []
+        self._storing_gathered: asyncio.Future[None] | None = None
         self._start_failure: SessionError | None = None
         self.tokens = 0
         """Estimated size of the history; corrected by the usage that providers report."""
@@ -189,19 +189,27 @@ class Transcript:
         Raises:
             SessionError: this start, or that of an earlier call, could not be stored.
         """
-        self._starting.append(call_id)
-        if self._storing_starts is None:
-            self._storing_starts = asyncio.ensure_future(self._store_starts())
-        await asyncio.shield(self._storing_starts)
+        await self._store_gathered(turn, Started((call_id,)))
         turn.begun.add(call_id)
 
-    async def _store_starts(self) -> None:
-        await asyncio.sleep(0)  # the other calls that start now
-        started, self._starting, self._storing_starts = tuple(self._starting), [], None
+    async def _store_gathered(self, turn: OpenTurn, record: Record) -> None:
+        """Store a record together with those that others store at the same time; it is stored on return."""
+        self._gathered.append(record)
+        if self._storing_gathered is None:
+            self._storing_gathered = asyncio.ensure_future(self._store_all_gathered(turn))
+        await asyncio.shield(self._storing_gathered)
+
+    async def _store_all_gathered(self, turn: OpenTurn) -> None:
+        await asyncio.sleep(0)  # the others that store something now
+        gathered, self._gathered, self._storing_gathered = self._gathered, [], None
+        started = tuple(call_id for record in gathered if isinstance(record, Started) for call_id in record.call_ids)
+        starts = [Started(started)] if started else []
+        notes = [record for record in gathered if not isinstance(record, Started)]
         try:
-            await self._store(Started(started))
+            await self._store(*self._opening_records(turn), *starts, *notes)
         except SessionError as error:
-            self._start_failure = error
+            if started:
+                self._start_failure = error
             raise
 
     def note(self, record: Record) -> None:
@@ -212,10 +220,10 @@ class Transcript:
             self.hold.note(record)
 
     async def keep(self, turn: OpenTurn, path: str, note: Json, wait: bool) -> None:
-        """Store a note of a running tool; with `wait`, it is stored on return."""
+        """Store a note of a running tool; with `wait`, it is stored on return. Notes that wait share one fsync."""
         turn.kept.setdefault(path, []).append(note)
         if wait:
-            await self._store(*self._opening_records(turn), Kept(path, note))
+            await self._store_gathered(turn, Kept(path, note))
         else:
             self.note(Kept(path, note))
 

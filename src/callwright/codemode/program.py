@@ -93,8 +93,6 @@ class Program:
         self._limits = limits
         self._parameters: dict[str, list[str]] = {}
         self._origins: dict[int, str] = {}
-        self._starting: list[Json] = []
-        self._storing: asyncio.Future[None] | None = None
 
     async def run(self) -> str:
         """Run the program to its end and return what it printed and returned.
@@ -215,7 +213,7 @@ class Program:
             if tool is not None and not tool.spec.annotations.repeatable:
                 number = numbers[call.id]
                 journal.digests[number] = digest = _digest(call)
-                await self._keep_start({"call": number, "digest": digest})
+                await self._context.keep({"call": number, "digest": digest})
 
         async def ended(outcome: Outcome) -> None:
             if isinstance(outcome, Interrupted):
@@ -241,20 +239,6 @@ class Program:
             if isinstance(outcome, Failed) and isinstance(outcome.error, (Halted, Cancelled)):
                 raise outcome.error
         return settled
-
-    async def _keep_start(self, note: Json) -> None:
-        """Keep the start of a call that must not be repeated, before it runs. Starts share one write."""
-        self._starting.append(note)
-        if self._storing is None:
-            self._storing = asyncio.ensure_future(self._store_starts())
-        await asyncio.shield(self._storing)
-
-    async def _store_starts(self) -> None:
-        await asyncio.sleep(0)  # the other calls that start now
-        notes, self._starting, self._storing = self._starting, [], None
-        for note in notes[:-1]:
-            await self._context.keep(note, wait=False)
-        await self._context.keep(notes[-1])
 
     def _to_call(self, pending: PendingCall) -> ToolCall:
         """Return the call of a tool that a call of its function stands for.

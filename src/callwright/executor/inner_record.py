@@ -35,9 +35,9 @@ class InnerRecord:
         return tool is not None and tool.spec.annotations.repeatable
 
     def split(
-        self, context: ToolContext, calls: Sequence[ToolCall], catalog: Catalog
+        self, context: ToolContext, calls: Sequence[ToolCall], catalog: Catalog, batch: InnerBatch
     ) -> tuple[dict[int, Outcome], InnerBatch]:
-        """Return the outcomes of calls that must not run again, and what records the others."""
+        """Return the outcomes of calls that must not run again, and the batch of the others, which are recorded."""
         done: dict[int, Outcome] = {}
         paths: dict[int, str] = {}
         for index, call in enumerate(calls):
@@ -65,8 +65,11 @@ class InnerRecord:
                 from callwright.sessions.record_encoding import encode_outcome
 
                 await self._keep(path, cast(Json, encode_outcome(outcome)), True)
+            if batch.ended is not None:
+                await batch.ended(outcome)
 
-        return done, InnerBatch(starting=starting, ended=ended)
+        origins = [origin for index, origin in enumerate(batch.origins) if index not in done]
+        return done, InnerBatch(origins, starting, ended)
 
     def _next_path(self, context: ToolContext, call: ToolCall) -> str:
         """Return where a call is noted: by what it is, and the how many-th of its kind."""

@@ -7,7 +7,6 @@ import asyncio
 import logging
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 from callwright.clip import clip_turn
@@ -96,10 +95,12 @@ class TurnScope:
         record, catalog = self._inner, self._catalog()
         if record is None or batch.starting is not None or not record.is_needed(context, catalog):
             return await self.run_all(calls, None, context, batch)
-        done, recording = record.split(context, calls, catalog)
-        batch = replace(recording, origins=[origin for index, origin in enumerate(batch.origins) if index not in done])
+        done, recording = record.split(context, calls, catalog, batch)
+        if batch.ended is not None:
+            for outcome in done.values():
+                await batch.ended(outcome)
         left = [call for index, call in enumerate(calls) if index not in done]
-        outcomes = iter(await self.run_all(left, None, context, batch) if left else ())
+        outcomes = iter(await self.run_all(left, None, context, recording) if left else ())
         return [done[index] if index in done else next(outcomes) for index in range(len(calls))]
 
     async def run(self, call: ToolCall, answers: Answers | None) -> Outcome:

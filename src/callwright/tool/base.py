@@ -83,7 +83,10 @@ class InnerBatch:
     origins: Sequence[str] = ()
     """For each call where it comes from, shown to a user who is asked about it."""
     starting: Callable[[ToolCall], Awaitable[None]] | None = None
-    """Awaited before each call runs; if it raises, that call does not run."""
+    """Awaited before each call runs; if it raises, that call does not run.
+
+    A tool that gives it keeps its own record: the executor then does not remember which calls were made.
+    """
     ended: Callable[[Outcome], Awaitable[None]] | None = None
     """Awaited after each call, with its outcome."""
 
