@@ -8,7 +8,7 @@ from typing import Any
 from benchmarks.peers.contract import Call, Function, Session
 from callwright import Effect, Executor, Limits, Registry, ToolCall, tool
 from callwright.policy import AllowEverything
-from callwright.providers.tool_encoding import to_openai_chat
+from callwright.providers.tool_encoding import to_openai_chat, to_payloads
 
 DISTRIBUTION = "callwright"
 PACKAGE = "callwright"
@@ -27,7 +27,7 @@ def payloads(tools: list[Any]) -> dict[str, Callable[[], Any]]:
     registry = Registry(*tools)
     return {
         "Registry.definitions()": registry.definitions,
-        "the same in OpenAI's shape": lambda: [to_openai_chat(spec).payload for spec in registry.definitions()],
+        "the same in OpenAI's shape": lambda: to_payloads(registry.definitions(), to_openai_chat),
     }
 
 

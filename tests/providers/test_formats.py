@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from callwright import Registry, tool
 from callwright.core.errors import UsageError
 from callwright.core.spec import Annotations, Effect, ToolSpec
 from callwright.providers.tool_encoding import (
@@ -14,6 +15,7 @@ from callwright.providers.tool_encoding import (
     to_mcp,
     to_openai_chat,
     to_openai_responses,
+    to_payloads,
 )
 
 PATH: dict[str, Any] = {
@@ -35,6 +37,28 @@ def test_anthropic_gets_name_description_and_input_schema():
 def test_openai_chat_wraps_the_function():
     function = {"name": "read", "description": "Read a file.", "parameters": PATH}
     assert to_openai_chat(READ) == ToolPayload({"type": "function", "function": function})
+
+
+def test_list_of_tools_is_encoded_once_until_it_changes():
+    @tool
+    def look(path: str) -> str:
+        """Look."""
+        return path
+
+    registry = Registry(look)
+    first = to_payloads(registry.definitions(), to_openai_chat)
+    assert first == (to_openai_chat(look.spec).payload,)
+    assert to_payloads(registry.definitions(), to_openai_chat) is first
+    assert to_payloads(registry.definitions(), to_anthropic) == (to_anthropic(look.spec).payload,)
+    registry.remove("look")
+    assert to_payloads(registry.definitions(), to_openai_chat) == ()
+
+
+def test_list_that_can_change_is_encoded_every_time():
+    specs = [READ]
+    assert len(to_payloads(specs, to_openai_chat)) == 1
+    specs.append(ToolSpec("write", "Write a file.", PATH))
+    assert len(to_payloads(specs, to_openai_chat)) == 2
 
 
 def test_openai_responses_is_flat_and_not_strict():

@@ -165,9 +165,14 @@ def unwrap_opaque(provider: str, part: Thinking) -> Any:
 
 
 class IdentityCache(Generic[Made]):
-    """Caches values by the identity of the objects they were made from."""
+    """Caches values by the identity of the objects they were made from.
 
-    def __init__(self) -> None:
+    Args:
+        entries: How many values are kept; the oldest is dropped first.
+    """
+
+    def __init__(self, entries: int = _MAX_ENTRIES) -> None:
+        self._entries = entries
         self._made: dict[tuple[int, ...], tuple[tuple[object, ...], Made]] = {}
 
     def get(self, *sources: object, make: Callable[[], Made]) -> Made:
@@ -175,7 +180,7 @@ class IdentityCache(Generic[Made]):
         key = tuple([id(source) for source in sources])
         found = self._made.get(key)
         if found is None:
-            if len(self._made) >= _MAX_ENTRIES:
+            if len(self._made) >= self._entries:
                 del self._made[next(iter(self._made))]
             # holding the sources keeps their ids from being reused
             found = self._made[key] = (sources, make())

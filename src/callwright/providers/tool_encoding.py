@@ -123,6 +123,22 @@ def to_mcp(spec: ToolSpec, name: str | None = None) -> ToolPayload:
     return ToolPayload(freeze(payload), notes)
 
 
+_payloads: IdentityCache[tuple[JsonObject, ...]] = IdentityCache(entries=8)
+
+
+def to_payloads(specs: Sequence[ToolSpec], shape: Callable[[ToolSpec], ToolPayload]) -> tuple[JsonObject, ...]:
+    """Encode tools for one API, as its list of tools; encoded once while they stay the same.
+
+    Args:
+        specs: The tools. A tuple, such as `registry.definitions()`, which is the same object until the registry
+            changes, is encoded once.
+        shape: The format: `to_openai_chat`, `to_anthropic` or another function of this module.
+    """
+    if not isinstance(specs, tuple):
+        return tuple(shape(spec).payload for spec in specs)
+    return _payloads.get(specs, shape, make=lambda: tuple(shape(spec).payload for spec in specs))
+
+
 def _openai_parameters(spec: ToolSpec, *, strict: bool) -> tuple[JsonObject, tuple[str, ...], bool]:
     refused: tuple[str, ...] = ()
     if strict:
