@@ -14,7 +14,13 @@ PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")])
 def links(page: Path) -> set[Path]:
     text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     found = re.findall(r"\]\(([^)\s#]+)[^)]*\)", re.sub(r"`[^`]*`", "", text))
-    return {(page.parent / link).resolve() for link in found if not re.match(r"\w+:", link)}
+    # the README is also shown elsewhere, so its links are whole addresses in the repository
+    own = [
+        re.sub(r"^https://(?:raw\.githubusercontent|github)\.com/callwright/callwright/(?:blob/)?main/", "/", link)
+        for link in found
+    ]
+    kept = [link for link in own if not re.match(r"\w+:", link)]
+    return {(ROOT / link[1:] if link.startswith("/") else page.parent / link).resolve() for link in kept}
 
 
 def test_contents_list_every_page() -> None:
