@@ -8,8 +8,9 @@ import pytest
 from callwright import Answers, Completed, Effect, Failed, Question, Registry, ToolCall, tool
 from callwright.agent import Agent, Done, Paused
 from callwright.agent.history import find_history_faults
+from callwright.core.errors import UsageError
 from callwright.core.events import QuestionsRaised
-from callwright.core.messages import ToolMessage
+from callwright.core.messages import ToolMessage, UserMessage
 from callwright.providers.base import ModelRequest
 from callwright.sessions import MemoryStore, SessionError, SqliteStore
 from callwright.testing.fakes import ScriptedProvider
@@ -88,6 +89,39 @@ async def test_new_prompt_closes_open_questions_without_running() -> None:
     assert all(isinstance(o, Failed) and o.error.code == "cancelled" and not o.started for o in told)
     assert isinstance(await agent.resume("s", Answers.approving(paused.questions)), Done)
     assert paid == []
+
+
+async def test_answers_and_a_prompt_in_one_call() -> None:
+    with ScriptedProvider([paying("1", 5), paying("2", 7)], "noted") as provider:
+        agent = Agent(provider, [pay])
+        paused = await agent.run("pay", session="s")
+        assert isinstance(paused, Paused)
+        first, second = paused.questions
+        answers = Answers().approve(first).decline(second, "too much")
+        done = await agent.resume("s", answers, prompt="and tell me the sum")
+        assert isinstance(done, Done) and done.text == "noted" and paid == [5]
+        last = provider.requests[-1].messages
+        assert [type(message).__name__ for message in last[-2:]] == ["ToolMessage", "UserMessage"]
+        assert [type(outcome).__name__ for outcome in outcomes_of(last[-2])] == ["Completed", "Failed"]
+        assert not find_history_faults(last)
+        with pytest.raises(UsageError, match="no question of session 's' is pending"):
+            await agent.resume("s", answers, prompt="again")
+
+
+async def test_a_prompt_waits_while_questions_stay_open() -> None:
+    with ScriptedProvider([paying("1", 5), paying("2", 7)], "noted") as provider:
+        agent = Agent(provider, [pay])
+        paused = await agent.run("pay", session="s")
+        assert isinstance(paused, Paused)
+        half = await agent.resume("s", Answers().approve(paused.questions[0]), prompt="hurry")
+        assert isinstance(half, Paused) and paid == []
+        rest = Answers().approve(half.questions[-1])
+        events = [event async for event in agent.stream("hurry", session="s", answers=rest)]
+        assert isinstance(events[-1], Done) and sorted(paid) == [5, 7]
+        assert [message.content for message in await agent.messages("s") if isinstance(message, UserMessage)] == [
+            "pay",
+            "hurry",
+        ]
 
 
 async def test_approval_survives_restart_and_counts_once(tmp_path: Path) -> None:

@@ -164,7 +164,6 @@ def test_every_command_has_help(machine: Any) -> None:
         ("-p hi --resume a --continue", "--resume and --continue cannot be combined"),
         ("-p hi --fork-session", "--fork-session needs --resume"),
         ("-p --answers allow", "--answers needs --resume"),
-        ("-p hi --resume a --answers allow", "--answers cannot be combined with a prompt"),
         ("-p hi --resume a --session-id b", "--session-id is for a new session"),
         ("-p hi --include-partial-messages", "needs --output-format stream-json"),
         ("-p hi --input-format stream-json", "reads prompts from stdin"),

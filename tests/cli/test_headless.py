@@ -68,6 +68,15 @@ def test_run_pauses_for_approval_and_resumes_with_answers(machine: Any, calls: C
     assert (machine.project / "a.txt").read_text() == "alpha"
 
 
+def test_answers_and_a_prompt_in_one_call(machine: Any, calls: Call) -> None:
+    first = machine.says(calls("write", path="a.txt", content="alpha"))
+    machine("-p", "write", first, "--session-id", "s1")
+    asked = machine("-p", "and a summary", "--resume", "s1", "--answers", "allow", machine.says("written"))
+    assert (asked.code, asked.out) == (0, "written\n") and (machine.project / "a.txt").read_text() == "alpha"
+    shown = machine("sessions", "show", "s1").out
+    assert shown.index("a.txt") < shown.index("and a summary") < shown.index("written")
+
+
 def test_denied_answer_reaches_model_and_exit_code(machine: Any, calls: Call) -> None:
     machine("-p", "write", machine.says(calls("write", path="a.txt", content="x")), "--session-id", "s1")
     reply = json.dumps({"*": {"deny": "use b.txt"}})

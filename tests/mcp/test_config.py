@@ -1,13 +1,15 @@
 """Reading `.mcp.json`."""
 
 import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from callwright import UsageError
-from callwright.mcp import LoadedServers, ServerConfig, load_servers, servers_of
+from callwright import Registry, UsageError
+from callwright.mcp import LoadedServers, McpServers, ServerConfig, load_servers, servers_of
 
 
 def read(entry: Any, **environment: str) -> LoadedServers:
@@ -83,3 +85,56 @@ def test_server_needs_command_or_url():
         ServerConfig("x")
     with pytest.raises(UsageError, match="either"):
         ServerConfig("x", "a", url="http://h")
+
+
+@pytest.mark.parametrize(
+    ("entry", "servers", "told"),
+    [
+        ({"url": "http://h", "headers": {"A": "Bearer ${input:token}"}}, 0, "${input:token} is asked for by an editor"),
+        ({"command": "c", "env": {"A": "${input:key}"}}, 0, "${input:key}"),
+        ({"command": "c", "args": ["${workspaceFolder}/x"]}, 1, "$workspaceFolder is not set"),
+        ({"command": "c", "args": ["${command:pick}"]}, 1, "${command:pick} is not replaced"),
+        ({"command": "c", "disabled": True}, 0, "it is disabled"),
+        ({"command": "c", "autoApprove": ["x"], "oauth": {}}, 1, "not used: autoApprove, oauth"),
+        ({"type": "sse", "url": "http://h"}, 0, "type 'sse' is not supported"),
+    ],
+)
+def test_fields_that_are_not_honoured_are_named(entry: dict[str, object], servers: int, told: str) -> None:
+    loaded = servers_of({"mcpServers": {"x": entry}}, environment={})
+    assert len(loaded.servers) == servers
+    assert any(told in problem for problem in loaded.problems)
+
+
+def test_variables_of_editors_are_read() -> None:
+    loaded = servers_of({"mcpServers": {"x": {"command": "${env:TOOL}"}}}, environment={"TOOL": "tool"})
+    assert loaded.servers[0].command == "tool" and loaded.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("helper", "sent", "told"),
+    [
+        ("""printf '{"X-Key": "%s"}' "$CLAUDE_CODE_MCP_SERVER_NAME" """, "keyed", ""),
+        ("echo nonsense", None, "headersHelper printed no JSON"),
+        ("exit 3", None, "headersHelper printed no JSON"),
+        ("""echo '{"X-Key": 5}'""", None, "printed no object of texts"),
+        ("""echo '{"X-Key": "a"}'; exit 1""", None, "ended with code 1"),
+    ],
+)
+async def test_helper_gives_headers_or_the_server_is_not_reached(helper: str, sent: str | None, told: str) -> None:
+    got: list[str | None] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            got.append(self.headers["X-Key"])
+            self.send_error(404)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base class
+            return None
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        config = ServerConfig("keyed", url=f"http://127.0.0.1:{server.server_address[1]}/mcp", headers_helper=helper)
+        async with McpServers([config], Registry()) as servers:
+            (status,) = servers.status()
+        server.shutdown()
+    assert got[:1] == ([] if sent is None else [sent]) and told in status.reason

@@ -58,7 +58,7 @@ def test_folder_without_skill_is_reported(tmp_path: Path) -> None:
 
 
 BROKEN = [
-    ("name: Review_It\ndescription: D.", ":2: the name 'Review_It' must be lower-case", "such as 'review-it'"),
+    ("name: Review_It\ndescription: D.", ":2: the name 'Review_It' should be lower-case", "such as 'review-it'"),
     ("name: other\ndescription: D.", ":2: the name 'other' differs from the folder 'review'", "rename one"),
     ("name: review\ndescription: ''", ":3: description is empty", "write a value or remove the line"),
     (

@@ -128,13 +128,8 @@ def test_all_fields_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("front", "line", "message"),
     [
-        ("name: other\ndescription: D.", 2, "the name 'other' differs from the folder 'x'"),
-        ("description: D.\nname: X", 3, "must be lower-case"),
         ("name: x\ndescription: ''", 3, "description is empty"),
         ("name: x\ndescription: [a]", 3, "description must be text, not a list"),
-        ("name: x\ndescription: " + "d" * 1025, 3, "description has 1025 characters; at most 1024"),
-        ("name: " + "x" * 65 + "\ndescription: D.", 2, "name has 65 characters; at most 64"),
-        ("name: x\ndescription: D.\ncompatibility: " + "c" * 501, 4, "at most 500"),
         ("name: x\ndescription: D.\nmetadata: [a]", 4, "metadata must be a mapping of names to texts"),
         ("name: x\ndescription: D.\nuser-invocable: maybe", 4, "must be true or false, not 'maybe'"),
         ("name: x\ndescription: D.\ncontext: knife", 4, "context must be fork or inline, not 'knife'"),
@@ -314,3 +309,31 @@ def test_list_is_shortened_to_its_budget() -> None:
 )
 def test_rules_are_split_outside_parentheses(text: str, items: list[str]) -> None:
     assert split_list(text) == items
+
+
+@pytest.mark.parametrize(
+    ("front", "told"),
+    [
+        ("name: other\ndescription: D.", "the name 'other' differs from the folder 'x'"),
+        ("name: My Skill\ndescription: D.", "should be lower-case"),
+        ("name: x\ndescription: " + "d" * 1068, "description has 1068 characters; the first 1024 are used"),
+        ("name: " + "x" * 65 + "\ndescription: D.", "name has 65 characters; the first 64 are used"),
+        ("name: x\ndescription: D.\ncompatibility: " + "c" * 501, "the first 500 are used"),
+    ],
+)
+def test_skill_that_breaks_the_standard_loads_with_a_warning(tmp_path: Path, front: str, told: str) -> None:
+    folder = tmp_path / ".claude" / "skills" / "x"
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text(f"---\n{front}\n---\nDo it.")
+    skills = Skills(tmp_path, home=tmp_path / "home")
+    assert [skill.name for skill in skills] == ["x"] and len(next(iter(skills)).description) <= 1024
+    assert any(told in problem.text and not problem.fatal for problem in skills.problems)
+
+
+def test_folder_that_cannot_be_typed_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / ".claude" / "skills" / "my skill"
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text("---\nname: my-skill\ndescription: D.\n---\nDo it.")
+    skills = Skills(tmp_path, home=tmp_path / "home")
+    (fault,) = [problem.text for problem in skills.problems if problem.fatal]
+    assert not len(skills) and "such as 'my-skill'" in fault

@@ -148,6 +148,7 @@ class Agent:
         session: str,
         answers: Answers | None = None,
         *,
+        prompt: Prompt | None = None,
         output: object = None,
         cancellation: Cancellation | None = None,
         handover: Handover | None = None,
@@ -160,6 +161,7 @@ class Agent:
         Args:
             session: the session to continue.
             answers: the answers to the questions of a `Paused` run.
+            prompt: a further message, added after the outcomes of the answered calls unless the run pauses again.
             output: as for `run`.
             cancellation: as for `run`.
             handover: as for `run`.
@@ -167,10 +169,12 @@ class Agent:
         Raises:
             SessionBusy: another run is writing this session.
             SessionError: there is no such session, or it cannot be stored.
-            UsageError: `answers` is not `Answers`.
+            UsageError: `answers` is not `Answers`, or comes with a prompt where no question is pending.
         """
         checked = None if answers is None else check_answers(answers)
-        return await self._run_session(RunRequest(session, None, checked, output, cancellation, handover=handover))
+        if prompt is not None:
+            check_prompt(prompt)
+        return await self._run_session(RunRequest(session, prompt, checked, output, cancellation, handover=handover))
 
     def stream(
         self,
@@ -181,15 +185,13 @@ class Agent:
         output: object = None,
         cancellation: Cancellation | None = None,
     ) -> AsyncGenerator[AgentEvent, None]:
-        """Run as `run` does, or as `resume` if there is no prompt, and yield the events; the result is the last one.
+        """Run as `run` does, or as `resume` without a prompt or with answers, and yield the events, the result last.
 
         Raises:
-            UsageError: `answers` is not `Answers`, or is given together with a prompt, which answers nothing.
+            UsageError: `answers` is not `Answers`, or the prompt is not valid.
         """
         if prompt is not None:
             check_prompt(prompt)
-            if answers is not None:
-                raise UsageError("pass either a prompt or answers: a prompt continues the session without the answers")
         checked = None if answers is None else check_answers(answers)
         request = RunRequest(session or "", prompt, checked, output, cancellation)
         return stream_events(lambda emit: self._run_session(replace(request, emit=emit)))
@@ -292,6 +294,9 @@ class Agent:
                 return ended
             dependencies = self._dependencies(request, transcript)
             loop = Loop(dependencies, transcript, make_output_schema(request.output), request.handover)
+            if request.prompt is not None and request.answers is not None and not transcript.has_heard(request.key):
+                message, point = UserMessage(request.prompt), make_point(self.undo, request)
+                loop.then = partial(transcript.add_user_message, message, key=request.key, point=point)
             observe = dependencies.executor.observe
             return await (loop.run() if observe is None else self._run_observed(request, observe, transcript, loop))
         finally:
@@ -320,7 +325,7 @@ class Agent:
     async def _open_session(self, request: RunRequest, hold: SessionHold, transcript: Transcript) -> Result | None:
         """Apply the prompt or the answers; return the result of a session that has ended already."""
         heard = transcript.has_heard(request.key) or (request.lineage is not None and bool(hold.records))
-        if request.prompt is not None and not heard:
+        if request.prompt is not None and request.answers is None and not heard:
             point = make_point(self.undo, request)
             await transcript.add_user_message(UserMessage(request.prompt), key=request.key, point=point)
             return None
@@ -330,6 +335,8 @@ class Agent:
         if transcript.open is not None:
             transcript.add_replies(transcript.open, {} if request.answers is None else dict(request.answers))
             return None
+        if request.prompt is not None and not heard:
+            raise UsageError(f"no question of session {request.session_id!r} is pending: leave out the answers")
         last = transcript.history[-1] if transcript.history else None
         if isinstance(last, AssistantMessage) and last.stop != "paused":
             return read_finished_result(transcript, last.text, make_output_schema(request.output))

@@ -4,7 +4,7 @@ Also `OutputSchema`, which turns the final answer into a typed value, and the de
 """
 
 import re
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -115,6 +115,8 @@ class Loop:
         self._call_context = CallContext(
             dependencies.executor, dependencies.state, dependencies.ask, dependencies.durable
         )
+        self.then: Callable[[], Awaitable[None]] | None = None
+        """Called once the calls that were open at the start have their outcomes."""
         self._repairs_left = _MAX_REPAIRS
         self._text_replies = TextReplies(dependencies.provider)
         self._compact_above = 0.0 if dependencies.compaction is None else float(dependencies.compaction.at_tokens)
@@ -128,6 +130,8 @@ class Loop:
         ended = None
         if transcript.open is not None:
             ended = await self._call(transcript, transcript.open, self._catalog())
+        if ended is None and self.then is not None:
+            await self.then()
         while ended is None:
             limit = transcript.watch.find_stop_reason() or transcript.spending.find_exceeded()
             if limit is not None:

@@ -80,12 +80,18 @@ class Conversation:
         self._watch = SettingsWatch(self.app.locations)
 
     async def say(
-        self, prompt: str | UserPrompt, *, output: object = None, cancellation: Cancellation | None = None
+        self,
+        prompt: str | UserPrompt,
+        *,
+        answers: Answers | None = None,
+        output: object = None,
+        cancellation: Cancellation | None = None,
     ) -> AsyncGenerator[AgentEvent, None]:
         """Submit a prompt and yield the events of the run; the result is the last event.
 
         Args:
             prompt: What the user typed, or a `UserPrompt` with piped text.
+            answers: Answers to the questions of a paused session; the prompt follows the outcomes of its calls.
             output: A type that the answer must have.
             cancellation: Stops the run when it is requested.
         """
@@ -97,7 +103,9 @@ class Conversation:
         await self.todos()
         if self.attach is not None and not accepted.verbatim:
             accepted = replace(accepted, attachments=(*accepted.attachments, *await self.attach(accepted.text)))
-        stream = self.app.agent.stream(accepted, session=self.session_id, output=output, cancellation=cancellation)
+        stream = self.app.agent.stream(
+            accepted, session=self.session_id, answers=answers, output=output, cancellation=cancellation
+        )
         async with aclosing(self._follow(stream, output, cancellation)) as events:
             async for event in events:
                 yield event

@@ -16,7 +16,7 @@ from callwright.app.settings_file import SettingsLayer, parse_layer, read_layer
 from callwright.app.skills.grants import describe_requests, requesting_skills
 from callwright.core.errors import UsageError, describe_exception
 from callwright.core.escaping import latin_form
-from callwright.core.json import FrozenDict, Json, compact, thaw
+from callwright.core.json import FrozenDict, Json, JsonObject, compact, thaw
 from callwright.skills import Skill
 
 _REQUESTING_KEYS = (
@@ -229,7 +229,10 @@ def _servers(file: Path) -> SettingsLayer | None:
     if layer is None:
         return None
     servers = layer.content.get("mcpServers")
-    return SettingsLayer("project", str(file), FrozenDict({"mcpServers": servers}) if servers else FrozenDict())
+    unused = [key for key in layer.content if key not in ("mcpServers", "$schema")]
+    problems = (f"{file}: only mcpServers is read, not {', '.join(unused)}",) if unused else ()
+    content: JsonObject = FrozenDict({"mcpServers": servers}) if servers else FrozenDict()
+    return SettingsLayer("project", str(file), content, problems)
 
 
 def _command_line_layer(text: str) -> SettingsLayer:
@@ -272,7 +275,8 @@ def _describe_server(entry: Mapping[str, Any]) -> str:
     command = (*variables, entry.get("command", ""), *entry.get("args", ()), entry.get("url", ""))
     headers = (f"sending {name}: {value}" for name, value in entry.get("headers", {}).items())
     where = (f"in {entry['cwd']}",) if entry.get("cwd") else ()
-    return ", ".join((" ".join(filter(None, command)), *where, *headers))
+    helper = (f"running {entry['headersHelper']} for headers",) if entry.get("headersHelper") else ()
+    return ", ".join((" ".join(filter(None, command)), *where, *headers, *helper))
 
 
 def shadowed_server(name: str, user_servers: Iterable[str]) -> str:

@@ -199,10 +199,6 @@ def _contradictions(options: argparse.Namespace) -> Iterator[tuple[bool, str]]:
     yield options.fork_session and not resuming, "--fork-session needs --resume ID or --continue"
     yield options.answers is not None and not resuming, "--answers needs --resume ID or --continue"
     yield (
-        options.answers is not None and bool(options.prompt),
-        "--answers cannot be combined with a prompt",
-    )
-    yield (
         bool(options.session_id and resuming and not options.fork_session),
         "--session-id is for a new session: remove it, or add --fork-session",
     )

@@ -12,7 +12,11 @@ from typing import Any, TypeAlias, cast
 from callwright.core.errors import UsageError
 from callwright.core.json import FrozenDict, canonical
 
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_UNEXPANDED = re.compile(r"\$\{[^}]*\}")
+_KEYS = frozenset({"type", "command", "args", "env", "cwd", "url", "headers", "timeout", "headersHelper", "disabled"})
+_LABELS = frozenset({"description", "name", "title", "comment", "_comment"})
+"""Keys of an entry that only readers of the file look at."""
 _REMOTE = frozenset({"http", "streamable-http", "streamableHttp"})
 _EMPTY: Mapping[str, str] = FrozenDict()
 Relay: TypeAlias = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
@@ -35,6 +39,8 @@ class ServerConfig:
     cwd: str = ""
     url: str = ""
     headers: Mapping[str, str] = _EMPTY
+    headers_helper: str = ""
+    """A bash line that prints more headers as a JSON object, run for every connection."""
     client_metadata_url: str = ""
     """URL of this program's OAuth metadata; without one it registers itself at servers that require a sign-in."""
     seconds: float = 60.0
@@ -71,7 +77,9 @@ class ServerConfig:
     def digest(self) -> str:
         """Hash of what would be started or reached; a user's approval of the entry is valid for this hash only."""
         parts = [self.name, self.command, list(self.args), dict(self.env), self.cwd, self.url, dict(self.headers)]
-        return sha256(canonical(parts).encode()).hexdigest()
+        # without a helper the digest is the one of earlier versions, so that approvals stay valid
+        helper = [self.headers_helper] if self.headers_helper else []
+        return sha256(canonical([*parts, *helper]).encode()).hexdigest()
 
 
 def pin_name(name: str, repository: str = "") -> str:
@@ -158,6 +166,11 @@ class _EntryReader:
         if kind != "stdio" and kind not in _REMOTE:
             raise UsageError(f"{name}: type {kind!r} is not supported; use stdio or http")
         remote = kind != "stdio"
+        if self._entry.get("disabled") is True:
+            raise UsageError(f"{name}: left out, it is disabled")
+        unused = sorted(self._entry.keys() - _KEYS - _LABELS)
+        if unused:
+            self.problems.append(f"{self._place}: not used: {', '.join(unused)}")
         return ServerConfig(
             name,
             command="" if remote else self._text("command"),
@@ -166,6 +179,7 @@ class _EntryReader:
             cwd="" if remote else self._text("cwd"),
             url=self._text("url") if remote else "",
             headers=self._table("headers") if remote else _EMPTY,
+            headers_helper=self._text("headersHelper") if remote else "",
             trusted=trusted,
             **self._seconds(),
         )
@@ -201,7 +215,14 @@ class _EntryReader:
         return FrozenDict({name: self._fill_in(text) for name, text in cast("dict[str, str]", value).items()})
 
     def _fill_in(self, text: str) -> str:
-        return expand(text, self._environment, lambda name: self.problems.append(f"{self._place}: ${name} is not set"))
+        filled = expand(
+            text, self._environment, lambda name: self.problems.append(f"{self._place}: ${name} is not set")
+        )
+        for found in _UNEXPANDED.findall(_VARIABLE.sub("", text)):
+            if found.startswith("${input:"):  # sent as it is, it would be taken for a key
+                raise UsageError(f"{self._place}: {found} is asked for by an editor, not here; use ${{NAME}}")
+            self.problems.append(f"{self._place}: {found} is not replaced; only ${{NAME}} and ${{NAME:-default}} are")
+        return filled
 
 
 def expand(text: str, environment: Mapping[str, str], unset: Callable[[str], None]) -> str:

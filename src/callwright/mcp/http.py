@@ -7,21 +7,27 @@ import socket
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from http import HTTPStatus
+from pathlib import Path
 from types import TracebackType
 from typing import cast
 
 import httpx2
+from mcp.client.stdio import get_default_environment
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, METHOD_NOT_FOUND
 
+from callwright.core.errors import ToolFailed
 from callwright.mcp.config import ServerConfig
 from callwright.mcp.listing import cut_listing
 from callwright.mcp.stdio import RateLimit
 from callwright.system.addresses import is_public
+from callwright.system.piped_process import PipedProcess
 
 _CONNECT_SECONDS = 20.0
 _SILENCE_SECONDS = 300.0
+_HELPER_SECONDS = 10.0
+_MOST_HELPER_BYTES = 1 << 16
 _BUSY = frozenset({429, 502, 503, 504})
 _CREDENTIALS = "the server does not accept these credentials"
 _MEANING = {401: _CREDENTIALS, 403: _CREDENTIALS, 404: "there is no MCP server at this path"}
@@ -32,9 +38,10 @@ async def http_transport(
     config: ServerConfig, auth: httpx2.Auth | None
 ) -> AsyncGenerator[tuple["RateLimitedReader", object], None]:
     """Open the transport; nothing is sent yet."""
+    helped = await _help_headers(config) if config.headers_helper else {}
     async with (
         httpx2.AsyncClient(
-            headers=dict(config.headers),
+            headers={**config.headers, **helped},
             timeout=httpx2.Timeout(_CONNECT_SECONDS, read=_SILENCE_SECONDS),
             auth=auth,
             transport=_GuardedTransport(config, signs_in=auth is not None),
@@ -45,6 +52,37 @@ async def http_transport(
         ),
     ):
         yield RateLimitedReader(reader), writer
+
+
+async def _help_headers(config: ServerConfig) -> dict[str, str]:
+    """Run the helper of an entry, and return the headers it prints.
+
+    Raises:
+        ToolFailed: It fails, takes too long or prints anything but an object of texts.
+    """
+    names = {"CLAUDE_CODE_MCP_SERVER_NAME": config.name, "CLAUDE_CODE_MCP_SERVER_URL": config.url}
+    # the variables a server gets: our own keys are not among them
+    process = await PipedProcess.start(
+        ("bash", "-c", config.headers_helper), cwd=str(Path.cwd()), environment={**get_default_environment(), **names}
+    )
+    try:
+        async with asyncio.timeout(_HELPER_SECONDS):
+            process.stdin.close()
+            printed = b""
+            while len(printed) < _MOST_HELPER_BYTES and (piece := await process.stdout.read(_MOST_HELPER_BYTES)):
+                printed += piece
+            code = await process.wait()
+        given: object = json.loads(printed)
+    except TimeoutError:
+        raise ToolFailed(f"its headersHelper did not end within {_HELPER_SECONDS:g} s") from None
+    except ValueError as error:
+        raise ToolFailed(f"its headersHelper printed no JSON: {error}") from None
+    finally:
+        await asyncio.shield(asyncio.ensure_future(process.close()))
+    pairs = cast("dict[str, object]", given).items() if isinstance(given, dict) else [("", None)]
+    if code or not all(isinstance(value, str) and value.isprintable() and name.isprintable() for name, value in pairs):
+        raise ToolFailed(f"its headersHelper ended with code {code}, or printed no object of texts")
+    return dict(cast("dict[str, str]", given))
 
 
 class RateLimitedReader:

@@ -133,7 +133,7 @@ class ServerLink:
 
     def _sign_in_auth(self, stack: AsyncExitStack) -> httpx2.Auth | None:
         """Return the OAuth sign-in, unless the entry has credentials of its own."""
-        if any(name.lower() == "authorization" for name in self._config.headers):
+        if self._config.headers_helper or any(name.lower() == "authorization" for name in self._config.headers):
             return None
         self._sign_in = SignIn(self._config, self._tokens, self._listener.on_sign_in_needed)
         stack.callback(self._sign_in.close)

@@ -66,8 +66,8 @@ class FieldReader:
             near = get_close_matches(name, sorted(known), n=1)
             self.add_warning(f"{name!r} is not a known field" + (f"; did you mean {near[0]}?" if near else ""), name)
 
-    def text(self, name: str, *, longest: int | None = None) -> str:
-        """Return a text field, empty if it is missing."""
+    def text(self, name: str, *, longest: int | None = None, cut: bool = False) -> str:
+        """Return a text field, empty if it is missing; with `cut`, one that is too long is cut with a warning."""
         value = self._get(name)
         if value is None:
             return ""
@@ -78,6 +78,9 @@ class FieldReader:
         if not value:
             self.add_error(name, f"{name} is empty; write a value or remove the line")
         if longest is not None and len(value) > longest:
+            if cut:
+                self.add_warning(f"{name} has {len(value)} characters; the first {longest} are used", name)
+                return value[:longest]
             self.add_error(name, f"{name} has {len(value)} characters; at most {longest} are allowed")
         return value
 

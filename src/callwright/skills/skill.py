@@ -99,6 +99,7 @@ _FENCE = "---"
 _LONGEST_NAME = 64
 _LONGEST_DESCRIPTION = 1024
 _LONGEST_COMPATIBILITY = 500
+_TYPED_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _COMMAND_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*(:[A-Za-z0-9][A-Za-z0-9_.-]*)*")
 _KNOWN = frozenset(
     "name description license compatibility metadata allowed-tools disallowed-tools when_to_use argument-hint"
@@ -231,25 +232,29 @@ def _build(fields: FieldReader, body: str, name: str, kind: Kind, scope: Scope) 
 
 def _check_standard(fields: FieldReader, folder: str) -> None:
     """Check what the Agent Skills standard asks for beyond the types of the fields."""
-    name = fields.text("name", longest=_LONGEST_NAME) or folder
+    name = fields.text("name", longest=_LONGEST_NAME, cut=True) or folder
     if "name" not in fields.document.fields:
         fields.add_warning(f"the field name is missing; the standard requires it: name: {folder}")
     elif name != folder:
-        fields.add_error("name", f"the name {name!r} differs from the folder {folder!r}; rename one of them")
+        fields.add_warning(f"the name {name!r} differs from the folder {folder!r}, which is used; rename one", "name")
+    if not _TYPED_NAME.fullmatch(folder):
+        near = "-".join(re.findall("[a-z0-9]+", folder.lower()))
+        hint = f", such as {near!r}" if near else ""
+        fields.add_error("", f"the folder {folder!r} must have letters, digits, '-', '_' and '.' only{hint}; rename it")
     parts = name.split("-")
     if not all(part and part.isascii() and part.isalnum() and part == part.lower() for part in parts):
         near = "-".join(re.findall("[a-z0-9]+", name.lower()))
         hint = f", such as {near!r}; rename the folder with it" if near else ""
-        fields.add_error(
-            "name", f"the name {name!r} must be lower-case letters and digits separated by single hyphens{hint}"
+        fields.add_warning(
+            f"the name {name!r} should be lower-case letters and digits separated by single hyphens{hint}", "name"
         )
-    fields.text("compatibility", longest=_LONGEST_COMPATIBILITY)
+    fields.text("compatibility", longest=_LONGEST_COMPATIBILITY, cut=True)
     fields.text("license")
     fields.check_texts("metadata")
 
 
 def _description(fields: FieldReader, body: str, kind: Kind) -> str:
-    text = fields.text("description", longest=_LONGEST_DESCRIPTION)
+    text = fields.text("description", longest=_LONGEST_DESCRIPTION, cut=True)
     if text:
         return text
     if kind == "skill" and "description" not in fields.document.fields:

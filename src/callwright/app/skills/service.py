@@ -208,7 +208,7 @@ class AppAgent(Agent):
 
         if service is None:
             return start(None if prompt is None else UserPrompt.of(prompt).compose())
-        return _stream_with_skills(service, start, prompt, session_id, cancellation)
+        return _stream_with_skills(service, start, prompt, session_id, cancellation, resuming=answers is not None)
 
 
 async def _stream_with_skills(
@@ -217,14 +217,17 @@ async def _stream_with_skills(
     prompt: Prompt | UserPrompt | None,
     session_id: str,
     cancellation: Cancellation | None,
+    *,
+    resuming: bool,
 ) -> AsyncGenerator[AgentEvent, None]:
     """Run one prompt; revoke what its skills were granted when the run ends, but not while it is paused."""
     paused = False
     try:
         expanded: Prompt | None = None
         if prompt is not None:
-            # a new prompt abandons a paused run, whose grants must not carry over
-            service.end_run(session_id)
+            # a new prompt abandons a paused run, whose grants must not carry over, unless it is answered too
+            if not resuming:
+                service.end_run(session_id)
             try:
                 expanded = await service.expand(prompt, session_id, cancellation)
             except ToolError as error:

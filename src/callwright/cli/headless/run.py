@@ -163,7 +163,12 @@ class _HeadlessRun:
             waiting = SessionReplay(await app.agent.sessions.read(self._session_id)).open
             # their outcomes belong to the stream, although no model message of this run made the calls
             self._calls.update(call.id for call in (waiting.calls if waiting is not None else ()))
-            code = await self._run_one(conversation.go_on(await self._answers(app), **self._run_arguments()))
+            answers, arguments = await self._answers(app), self._run_arguments()
+            prompt = prompt_with_stdin(self._options.prompt) if self._options.prompt else None
+            if prompt is None:
+                code = await self._run_one(conversation.go_on(answers, **arguments))
+            else:
+                code = await self._run_one(conversation.say(prompt, answers=answers, **arguments))
         for prompt in prompts or ():
             code = await self._run_one(conversation.say(prompt, **self._run_arguments()))
             if self._cancellation.requested or code == PAUSED:  # another prompt would decline the pending questions
