@@ -82,6 +82,7 @@ class LiveAgent:
         self._path: Path | None = None
         self._server: asyncio.Server | None = None
         self._readers: set[_Reader] = set()
+        self._serving: set[asyncio.Task[None]] = set()
         self._text: list[str] = []
         self._thinking: list[str] = []
         self._calls: dict[str, Fields] = {}
@@ -93,7 +94,7 @@ class LiveAgent:
         try:
             make_socket_folder(self._folder)
             path = self._folder / f"{os.getpid()}-{secrets.token_hex(3)}.sock"
-            self._server = await asyncio.start_unix_server(self._serve, path, limit=_MOST_REQUEST_BYTES)
+            self._server = await asyncio.start_unix_server(self._accept, path, limit=_MOST_REQUEST_BYTES)
             path.chmod(0o600)
             self._path = path
         except OSError as error:
@@ -105,10 +106,11 @@ class LiveAgent:
     ) -> None:
         if self._server is not None:
             self._server.close()
-        for reader in list(self._readers):
-            reader.writer.close()
         if self._path is not None:
             self._path.unlink(missing_ok=True)
+        for task in self._serving:
+            task.cancel()
+        await asyncio.gather(*self._serving, return_exceptions=True)
 
     @property
     def state(self) -> str:
@@ -237,6 +239,11 @@ class LiveAgent:
             "partial": partial,
             "running": list(self._running.values()),
         }
+
+    def _accept(self, stream: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.get_running_loop().create_task(self._serve(stream, writer))
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
 
     async def _serve(self, stream: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if not is_own_peer(writer.get_extra_info("socket")):

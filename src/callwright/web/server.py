@@ -136,6 +136,7 @@ class WebServer:
         self._open_app = open_app
         self._open_bare = open_bare
         self._static = load_static_files()
+        self._running: _Server | None = None
         self._hub: Hub
         self._workspace: WebWorkspace
         self._sessions: SessionRoutes
@@ -262,11 +263,17 @@ class WebServer:
             self._write_link(link)
             started(link)
 
+        self._running = _Server(config, ready, self._hub.end_streams)
         try:
-            await _Server(config, ready, self._hub.end_streams).serve(sockets=[listening])
+            await self._running.serve(sockets=[listening])
         finally:
             self._remove_link()
             listening.close()
+
+    def stop(self) -> None:
+        """Let `run` return soon."""
+        if self._running is not None:
+            self._running.should_exit = True
 
     def _write_link(self, link: str) -> None:
         """Keep the link for `/web` in the terminal, in a file that only the user can read."""

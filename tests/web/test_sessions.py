@@ -1,0 +1,361 @@
+"""Sessions over HTTP: live runs, answers that race, paused and damaged sessions, export."""
+
+import asyncio
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from tests.web.conftest import Serve, Served
+
+from callwright import Agent, Registry, SqliteStore
+from callwright.app.live_client import LiveAgents
+from callwright.core.calls import Completed, ToolCall
+from callwright.core.content import Image, Output
+from callwright.core.json import thaw
+from callwright.core.messages import AssistantMessage, Text, ToolMessage, UserMessage
+from callwright.sessions.records import Said
+from callwright.testing import ScriptedProvider
+from callwright.toolbox import Write
+
+
+def write(path: str, content: str = "x\n") -> dict[str, Any]:
+    return {"calls": [{"name": "write", "arguments": {"path": path, "content": content}}]}
+
+
+def call(path: str, call_id: str = "c1") -> AssistantMessage:
+    return AssistantMessage((ToolCall(call_id, "write", {"path": path, "content": "x\n"}),), "calls")
+
+
+def done(text: str) -> AssistantMessage:
+    return AssistantMessage((Text(text),))
+
+
+async def say(web: Served, text: str = "go", session: str | None = None) -> str:
+    reply = await web.post("/api/say", {"session": session, "text": text})
+    assert reply.status == 202, reply
+    return reply.data["session"]
+
+
+async def open_question(web: Served, session: str) -> Any:
+    found = await web.until(f"/api/session?id={session}", lambda data: data["questions"])
+    return found["questions"][0]
+
+
+async def answer(web: Served, session: str, question: str, **reply: Any) -> Any:
+    return await web.post("/api/answer", {"session": session, "question": question, **reply})
+
+
+async def test_run_from_the_page_is_shown_live_and_on_record(serve: Serve) -> None:
+    async with serve(call("a.txt"), done("all done")) as web, web.events() as events:
+        await events.wait(type="hello")
+        session = await say(web)
+        question = (await events.wait(type="asked", session=session))["questions"][0]
+        assert question["preview"]["rows"][0]["text"] == "x" and question["source"] == "mode default"
+        assert question["always"] and question["scopes"] == ["once", "session", "always"]
+        listed = (await web.get("/api/sessions")).data["sessions"][0]
+        assert (listed["id"], listed["state"], listed["questions"], listed["where"]) == (session, "waiting", 1, "page")
+        reply = await answer(web, session, question["id"], approved=True)
+        assert reply.status == 200 and reply.data["settled"]["approved"] is True
+        assert (await events.wait(type="settled", question=question["id"]))["by"] == "page"
+        assert (await events.wait(type="call_ended"))["outcome"]["ok"] is True
+        assert (await events.wait(type="run_ended"))["ended"] == "done"
+        await events.wait(type="stored", session=session)
+        assert (web.project / "a.txt").read_text() == "x\n"
+        found = await web.until(f"/api/messages?id={session}", lambda data: data["items"][-1]["kind"] == "assistant")
+        kinds = [item["kind"] for item in found["items"]]
+        assert kinds == ["undo_point", "user", "assistant", "asked", "answered", "began", "outcomes", "assistant"]
+        assert found["items"][-1]["parts"] == [{"type": "text", "text": "all done"}]
+        turn = (await web.get(f"/api/timeline?id={session}")).data["turns"][0]
+        assert [span["kind"] for span in turn["calls"][0]["spans"]][:1] == ["ask"]
+        late = await answer(web, session, question["id"], approved=False)
+        assert (late.status, late.data["code"], late.data["by"]) == (409, "answered", "page")
+
+
+async def test_two_pages_race_and_one_wins(serve: Serve) -> None:
+    async with serve(call("a.txt"), done("done")) as web:
+        session = await say(web)
+        question = (await open_question(web, session))["id"]
+        replies = await asyncio.gather(*(answer(web, session, question, approved=yes) for yes in (True, False) * 5))
+        assert sorted(reply.status for reply in replies) == [200, *[409] * 9]
+        (winner,) = [reply for reply in replies if reply.status == 200]
+        late = [reply.data["approved"] for reply in replies if reply is not winner]
+        assert late == [winner.data["settled"]["approved"]] * 9
+        await web.until(f"/api/session?id={session}", lambda data: data["state"] == "idle")
+        assert (web.project / "a.txt").exists() is winner.data["settled"]["approved"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "status"),
+    [
+        ({"approved": "yes"}, 400),
+        ({"approved": 1}, 400),
+        ({}, 400),
+        ({"approved": True, "scope": "forever"}, 400),
+        ({"approved": True, "scope": None}, 400),
+        ({"approved": True, "arguments": []}, 400),
+        ({"approved": True, "by": "terminal"}, 400),
+    ],
+)
+async def test_unclear_answer_leaves_the_question_open(serve: Serve, reply: Any, status: int) -> None:
+    async with serve(call("a.txt"), done("done")) as web:
+        session = await say(web)
+        question = (await open_question(web, session))["id"]
+        refused = await answer(web, session, question, **reply)
+        assert refused.status == status and refused.data["code"] == "invalid"
+        assert (await open_question(web, session))["id"] == question and not (web.project / "a.txt").exists()
+        assert (await answer(web, session, f"{question}0", approved=True)).status == 404
+        assert (await answer(web, session, question, approved=False)).status == 200
+
+
+async def test_edited_arguments_are_the_same_in_file_record_and_model(serve: Serve) -> None:
+    seen: list[Any] = []
+
+    def look(request: Any) -> AssistantMessage:
+        seen.extend(request.messages)
+        return done("done")
+
+    async with serve(call("a.txt"), look) as web:
+        session = await say(web)
+        question = await open_question(web, session)
+        edited = {**question["arguments"], "content": "edited\n"}
+        reply = await answer(web, session, question["id"], approved=True, arguments=edited)
+        assert reply.status == 200 and reply.data["settled"]["edited"] is True
+        found = await web.until(f"/api/messages?id={session}", lambda data: data["items"][-1]["kind"] == "assistant")
+        (answered,) = [item for item in found["items"] if item["kind"] == "answered"]
+        (recorded,) = answered["replies"].values()
+        assert recorded["arguments"]["content"] == "edited\n" and recorded["by"] == "page"
+        assert (web.project / "a.txt").read_text() == "edited\n"
+        outcome = next(each for each in reversed(seen) if isinstance(each, ToolMessage)).outcomes[0]
+        assert thaw(outcome.call.arguments) == edited and outcome.repairs[0].kind == "edited"
+
+
+async def test_stop_ends_the_run_and_its_question(serve: Serve) -> None:
+    async with serve(call("a.txt"), done("done")) as web:
+        session = await say(web)
+        await open_question(web, session)
+        assert (await web.post("/api/stop", {"session": session})).status == 202
+        await web.until(f"/api/session?id={session}", lambda data: data["state"] == "idle" and not data["questions"])
+        assert (await web.post("/api/stop", {"session": session})).data["code"] == "gone"
+        assert not (web.project / "a.txt").exists()
+
+
+async def pause(web: Served, *paths: str) -> str:
+    """Leave a session in the project's file that waits for answers, as a process that has ended."""
+    web.locations.record.mkdir(parents=True, exist_ok=True)
+    calls = tuple(ToolCall(f"c{at}", "write", {"path": path, "content": "x\n"}) for at, path in enumerate(paths))
+    async with SqliteStore(web.locations.sessions) as store:
+        agent = Agent(ScriptedProvider(AssistantMessage(calls, "calls")), Registry(Write(web.project)), sessions=store)
+        await agent.run("go", session="old/1")
+    return "old/1"
+
+
+async def test_paused_session_is_answered_and_goes_on(serve: Serve) -> None:
+    async with serve(done("went on")) as web:
+        session = await pause(web, "a.txt")
+        (listed,) = (await web.get("/api/sessions")).data["sessions"]
+        assert (listed["id"], listed["state"], listed["questions"]) == (session, "paused", 1)
+        question = (await open_question(web, quote(session, safe="")))["id"]
+        replies = await asyncio.gather(*(answer(web, session, question, approved=yes) for yes in (True, False)))
+        assert sorted(reply.status for reply in replies) == [200, 409]
+        approved = next(reply for reply in replies if reply.status == 200).data["settled"]["approved"]
+        path = f"/api/messages?id={quote(session, safe='')}"
+        found = await web.until(path, lambda data: data["items"][-1]["kind"] == "assistant")
+        assert found["items"][-1]["parts"][0]["text"] == "went on"
+        assert (web.project / "a.txt").exists() is approved
+
+
+async def test_second_question_of_a_paused_session_stays_open(serve: Serve) -> None:
+    async with serve(done("went on")) as web:
+        session = await pause(web, "a.txt", "b.txt")
+        path = f"/api/session?id={quote(session, safe='')}"
+        first, second = (await web.get(path)).data["questions"]
+        assert (await answer(web, session, first["id"], approved=True)).status == 200
+        left = await web.until(path, lambda data: data["state"] == "waiting" and data["questions"])
+        (question,) = left["questions"]
+        assert question["call_id"] == second["call_id"] and not (web.project / "a.txt").exists()
+        assert (await answer(web, session, question["id"], approved=False)).status == 200
+        await web.until(path, lambda data: data["state"] == "idle")
+        assert (web.project / "a.txt").exists() and not (web.project / "b.txt").exists()
+
+
+async def test_session_of_another_process_is_followed(serve: Serve) -> None:
+    async with serve() as web:
+        await pause(web, "a.txt")
+        async with web.events() as events:
+            await events.wait(type="stored", session="old/1")
+            async with SqliteStore(web.locations.sessions) as store:
+                hold = await store.hold("other")
+                await hold.append(Said(UserMessage("hello from another process")))
+                await hold.release()
+            news = await events.wait(type="stored", session="other")
+            assert (news["records"], news["title"]) == (1, "hello from another process")
+            async with SqliteStore(web.locations.sessions) as store:
+                await store.delete("other")
+            await events.wait(type="removed", session="other")
+
+
+async def fill(web: Served, count: int) -> None:
+    web.locations.record.mkdir(parents=True, exist_ok=True)
+    async with SqliteStore(web.locations.sessions) as store:
+        hold = await store.hold("s")
+        await hold.append(*(Said(UserMessage(f"message {number}")) for number in range(count)))
+        await hold.release()
+
+
+async def test_messages_come_by_position(serve: Serve) -> None:
+    async with serve() as web:
+        await fill(web, 50)
+        last = (await web.get("/api/messages?id=s&limit=10")).data
+        assert (last["records"], last["from"]) == (50, 40)
+        assert [item["position"] for item in last["items"]] == list(range(40, 50))
+        middle = (await web.get("/api/messages?id=s&from=5&limit=2")).data["items"]
+        assert [item["parts"][0]["text"] for item in middle] == ["message 5", "message 6"]
+        assert (await web.get("/api/messages?id=s&from=99")).data["items"] == []
+        hits = (await web.get("/api/find?id=s&q=MESSAGE%204")).data["hits"]
+        assert [hit["position"] for hit in hits] == [4, *range(40, 50)]
+        for query in ("id=s&limit=0", "id=s&limit=x", "id=s&limit=9999", ""):
+            assert (await web.get(f"/api/messages?{query}")).status == 400
+        assert (await web.get("/api/messages?id=nothing")).status == 404
+
+
+async def test_damaged_record_is_said_and_the_others_are_shown(serve: Serve) -> None:
+    async with serve() as web:
+        await fill(web, 5)
+        with sqlite3.connect(web.locations.sessions) as file:
+            (table,) = file.execute(
+                "select name from sqlite_master where name like '%record%' and type='table'"
+            ).fetchone()
+            file.execute(f"update {table} set body = '{{\"role\": 1}}' where position = 2")
+        file.close()
+        items = (await web.get("/api/messages?id=s")).data["items"]
+        assert [item["kind"] for item in items] == ["user", "user", "damaged", "user", "user"] and items[2]["fault"]
+        shown = (await web.get("/api/session?id=s")).data
+        assert [each["position"] for each in shown["damaged"]] == [2]
+        assert (await web.get("/api/export?id=s")).status == 200
+        assert (await web.get("/api/export?id=s&format=jsonl")).data["code"] == "damaged"
+
+
+async def test_file_of_a_later_version_is_said(serve: Serve) -> None:
+    async with serve() as web:
+        await fill(web, 1)
+        with sqlite3.connect(web.locations.sessions) as file:
+            file.execute("pragma user_version = 9999")
+        file.close()
+        listed = await web.get("/api/sessions")
+        assert listed.status == 200 and listed.data["sessions"] == [] and "version" in listed.data["error"]
+        for path in ("/api/session?id=s", "/api/messages?id=s", "/api/costs", "/api/timeline?id=s"):
+            reply = await web.get(path)
+            assert (reply.status, reply.data["code"]) == (409, "later_version"), path
+
+
+async def test_file_that_is_not_a_database_is_said(serve: Serve) -> None:
+    async with serve() as web:
+        web.locations.record.mkdir(parents=True, exist_ok=True)
+        web.locations.sessions.write_bytes(b"nonsense" * 1000)
+        listed = (await web.get("/api/sessions")).data
+        assert listed["sessions"] == [] and listed["error"] and "Traceback" not in listed["error"]
+
+
+async def test_images_are_served_by_type_and_never_as_markup(serve: Serve) -> None:
+    async with serve() as web:
+        web.locations.record.mkdir(parents=True, exist_ok=True)
+        images = (Image(b"\x89PNG", "image/png"), Image(b"<svg onload=alert(1)>", "image/svg+xml"))
+        outcome = Completed(ToolCall("c1", "look"), Output(images))
+        async with SqliteStore(web.locations.sessions) as store:
+            hold = await store.hold("s")
+            await hold.append(Said(call("a")), Said(ToolMessage((outcome,))))
+            await hold.release()
+        parts = (await web.get("/api/messages?id=s")).data["items"][1]["outcomes"][0]["parts"]
+        assert [part["type"] for part in parts] == ["image", "file"]
+        shown = await web.get(parts[0]["url"])
+        assert (shown.status, shown["content-type"], shown.body) == (200, "image/png", b"\x89PNG")
+        assert (await web.get(parts[0]["url"].replace("place=0", "place=1"))).status == 404
+        exported = (await web.get("/api/export?id=s")).body.decode()
+        assert "data:image/png;base64," in exported and "onload" not in exported
+
+
+async def test_export_is_one_safe_file_without_credentials(serve: Serve) -> None:
+    hostile = "<script>alert(1)</script> \x1b[31mred \u202egnp.exe AKIAIOSFODNN7EXAMPLE"
+    async with serve() as web:
+        web.locations.record.mkdir(parents=True, exist_ok=True)
+        async with SqliteStore(web.locations.sessions) as store:
+            hold = await store.hold("s")
+            await hold.append(Said(UserMessage(hostile)), Said(done(hostile)))
+            await hold.release()
+        reply = await web.get("/api/export?id=s&format=html")
+        text = reply.body.decode()
+        assert reply["content-disposition"].startswith("attachment") and "<script" not in text
+        assert "AKIAIOSFODNN7EXAMPLE" not in text and "\x1b" not in text and "\u202e" not in text
+        assert "default-src 'none'" in text and "&lt;script&gt;" in text
+        lines = (await web.get("/api/export?id=s&format=jsonl")).body.decode()
+        assert len(lines.splitlines()) == 2 and "AKIAIOSFODNN7EXAMPLE" not in lines
+
+
+async def test_without_a_model_the_page_only_says_so(serve: Serve) -> None:
+    async with serve(model=False) as web:
+        reply = await web.post("/api/say", {"session": None, "text": "go"})
+        assert (reply.status, reply.data["code"]) == (409, "no_model")
+        await fill(web, 1)
+        assert (await web.post("/api/resume", {"session": "s"})).data["code"] == "no_model"
+
+
+async def test_fork_rename_and_delete(serve: Serve) -> None:
+    async with serve() as web:
+        await fill(web, 2)
+        new = (await web.post("/api/fork", {"session": "s"})).data["session"]
+        assert (await web.post("/api/rename", {"session": new, "title": "copy"})).status == 200
+        assert {each["title"] for each in (await web.get("/api/sessions")).data["sessions"]} == {"message 0", "copy"}
+        assert (await web.post("/api/delete", {"session": "s"})).status == 200
+        assert (await web.get("/api/session?id=s")).status == 404
+        async with SqliteStore(web.locations.sessions) as store:
+            hold = await store.hold(new)
+            busy = await web.post("/api/delete", {"session": new})
+            assert (busy.status, busy.data["code"]) == (409, "busy")
+            await hold.release()
+
+
+async def test_undo_restores_the_file_after_a_dry_run(serve: Serve) -> None:
+    async with serve(call("a.txt"), done("done")) as web:
+        session = await say(web)
+        await answer(web, session, (await open_question(web, session))["id"], approved=True)
+        await web.until(f"/api/session?id={session}", lambda data: data["state"] == "idle")
+        planned = (await web.post("/api/undo", {"session": session})).data
+        assert [change["action"] for change in planned["changes"]] == ["delete"] and planned["done"] is False
+        assert (web.project / "a.txt").exists()
+        assert (await web.post("/api/undo", {"session": session, "dry_run": False})).data["done"] is True
+        assert not (web.project / "a.txt").exists()
+        found = (await web.get(f"/api/messages?id={session}")).data["items"]
+        assert all(item.get("rewound") for item in found[:-1]) and found[-1]["kind"] == "rewound"
+        assert (await web.post("/api/redo", {"session": session, "dry_run": False})).data["done"] is True
+        assert (web.project / "a.txt").exists()
+
+
+async def test_vanished_process_is_said(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serve() as web:
+        agents = LiveAgents(web.locations.live, lambda event: None)
+        assert agents.find("s") is None
+        for path in ("stop", "mode"):
+            body = {"session": "s"} | ({"mode": "auto"} if path == "mode" else {})
+            reply = await web.post(f"/api/{path}", body)
+            assert (reply.status, reply.data["code"]) == (409, "gone")
+
+
+async def test_mode_of_a_page_session_cannot_become_bypass(serve: Serve) -> None:
+    async with serve(call("a.txt"), done("done")) as web:
+        session = await say(web)
+        await open_question(web, session)
+        assert (await web.post("/api/mode", {"session": session, "mode": "bypass"})).status == 400
+        assert (await web.post("/api/mode", {"session": session, "mode": "plan"})).data == {"mode": "plan"}
+
+
+async def test_costs_are_summed_by_day_model_and_tool(serve: Serve) -> None:
+    async with serve(call("a.txt"), done("done")) as web:
+        session = await say(web)
+        await answer(web, session, (await open_question(web, session))["id"], approved=True)
+        await web.until(f"/api/session?id={session}", lambda data: data["state"] == "idle")
+        found = (await web.get("/api/costs")).data
+        assert found["tools"][0]["name"] == "write" and found["tools"][0]["calls"] == 1
+        assert json.dumps(found) and Path(web.project, "a.txt").exists()
