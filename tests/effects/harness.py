@@ -17,7 +17,7 @@ from tests.effects.runner import Result
 from callwright.system.sandbox import bubblewrap
 
 _ROOT = Path(__file__).parents[2]
-_WORKERS = 2
+_WORKERS = 2 * (os.cpu_count() or 1)  # a line that waits for its time limit must not hold up the others
 _LINES_PER_PART = 1_000
 
 

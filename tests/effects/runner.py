@@ -67,18 +67,26 @@ def snapshot(base: Path) -> dict[str, str]:
 
 
 def _iterate(base: Path) -> Iterator[tuple[str, str]]:
-    for folder, folders, files in os.walk(base):
-        for name in (*folders, *files):
-            path = os.path.join(folder, name)  # noqa: PTH118 - text, for speed
-            found = os.lstat(path)
-            mode = f"{found.st_mode:o}"
-            if stat.S_ISREG(found.st_mode):
-                digest = hashlib.sha1(Path(path).read_bytes(), usedforsecurity=False).hexdigest()
-                yield os.path.relpath(path, base), f"{mode} {found.st_mtime_ns} {digest}"
-            elif stat.S_ISLNK(found.st_mode):
-                yield os.path.relpath(path, base), f"{mode} {Path(path).readlink()}"
-            else:
-                yield os.path.relpath(path, base), mode
+    # with text and descriptors instead of paths: this runs after every line that ran
+    start = len(str(base)) + 1
+    pending = [str(base)]
+    while pending:
+        with os.scandir(pending.pop()) as entries:
+            for entry in entries:
+                found = entry.stat(follow_symlinks=False)
+                mode = f"{found.st_mode:o}"
+                if stat.S_ISREG(found.st_mode):
+                    mode = f"{mode} {found.st_mtime_ns} {_digest(entry.path)}"
+                elif stat.S_ISLNK(found.st_mode):
+                    mode = f"{mode} {os.readlink(entry.path)}"  # noqa: PTH115 - text, for speed
+                elif stat.S_ISDIR(found.st_mode):
+                    pending.append(entry.path)
+                yield entry.path[start:], mode
+
+
+def _digest(path: str) -> str:
+    with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - text, for speed
+        return hashlib.sha1(file.readall(), usedforsecurity=False).hexdigest()
 
 
 class Listener:
