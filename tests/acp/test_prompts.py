@@ -112,6 +112,34 @@ async def test_linked_file_is_read_under_the_rules(connect: Connect) -> None:
         assert "hidden words" not in text and "secret.txt" in text
 
 
+async def test_embedded_file_is_not_attached_again(connect: Connect) -> None:
+    async with connect("seen") as editor:
+        (editor.project / "n.py").write_text("old_words = 1")
+        session = await editor.start()
+        resource = {"type": "resource", "resource": {"uri": f"file://{editor.project}/n.py", "text": "new_words = 1"}}
+        await editor.say(session, resource, "explain")
+        content = str((await stored_prompt(editor.project, session)).content)
+        assert "new_words" in content and "old_words" not in content
+
+
+async def test_huge_prompt_is_taken(connect: Connect) -> None:
+    async with connect("long") as editor:
+        session = await editor.start()
+        assert await editor.say(session, "x" * 8_000_000) == "end_turn"
+
+
+async def test_control_characters_never_reach_the_client(connect: Connect) -> None:
+    evil = "\x1b]52;c;ZXZpbA==\x07 \x9b2J"
+    replies = ({**call("bash", command="cat evil.txt"), "text": evil}, call(f"tool{evil}"), evil)
+    async with connect(*replies) as editor:
+        (editor.project / "evil.txt").write_text(evil)
+        await editor.say(await editor.start(), "go")
+        for _, update in editor.client.updates:
+            shown = update.model_dump(exclude={"raw_input", "raw_output"}, mode="python")
+            assert "\x1b" not in str(shown).encode().decode("unicode_escape", "replace").replace("\\x1b", "")
+            assert "\x9b" not in str(shown)
+
+
 async def test_unusable_blocks_are_refused(connect: Connect) -> None:
     async with connect("never") as editor:
         session = await editor.start()

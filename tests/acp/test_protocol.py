@@ -129,6 +129,10 @@ async def test_meta_cannot_replace_parameters(connect: Connect) -> None:
         (b'{"id": null, "method": "initialize"}', -32600),
         (b'{"id": true, "result": {}}', -32600),
         (b'{"id": 1, "method": {"a": 1}}', -32600),
+        (b'{"id": 1.5, "method": "initialize"}', -32600),
+        (b'{"id": 1e999, "method": "initialize"}', -32600),
+        (b'{"id": NaN, "method": "initialize"}', -32700),
+        (b'{"id": 1, "method": "session/cancel", "method": "session/delete"}', -32600),
         (b'[{"jsonrpc": "2.0", "id": 1, "method": "initialize"}]', -32600),
     ],
 )
@@ -136,6 +140,21 @@ def test_line_that_is_no_message_gets_an_error(line: bytes, code: int) -> None:
     with pytest.raises(BadMessage) as raised:
         check_message(line)
     assert raised.value.reply["error"]["code"] == code
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b'{"id": 1}',
+        b'{"id": 1, "error": "text"}',
+        b'{"id": 1, "error": {"code": "x", "message": 5}}',
+        b'{"id": 1, "result": {"a": 1}, "error": {"code": 1, "message": "no"}}',
+        b'{"id": 1, "result": {"optionId": "reject", "optionId": "once"}}',
+        b'{"id": 1, "result": {"yes": 0}, "result": {"yes": 1}}',
+    ],
+)
+def test_answer_that_is_not_clear_is_an_error(answer: bytes) -> None:
+    assert set(check_message(answer)) == {"id", "error"}
 
 
 _KEYS = st.sampled_from(["id", "method", "params", "result", "error", "code"])

@@ -181,6 +181,50 @@ async def test_disconnect_at_a_question_keeps_it_open(connect: Connect) -> None:
         assert (again.project / "a.txt").read_text() == "hi\n"
 
 
+async def test_close_and_load_show_the_question_again(connect: Connect) -> None:
+    client = EditorClient(lambda _: asyncio.Event().wait())
+    async with connect(_WRITE, client=client) as editor:
+        session = await editor.start()
+        answer = asyncio.create_task(editor.say(session, "write it"))
+        for count in (1, 2, 3):
+            await until(lambda count=count: len(client.asked) == count)
+            await editor.connection.close_session(session)
+            await editor.connection.load_session(str(editor.project), session, mcp_servers=[])
+        assert await answer == "cancelled"
+        await until(lambda: len(client.asked) == 4)
+        assert {shown.tool_call_id for shown, _ in client.asked} == {"call-1-1"}
+        assert not (editor.project / "a.txt").exists()
+
+
+async def test_disconnect_ends_running_commands(connect: Connect) -> None:
+    line = "touch began.txt; sleep 30; touch late.txt"
+    async with connect(call("bash", command=line), "never said") as editor:
+        session = await editor.start()
+        answer = asyncio.create_task(editor.say(session, "run it"))
+        await until((editor.project / "began.txt").exists)
+    answer.cancel()
+    await asyncio.sleep(0)
+    assert not [name for name in Path("/proc").glob("[0-9]*/cmdline") if b"touch late.txt" in _read(name)]
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError:  # it has ended meanwhile
+        return b""
+
+
+async def test_sessions_have_a_limit(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("callwright.acp.agent._MOST_SESSIONS", 2)
+    async with connect("one") as editor:
+        first = await editor.start()
+        await editor.start()
+        with pytest.raises(RequestError, match="close one"):
+            await editor.start()
+        await editor.connection.close_session(first)
+        await editor.start()
+
+
 async def test_prompt_after_load_withdraws_the_question(connect: Connect) -> None:
     client = EditorClient(lambda _: asyncio.Event().wait())
     async with connect(_WRITE, client=client) as editor:

@@ -130,7 +130,7 @@ class EditorAgent:
 
     async def _end(self) -> None:
         sessions, self._sessions = list(self._sessions.values()), {}
-        await asyncio.gather(*(session.close(disconnected=True) for session in sessions), return_exceptions=True)
+        await asyncio.gather(*(session.close() for session in sessions), return_exceptions=True)
 
     async def handle(self, method: str, params: object, is_notification: bool) -> dict[str, Any] | None:
         """Answer one request or notification.

@@ -17,6 +17,7 @@ from callwright.acp.updates import (
     begin_call,
     diffs_of,
     end_call,
+    escape_controls,
     plan_in,
     show_progress,
 )
@@ -116,7 +117,7 @@ class CallDisplay:
             return
         if shown.terminal:
             shown.output += piece
-            await self._update(_terminal_update(shown.call_id, {"terminal_output": {"data": piece}}))
+            await self._update(_terminal_update(shown.call_id, {"terminal_output": {"data": escape_controls(piece)}}))
         else:
             shown.output = (shown.output + piece)[-_PROGRESS_CHARS:]
             await self._update(show_progress(shown.call_id, shown.output))

@@ -52,7 +52,12 @@ class EditorTerminals:
         """
         if self._editor.capabilities.terminal is not True:
             return None
-        terminal_id = await self._open(command, caps)
+        opening = asyncio.ensure_future(self._open(command, caps))
+        try:
+            terminal_id = await asyncio.shield(opening)
+        except asyncio.CancelledError:  # the command may run already
+            await asyncio.shield(self._abandon(opening))
+            raise
         if terminal_id is None:
             return None
         report(TerminalOpened(terminal_id))
@@ -77,7 +82,7 @@ class EditorTerminals:
         }
         try:
             return CreateTerminalResponse.model_validate(await self._ask("terminal/create", params)).terminal_id
-        except (RequestError, ValidationError):
+        except (RequestError, ConnectionError, ValidationError):
             return None
 
     async def _follow(self, terminal_id: str, seconds: float, caps: OutputLimits) -> CommandResult:
@@ -96,6 +101,11 @@ class EditorTerminals:
         output.feed(shown.output.encode("utf-8", "replace"))
         output.close()
         return CommandResult(code, "timed_out" if timed_out else "exited", output)
+
+    async def _abandon(self, opening: "asyncio.Future[str | None]") -> None:
+        terminal_id = await opening
+        if terminal_id is not None:
+            await self._release(terminal_id)
 
     async def _release(self, terminal_id: str) -> None:
         for method in ("terminal/kill", "terminal/release"):

@@ -61,6 +61,8 @@ class Permissions:
         self._describe = describe
         self._announce = announce
         self._lock = asyncio.Lock()
+        self.leaving = False
+        """The session is being closed: its questions stay open for the next time."""
         self.notify: Callable[[str], Awaitable[None]] | None = None
         """Fires the notification hooks before a question is shown."""
         self.settled: Callable[[Question, Reply], None] = lambda question, reply: None
@@ -98,6 +100,8 @@ class Permissions:
             answer = await self._send("session/request_permission", serialize_params(request))
             outcome = RequestPermissionResponse.model_validate(answer).outcome
         except asyncio.CancelledError:
+            if self.leaving:
+                raise Unanswered("the editor has closed the session") from None
             if is_cancelling():
                 raise
             return Decline("the user cancelled the run")

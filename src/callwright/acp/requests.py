@@ -115,7 +115,7 @@ def read_prompt(blocks: Sequence[Block], cwd: Path) -> EditorPrompt:
                 texts.append(_add_link(prompt, uri, name, cwd))
             case EmbeddedResourceContentBlock(resource=resource):
                 name = _name_of(resource.uri, cwd)
-                texts.append(f"@{name}" if " " not in name else f'@"{name}"')
+                texts.append(f"`{name}`")  # not as @name, which would attach the file on disk as well
                 if isinstance(resource, TextResourceContents):
                     body = f'<file path="{escape(name)}">\n{resource.text}\n</file>'
                     prompt.parts.append(Text(body))
@@ -147,8 +147,7 @@ def _add_link(prompt: EditorPrompt, uri: str, name: str, cwd: Path) -> str:
     found = _LINES.match(urlsplit(uri).fragment)
     first, last = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
     prompt.links.append(Mention(path, first, last))
-    shown = _name_of(uri, cwd)
-    return f"`{shown}`"  # not as @name, which would attach the file a second time
+    return f"`{_name_of(uri, cwd)}`"
 
 
 def _path_of(uri: str) -> str | None:

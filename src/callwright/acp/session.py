@@ -314,15 +314,16 @@ class EditorSession:
         if self._question is not None:
             self._question.cancel()
 
-    async def close(self, reason: str = "other", *, disconnected: bool = False) -> None:
-        """End the run and the app.
+    async def close(self, reason: str = "other") -> None:
+        """End the run and the app; a question that waits stays open for the next time.
 
         Args:
             reason: Why, as SessionEnd hooks receive it.
-            disconnected: The editor has gone: a question stays open for the next time.
         """
         run = self._run
-        if run is not None and disconnected and self._question is not None:
+        if run is not None and self._question is not None:
+            self._permissions.leaving = True
+            self._question.cancel()
             await asyncio.wait((run,), timeout=_SETTLE_SECONDS)
         if run is not None and not run.done():
             self.cancel("the editor has closed the session")

@@ -123,26 +123,40 @@ def check_message(line: bytes) -> dict[str, Any]:
     Raises:
         BadMessage: It is not JSON, or not a request, notification or response.
     """
+    repeated: list[str] = []
+
+    def build(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        built = dict(pairs)
+        if len(built) < len(pairs):
+            repeated.append(next(name for name, _ in pairs))
+        return built
+
     try:
-        found: object = json.loads(line)
+        found: object = json.loads(line, object_pairs_hook=build, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise BadMessage(_PARSE_ERROR, f"not JSON: {describe_exception(error)[:200]}") from None
     if not isinstance(found, dict):
         raise BadMessage(_INVALID_REQUEST, f"expected a JSON object, got {type(found).__name__}; batches are not read")
     message = cast("dict[str, Any]", found)
     known_id = message.get("id")
-    if "id" in message and (isinstance(known_id, (bool, dict, list)) or (known_id is None and "method" in message)):
-        raise BadMessage(_INVALID_REQUEST, "the id of a request must be a text or a number")
+    if "id" in message and type(known_id) not in (str, int):
+        raise BadMessage(_INVALID_REQUEST, "the id of a request must be a text or a whole number")
+    if repeated and ("method" in message or "id" not in message):
+        raise BadMessage(_INVALID_REQUEST, "a key of an object is given twice", known_id)
     if "method" in message:
         if not isinstance(message["method"], str):
             raise BadMessage(_INVALID_REQUEST, "method must be a text", known_id)
         return message
     if "id" not in message:
         raise BadMessage(_INVALID_REQUEST, "expected a method, or the id of a request that is answered")
-    if "result" not in message and not _is_error(message.get("error")):
-        # a broken answer still ends the request that waits for it
-        message = {"id": known_id, "error": {"code": _INVALID_REQUEST, "message": "the client sent no result"}}
+    if repeated or ("result" in message) == _is_error(message.get("error")):
+        # a broken answer ends the request that waits for it; one that says two things at once says nothing
+        message = {"id": known_id, "error": {"code": _INVALID_REQUEST, "message": "the client sent no valid answer"}}
     return message
+
+
+def _refuse_constant(name: str) -> object:
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _is_error(error: object) -> bool:

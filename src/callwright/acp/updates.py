@@ -65,6 +65,7 @@ _OUTPUT_CHARS = 40_000
 _DIFF_BYTES = 512 * 1024
 _HUNK = re.compile(r"^@@ -\d+(?:,\d+)? \+(\d+)(?:,\d+)? @@\n((?: .*\n)*)", re.MULTILINE)
 _FENCE = "```"
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n\r"}
 
 
 def arguments_of(call: ToolCall) -> dict[str, Any]:
@@ -249,7 +250,8 @@ def _part_content(part: Part) -> Content:
 
 
 def _text_content(text: str) -> ContentToolCallContent:
-    return ContentToolCallContent(type="content", content=TextContentBlock(type="text", text=text))
+    block = TextContentBlock(type="text", text=escape_controls(text))
+    return ContentToolCallContent(type="content", content=block)
 
 
 def _fence(text: str) -> str:
@@ -267,14 +269,21 @@ def _cut(text: str) -> str:
     return text if missing <= 0 else f"{text[:half]}\n… {missing} characters left out …\n{text[-half:]}"
 
 
+def escape_controls(text: str) -> str:
+    """Return a text without control characters: some clients are terminals, which would obey them."""
+    return text.translate(_CONTROLS)
+
+
 def message_chunk(text: str) -> AgentMessageChunk:
     """Return a piece of the agent's answer."""
-    return AgentMessageChunk(session_update="agent_message_chunk", content=TextContentBlock(type="text", text=text))
+    block = TextContentBlock(type="text", text=escape_controls(text))
+    return AgentMessageChunk(session_update="agent_message_chunk", content=block)
 
 
 def thought_chunk(text: str) -> AgentThoughtChunk:
     """Return a piece of the model's reasoning, or a notice beside the answer."""
-    return AgentThoughtChunk(session_update="agent_thought_chunk", content=TextContentBlock(type="text", text=text))
+    block = TextContentBlock(type="text", text=escape_controls(text))
+    return AgentThoughtChunk(session_update="agent_thought_chunk", content=block)
 
 
 def plan_of(items: Iterable[TodoItem]) -> AgentPlanUpdate:
@@ -322,7 +331,7 @@ def replay_message(message: Message, ids: CallIds, cwd: Path) -> Iterator[Update
     match message:
         case UserMessage(content):
             text = content if isinstance(content, str) else next((p.text for p in content if isinstance(p, Text)), "")
-            block = TextContentBlock(type="text", text=text)
+            block = TextContentBlock(type="text", text=escape_controls(text))
             yield UserMessageChunk(session_update="user_message_chunk", content=block)
         case AssistantMessage(parts):
             for part in parts:
