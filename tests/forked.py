@@ -26,7 +26,8 @@ from typing import IO, Any
 AGENTS = (
     "asyncio, sqlite3, callwright.agent.agent, callwright.agent.loop, callwright.agent.transcript,"
     "callwright.codemode.code_mode, callwright.executor.executor, callwright.hooks.base, callwright.policy.standard,"
-    "callwright.sessions.sqlite, callwright.testing.fakes, callwright.tool.function, pydantic"
+    "callwright.sessions.sqlite, callwright.system.atomic_write, callwright.testing.fakes, callwright.tool.function,"
+    "pydantic"
 )
 COMMANDS = (
     f"{AGENTS}, mcp, callwright.app.app, callwright.cli.commands.serve, callwright.cli.headless.run,"

@@ -131,6 +131,8 @@ class Bench:
         self.base = folder / "B"
         self.listener = Listener(folder)
         self._last: dict[str, str] = {}
+        self._as_built = False
+        """Whether the folders are as `build` left them."""
         self._executors: dict[str, Executor] = {}
         os.environ["API_KEY"] = "envsecret"
         os.environ["HOME"] = str(self.base / "home")
@@ -178,10 +180,12 @@ class Bench:
 
     async def run(self, case: dict[str, Any], *, fresh: bool = True) -> Result:
         """Execute one line and report its effects."""
-        if fresh:
-            self.prepare(str(case.get("setup", "")))
+        setup = str(case.get("setup", ""))
+        if fresh and (setup or not self._as_built):
+            self.prepare(setup)
+            self._last = snapshot(self.base)
             self._executors.clear()
-        before = snapshot(self.base) if fresh else self._last
+        before, self._as_built = self._last, (fresh or self._as_built) and not setup
         reached = self.listener.reached
         arguments = {"command": self.fill(case["line"]), "timeout_seconds": 3.0}
         turn = Turn(session_id="s")
@@ -190,6 +194,9 @@ class Bench:
         after = self._last = before if denied else snapshot(self.base)
         changed = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
         ran = isinstance(outcome, Completed) or (isinstance(outcome, Failed) and outcome.started)
+        self._as_built = self._as_built and not changed
+        if ran and fresh:  # its shell may be in another folder now
+            self._executors.clear()
         text = outcome.text if not isinstance(outcome, Interrupted) else ""
         return Result(
             ran=ran,

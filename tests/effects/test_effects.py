@@ -11,7 +11,7 @@ from tests.effects.harness import find_problem, read_cases, run_cases
 from tests.effects.runner import is_harmful
 
 ATTACKS = Path(__file__).parent / "data" / "attacks.jsonl"
-LINES = int(os.environ.get("CALLWRIGHT_EFFECT_LINES", "20000"))
+LINES = int(os.environ.get("CALLWRIGHT_EFFECT_LINES", "5000"))
 
 
 @pytest.fixture(autouse=True)

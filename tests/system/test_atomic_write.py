@@ -13,6 +13,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from tests.forked import start_script
 
 from callwright.core.errors import ToolFailed, Unsafe
 from callwright.system import atomic_write
@@ -191,26 +192,14 @@ def test_drafts_of_killed_processes_are_removed(path: Path, monkeypatch: pytest.
     assert fresh.exists()  # its process may run in another container, where ids mean something else
 
 
-def _write_for_ever(path: str) -> None:
-    """Alternate between two contents until killed."""
-    contents = [letter * 200_000 for letter in (b"a", b"b")]
-    current = digest(Path(path).read_bytes())
-    while True:
-        for content in contents:
-            replace_file(Path(path), content, expected=current)
-            current = digest(content)
-
-
 def _kill_while_writing(path: Path, rounds: int, seed: int) -> None:
     random = Random(seed)
     path.write_bytes(b"a" * 200_000)
-    context = multiprocessing.get_context("fork")
     for _ in range(rounds):
-        process = context.Process(target=_write_for_ever, args=(str(path),))
-        process.start()
+        process = start_script(Path(__file__).with_name("endless_writer.py"), str(path))
         time.sleep(0.005 + random.random() * 0.03)
-        os.kill(process.pid or 0, signal.SIGKILL)
-        process.join()
+        os.kill(process.pid, signal.SIGKILL)
+        assert process.wait().returncode == -signal.SIGKILL
         assert path.read_bytes() in (b"a" * 200_000, b"b" * 200_000)
         assert os.listdir(path.parent) == ["file"]  # noqa: PTH208 - names are compared
 
