@@ -17,10 +17,10 @@ class Deadline(OwnCancellation):
 
     __slots__ = ("when",)
 
-    def __init__(self, task: "asyncio.Task[object]", when: float) -> None:
+    def __init__(self, task: "asyncio.Task[object]", when: float, order: int) -> None:
         # as in the base class, without the call: every call with a time limit makes one of these
         self._task = task
-        self.order = next_order()
+        self.order = order
         self.cancelling = task.cancelling()
         self.requested = False
         self.when = when
@@ -44,8 +44,12 @@ class Deadlines:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = float("inf")
 
-    def start(self, when: float) -> Deadline:
+    def start(self, when: float, order: int | None = None) -> Deadline:
         """Limit the current task to a point of event-loop time.
+
+        Args:
+            when: That point.
+            order: From `next_order`, if what is limited has begun already.
 
         Raises:
             RuntimeError: No task is running.
@@ -53,7 +57,7 @@ class Deadlines:
         task = asyncio.current_task(self._loop)
         if task is None:
             raise RuntimeError("a deadline needs a running task")
-        deadline = Deadline(task, when)
+        deadline = Deadline(task, when, next_order() if order is None else order)
         self._pending[deadline] = None
         if when < self._timer_at:  # most calls have the same limit, so a later call seldom ends first
             self._set_timer(when)

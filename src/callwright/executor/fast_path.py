@@ -107,12 +107,11 @@ class FastPath:
                 values = tool.parse(call.arguments)
         except (InvalidArguments, ValueError):  # the message that explains them is made on the long way
             return await TurnScope(self._runtime, turn).run(call, None)
-        deadlines = self._runtime.loops.get().deadlines
-        deadline = None if tool.seconds == inf else deadlines.start(deadlines.now() + tool.seconds)
         error: ToolError | Interruption | None = None
+        deadline: Deadline | None = None
         cancellations = -1
         value: object = None
-        began = perf_counter()
+        order, began = next_order(), perf_counter()
         try:
             running = tool.function(**values)
             try:  # the first step here: most calls end with it, and nothing has to watch them
@@ -121,7 +120,10 @@ class FastPath:
                 value = end.value
             else:
                 cancellations = count_cancellations()
-                value = await drive_on(running, waits_for, deadlines.grace_seconds, next_order())
+                deadlines = self._runtime.loops.get().deadlines
+                if tool.seconds != inf:  # only now: no deadline can pass while the event loop stands still
+                    deadline = deadlines.start(deadlines.now() + tool.seconds - (perf_counter() - began), order)
+                value = await drive_on(running, waits_for, deadlines.grace_seconds, order)
         except asyncio.CancelledError as stopped:
             error = self._settle_cancellation(call, tool, turn, stopped, deadline)
         except (ApprovalRequired, AuthRequired) as raised:
@@ -132,7 +134,7 @@ class FastPath:
             error = normalise(raised)
         finally:
             if deadline is not None:
-                deadlines.stop(deadline)
+                self._runtime.loops.get().deadlines.stop(deadline)
         if error is not None or cancellations >= 0:
             return await self._finish(call, tool, turn, value, error, began, cancellations)
         seconds = perf_counter() - began

@@ -189,7 +189,9 @@ class ArgumentParser(Generic[Parsed]):
         try:
             if self._tight:
                 return self._validate(text, strict=True)
-            return self._parse_strictly(text)
+            if _may_hold_odd_numbers(text):
+                refuse_odd_numbers(text)
+            return self._validate(text, strict=True, **self._options)
         except ValidationError as error:
             problems = error
         return self._look_again(text, problems)
