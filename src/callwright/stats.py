@@ -146,9 +146,9 @@ class Stats:
         arguments = outcome.call.arguments
         chars_in = len(arguments) if isinstance(arguments, (str, bytes)) else 0
         match outcome:
-            case Completed(output=output):
-                content = output.content
-                chars_out = len(content if isinstance(content, str) else output.text)
+            case Completed():
+                content = outcome.output.content
+                chars_out = len(content if isinstance(content, str) else outcome.text)
                 tally.note("completed", outcome.attempts, outcome.seconds, chars_in, chars_out)
             case Failed(error=error):
                 tally.note(error.code, outcome.attempts, outcome.seconds, chars_in, len(error.message))

@@ -9,6 +9,7 @@ from callwright.agent.model_request import Requests, ask_model
 from callwright.agent.results import Done, Paused, Result
 from callwright.agent.run_limits import Spending
 from callwright.agent.transcript import Transcript
+from callwright.core._fast import make_constructor
 from callwright.core.events import Event
 from callwright.core.messages import AssistantMessage, Usage
 from callwright.core.run_events import RequestBegan, RequestEnded, RequestRetried, RunBegan, RunEnd, RunEnded
@@ -17,6 +18,8 @@ from callwright.providers.pricing import Prices, find_prices, prices_for
 from callwright.providers.streaming import TappedProvider
 
 Observe = Callable[[Event], None]
+_request_began = make_constructor(RequestBegan)
+_request_ended = make_constructor(RequestEnded)
 
 
 async def run_observed(
@@ -45,7 +48,7 @@ async def ask_model_observed(
 ) -> AssistantMessage:
     """Call `ask_model`, and report the request, its retries and its end to the observer."""
     shaped = request.output_schema is not None
-    began = RequestBegan(
+    began = _request_began(
         transcript.session_id,
         provider.model,
         vendor_of(provider),
@@ -66,7 +69,7 @@ async def ask_model_observed(
         observe(RequestEnded(began, None, error, _describe_failure(error, transcript), timing.elapsed(), timing.first))
         raise
     cost = await _compute_cost(transcript.spending.limits.prices, message.model or provider.model, message.usage)
-    observe(RequestEnded(began, message, None, "", timing.elapsed(), timing.first, cost))
+    observe(_request_ended(began, message, None, "", timing.elapsed(), timing.first, cost))
     return message
 
 

@@ -141,8 +141,9 @@ class Gate:
             return
         try:
             for hook in self.hooks:
-                verdict = await _ask_hook(hook, make_pending_call(admitted, turn_id), deadlines)
-                _apply_verdict(admitted, hook, verdict)
+                verdict = _ask_hook(hook, make_pending_call(admitted, turn_id))
+                if verdict is not None:
+                    _apply_verdict(admitted, hook, await _await_verdict(hook, verdict, deadlines))
         except BaseException as error:  # noqa: BLE001 - a failing hook fails this call only: nothing ran
             self._fail(admitted, error, answers)
 
@@ -367,22 +368,35 @@ def _is_covered(admitted: Admitted, asks: Sequence[Ask]) -> bool:
     return accesses.issuperset(admitted.accesses) and reasons.issuperset(ask.reason for ask in asks)
 
 
-async def _ask_hook(hook: Hook, pending: PendingCall, deadlines: Deadlines) -> object:
+def _ask_hook(hook: Hook, pending: PendingCall) -> object:
     try:
-        verdict = hook.before(pending)
-        return verdict if verdict is None else await deadlines.limit(hook.seconds, verdict)
+        return hook.before(pending)
     except ToolError:
         raise
-    except TimeoutError as error:
-        raise Denied(
-            f"the hook {type(hook).__name__} did not return within {hook.seconds:g} s, so nothing ran"
-        ) from error
-    except KeyboardInterrupt:
+    except BaseException as error:
+        raise _explain_failure(hook, error) from error
+
+
+async def _await_verdict(hook: Hook, verdict: object, deadlines: Deadlines) -> object:
+    try:
+        return await deadlines.limit(hook.seconds, verdict)
+    except ToolError:
         raise
     except BaseException as error:
-        if isinstance(error, asyncio.CancelledError) and is_cancelling():
-            raise
-        raise Denied(f"the hook {type(hook).__name__} failed, so nothing ran: {safe_str(error)}") from error
+        raise _explain_failure(hook, error) from error
+
+
+def _explain_failure(hook: Hook, error: BaseException) -> Denied:
+    """Return the error of a call whose hook failed; an interruption from outside is raised as it is."""
+    match error:
+        case TimeoutError():
+            return Denied(f"the hook {type(hook).__name__} did not return within {hook.seconds:g} s, so nothing ran")
+        case KeyboardInterrupt():
+            raise error
+        case asyncio.CancelledError() if is_cancelling():
+            raise error
+        case _:
+            return Denied(f"the hook {type(hook).__name__} failed, so nothing ran: {safe_str(error)}")
 
 
 def _as_tool_error(error: BaseException) -> ToolError:

@@ -110,6 +110,8 @@ class Admitted:
     """For a call that a tool makes: what to await before and after it."""
     repairs: tuple[Repair, ...] = ()
     """What was changed before the call was judged."""
+    pending: PendingCall | None = None
+    """What hooks see of it."""
     _digest: str = ""
 
     def __init__(self, call: ToolCall, entry: ToolEntry | None, session_id: str) -> None:
@@ -155,7 +157,7 @@ class Admitted:
 
     def bind(self, entry: ToolEntry, arguments: JsonObject | str | bytes) -> None:
         """Bind arguments; a tool may require approval here, together with the invocation that would run."""
-        self._digest = ""
+        self._digest, self.pending = "", None
         try:
             if entry.bind_in is None:
                 invocation = entry.bind(arguments)
@@ -198,5 +200,7 @@ def _check_invocation(invocation: object, name: str) -> None:
 
 
 def make_pending_call(admitted: Admitted, turn_id: str = "") -> PendingCall:
-    """Return what hooks see of a call."""
-    return _pending_call(admitted.call, admitted.spec, admitted.arguments, admitted.session_id, turn_id)
+    """Return what hooks see of a call; the same value until its arguments change."""
+    if admitted.pending is None:
+        admitted.pending = _pending_call(admitted.call, admitted.spec, admitted.arguments, admitted.session_id, turn_id)
+    return admitted.pending

@@ -43,15 +43,30 @@ def drive(awaitable: Awaitable[Any], grace_seconds: float) -> Generator[Any, Any
     Raises:
         Abandoned: It was cancelled and did not end in time.
     """
-    coroutine = cast(AnyCoroutine, awaitable if type(awaitable) is types.CoroutineType else _await(awaitable))
+    coroutine = as_coroutine(awaitable)
     order = next_order()
     try:
-        waits_for = coroutine.send(None)
+        waits_for = first_step(coroutine)
     except StopIteration as end:
         return end.value
+    return (yield from _steps(coroutine, waits_for, grace_seconds, order))
+
+
+def as_coroutine(awaitable: Awaitable[Any]) -> AnyCoroutine:
+    """Return a coroutine that awaits something; a coroutine itself."""
+    return cast(AnyCoroutine, awaitable) if type(awaitable) is types.CoroutineType else _await(awaitable)
+
+
+def first_step(coroutine: AnyCoroutine) -> Any:
+    """Start a coroutine; return what it waits for, for `drive_on`.
+
+    Raises:
+        StopIteration: It has ended; its value is the exception's.
+    """
+    try:
+        return coroutine.send(None)
     except GeneratorExit as error:
         raise _wrap(error) from error
-    return (yield from _steps(coroutine, waits_for, grace_seconds, order))
 
 
 def _steps(coroutine: AnyCoroutine, waits_for: Any, grace_seconds: float, order: int) -> Generator[Any, Any, Any]:

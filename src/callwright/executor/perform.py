@@ -29,8 +29,8 @@ from callwright.core.errors import (
 )
 from callwright.core.events import CallAbandoned, CallBegan, CallEnded, CallRetried, Event
 from callwright.executor.admitted import Admitted, ToolEntry, make_pending_call
-from callwright.executor.deadlines import Deadlines
-from callwright.executor.driver import Abandoned, drive, is_cancelling
+from callwright.executor.deadlines import Deadline, Deadlines
+from callwright.executor.driver import Abandoned, as_coroutine, drive_on, first_step, is_cancelling, next_order
 from callwright.executor.repair import tell_edit, tell_repairs
 from callwright.hooks.base import Hook
 from callwright.retry import Clock, RetryPolicy, detect_transient
@@ -121,9 +121,18 @@ class Runner:
         while True:
             if error is None:
                 context = _context(admitted, entry, scope, deadlines, attempt, parent, answered)
-                deadline = None if context.deadline is None else deadlines.start(context.deadline)
+                deadline: Deadline | None = None
+                order = next_order()
                 try:
-                    value = await drive(invocation.run(context), _find_grace(entry, context, deadlines))
+                    running = as_coroutine(invocation.run(context))
+                    try:  # the first step here: most calls end with it, and nothing has to watch them
+                        waits_for = first_step(running)
+                    except StopIteration as end:
+                        value: object = end.value
+                    else:
+                        if context.deadline is not None:
+                            deadline = deadlines.start(context.deadline, order)
+                        value = await drive_on(running, waits_for, _find_grace(entry, context, deadlines), order)
                     output = _output(value, None) if type(value) is str and value.isascii() else render(value)
                     return _completed(call, output, perf_counter() - began, attempt, ())
                 except asyncio.CancelledError as stopped:

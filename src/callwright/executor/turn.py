@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from callwright.clip import clip_turn
+from callwright.core._fast import make_constructor
 from callwright.core.access import Ask, Deny
 from callwright.core.calls import Failed, Interrupted, Outcome, ToolCall
 from callwright.core.decisions import Answers, Approve, Decline, Question, check_reply
@@ -36,6 +37,7 @@ from callwright.executor.turn_context import CANCELLED, AskPerson, Inside, Start
 from callwright.registry.catalog import Catalog
 from callwright.tool.base import NO_DETAILS, InnerBatch, ToolContext
 
+_batch_began = make_constructor(BatchBegan)
 _log = logging.getLogger("callwright")
 _NOT_STARTED = "stopped before it was done; it had not started"
 _MAX_EDITS = 20
@@ -216,9 +218,6 @@ class TurnScope:
         if inside is not None:
             for item, origin in zip(admitted, inside.origins, strict=True):
                 item.within, item.origin, item.batch = inside.call_id, origin, inside.batch
-        questions: tuple[Question, ...] = ()
-        halted: Halted | None = None
-
         try:
             if not gate.hooks:
                 for item in admitted:
@@ -233,9 +232,12 @@ class TurnScope:
                 raise asyncio.CancelledError(CANCELLED) from self._cancel_before_start(admitted)
             for item in admitted:  # the turn was cancelled while a hook was waited for
                 item.error, item.questions = item.error or Cancelled(_NOT_STARTED), ()
+        questions: tuple[Question, ...] = ()
+        halted: Halted | None = None
         for item in admitted:
-            questions += item.questions
-            if isinstance(item.error, Halted):
+            if item.questions:
+                questions += item.questions
+            if item.error is not None and isinstance(item.error, Halted):
                 halted = halted or item.error
         if halted is None:
             return admitted, questions
@@ -293,7 +295,8 @@ class TurnScope:
         return answers
 
     async def _announce(self, calls: Sequence[ToolCall], admitted: Sequence[Admitted]) -> None:
-        began = BatchBegan(tuple(calls), tuple(item.digest for item in admitted), self.session_id, self.turn_id)
+        digests = tuple([item.digest for item in admitted])
+        began = _batch_began(tuple(calls), digests, self.session_id, self.turn_id)
         if self._turn.journal is not None:
             await self._turn.journal(began)
         if self._observe is not None:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from callwright.core.messages import Usage
@@ -80,6 +80,7 @@ def _bare_name(model: str) -> str:
     return model.rpartition(":")[2].rpartition("/")[2]
 
 
+@lru_cache(maxsize=256)
 def _vendor_of(model: str) -> str | None:
     name = _bare_name(model)
     return next((vendor for vendor, names in _VENDORS if names.match(name)), None)
