@@ -91,7 +91,7 @@ class Outputs:
         """
         output_id = secrets.token_hex(8)
         path = self._path(output_id)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogatepass") as file:
                 file.write(text)

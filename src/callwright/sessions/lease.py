@@ -1,6 +1,5 @@
 """Locks a session for one writer; the kernel releases the lock when the process dies."""
 
-import fcntl
 import os
 import threading
 from contextlib import suppress
@@ -8,6 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from callwright.sessions.base import SessionBusy, SessionError
+from callwright.system.platforms import lock_file, on_fork
 
 _held: dict[Path, "Lease"] = {}
 _guard = threading.Lock()
@@ -96,9 +96,9 @@ def _make_folder(folder: Path) -> Path:
 
 def _lock(path: Path, session_id: str) -> int:
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_file(descriptor)
         except BlockingIOError:
             os.close(descriptor)
             raise SessionBusy(
@@ -125,4 +125,4 @@ def _forget_leases() -> None:
 
 
 # The lock is held across a fork: a lease being taken by another thread would be inherited without being known.
-os.register_at_fork(before=_guard.acquire, after_in_parent=_guard.release, after_in_child=_forget_leases)
+on_fork(before=_guard.acquire, in_parent=_guard.release, in_child=_forget_leases)

@@ -84,7 +84,9 @@ def connect(path: Path, *, wait_seconds: float) -> sqlite3.Connection:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Write the names in a folder to the disk."""
+    """Write the names in a folder to the disk; Windows does so by itself."""
+    if os.name != "posix":
+        return
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

@@ -21,6 +21,7 @@ from callwright.sessions.base import SessionError
 from callwright.sessions.sqlite_connection import explain_error
 from callwright.sessions.sqlite_io import SessionFile
 from callwright.sessions.sqlite_writes import Addition, write_together
+from callwright.system.platforms import on_fork
 
 Value = TypeVar("Value")
 _MOST_JOBS = 2_000
@@ -222,4 +223,4 @@ def _forget_files() -> None:
     _guard.release()
 
 
-os.register_at_fork(before=_guard.acquire, after_in_parent=_guard.release, after_in_child=_forget_files)
+on_fork(before=_guard.acquire, in_parent=_guard.release, in_child=_forget_files)

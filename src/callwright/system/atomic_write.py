@@ -13,7 +13,6 @@ that moment leaves nothing in the user's tree.
 
 import ctypes
 import errno
-import fcntl
 import itertools
 import os
 import secrets
@@ -30,6 +29,7 @@ from typing import Any, Literal, TypeAlias
 from callwright.core.errors import ToolError, ToolFailed
 from callwright.system.files import digest, read_all
 from callwright.system.paths import open_beneath, open_folder, parent_folder
+from callwright.system.platforms import fcntl
 
 NOT_OFFERED = frozenset({errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EISDIR})
 """The errors of systems that do not support the call."""
@@ -166,10 +166,11 @@ def hold_writers(descriptor: int) -> Hold:
 
     The kernel grants such a lease to the file's owner on most file systems.
     """
+    if fcntl is None:
+        return "unavailable"
     try:
-        fcntl.fcntl(
-            descriptor, fcntl.F_SETSIG, signal.SIGURG
-        )  # the kernel announces a waiting writer; the default signal would kill us
+        # the kernel announces a waiting writer with a signal; the default one would kill us
+        fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
     except BlockingIOError:
         return "busy"
@@ -180,7 +181,7 @@ def hold_writers(descriptor: int) -> Hold:
 
 def no_writer_waits(descriptor: int) -> bool:
     """Whether no writer came during the lease, so that none is about to write to the replaced file."""
-    return fcntl.fcntl(descriptor, fcntl.F_GETLEASE) == fcntl.F_RDLCK
+    return fcntl is not None and fcntl.fcntl(descriptor, fcntl.F_GETLEASE) == fcntl.F_RDLCK
 
 
 ABSENT = "absent"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from callwright.core.errors import Unsafe, UsageError
+from callwright.system.platforms import require_posix
 
 Reads: TypeAlias = Literal["inside", "anywhere"]
 Outside: TypeAlias = Literal["refuse", "ask"]
@@ -20,7 +21,7 @@ Outside: TypeAlias = Literal["refuse", "ask"]
 _BIDIRECTIONAL = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _UNPRINTABLE = frozenset({"Cc", "Zl", "Zp"})
 # a folder is passed through, not listed: where the system offers it, that needs no permission to read it
-_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY
+_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0)
 _MAYBE_A_LINK = frozenset({errno.ELOOP, errno.ENOTDIR, errno.EMLINK})
 
 
@@ -35,7 +36,7 @@ class Workspace:
         outside: `refuse` or `ask`: what happens to paths outside.
 
     Raises:
-        UsageError: A root is empty or is a file.
+        UsageError: A root is empty or is a file, or this is not a POSIX system.
     """
 
     roots: tuple[Path, ...]
@@ -53,6 +54,7 @@ class Workspace:
         reads: Reads = "inside",
         outside: Outside = "refuse",
     ) -> None:
+        require_posix("workspaces")
         object.__setattr__(self, "roots", tuple(_real_root(each) for each in (root, *more)))
         object.__setattr__(self, "prefix", f"{str(self.roots[0]).rstrip('/')}/")
         object.__setattr__(self, "reads", reads)

@@ -5,7 +5,6 @@ why the schema is not valid. The path of jsonschema_rs is the first argument.
 """
 
 import json
-import resource
 import sys
 from contextlib import suppress
 
@@ -21,7 +20,9 @@ _SHOWN_ERRORS = 8
 
 def main() -> None:
     """Answer one job."""
-    with suppress(OSError, ValueError):  # not every system has this limit
+    with suppress(ModuleNotFoundError, OSError, ValueError):  # not every system has this limit
+        import resource
+
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
     sys.path.append(sys.argv[1])
     schema, value = json.load(sys.stdin)

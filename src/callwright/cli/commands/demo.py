@@ -4,9 +4,7 @@ import asyncio
 import shutil
 import sys
 import tempfile
-import termios
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from callwright.app.app import assemble
@@ -21,6 +19,7 @@ from callwright.cli.parsing import Parser
 from callwright.cli.render.calls import CallLines
 from callwright.cli.render.markdown import MarkdownLines
 from callwright.cli.render.text import Palette
+from callwright.cli.terminal.keys import discard_typed_keys
 from callwright.core.calls import Answers, Approve, Decline, Question, Reply
 from callwright.core.events import CallEnded, Event
 from callwright.core.json import compact
@@ -121,8 +120,7 @@ class _Demo:
             line = next(self._scripted, "n")
             self._print(f"{prompt}{line}   (scripted: stdin is not a terminal)")
             return line
-        with suppress(termios.error):
-            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)  # keys typed before the question do not answer it
+        discard_typed_keys()  # what was typed before the question does not answer it
         print(prompt, end="", flush=True)
         loop = asyncio.get_running_loop()
         waiting: asyncio.Future[str] = loop.create_future()

@@ -2,10 +2,12 @@
 
 import os
 import sys
-import termios
 from codecs import getincrementaldecoder
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
+
+from callwright.system.platforms import require_posix
 
 _SEQUENCES = {
     "[A": "up",
@@ -157,6 +159,10 @@ class Tty:
 
     def __init__(self, *, keys: bool) -> None:
         self.keys = keys
+        require_posix("terminals in which single keys are read")
+        import termios
+
+        self._termios = termios
         self.descriptor = sys.stdin.fileno()
         self._saved_mode: list[Any] = termios.tcgetattr(self.descriptor)
 
@@ -164,6 +170,7 @@ class Tty:
         """Switch the terminal to sending single keys."""
         if not self.keys:
             return
+        termios = self._termios
         changed = termios.tcgetattr(self.descriptor)
         # no ISIG: Ctrl-C is a key like any other, so that it can empty the line first
         changed[0] &= ~(termios.ICRNL | termios.IXON)
@@ -175,7 +182,7 @@ class Tty:
         """Restore the terminal's mode."""
         if self.keys:
             os.write(sys.stdout.fileno(), _END)
-        termios.tcsetattr(self.descriptor, termios.TCSADRAIN, self._saved_mode)
+        self._termios.tcsetattr(self.descriptor, self._termios.TCSADRAIN, self._saved_mode)
 
     def __enter__(self) -> "Tty":
         self.read_keys()
@@ -183,3 +190,12 @@ class Tty:
 
     def __exit__(self, *exception: object) -> None:
         self.restore()
+
+
+def discard_typed_keys() -> None:
+    """Forget what was typed so far and not yet read."""
+    if os.name == "posix":
+        import termios
+
+        with suppress(termios.error):
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)

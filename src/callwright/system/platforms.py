@@ -1,0 +1,50 @@
+"""What differs between operating systems, at one place: locks on files, work after a fork, and what is not offered."""
+
+import os
+from collections.abc import Callable
+
+from callwright.core.errors import UsageError
+
+try:
+    import fcntl
+except ModuleNotFoundError:  # Windows
+    fcntl = None
+
+
+def lock_file(descriptor: int) -> None:
+    """Lock an open file for this descriptor alone, without waiting; closing it releases the lock.
+
+    Raises:
+        BlockingIOError: another descriptor has locked it.
+    """
+    if fcntl is not None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return
+    import msvcrt
+
+    try:
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined, unused-ignore] - Windows only
+    except PermissionError as error:
+        raise BlockingIOError(error.errno, error.strerror) from error
+
+
+def on_fork(*, before: Callable[[], object], in_parent: Callable[[], object], in_child: Callable[[], object]) -> None:
+    """Register what to do around `os.fork`, where the system has it."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=before, after_in_parent=in_parent, after_in_child=in_child)
+
+
+def require_posix(what: str) -> None:
+    """Raise on Windows, for parts that need processes, descriptors of folders or terminals as POSIX has them.
+
+    Args:
+        what: what needs it, in the plural.
+
+    Raises:
+        UsageError: this is not a POSIX system.
+    """
+    if os.name != "posix":
+        raise UsageError(
+            f"{what} need Linux or macOS, and this is {os.name!r}; on Windows run callwright in WSL. "
+            "Your own tools, the executor, agents and session stores work here"
+        )
