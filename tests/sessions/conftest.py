@@ -17,6 +17,14 @@ import pytest
 connect: Any = getattr(asyncpg, "connect")  # noqa: B009 - it has no types
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run what needs the server with the slow tests: each worker would start its own."""
+    for item in items:
+        if "postgres" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
+
+
 def _find_programs() -> Path | None:
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     if found:
