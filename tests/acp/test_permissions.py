@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from acp import RequestError
+from acp.schema import ClientCapabilities, ElicitationCapabilities, ElicitationFormCapabilities
 from tests.acp.conftest import Connect
 from tests.acp.editor import Choose, EditorClient, call, choose, until
 
@@ -156,6 +157,44 @@ async def test_model_question_offers_its_choices(connect: Connect) -> None:
         assert [option.name for option in options] == ["red", "blue", "Reject"]
         (outcome,) = editor.client.calls().values()
         assert "the user chose: blue" in outcome["raw_output"]["text"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ({"action": "accept", "content": {"text": "teal"}}, "the user wrote: teal"),
+        ({"action": "accept", "content": {"choice": "blue"}}, "the user chose: blue"),
+        ({"action": "accept", "content": {"choice": "green"}}, "gave no reply"),
+        ({"action": "accept", "content": {"text": 5}}, "gave no reply"),
+        ({"action": "accept"}, "gave no reply"),
+        ({"action": "decline", "content": {"text": "teal"}}, "gave no reply"),
+        ({"action": "cancel"}, "gave no reply"),
+        (["accept"], "gave no reply"),
+    ],
+)
+async def test_form_carries_a_written_reply(connect: Connect, answer: Any, told: str) -> None:
+    forms: list[Any] = []
+
+    class Form(EditorClient):
+        async def create_elicitation(self, message: str, mode: Any, **more: Any) -> Any:
+            forms.append((message, mode))
+            return answer
+
+    ask = call("ask_user", question="Which colour?", choices=["red", "blue"])
+    capabilities = ClientCapabilities(elicitation=ElicitationCapabilities(form=ElicitationFormCapabilities()))
+    async with connect(ask, "done", client=Form()) as editor:
+        await editor.say(await editor.start(capabilities), "ask me")
+        assert [message for message, _ in forms] == ["Which colour?"]
+        assert told in str(next(iter(editor.client.calls().values()))["raw_output"])
+        assert editor.client.asked == []
+
+
+async def test_form_never_approves_a_call(connect: Connect) -> None:
+    capabilities = ClientCapabilities(elicitation=ElicitationCapabilities(form=ElicitationFormCapabilities()))
+    async with connect(_WRITE, "done", client=EditorClient(choose("reject"))) as editor:
+        await editor.say(await editor.start(capabilities), "write it")
+        assert len(editor.client.asked) == 1
+        assert not (editor.project / "a.txt").exists()
 
 
 async def test_written_reply_is_declined_with_advice(connect: Connect) -> None:

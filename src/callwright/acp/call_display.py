@@ -40,6 +40,12 @@ class Editor:
         """Whether it draws a terminal for output that is sent along with a call."""
         return (self.capabilities.field_meta or {}).get("terminal_output") is True
 
+    @property
+    def shows_forms(self) -> bool:
+        """Whether it shows forms to fill in."""
+        offered = self.capabilities.elicitation
+        return offered is not None and offered.form is not None
+
     async def request(self, method: str, params: dict[str, Any]) -> Any:
         """Send a request and return its result.
 

@@ -1,8 +1,8 @@
 """Approval requests in the editor: each question becomes one request, and only a listed option approves it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, TypeAlias, cast
 
 from acp.exceptions import RequestError
 from acp.schema import (
@@ -30,6 +30,7 @@ from callwright.toolbox.ask_user import choices_of
 
 DescribeQuestion = Callable[[Question], Sequence[str]]
 """Returns everything a call would do, one row each, as text that can hide nothing."""
+Options: TypeAlias = list[tuple[PermissionOption, Reply]]
 SendRequest = Callable[[str, dict[str, Any]], Awaitable[Any]]
 _NO_FORMS = "the editor has no form to fill in; use the terminal for this"
 _NO_TEXT = "the editor cannot take a written reply here; ask in the answer and end the turn"
@@ -45,6 +46,7 @@ class Permissions:
         send: Sends a request to the editor and returns its result.
         describe: Describes a question in full.
         announce: Shows the call of a question in the editor and returns the id it has there.
+        has_forms: Tells whether the editor shows forms, for questions of the model.
     """
 
     def __init__(
@@ -54,12 +56,14 @@ class Permissions:
         send: SendRequest,
         describe: DescribeQuestion,
         announce: Callable[[Question], Awaitable[str]],
+        has_forms: Callable[[], bool] = lambda: False,
     ) -> None:
         self._app = app
         self._session_id = session_id
         self._send = send
         self._describe = describe
         self._announce = announce
+        self._has_forms = has_forms
         self._lock = asyncio.Lock()
         self.leaving = False
         """The session is being closed: its questions stay open for the next time."""
@@ -87,18 +91,49 @@ class Permissions:
         tool = self._app.executor.registry.snapshot().get(question.tool)
         if tool is not None and elicitation_server(tool.spec):
             return Decline(_NO_FORMS)
+        if question.kind == "input" and self._has_forms():
+            return await self._guarded(self._fill_in(question))
         options = _options(question)
         if question.kind == "input" and len(options) == 1:
             return Decline(_NO_TEXT)
+        return await self._guarded(self._choose(question, options))
+
+    async def _choose(self, question: Question, options: Options) -> Reply:
         request = RequestPermissionRequest(
             session_id=self._session_id,
             options=[option for option, _ in options],
             tool_call=await self._shown_call(question),
             field_meta={"callwright": {"question": question.id, "digest": question.digest, "kind": question.kind}},
         )
+        answer = await self._send("session/request_permission", serialize_params(request))
+        outcome = RequestPermissionResponse.model_validate(answer).outcome
+        if not isinstance(outcome, AllowedOutcome):
+            return Decline("the user cancelled the question")
+        return _find_reply(outcome.option_id, options)
+
+    async def _fill_in(self, question: Question) -> Reply:
+        """Ask for a reply in a form; the reply is data for the tool and permits nothing."""
+        labels = [label for label, _ in choices_of(question.arguments)]
+        several = bool(labels) and question.arguments.get("multiple") is True
+        fields: dict[str, Any] = {"text": {"type": "string", "title": "another reply" if labels else "reply"}}
+        if several:
+            fields = {"choices": {"type": "array", "items": {"type": "string", "enum": labels}}} | fields
+        elif labels:
+            fields = {"choice": {"type": "string", "enum": labels}} | fields
+        form = {"type": "object", "properties": fields}
+        message = visible_line(question.reason)
+        params = {"sessionId": self._session_id, "mode": "form", "message": message, "requestedSchema": form}
+        answer = await self._send("elicitation/create", params | {"toolCallId": await self._announce(question)})
+        return _read_form(answer, labels, several=several)
+
+    async def _guarded(self, asking: Coroutine[Any, Any, Reply]) -> Reply:
+        """Return the reply, or a no for everything that goes wrong on the way.
+
+        Raises:
+            Unanswered: The editor has gone, or closes the session.
+        """
         try:
-            answer = await self._send("session/request_permission", serialize_params(request))
-            outcome = RequestPermissionResponse.model_validate(answer).outcome
+            return await asking
         except asyncio.CancelledError:
             if self.leaving:
                 raise Unanswered("the editor has closed the session") from None
@@ -111,9 +146,6 @@ class Permissions:
             return Decline(f"the editor could not ask the user: {visible_line(str(error))[:200]}")
         except ValidationError:
             return Decline("the editor sent an answer that is not one of the protocol")
-        if not isinstance(outcome, AllowedOutcome):
-            return Decline("the user cancelled the question")
-        return _find_reply(outcome.option_id, options)
 
     async def _shown_call(self, question: Question) -> ToolCallUpdate:
         call = ToolCall(question.call_id, question.tool, question.arguments)
@@ -121,7 +153,8 @@ class Permissions:
         if question.kind == "input":
             rows = [visible_line(question.reason)]
         else:
-            rules = propose(question.accesses).rules if question.kind == "approval" else ()
+            lasting = question.kind == "approval" and not question.running
+            rules = propose(question.accesses).rules if lasting else ()
             rows = [visible_line(question.summary), *self._describe(question)]
             rows += [f"always saves the rule {visible_line(rule)}" for rule in rules]
         content: list[Content] = [*diffs_of(call, cwd, on_disk=True), _rows_content(rows)]
@@ -135,6 +168,19 @@ class Permissions:
         )
 
 
+def _read_form(answer: object, labels: Sequence[str], *, several: bool) -> Reply:
+    given = cast("dict[str, Any]", answer) if isinstance(answer, dict) else {}
+    content = given.get("content")
+    if given.get("action") != "accept" or not isinstance(content, dict):
+        return Decline("the user gave no reply")
+    fields = cast("dict[str, Any]", content)
+    picked, text = fields.get("choices") if several else [fields.get("choice")], fields.get("text", "")
+    known = [each for each in cast("list[Any]", picked) if each in labels] if isinstance(picked, list) else []
+    if not isinstance(text, str) or not (known or text.strip()):
+        return Decline("the user gave no reply")
+    return make_reply(True, arguments={"choices": known, "text": text})
+
+
 def _rows_content(rows: Sequence[str]) -> ContentToolCallContent:
     """Return rows as a block of code, so that no argument can be rendered as Markdown."""
     body = "\n".join(rows)
@@ -144,14 +190,14 @@ def _rows_content(rows: Sequence[str]) -> ContentToolCallContent:
     return ContentToolCallContent(type="content", content=TextContentBlock(type="text", text=f"{mark}\n{body}\n{mark}"))
 
 
-def _find_reply(option_id: str, options: Sequence[tuple[PermissionOption, Reply]]) -> Reply:
+def _find_reply(option_id: str, options: Options) -> Reply:
     for option, reply in options:
         if option.option_id == option_id:
             return reply
     return Decline("the editor chose an option that was not offered")
 
 
-def _options(question: Question) -> list[tuple[PermissionOption, Reply]]:
+def _options(question: Question) -> Options:
     """Return what the user may choose, and the reply each choice stands for; the last one declines."""
     # the nonce binds an option to this question: an answer to another one declines
     mark = question.nonce
@@ -161,15 +207,12 @@ def _options(question: Question) -> list[tuple[PermissionOption, Reply]]:
     if question.kind == "auth":
         done = PermissionOption(option_id=f"once-{mark}", name="I have signed in", kind="allow_once")
         return [(done, make_reply(True)), decline]
-    found = [
-        (PermissionOption(option_id=f"once-{mark}", name="Allow once", kind="allow_once"), make_reply(True)),
-        (
-            PermissionOption(option_id=f"session-{mark}", name="Allow for this session", kind="allow_always"),
-            make_reply(True, scope="session"),
-        ),
-    ]
-    rules = propose(question.accesses).rules
-    if rules:
+    once = PermissionOption(option_id=f"once-{mark}", name="Allow once", kind="allow_once"), make_reply(True)
+    if question.running:  # what a tool asks while it runs is about this run only
+        return [once, decline]
+    session = PermissionOption(option_id=f"session-{mark}", name="Allow for this session", kind="allow_always")
+    found = [once, (session, make_reply(True, scope="session"))]
+    if rules := propose(question.accesses).rules:
         shown = visible_line(", ".join(rules))  # the content of the request has the rules whole
         name = f"Always allow {shown if len(shown) <= _RULE_CHARS else f'{shown[:_RULE_CHARS]}…'}"
         option = PermissionOption(option_id=f"always-{mark}", name=name, kind="allow_always")
@@ -177,9 +220,9 @@ def _options(question: Question) -> list[tuple[PermissionOption, Reply]]:
     return [*found, decline]
 
 
-def _choices(question: Question) -> list[tuple[PermissionOption, Reply]]:
+def _choices(question: Question) -> Options:
     """Return the replies that the model offers; a picked one is data for the tool and permits nothing."""
-    found: list[tuple[PermissionOption, Reply]] = []
+    found: Options = []
     for place, (label, description) in enumerate(choices_of(question.arguments)):
         name = visible_line(f"{label}: {description}" if description else label)
         option = PermissionOption(option_id=f"choice-{place}-{question.nonce}", name=name, kind="allow_once")

@@ -77,7 +77,9 @@ class EditorSession:
         self.editor = editor
         self.conversation = Conversation(app, session_id, source)
         self._calls = CallDisplay(editor, session_id, app.locations.cwd)
-        self._permissions = Permissions(app, session_id, self._ask_editor, describe, self._announce_question)
+        self._permissions = Permissions(
+            app, session_id, self._ask_editor, describe, self._announce_question, lambda: editor.shows_forms
+        )
         self._permissions.settled = self._calls.settle
         self._permissions.notify = self.conversation.notify
         self._attachments = Attachments(app, session_id, self.report)
