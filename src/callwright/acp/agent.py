@@ -51,9 +51,8 @@ from acp.schema import (
 from pydantic import BaseModel
 
 from callwright import __version__
-from callwright.acp.call_display import Editor
 from callwright.acp.commands import config_options, session_modes, set_mode, set_model
-from callwright.acp.editor_files import EditorFiles
+from callwright.acp.editor import Editor, EditorFiles
 from callwright.acp.permissions import DescribeQuestion
 from callwright.acp.requests import check_folder, check_folders, parse_params, read_servers, refuse
 from callwright.acp.session import EditorSession

@@ -1,15 +1,13 @@
-"""The editor at the other end, and the calls it shows."""
+"""The calls of a session as the editor shows them."""
 
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from acp.schema import ClientCapabilities, SessionNotification, TerminalToolCallContent, ToolCallProgress
-from acp.utils import serialize_params
+from acp.schema import TerminalToolCallContent, ToolCallProgress
 from pydantic import BaseModel
 
+from callwright.acp.editor import Editor
 from callwright.acp.updates import (
     CallIds,
     Content,
@@ -25,41 +23,6 @@ from callwright.core.calls import Approve, Completed, Failed, Outcome, Question,
 from callwright.policy.tool_names import canonical
 
 _PROGRESS_CHARS = 8_000
-
-
-class Editor:
-    """The editor at the other end: sends requests and updates, and has its capabilities."""
-
-    def __init__(self, send_request: Callable[..., Awaitable[Any]], notify: Callable[..., Awaitable[None]]) -> None:
-        self._send_request = send_request
-        self._notify = notify
-        self.capabilities = ClientCapabilities()
-
-    @property
-    def shows_terminals(self) -> bool:
-        """Whether it draws a terminal for output that is sent along with a call."""
-        return (self.capabilities.field_meta or {}).get("terminal_output") is True
-
-    @property
-    def shows_forms(self) -> bool:
-        """Whether it shows forms to fill in."""
-        offered = self.capabilities.elicitation
-        return offered is not None and offered.form is not None
-
-    async def request(self, method: str, params: dict[str, Any]) -> Any:
-        """Send a request and return its result.
-
-        Raises:
-            ConnectionError: The editor has gone.
-            RequestError: The editor refused it.
-        """
-        return await self._send_request(method, params)
-
-    async def update(self, session_id: str, update: Any) -> None:
-        """Send an update; one that cannot be delivered is dropped, because the run must still reach its end."""
-        note = SessionNotification(session_id=session_id, update=update)
-        with suppress(ConnectionError):
-            await self._notify("session/update", serialize_params(note))
 
 
 @dataclass(slots=True)

@@ -19,9 +19,9 @@ from acp.schema import (
 )
 from pydantic import BaseModel
 
-from callwright.acp.call_display import CallDisplay, Editor
+from callwright.acp.call_display import CallDisplay
 from callwright.acp.commands import SlashCommands, config_options
-from callwright.acp.editor_terminals import EditorTerminals, TerminalOpened
+from callwright.acp.editor import Editor, EditorTerminals, TerminalOpened
 from callwright.acp.permissions import DescribeQuestion, Permissions
 from callwright.acp.requests import Block, EditorPrompt, read_prompt
 from callwright.acp.updates import (
