@@ -1,18 +1,33 @@
 """Rules about files, addresses and tools; rules about commands have tests of their own."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
 
-from callwright.core.access import Access, Allow, Ask, Decision, DeletePath, Deny, Reach, ReadPath, UseTool, WritePath
+from callwright.core.access import (
+    Access,
+    Allow,
+    Ask,
+    Decision,
+    DeletePath,
+    Deny,
+    Reach,
+    ReadPath,
+    RunCommand,
+    UseTool,
+    WritePath,
+)
 from callwright.core.errors import UsageError
 from callwright.core.json import JsonObject
 from callwright.core.spec import Annotations, Effect, ToolSpec
 from callwright.policy import PathContext, Rules, parse_rule, rules_of
-from callwright.policy.dry_run import DryRunCall
+from callwright.policy.dry_run import DryRunCall, dry_run_line
 from callwright.policy.rules.rule import Rule, RuleKind
+from callwright.policy.shell_line import PartOfLine
+from callwright.shell import analyze
 
 
 def _call(
@@ -212,3 +227,71 @@ def test_allow_rules_never_lift_a_deny(denied: list[str], allowed: list[str]) ->
         before = _judge(rules_of(deny=denied), access)
         after = _judge(rules_of(deny=denied, allow=allowed), access)
         assert not isinstance(before, Deny) or isinstance(after, Deny)
+
+
+def _part(line: str, cwd: str = "/w") -> PartOfLine:
+    plan = analyze(line, cwd)
+    return PartOfLine(dry_run_line(line), RunCommand(line, cwd), plan, plan.commands[0])
+
+
+def _judge_part(rules: Sequence[Rule], access: Access, part: PartOfLine) -> Decision | None:
+    return Rules(rules, PathContext("/w", "/home/ann", ("/w",))).judge(access, part)
+
+
+def test_command_rule_covers_what_the_command_writes_and_not_its_redirect() -> None:
+    rules, part = rules_of(allow=["Bash(cp *)"]), _part("cp a b > log")
+    assert isinstance(_judge_part(rules, WritePath("/w/b"), part), Allow)
+    assert _judge_part(rules, WritePath("/w/log"), part) is None
+    outside = _part("cp a /out/b")
+    assert _judge_part(rules, WritePath("/out/b"), outside) is None
+    assert _judge_part(rules, WritePath("/w/b"), replace(part, command=None)) is None
+    assert _judge(rules, WritePath("/w/b"), call=_call("copier")) is None
+
+
+def test_bare_tool_rule_allows_no_redirect() -> None:
+    rules, part = rules_of(allow=["Bash"]), _part("make > log")
+    assert isinstance(_judge_part(rules, part.access, part), Allow)
+    assert _judge_part(rules, WritePath("/w/log"), part) is None
+    assert isinstance(_judge_part(rules_of(deny=["Bash"]), WritePath("/w/log"), part), Deny)
+
+
+def test_allow_rule_needs_a_known_path() -> None:
+    part = _part("cat $PLACE/a")
+    assert _judge_part(rules_of(allow=["Read(**)"]), ReadPath("$PLACE/a"), part) is None
+    assert isinstance(_judge_part(rules_of(deny=["Read(secret/**)"]), ReadPath("$PLACE/a"), part), Ask)
+
+
+def test_line_as_a_whole_is_judged_by_every_rule() -> None:
+    whole = replace(_part("grep -r x ."), command=None)
+    assert _judge_part(rules_of(deny=["Read(secret/**)"]), whole.access, whole) is None
+    assert isinstance(_judge_part(rules_of(deny=["Bash(*)"]), whole.access, whole), Deny)
+    assert _judge_part(rules_of(deny=["Bash(rm *)"]), whole.access, whole) is None
+
+
+@pytest.mark.parametrize(
+    ("rule", "url", "kind"),
+    [
+        ("WebFetch(domain:a.example)", "https://", Ask),
+        ("WebFetch(domain:a.example)", "https://[", Ask),
+        ("WebFetch(a.example)", "https://a.example/x", Deny),
+        ("WebFetch(domain:a.example)", "https://b.example", type(None)),
+    ],
+)
+def test_deny_rule_for_a_domain_cannot_be_evaded(rule: str, url: str, kind: type) -> None:
+    assert type(_judge(rules_of(deny=[rule]), Reach(url), call=_call("web_fetch"))) is kind
+    allowed = _judge(rules_of(allow=[rule]), Reach(url), call=_call("web_fetch"))
+    assert allowed is None  # no host, another one, or a rule without `domain:`
+
+
+@pytest.mark.parametrize("key", ["command", "file_path", "path", "url"])
+def test_arguments_that_accesses_judge_are_not_compared_as_text(key: str) -> None:
+    rules = rules_of(allow=[f"runner({key}:x)"])
+    assert _judge(rules, UseTool("runner", Effect.WRITE), call=_call("runner", {key: "x"})) is None
+    named = rules_of(allow=["runner(kind:x)"])
+    assert isinstance(_judge(named, UseTool("runner", Effect.WRITE), call=_call("runner", {"kind": "x"})), Allow)
+
+
+@pytest.mark.parametrize("key", ["name", "skill", "command"])
+def test_skill_rule_finds_the_name_in_each_argument(key: str) -> None:
+    rules = rules_of(deny=["Skill(deploy)"])
+    assert isinstance(_judge(rules, UseTool("skill", Effect.WRITE), call=_call("skill", {key: "deploy"})), Deny)
