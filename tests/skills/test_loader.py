@@ -337,3 +337,20 @@ def test_folder_that_cannot_be_typed_is_refused(tmp_path: Path) -> None:
     skills = Skills(tmp_path, home=tmp_path / "home")
     (fault,) = [problem.text for problem in skills.problems if problem.fatal]
     assert not len(skills) and "such as 'my-skill'" in fault
+
+
+@pytest.mark.parametrize(
+    ("hooks", "used"),
+    [
+        ("hooks:\n  PreToolUse:\n    - matcher: Bash", False),
+        ("hooks: 5", False),
+        ("hooks:\n  - PreToolUse", False),
+        ("hooks:\n  Stop:\n    - hooks: []", True),
+    ],
+)
+def test_skill_whose_guards_would_not_run_is_not_used(tmp_path: Path, hooks: str, used: bool) -> None:
+    folder = tmp_path / ".claude" / "skills" / "x"
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text(f"---\nname: x\ndescription: D.\n{hooks}\n---\nDo it.")
+    skills = Skills(tmp_path, home=tmp_path / "home")
+    assert ("x" in skills) is used and any("not run here" in problem.text for problem in skills.problems)

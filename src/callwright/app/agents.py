@@ -15,7 +15,7 @@ from callwright.app.locations import Locations
 from callwright.core.errors import ToolError, UsageError
 from callwright.policy.tool_names import canonical
 from callwright.skills.fields import FieldReader, SkillProblem
-from callwright.skills.skill import read_inside, split_front_matter
+from callwright.skills.skill import check_hooks, read_inside, split_front_matter
 
 if TYPE_CHECKING:
     from callwright.skills.frontmatter import FrontMatter
@@ -214,6 +214,7 @@ def _build(fields: FieldReader, document: "FrontMatter", body: str, text: str, s
         fields.add_error("description", "the field description is missing; it tells the model when to use the agent")
     if not body.strip():
         fields.add_error("", "there are no instructions below the front matter")
+    check_hooks(fields)
     model = fields.text("model")
     return AgentDefinition(
         name,
@@ -223,6 +224,8 @@ def _build(fields: FieldReader, document: "FrontMatter", body: str, text: str, s
         fields.rules("disallowedTools"),
         "" if model in _OWN_MODEL else model,
         _turns(fields),
+        # other modes would give more than the conversation has, which a definition cannot
+        read_only=fields.text("permissionMode") == "plan",
         scope=scope,
         file=str(fields.file),
         digest=sha256(text.encode(errors="surrogatepass")).hexdigest(),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0"})
 _RULE = re.compile(r"[^\s()]+(\(.*\))?", re.DOTALL)
+_NEEDED = ("name", "description")
 _ARGUMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -76,7 +77,11 @@ class FieldReader:
             return ""
         value = value.strip()
         if not value:
-            self.add_error(name, f"{name} is empty; write a value or remove the line")
+            text = f"{name} is empty; write a value or remove the line"
+            if name in _NEEDED:
+                self.add_error(name, text)
+            else:
+                self.add_warning(text, name)
         if longest is not None and len(value) > longest:
             if cut:
                 self.add_warning(f"{name} has {len(value)} characters; the first {longest} are used", name)

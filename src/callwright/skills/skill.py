@@ -96,6 +96,10 @@ READ_ONLY_AGENTS = frozenset({"explore", "plan"})
 FULL_AGENTS = frozenset({"general-purpose", "general"})
 """Names of agents that have all the tools of the conversation."""
 _FENCE = "---"
+_UNUSED = ("effort", "background", "shell", "subtask")
+"""Fields that other agents read."""
+_GUARDS = frozenset({"PreToolUse", "PermissionRequest", "UserPromptSubmit", "Elicitation", "ElicitationResult"})
+"""Events of hooks that come before an action."""
 _LONGEST_NAME = 64
 _LONGEST_DESCRIPTION = 1024
 _LONGEST_COMPATIBILITY = 500
@@ -201,8 +205,24 @@ def read_skill(
     return (None if fields.broken else skill), fields.problems
 
 
+def check_hooks(fields: FieldReader, guards: frozenset[str] = _GUARDS) -> None:
+    """Refuse a file whose hooks would guard something, as such hooks are not run here; warn about other hooks."""
+    given = fields.document.fields.get("hooks")
+    events = list(given) if isinstance(given, dict) else [] if given is None else [str(given)]
+    guarding = [event for event in events if event in guards or not isinstance(given, dict)]
+    if guarding:
+        named = ", ".join(guarding)
+        fields.add_error("hooks", f"its hooks ({named}) guard calls and are not run here; move them to the settings")
+    elif events:
+        fields.add_warning(f"its hooks ({', '.join(events)}) are not run here; move them to the settings", "hooks")
+
+
 def _build(fields: FieldReader, body: str, name: str, kind: Kind, scope: Scope) -> Skill:
     fields.check_names(_KNOWN)
+    check_hooks(fields)
+    for unused in _UNUSED:
+        if unused in fields.document.fields:
+            fields.add_warning(f"{unused} is not used here", unused)
     if kind == "skill":
         _check_standard(fields, name)
     elif not _COMMAND_NAME.fullmatch(name):

@@ -256,10 +256,13 @@ def _iterate_entries(events: Mapping[str, Any]) -> Iterator[tuple[str, str, obje
 
 
 def _find_unread_key(given: Mapping[str, Any], known: Sequence[str]) -> str:
-    """Report the first unknown key: a misspelt `onError` would make a guard that stops nothing."""
-    key = next((key for key in given if key not in known), "")
-    near = get_close_matches(key, known, n=1)
-    return f"unknown key {key!r}" + (f"; did you mean {near[0]!r}?" if near else "") if key else ""
+    """Report unknown keys: a misspelt `onError` would make a guard that stops nothing."""
+    unknown = [key for key in given if key not in (*known, "description")]
+    if not unknown:
+        return ""
+    near = get_close_matches(unknown[0], known, n=1)
+    named = f"unknown key{'s' if len(unknown) > 1 else ''} {', '.join(map(repr, unknown))}"
+    return named + (f"; did you mean {near[0]!r}?" if near else "")
 
 
 def _parse_hook(event: str, matcher: str, entry: object, place: str, kind: HookKind) -> ShellHook:

@@ -71,7 +71,18 @@ def _layers_to_allow(command: SimpleCommand) -> Iterator[tuple[tuple[str, ...], 
 def _is_transparent(wrapper: tuple[str, ...], layer: tuple[str, ...], inner: tuple[str, ...]) -> bool:
     if not wrapper:
         return False
+    if wrapper[0] == "env":
+        return _only_sets_harmless_variables(layer, inner)
     return wrapper[0] in _TRANSPARENT or (wrapper[0] == "xargs" and layer[1:] == inner)
+
+
+def _only_sets_harmless_variables(layer: tuple[str, ...], inner: tuple[str, ...]) -> bool:
+    """Whether `env A=1 program` runs the program as the rule's author meant it: no option, no variable it may heed."""
+    size = len(layer) - len(inner)
+    if layer[0] != "env" or layer[size:] != inner:
+        return False
+    settings = [word.partition("=") for word in layer[1:size]]
+    return all(found and is_harmless_variable(name, value) for name, found, value in settings)
 
 
 def _covers_layer(
