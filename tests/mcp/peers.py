@@ -23,6 +23,7 @@ CONFORMANCE = "@modelcontextprotocol/conformance@0.1.16"
 CONFORMANCE_NEXT = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 ACP_SDK = "@agentclientprotocol/sdk@2.4.0"
 ACPX = "acpx@0.19.1"
+AXE = "axe-core@4.14.0"
 _PYTHON = {
     "servers": ("mcp-server-time", "mcp-server-git", "mcp-server-fetch"),
     "sqlite": ("mcp-server-sqlite", "mcp<2"),  # it does not work with the SDK's second version
@@ -34,6 +35,7 @@ _NODE = {
     "acp": (ACP_SDK, ACPX),
     "conformance": (CONFORMANCE,),
     "conformance-next": (CONFORMANCE_NEXT,),
+    "axe": (AXE,),
 }
 _SECONDS = 240
 

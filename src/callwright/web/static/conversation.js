@@ -13,6 +13,7 @@ export class Conversation {
     this.error = null;
     this.detail = null;
     this.records = 0;
+    this.latest = 0; // records that exist, as the stream tells
     this.items = new Map();
     this.loading = new Set();
     this.calls = new Map(); // "position/call id" of an assistant's message → outcome
@@ -42,6 +43,7 @@ export class Conversation {
   }
 
   async open(at) {
+    this.opening = true;
     try {
       // both at once: the page is there after one round trip
       const from = at === null ? -CHUNK : Math.max(0, at - CHUNK / 2);
@@ -54,15 +56,26 @@ export class Conversation {
     } catch (error) {
       this.error = error;
     }
+    this.opening = false;
     this.draw();
+    if (this.latest > this.records) this.grow(this.latest);
   }
 
   setDetail(detail) {
     this.detail = detail;
     this.records = Math.max(this.records, detail.records);
-    this.questions = detail.questions;
+    this.setQuestions(detail.questions);
     if (detail.partial) this.partial = { ...newPartial(), ...detail.partial, calls: [...(detail.partial.calls || [])] };
     this.runs = new Map((detail.running || []).map((call) => [call.id, { state: "running", since: call.since, text: call.progress }]));
+  }
+
+  /** The stream may have told of questions and answers after this list was made. */
+  setQuestions(listed) {
+    const known = new Map(listed.map((question) => [question.id, question]));
+    for (const question of live.questions.values()) if (question.session === this.id) known.set(question.id, question);
+    for (const id of this.settled.keys()) known.delete(id);
+    this.questions = [...known.values()].sort((one, other) => one.asked_at - other.asked_at);
+    if (this.questions.length && this.detail?.state === "running") this.setState("waiting");
   }
 
   /** Fetch what the summary of the session needs again, soon and once. */
@@ -73,7 +86,7 @@ export class Conversation {
       try {
         const { partial, running, questions, ...detail } = await get("session", { id: this.id });
         this.detail = { ...this.detail, ...detail };
-        this.questions = questions;
+        this.setQuestions(questions);
         this.stamp = Date.now();
       } catch (error) {
         if (error.status === 404) this.error = error;
@@ -139,8 +152,8 @@ export class Conversation {
 
   /** New records exist: fetch the few that are missing at the end. */
   async grow(records) {
-    if (records < this.records) return void this.open(null); // rewritten: start over
-    if (this.growing || records === this.records) return void (this.more = Math.max(this.more || 0, records));
+    this.latest = Math.max(this.latest, records);
+    if (this.growing || this.opening || records <= this.records) return;
     this.growing = true;
     const from = this.records;
     if (records - from <= 1000) {
@@ -154,7 +167,7 @@ export class Conversation {
     } else this.records = records;
     this.growing = false;
     this.draw();
-    if (this.more > this.records) this.grow(this.more);
+    if (this.latest > this.records) this.grow(this.latest);
   }
 
   take(batch) {

@@ -1,7 +1,7 @@
 // Forms from JSON Schema: every value a schema allows can be entered, and a field left empty is not sent.
 import { html, useEffect, useMemo, useRef, useState } from "/static/vendor.js";
 import { oneLine, plain, show } from "/static/text.js";
-import { alternatives, fit, initial, resolve, typesOf } from "/static/schema.js";
+import { alternatives, fit, initial, resolve, typesOf, withoutNull } from "/static/schema.js";
 
 let serial = 0;
 function useStableId() {
@@ -50,7 +50,8 @@ const kindOf = (schema, root) => {
 };
 
 function Field({ name, schema, root, value, required, onChange, onRemove }) {
-  const found = resolve(schema, root);
+  const resolved = resolve(schema, root);
+  const found = required || value === null ? resolved : withoutNull(resolved, root);
   const id = useStableId();
   const large = isLarge(found, root);
   const head = html`<b>${show(found.title && found.title.toLowerCase() !== name.toLowerCase().replaceAll("_", " ") ? `${name} · ${found.title}` : name)}</b><span class="kind">${show(oneLine(kindOf(found, root), 60))}${required ? "" : ", optional"}</span>`;

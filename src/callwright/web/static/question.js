@@ -78,7 +78,9 @@ export function QuestionCard({ question, readOnly, onDone, first, send }) {
       const held = event.target.closest?.("[data-question]");
       if (event.metaKey || event.ctrlKey || event.altKey || event.repeat || /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) return;
       const target = held || card.current;
-      if (target?.isConnected && "ysaen".includes(event.key)) target.dispatchEvent(new CustomEvent("answer", { detail: event.key }));
+      if (!target?.isConnected || !"ysaen".includes(event.key)) return;
+      event.preventDefault(); // the key must not also be typed into what it opens
+      target.dispatchEvent(new CustomEvent("answer", { detail: event.key }));
     };
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
@@ -90,7 +92,7 @@ export function QuestionCard({ question, readOnly, onDone, first, send }) {
     return () => element.removeEventListener("answer", onAnswer);
   });
 
-  const title = question.summary || `${question.tool}?`;
+  const title = titleOf(question);
   return html`<section class=${"question " + (dead ? "dead" : "")} ref=${card} data-question=${question.id} tabindex="-1" aria-label=${plain(title)}>
     <div class="ask-head"><h2>${show(title)}</h2><span class="tag">${show(question.server || question.tool)}</span></div>
     <${Subject} question=${question} />
@@ -106,11 +108,29 @@ export function QuestionCard({ question, readOnly, onDone, first, send }) {
   </section>`;
 }
 
+const TELLING = ["command", "path", "url", "file_path", "pattern"];
+
+/** The summary if it is short, else the tool and the argument that says most: the card shows the rest. */
+function titleOf(question) {
+  const summary = question.summary || `Allow ${question.tool}?`;
+  if (summary.length <= 90 || question.kind !== "approval") return oneLine(summary, 300);
+  const key = TELLING.find((name) => typeof question.arguments?.[name] === "string");
+  return key ? `Allow ${question.tool}: ${oneLine(question.arguments[key], 80)}?` : `Allow ${question.tool}?`;
+}
+
+/** Arguments that a preview does not show: every one is on the card before it is approved. */
+function Rest({ question }) {
+  const shown = new Set(["path", ...(question.preview.shown || [])]);
+  const rest = Object.entries(question.arguments || {}).filter(([name, value]) => !shown.has(name) && !String(question.preview.text ?? "").includes(String(value)));
+  if (!rest.length) return null;
+  return html`<p class="note rest">with ${rest.map(([name, value]) => html`<span><code>${show(name)}</code> ${show(oneLine(value, 400))}</span>`)}</p>`;
+}
+
 function Subject({ question }) {
   if (question.kind === "input" || question.kind === "form") return html`<p class="said">${show(question.reason)}</p>`;
-  if (question.preview) return html`<${Preview} preview=${question.preview} />`;
+  if (question.preview) return html`<${Preview} preview=${question.preview} /><${Rest} question=${question} />`;
   if (question.kind === "auth") return html`<p class="said">${show(question.origin || question.url)}</p>`;
-  return html`<${LongText} text=${Object.entries(question.arguments || {}).map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`).join("\n")} label="arguments" lines=${10} />`;
+  return html`<${LongText} text=${Object.entries(question.arguments || {}).filter(([, value]) => value !== "").map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`).join("\n")} label="arguments" lines=${10} />`;
 }
 
 function Why({ question }) {

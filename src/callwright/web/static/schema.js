@@ -46,6 +46,16 @@ function join(one, other) {
   return both;
 }
 
+/** An optional part that may be null and is null when left out: the other alternative is all a form needs to show. */
+export function withoutNull(schema, root) {
+  const choices = alternatives(schema, root);
+  if (!choices || (schema.default ?? null) !== null) return schema;
+  const rest = choices.filter((choice) => typesOf(choice.schema)[0] !== "null");
+  if (rest.length !== 1 || rest.length === choices.length) return schema;
+  const { title, description } = schema;
+  return { ...rest[0].schema, ...(title && { title }), ...(description && { description }) };
+}
+
 /** The kinds of value a schema allows: [] if it does not say. */
 export function typesOf(schema) {
   if (Array.isArray(schema.type)) return schema.type;

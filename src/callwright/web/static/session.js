@@ -183,7 +183,7 @@ function Composer({ talk, server }) {
     if (event.key === "Escape") area.current.blur();
   };
   return html`<div class="composer"><${Problem} error=${error} />
-    ${undo && html`<${Undo} plan=${undo} onDo=${() => act("undo", { position: undo.position, dry_run: false }, (done) => (setUndo(null), done.problems?.length && talk.notice(done.problems.join("; ")), talk.open(null)))} onClose=${() => setUndo(null)} />`}
+    ${undo && html`<${Undo} plan=${undo} onDo=${(overwrite) => act("undo", { position: undo.position, dry_run: false, ...(overwrite && { overwrite }) }, (done) => (setUndo(null), done.problems?.length && talk.notice(done.problems.join("; ")), talk.open(null)))} onClose=${() => setUndo(null)} />`}
     <form onSubmit=${send}><textarea ref=${area} rows="1" value=${text} aria-label="Say something to this session" placeholder=${detail.state === "ended" || detail.state === "paused" ? "Continue this session…" : "Say something…"}
         onInput=${(event) => setText(event.target.value)} onKeyDown=${onKey}></textarea>
       <button class="primary" disabled=${!text.trim()}>Send</button></form>
@@ -205,9 +205,12 @@ function Export({ detail }) {
 function Undo({ plan, onDo, onClose }) {
   const dialog = useRef(null);
   useEffect(() => dialog.current.showModal(), []);
+  const clash = plan.conflicts?.length > 0;
   return html`<dialog ref=${dialog} onClose=${onClose} aria-label="Undo">
-    <h2>Undo the last turn?</h2>
-    ${plan.changes.length ? html`<ul class="plain">${plan.changes.map((change) => html`<li><span class="tag">${show(change.action)}</span> <code>${show(change.path)}</code></li>`)}</ul>` : html`<p>No file changes; ${many(plan.messages, "message")} leave the conversation.</p>`}
+    <h2>Undo${plan.label ? html` “${show(oneLine(plan.label, 80))}”` : ""}?</h2>
+    ${plan.conversation && html`<p>The conversation goes back to before this message.</p>`}
+    ${plan.changes.length ? html`<ul class="plain">${plan.changes.map((change) => html`<li><span class="tag">${show(change.action)}</span> <code>${show(change.path)}</code></li>`)}</ul>` : html`<p>No file changes.</p>`}
+    ${clash && html`<p class="warning">Changed since then, and overwritten by the undo: ${show(plan.conflicts.join(", "))}</p>`}
     ${plan.problems?.map((problem) => html`<p class="warning">${show(problem)}</p>`)}
-    <div class="answers"><button class="primary" onClick=${onDo}>Undo</button><button onClick=${() => dialog.current.close()}>Cancel</button></div></dialog>`;
+    <div class="answers"><button class=${clash ? "danger" : "primary"} onClick=${() => onDo(clash)}>${clash ? "Undo and overwrite" : "Undo"}</button><button onClick=${() => dialog.current.close()}>Cancel</button></div></dialog>`;
 }

@@ -1,0 +1,138 @@
+"""Fixtures: a real Chromium, and the server of the page as a process of its own."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from callwright.app.locations import Locations
+from callwright.sessions import SqliteStore
+from callwright.sessions.records import Record
+
+CHROMIUM = "/usr/bin/chromium"
+_ARGUMENTS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+DESKTOP: Any = {"width": 1280, "height": 800}
+PHONE: Any = {"width": 390, "height": 780}
+_PATIENCE_MS = 30_000
+expect.set_options(timeout=_PATIENCE_MS)  # a loaded machine must not fail a test
+
+
+@dataclass
+class Served:
+    """A running `callwright web` and the project it serves."""
+
+    project: Path
+    home: Path
+    link: str
+    process: "subprocess.Popen[str]"
+
+    @property
+    def origin(self) -> str:
+        return self.link.partition("/#")[0]
+
+    @property
+    def token(self) -> str:
+        return self.link.partition("#token=")[2]
+
+    def open(self, context: BrowserContext, path: str = "/") -> Page:
+        """Open a page of the server in a browser that has the token."""
+        page = context.new_page()
+        page.set_default_timeout(_PATIENCE_MS)
+        page.goto(f"{self.origin}{path}#token={self.token}")
+        return page
+
+    def start(self, context: BrowserContext, text: str = "go") -> Page:
+        """Start a session on the page and return the page that shows it."""
+        page = self.open(context)
+        page.get_by_label("Start a session: what should be done?").fill(text)
+        page.get_by_role("button", name="Start").click()
+        page.wait_for_url("**/session?id=*")
+        return page
+
+
+Serve = Callable[..., Served]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=list(_ARGUMENTS))
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def desktop(browser: Browser) -> Iterator[BrowserContext]:
+    with browser.new_context(viewport=DESKTOP) as context:
+        yield context
+
+
+@pytest.fixture
+def phone(browser: Browser) -> Iterator[BrowserContext]:
+    with browser.new_context(viewport=PHONE, has_touch=True, is_mobile=True) as context:
+        yield context
+
+
+@pytest.fixture(scope="module")
+def serve(tmp_path_factory: pytest.TempPathFactory) -> Generator[Serve, None, None]:
+    """A function that starts the server of a fresh project whose model follows a script."""
+    running: list[subprocess.Popen[str]] = []
+
+    def start(*replies: object, options: tuple[str, ...] = (), sessions: dict[str, list[Record]] | None = None) -> Served:
+        folder = tmp_path_factory.mktemp("web")
+        project, home = folder / "words", folder / "home"
+        (project / ".git").mkdir(parents=True)
+        home.mkdir()
+        (home / "script.json").write_text(json.dumps(replies))
+        if sessions:
+            # Playwright keeps a loop of its own running in this thread
+            with ThreadPoolExecutor(1) as thread:
+                thread.submit(asyncio.run, _store(Locations.of(project, home=home), sessions)).result()
+        command = [sys.executable, "-m", "callwright", "web", "--port", "0", f"--model=script:{home / 'script.json'}"]
+        environment = {**os.environ, "CALLWRIGHT_HOME": str(home), "HOME": str(folder), "PYTHONUNBUFFERED": "1"}
+        process = subprocess.Popen(
+            [*command, *options], cwd=project, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        running.append(process)
+        return Served(project, home, _read_link(process), process)
+
+    yield start
+    for process in running:
+        process.kill()
+        process.wait()
+        if process.stdout:
+            process.stdout.close()
+
+
+def _read_link(process: "subprocess.Popen[str]") -> str:
+    assert process.stdout is not None
+    said: list[str] = []
+    for line in process.stdout:
+        said.append(line)
+        if "#token=" in line:
+            return line.strip()
+    raise AssertionError("the server ended: " + "".join(said))
+
+
+async def _store(locations: Locations, sessions: dict[str, list[Record]]) -> None:
+    locations.sessions.parent.mkdir(parents=True, exist_ok=True)
+    store = SqliteStore(locations.sessions)
+    for session_id, records in sessions.items():
+        hold = await store.hold(session_id)
+        await hold.append(*records)
+        await hold.release()

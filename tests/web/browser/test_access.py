@@ -1,0 +1,109 @@
+"""Who gets in: the link and its token, and what an evil page on another port can do."""
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from playwright.sync_api import BrowserContext, expect
+
+from .conftest import Serve, Served
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+_EVIL = """<!doctype html><title>evil</title><pre id=log></pre><iframe name=f></iframe><script type=module>
+const TARGET = "%s", TOKEN = "%s", log = (name, text) => document.getElementById("log").append(name + "=" + text + "\\n");
+async function attempt(name, work) { try { log(name, await work()); } catch (error) { log(name, "stopped"); } }
+const read = async (response) => response.type === "opaque" ? "opaque" : response.status + (await response.text()).slice(0, 20);
+await attempt("read", () => fetch(TARGET + "/api/state").then(read));
+await attempt("page", () => fetch(TARGET + "/").then(read));
+await attempt("token", () => fetch(TARGET + "/api/state", {headers: {Authorization: "Bearer " + TOKEN}}).then(read));
+await attempt("simple", () => fetch(TARGET + "/api/say", {method: "POST", mode: "no-cors", credentials: "include",
+  headers: {"Content-Type": "text/plain"}, body: JSON.stringify({session: null, text: "evil"})}).then(read));
+await attempt("script", () => new Promise((good, bad) => { const script = document.createElement("script"); script.type = "module";
+  script.src = TARGET + "/static/api.js"; script.onload = () => good("loaded"); script.onerror = bad; document.head.append(script); }));
+await attempt("image", () => new Promise((good, bad) => { const image = new Image(); image.onload = () => good("loaded"); image.onerror = bad; image.src = TARGET + "/static/favicon.svg"; }));
+await attempt("frame", () => new Promise((good) => { const frame = document.querySelector("iframe");
+  frame.onload = () => { try { good(frame.contentDocument ? "empty" : "foreign"); } catch { good("foreign"); } }; frame.src = TARGET + "/"; }));
+await attempt("opened", async () => { const other = window.open(TARGET + "/"); await new Promise((done) => setTimeout(done, 800));
+  return other === null || other.closed ? "cut off" : "held"; });
+const form = Object.assign(document.createElement("form"), {method: "post", action: TARGET + "/api/stop", target: "f", enctype: "text/plain"});
+document.body.append(form); form.submit();
+log("end", "end");
+</script>"""
+
+
+@pytest.fixture(scope="module")
+def served(serve: Serve) -> Served:
+    return serve("hello")
+
+
+@pytest.fixture
+def evil(served: Served) -> Iterator[str]:
+    """The address of a page on another port that attacks the server, even with the right token."""
+    content = (_EVIL % (served.origin, served.token)).encode()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, format: str, *args: object) -> None: ...
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    server.server_close()
+
+
+def test_token_leaves_the_address_and_stays_in_the_browser(served: Served, desktop: BrowserContext):
+    page = served.open(desktop, "/tools")
+    expect(page.locator(".status")).to_have_text("live")
+    assert page.url == served.origin + "/tools"
+    assert served.token not in page.evaluate("JSON.stringify(history.state) + document.cookie + location.href")
+    page.reload()
+    expect(page.get_by_role("heading", name="Tools")).to_be_visible()
+    assert desktop.cookies() == []
+
+
+def test_without_a_token_the_page_says_how_to_get_one(served: Served, desktop: BrowserContext):
+    page = desktop.new_page()
+    page.goto(served.origin + "/rules")
+    expect(page.get_by_role("alert")).to_contain_text("This browser has no token")
+    page.goto(served.origin + "/rules#token=wrong")
+    page.reload()
+    expect(page.get_by_role("alert")).to_contain_text("not the server's")
+    page.goto(f"{served.origin}/rules#token={served.token}")
+    expect(page.get_by_role("heading", name="Rules", level=1)).to_be_visible()
+
+
+def test_evil_page_reaches_nothing(served: Served, desktop: BrowserContext, evil: str):
+    own = served.open(desktop)  # the same browser has the token
+    expect(own.locator(".status")).to_have_text("live")
+    page = desktop.new_page()
+    page.goto(evil)
+    expect(page.locator("#log")).to_contain_text("end=end")
+    log = dict(line.split("=", 1) for line in page.locator("#log").inner_text().strip().splitlines())
+    assert log.pop("simple") in ("opaque", "stopped")  # sent at most, and refused: see below
+    assert log.pop("opened") == "cut off"
+    assert log.pop("frame") == "foreign"  # an error page of the browser: the policy forbids frames
+    assert log.pop("end") == "end"
+    assert set(log.values()) == {"stopped"}, log
+    expect(own.get_by_text("No sessions in this project")).to_be_visible()
+
+
+def test_scripts_of_others_do_not_run_on_the_page(served: Served, desktop: BrowserContext):
+    page = served.open(desktop)
+    expect(page.locator(".status")).to_have_text("live")
+    said = page.evaluate(
+        """() => { const seen = [];
+        try { document.body.innerHTML = "<b>x</b>"; seen.push("html"); } catch { seen.push("refused"); }
+        const script = document.createElement("script");
+        try { script.text = "document.title = 'owned'"; document.head.append(script); seen.push("script"); } catch { seen.push("refused"); }
+        return seen; }"""
+    )
+    assert said == ["refused", "refused"]
+    assert "owned" not in page.title()

@@ -1,0 +1,155 @@
+"""Questions on the page: live, from two screens, edited, on a phone, by keyboard, and when the server is gone."""
+
+import pytest
+from playwright.sync_api import BrowserContext, Locator, Page, expect
+
+from .conftest import Serve, Served
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+def run_line(line: str) -> dict[str, object]:
+    return {"name": "bash", "arguments": {"command": line}}
+
+
+@pytest.fixture(scope="module")
+def served(serve: Serve) -> Served:
+    both = [run_line("echo one > one.txt"), run_line("echo two > two.txt")]
+    return serve({"text": "Two **files**, please.", "calls": both}, "All done.")
+
+
+def cards(page: Page) -> Locator:
+    return page.locator("[data-question]")
+
+
+def settle_down(page: Page) -> None:
+    """Wait until the buttons of all cards take clicks."""
+    expect(page.locator(".question.dead")).to_have_count(0)
+
+
+def test_answer_on_one_screen_is_seen_on_the_other(served: Served, desktop: BrowserContext, phone: BrowserContext):
+    here = served.start(desktop)
+    expect(cards(here)).to_have_count(2)
+    expect(here.locator(".msg.model strong")).to_have_text("files")
+    there = served.open(phone, "/session?id=" + here.url.partition("id=")[2])
+    expect(cards(there)).to_have_count(2)
+    settle_down(there)
+    cards(there).first.get_by_role("button", name="Yes").tap()
+    expect(cards(there)).to_have_count(1)
+    expect(cards(here)).to_have_count(1)
+    expect(here.get_by_text("Allowed once on a page").first).to_be_visible()
+    settle_down(here)
+    cards(here).first.get_by_role("button", name="Yes").click()
+    expect(there.get_by_text("All done.")).to_be_visible()
+    expect(here.get_by_text("All done.")).to_be_visible()
+    assert (served.project / "one.txt").read_text() == "one\n"
+    assert (served.project / "two.txt").read_text() == "two\n"
+
+
+def test_second_tap_on_the_same_place_answers_nothing(served: Served, phone: BrowserContext):
+    page = served.start(phone)
+    expect(cards(page)).to_have_count(2)
+    settle_down(page)
+    yes = cards(page).first.get_by_role("button", name="Yes")
+    yes.scroll_into_view_if_needed()
+    settle_down(page)
+    box = yes.bounding_box()
+    assert box is not None
+    middle = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.touchscreen.tap(*middle)
+    expect(cards(page)).to_have_count(1)
+    page.touchscreen.tap(*middle)  # the second card has just moved: nothing that is tapped now may answer it
+    page.keyboard.press("y")
+    expect(cards(page)).to_have_count(1)
+    expect(page.get_by_text("All done.")).to_have_count(0)
+
+
+def test_edited_arguments_run_instead(served: Served, desktop: BrowserContext):
+    page = served.start(desktop)
+    expect(cards(page)).to_have_count(2)
+    settle_down(page)
+    page.keyboard.press("e")
+    field = cards(page).first.get_by_label("command")
+    field.fill("echo edited > edited.txt")
+    settle_down(page)
+    cards(page).first.get_by_role("button", name="Run with these arguments").click()
+    expect(cards(page)).to_have_count(1)
+    settle_down(page)
+    page.keyboard.press("n")
+    page.keyboard.type("not the second one")
+    settle_down(page)
+    page.keyboard.press("Enter")
+    # the changed call touches what the question did not show, so it is asked about with what will run
+    expect(cards(page).filter(has_text="echo edited > edited.txt")).to_be_visible()
+    settle_down(page)
+    page.keyboard.press("y")
+    expect(page.get_by_text("All done.")).to_be_visible()
+    expect(page.get_by_text("with changed arguments").first).to_be_visible()
+    expect(page.get_by_text("not the second one").first).to_be_visible()
+    assert (served.project / "edited.txt").read_text() == "edited\n"
+
+
+def test_everything_works_by_keyboard(served: Served, desktop: BrowserContext):
+    page = served.open(desktop)
+    start = page.get_by_label("Start a session: what should be done?")
+    expect(start).to_be_enabled()
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        if start.evaluate("element => element === document.activeElement"):
+            break
+    page.keyboard.type("by keyboard")
+    page.keyboard.press("Enter")
+    for left in (2, 1):
+        expect(cards(page)).to_have_count(left)
+        settle_down(page)
+        page.keyboard.press("s")
+    expect(page.get_by_text("All done.")).to_be_visible()
+    page.keyboard.press("Control+f")
+    page.keyboard.type("all done")
+    expect(page.locator(".find [role=status]")).to_contain_text("1 of")
+    page.keyboard.press("Escape")
+    for key, heading in (("t", "Tools"), ("r", "Rules"), ("c", "Costs"), ("s", "Sessions")):
+        page.locator("main").focus()
+        page.keyboard.press("g")
+        page.keyboard.press(key)
+        expect(page.get_by_role("heading", level=1)).to_contain_text(heading)
+
+
+def test_nine_tabs_share_one_stream(served: Served, desktop: BrowserContext):
+    streams: list[str] = []
+    desktop.on("request", lambda request: streams.append(request.url) if "/api/events" in request.url else None)
+    tabs = [served.open(desktop, "/tools") for _ in range(9)]
+    for tab in tabs:
+        expect(tab.locator(".status")).to_have_text("live")
+    assert len(streams) == 1
+    working = served.start(desktop)
+    expect(cards(working)).to_have_count(2)
+    for tab in tabs:
+        expect(tab.locator(".asks")).to_be_visible()
+    tabs[0].close()  # the tab that reads the stream: another one takes over
+    expect(tabs[1].locator(".status")).to_have_text("live")
+    settle_down(working)
+    working.keyboard.press("s")
+    expect(cards(working)).to_have_count(1)
+    assert len(streams) == 2
+
+
+def test_stop_ends_the_run(served: Served, desktop: BrowserContext):
+    page = served.start(desktop)
+    expect(cards(page)).to_have_count(2)
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_role("button", name="Stop")).to_have_count(0)
+
+
+def test_vanished_server_is_said_and_the_page_stays(serve: Serve, desktop: BrowserContext):
+    served = serve({"text": "asking", "calls": [run_line("echo one > one.txt")]}, "end")
+    page = served.start(desktop)
+    expect(cards(page)).to_have_count(1)
+    served.process.kill()
+    expect(page.get_by_role("alert").filter(has_text="The server does not answer")).to_be_visible()
+    expect(page.locator(".status")).to_have_text("server gone")
+    expect(page.get_by_text("asking")).to_be_visible()
+    settle_down(page)
+    page.keyboard.press("y")
+    expect(cards(page).get_by_role("alert")).to_contain_text("does not answer")
+    assert not (served.project / "one.txt").exists()
