@@ -93,7 +93,9 @@ def serve(tmp_path_factory: pytest.TempPathFactory) -> Generator[Serve, None, No
     """A function that starts the server of a fresh project whose model follows a script."""
     running: list[subprocess.Popen[str]] = []
 
-    def start(*replies: object, options: tuple[str, ...] = (), sessions: dict[str, list[Record]] | None = None) -> Served:
+    def start(
+        *replies: object, options: tuple[str, ...] = (), sessions: dict[str, list[Record]] | None = None
+    ) -> Served:
         folder = tmp_path_factory.mktemp("web")
         project, home = folder / "words", folder / "home"
         (project / ".git").mkdir(parents=True)
@@ -106,7 +108,7 @@ def serve(tmp_path_factory: pytest.TempPathFactory) -> Generator[Serve, None, No
         command = [sys.executable, "-m", "callwright", "web", "--port", "0", f"--model=script:{home / 'script.json'}"]
         environment = {**os.environ, "CALLWRIGHT_HOME": str(home), "HOME": str(folder), "PYTHONUNBUFFERED": "1"}
         process = subprocess.Popen(
-            [*command, *options], cwd=project, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            command, cwd=project, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
         running.append(process)
         return Served(project, home, _read_link(process), process)

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import BrowserContext, expect
@@ -11,26 +12,7 @@ from .conftest import Serve, Served
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
-_EVIL = """<!doctype html><title>evil</title><pre id=log></pre><iframe name=f></iframe><script type=module>
-const TARGET = "%s", TOKEN = "%s", log = (name, text) => document.getElementById("log").append(name + "=" + text + "\\n");
-async function attempt(name, work) { try { log(name, await work()); } catch (error) { log(name, "stopped"); } }
-const read = async (response) => response.type === "opaque" ? "opaque" : response.status + (await response.text()).slice(0, 20);
-await attempt("read", () => fetch(TARGET + "/api/state").then(read));
-await attempt("page", () => fetch(TARGET + "/").then(read));
-await attempt("token", () => fetch(TARGET + "/api/state", {headers: {Authorization: "Bearer " + TOKEN}}).then(read));
-await attempt("simple", () => fetch(TARGET + "/api/say", {method: "POST", mode: "no-cors", credentials: "include",
-  headers: {"Content-Type": "text/plain"}, body: JSON.stringify({session: null, text: "evil"})}).then(read));
-await attempt("script", () => new Promise((good, bad) => { const script = document.createElement("script"); script.type = "module";
-  script.src = TARGET + "/static/api.js"; script.onload = () => good("loaded"); script.onerror = bad; document.head.append(script); }));
-await attempt("image", () => new Promise((good, bad) => { const image = new Image(); image.onload = () => good("loaded"); image.onerror = bad; image.src = TARGET + "/static/favicon.svg"; }));
-await attempt("frame", () => new Promise((good) => { const frame = document.querySelector("iframe");
-  frame.onload = () => { try { good(frame.contentDocument ? "empty" : "foreign"); } catch { good("foreign"); } }; frame.src = TARGET + "/"; }));
-await attempt("opened", async () => { const other = window.open(TARGET + "/"); await new Promise((done) => setTimeout(done, 800));
-  return other === null || other.closed ? "cut off" : "held"; });
-const form = Object.assign(document.createElement("form"), {method: "post", action: TARGET + "/api/stop", target: "f", enctype: "text/plain"});
-document.body.append(form); form.submit();
-log("end", "end");
-</script>"""
+_EVIL = Path(__file__).with_name("evil.html")
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +23,7 @@ def served(serve: Serve) -> Served:
 @pytest.fixture
 def evil(served: Served) -> Iterator[str]:
     """The address of a page on another port that attacks the server, even with the right token."""
-    content = (_EVIL % (served.origin, served.token)).encode()
+    content = _EVIL.read_text().replace("{{target}}", served.origin).replace("{{token}}", served.token).encode()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -50,7 +32,8 @@ def evil(served: Served) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(content)
 
-        def log_message(self, format: str, *args: object) -> None: ...
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base class
+            pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -99,11 +82,14 @@ def test_scripts_of_others_do_not_run_on_the_page(served: Served, desktop: Brows
     page = served.open(desktop)
     expect(page.locator(".status")).to_have_text("live")
     said = page.evaluate(
-        """() => { const seen = [];
-        try { document.body.innerHTML = "<b>x</b>"; seen.push("html"); } catch { seen.push("refused"); }
-        const script = document.createElement("script");
-        try { script.text = "document.title = 'owned'"; document.head.append(script); seen.push("script"); } catch { seen.push("refused"); }
-        return seen; }"""
+        """() => {
+          const attempt = (work) => { try { work(); return "done"; } catch { return "refused"; } };
+          const script = document.createElement("script");
+          return [
+            attempt(() => { document.body.innerHTML = "<b>x</b>"; }),
+            attempt(() => { script.text = "document.title = 'owned'"; document.head.append(script); }),
+          ];
+        }"""
     )
     assert said == ["refused", "refused"]
     assert "owned" not in page.title()

@@ -24,7 +24,16 @@ def cards(page: Page) -> Locator:
 
 def settle_down(page: Page) -> None:
     """Wait until the buttons of all cards take clicks."""
+    page.wait_for_timeout(100)  # a move is seen in the next frame
     expect(page.locator(".question.dead")).to_have_count(0)
+
+
+def press(page: Page, name: str) -> None:
+    """Press a button of the first card, which is brought into view before, so that it does not move then."""
+    button = cards(page).first.get_by_role("button", name=name)
+    button.scroll_into_view_if_needed()
+    settle_down(page)
+    button.click()
 
 
 def test_answer_on_one_screen_is_seen_on_the_other(served: Served, desktop: BrowserContext, phone: BrowserContext):
@@ -33,13 +42,11 @@ def test_answer_on_one_screen_is_seen_on_the_other(served: Served, desktop: Brow
     expect(here.locator(".msg.model strong")).to_have_text("files")
     there = served.open(phone, "/session?id=" + here.url.partition("id=")[2])
     expect(cards(there)).to_have_count(2)
-    settle_down(there)
-    cards(there).first.get_by_role("button", name="Yes").tap()
+    press(there, "Yes")
     expect(cards(there)).to_have_count(1)
     expect(cards(here)).to_have_count(1)
     expect(here.get_by_text("Allowed once on a page").first).to_be_visible()
-    settle_down(here)
-    cards(here).first.get_by_role("button", name="Yes").click()
+    press(here, "Yes")
     expect(there.get_by_text("All done.")).to_be_visible()
     expect(here.get_by_text("All done.")).to_be_visible()
     assert (served.project / "one.txt").read_text() == "one\n"
@@ -71,8 +78,7 @@ def test_edited_arguments_run_instead(served: Served, desktop: BrowserContext):
     page.keyboard.press("e")
     field = cards(page).first.get_by_label("command")
     field.fill("echo edited > edited.txt")
-    settle_down(page)
-    cards(page).first.get_by_role("button", name="Run with these arguments").click()
+    press(page, "Run with these arguments")
     expect(cards(page)).to_have_count(1)
     settle_down(page)
     page.keyboard.press("n")

@@ -145,7 +145,7 @@ def test_shapes_are_entered_by_hand(foreign: Page, served: Served):
     page.goto(served.origin + "/tools?name=map")
     page.get_by_label("Name of a new entry").fill("one")
     page.get_by_role("button", name="Add", exact=True).click()
-    page.get_by_label("one").fill("7")
+    page.get_by_role("textbox", name="one integer").fill("7")
     assert shown_json(page) == {"part": {"one": 7}}
 
 
@@ -174,7 +174,10 @@ def test_verdict_follows_the_typing_and_run_shows_the_outcome(page: Page, served
     page.get_by_role("button", name="Run").click()
     expect(page.locator("[data-question]")).to_be_visible()
     assert not (served.project / "made.txt").exists()
+    yes = page.locator("[data-question]").get_by_role("button", name="Yes")
+    yes.scroll_into_view_if_needed()
+    page.wait_for_timeout(100)  # a move of the card is seen in the next frame
     expect(page.locator(".question.dead")).to_have_count(0)
-    page.locator("[data-question]").get_by_role("button", name="Yes").click()
+    yes.click()
     expect(page.get_by_text("As the model reads it")).to_be_visible()
     assert (served.project / "made.txt").exists()

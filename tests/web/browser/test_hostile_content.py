@@ -59,7 +59,8 @@ def hostile_session() -> list[Record]:
 def long_session() -> list[Record]:
     texts = (f"message {place} " + "lorem ipsum " * (place % 23) for place in range(MESSAGES))
     return [
-        Said(UserMessage(text) if place % 2 == 0 else AssistantMessage((Text(text),))) for place, text in enumerate(texts)
+        Said(UserMessage(text) if place % 2 == 0 else AssistantMessage((Text(text),)))
+        for place, text in enumerate(texts)
     ]
 
 
@@ -98,7 +99,12 @@ def test_hostile_text_stays_text(served: Served, desktop: BrowserContext):
             line.click()
     main = page.locator("main")
     assert "owned" not in page.title()
-    assert main.locator("script, iframe, object, embed, [onerror], [onload], a[href^='javascript'], a[href^='data']").count() == 0
+    assert (
+        main.locator(
+            "script, iframe, object, embed, [onerror], [onload], a[href^='javascript'], a[href^='data']"
+        ).count()
+        == 0
+    )
     assert main.locator("img:not([src^='blob:'])").count() == 0
     shown = main.inner_text()
     for hidden in "\x1b\x9b\u202e\u2066\u200b\ufeff\u00ad\U000e0041\x07":
