@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import os
 import subprocess
 import time
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 from tests.cli.conftest import call
 
 from callwright.app.live_client import LiveAgents
-from callwright.app.locations import Locations
+from callwright.app.locations import Locations, read_web_link
 from callwright.cli.render.text import Palette
 from callwright.cli.terminal.input import Editor
 from callwright.cli.terminal.picker import PickEntry, Picker
@@ -277,3 +279,26 @@ def test_question_is_answered_in_the_terminal_or_elsewhere(machine: Any, tmux: A
         assert asyncio.run(reply_elsewhere(asked))[1]["ok"] is True
         assert "answered on the page: allowed once" in tmux.shows("so be it")
     assert (machine.project / "a.txt").read_text() == "x"
+
+
+@pytest.mark.slow
+def test_web_command_shows_the_link_of_one_server(machine: Any, tmux: Any) -> None:
+    tmux.start(machine.project, machine.says("hello"), "--session-id", "s1")
+    tmux.shows("default mode")
+    locations = Locations.of(machine.project, home=machine.home)
+    tmux.enter("/web")
+    tmux.shows("the page of this project")
+    link, process_id = read_web_link(locations) or ("", 0)
+    assert link.startswith("http://127.0.0.1:") and "#token=" in link
+    with urllib.request.urlopen(link.partition("#")[0], timeout=20) as page:
+        assert b"callwright" in page.read()
+    assert locations.web_link.stat().st_mode & 0o077 == 0
+    tmux.enter("/web")
+    tmux.enter("/skills")
+    tmux.shows("> /skills")  # lines are handled one after the other
+    assert (read_web_link(locations) or ("", 0))[1] == process_id
+    tmux.enter("/exit")
+    tmux.shows("EXIT 0")
+    with pytest.raises(ProcessLookupError):
+        os.kill(process_id, 0)
+    assert not locations.web_link.exists()

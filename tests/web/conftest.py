@@ -270,9 +270,12 @@ def web(tmp_path: Path) -> Generator[Callable[..., RealServer], None, None]:
             each.process.stdout.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Generator[Any, None, None]:
-    """Return Chromium from the system's packages."""
+    """Return Chromium from the system's packages.
+
+    Not for the whole session: Playwright leaves an event loop running, and asynchronous tests need their own.
+    """
     if not Path(CHROMIUM).exists():
         pytest.skip("chromium is not installed; scripts/setup installs it")
     from playwright.sync_api import sync_playwright

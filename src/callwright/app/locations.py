@@ -1,5 +1,6 @@
 """Paths of settings, trust, sessions and tokens, for the user and for a project."""
 
+import json
 import os
 from contextlib import suppress
 from dataclasses import dataclass
@@ -78,6 +79,11 @@ class Locations:
         return self.record / "live"
 
     @property
+    def web_link(self) -> Path:
+        """The file with the link of the page, while its server runs."""
+        return self.record / "web.json"
+
+    @property
     def undo(self) -> Path:
         """The folder with what files were before they were changed."""
         return self.record / "undo"
@@ -91,6 +97,17 @@ class Locations:
     def tokens(self) -> Path:
         """The folder with OAuth tokens of MCP servers."""
         return self.home / "mcp-tokens"
+
+
+def read_web_link(locations: Locations) -> tuple[str, int] | None:
+    """Return the link of the page of a project, with the process id of its server; None if no server runs."""
+    try:
+        found = json.loads(locations.web_link.read_text("utf-8"))
+        link, process_id = str(found["link"]), int(found["pid"])
+        os.kill(process_id, 0)
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+    return link, process_id
 
 
 def _find_project(here: Path) -> Path:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -20,7 +21,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from callwright.app.locations import Locations
+from callwright.app.locations import Locations, read_web_link
 from callwright.app.transcripts import export_redacted
 from callwright.app.trust import Trust
 from callwright.core.errors import UsageError, describe_exception
@@ -111,6 +112,11 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             self._ready()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        # not as the base does, which raises the signal again: the process would end before it has cleaned up
+        self.force_exit = self.should_exit
+        self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._end_streams()
@@ -278,30 +284,14 @@ class WebServer:
     def _write_link(self, link: str) -> None:
         """Keep the link for `/web` in the terminal, in a file that only the user can read."""
         with suppress(OSError):
-            link_file(self.locations).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with open_private(link_file(self.locations)) as file:
+            self.locations.record.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with open_private(self.locations.web_link) as file:
                 json.dump({"link": link, "pid": os.getpid()}, file)
 
     def _remove_link(self) -> None:
-        found = read_link(self.locations)
+        found = read_web_link(self.locations)
         if found is not None and found[1] == os.getpid():
-            link_file(self.locations).unlink(missing_ok=True)
-
-
-def link_file(locations: Locations) -> Path:
-    """Return the file that holds the link of the server of a project."""
-    return locations.record / "web.json"
-
-
-def read_link(locations: Locations) -> tuple[str, int] | None:
-    """Return the link of the server that runs for a project, with its process id; None if there is none."""
-    try:
-        found = json.loads(link_file(locations).read_text("utf-8"))
-        link, process_id = str(found["link"]), int(found["pid"])
-        os.kill(process_id, 0)
-    except (OSError, ValueError, LookupError, TypeError):
-        return None
-    return link, process_id
+            self.locations.web_link.unlink(missing_ok=True)
 
 
 def _host_names(host: str) -> tuple[str, ...]:

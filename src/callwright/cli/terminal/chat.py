@@ -111,6 +111,7 @@ class TerminalChat:
             while not terminal.over.is_set() and (text := await terminal.prompt()) is not None:
                 await self._handle_line(text)
             await self.conversation.end("prompt_input_exit")
+            await self.slash.aclose()
         if self._has_messages:
             terminal.show(f"session {self.conversation.session_id}; to continue: callwright --continue")
         return 0

@@ -111,6 +111,7 @@ COMMANDS = {
     "config": "show the settings and their files; /config KEY VALUE sets one",
     "theme": "show or change the colours: dark, light, none",
     "tools": "list the tools the model can call",
+    "web": "show the link of the local page of this project, which is started if needed",
     "skills": "list the skills you can call as /NAME",
     "exit": "leave; the session can be continued later",
 }
@@ -170,6 +171,7 @@ class SlashCommands:
         """Ids of listed sessions, for completion."""
         undo = UndoCommands(chat, self._show)
         workspace = WorkspaceCommands(chat, self._show)
+        self.aclose = workspace.aclose
         self._actions: dict[str, Callable[[str], Awaitable[None]]] = {
             "help": self._help,
             "mode": self._mode,
@@ -189,6 +191,7 @@ class SlashCommands:
             "diff": workspace.diff,
             "copy": workspace.copy,
             "mcp": workspace.mcp,
+            "web": workspace.web,
             "config": workspace.config,
             "theme": workspace.theme,
             "tools": self._tools,

@@ -1,12 +1,14 @@
-"""The slash commands `/diff`, `/mcp`, `/init`, `/config`, `/copy` and `/theme`."""
+"""The slash commands `/diff`, `/mcp`, `/init`, `/config`, `/copy`, `/theme` and `/web`."""
 
+import asyncio
 import base64
 import json
+import sys
 from collections.abc import Callable
 from typing import Protocol
 
 from callwright.app.app import App
-from callwright.app.locations import Locations
+from callwright.app.locations import Locations, read_web_link
 from callwright.app.mcp_servers import load_servers
 from callwright.app.settings_file import read_layer
 from callwright.cli.render.text import THEMES, visible
@@ -49,6 +51,7 @@ class WorkspaceCommands:
     def __init__(self, chat: WorkspaceHost, show: Callable[..., None]) -> None:
         self._chat = chat
         self._show = show
+        self._web: asyncio.subprocess.Process | None = None
 
     async def diff(self, rest: str) -> None:
         """Show what changed since the last commit, or since `/diff REVISION`."""
@@ -62,6 +65,35 @@ class WorkspaceCommands:
         for line in lines or ["  no changes"]:
             style = _STYLES.get(line[:1])
             terminal.show(terminal.palette.paint(line, style) if style else line)
+
+    async def web(self, rest: str) -> None:
+        """Show the link of the page of this project; its server is started if none runs, and ends with the terminal."""
+        found = read_web_link(self._chat.locations)
+        if found is None:
+            link = await self._start_web()
+        else:
+            link = found[0]
+        self._show(f"  {link}", "  the page of this project; whoever has the link can answer and act in your name")
+
+    async def _start_web(self) -> str:
+        command = (sys.executable, "-m", "callwright", "web")
+        pipe = asyncio.subprocess.PIPE
+        self._web = process = await asyncio.create_subprocess_exec(
+            *command, cwd=self._chat.locations.cwd, stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=pipe
+        )
+        assert process.stdout is not None
+        assert process.stderr is not None
+        while line := await process.stdout.readline():
+            if b"#token=" in line:
+                return line.decode().strip()
+        told = (await process.stderr.read()).decode(errors="replace").strip()
+        raise UsageError(told or "the server of the page did not start")
+
+    async def aclose(self) -> None:
+        """End the server of the page, if this terminal has started it."""
+        if self._web is not None and self._web.returncode is None:
+            self._web.terminate()
+            await self._web.wait()
 
     async def mcp(self, rest: str) -> None:
         """Show the MCP servers; `/mcp on NAME`, `/mcp off NAME` and `/mcp login NAME` act on one."""
