@@ -37,9 +37,10 @@ from callwright import (
 )
 from callwright.core.access import Access, Decision, UseTool
 from callwright.core.calls import Decline, GrantScope
+from callwright.core.errors import Halted
 from callwright.core.events import QuestionsRaised, QuestionsSettled
 from callwright.executor import TurnLimits
-from callwright.hooks import Answer, Hook, PendingCall, Verdict
+from callwright.hooks import Answer, Halt, Hook, PendingCall, Verdict
 from callwright.policy import ByMode, Subject
 from callwright.testing import Recorder
 from callwright.tool.base import Cancellation
@@ -508,3 +509,59 @@ async def test_observers_learn_the_replies_and_what_decided_to_ask() -> None:
     first, second = (question.id for question in raised.questions)
     assert settled == [QuestionsSettled({first: Approve(), second: Decline("too much")}, "s")]
     assert recorder.names.index("QuestionsSettled") < recorder.names.index("CallBegan")
+
+
+class HaltWhenArmed(Hook):
+    """Halts the run at calls of `balance` once it is armed."""
+
+    armed = False
+
+    def before(self, pending: PendingCall) -> Verdict | None:
+        return Halt("not today") if self.armed and pending.call.name == "balance" else None
+
+
+async def test_approval_of_a_call_that_was_halted_does_not_last() -> None:
+    hook = HaltWhenArmed()
+    executor = Executor(Registry(pay, balance), hooks=hook)
+    calls = [ToolCall("1", "pay", {"amount": 5}), ToolCall("2", "balance", {})]
+    waiting = await executor.execute(calls, turn=Turn("s"))
+    assert isinstance(waiting[0], Interrupted)
+    answers = Answers().approve(waiting[0].questions[0], scope="session")
+    hook.armed = True
+    outcomes = await executor.execute(calls, answers=answers, turn=Turn("s"))
+    assert all(isinstance(outcome, Failed) and isinstance(outcome.error, Halted) for outcome in outcomes)
+    hook.armed = False
+    (again,) = await executor.execute([calls[0]], turn=Turn("s"))
+    assert isinstance(again, Interrupted) and paid == []
+
+
+class WaitWhenArmed(Hook):
+    """Holds calls of `balance` in admission once it is armed."""
+
+    def __init__(self) -> None:
+        self.armed = False
+        self.waits, self.released = asyncio.Event(), asyncio.Event()
+
+    async def before(self, pending: PendingCall) -> Verdict | None:
+        if self.armed and pending.call.name == "balance":
+            self.waits.set()
+            await self.released.wait()
+        return None
+
+
+async def test_answer_used_while_its_turn_is_admitted_counts_no_more() -> None:
+    hook = WaitWhenArmed()
+    executor = Executor(Registry(pay, balance), hooks=hook)
+    calls = [ToolCall("1", "pay", {"amount": 5}), ToolCall("2", "balance", {})]
+    waiting, _ = await executor.execute(calls)
+    assert isinstance(waiting, Interrupted)
+    answers = Answers.approving(waiting.questions)
+    hook.armed = True
+    both = asyncio.ensure_future(executor.execute(calls, answers=answers))
+    await hook.waits.wait()
+    (alone,) = await executor.execute(calls[:1], answers=answers)
+    assert isinstance(alone, Completed)
+    hook.released.set()
+    second, other = await both
+    assert isinstance(second, Failed) and "used by another call meanwhile" in second.error.message
+    assert isinstance(other, Completed) and paid == [5]

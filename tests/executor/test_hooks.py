@@ -8,6 +8,8 @@ from typing import Any, cast
 import pytest
 
 from callwright import (
+    Annotations,
+    AuthRequired,
     Completed,
     Denied,
     Deny,
@@ -21,8 +23,11 @@ from callwright import (
     Outcome,
     Output,
     Registry,
+    SchemaTool,
     ToolCall,
+    ToolContext,
     ToolFailed,
+    ToolSpec,
     Transient,
     TurnCancelled,
     UsageError,
@@ -361,3 +366,57 @@ async def test_redacted_error_keeps_its_type() -> None:
     assert isinstance(wrong, Failed) and isinstance(wrong.error, InvalidArguments)
     assert wrong.error.detail == "not [redacted]" and key not in f"{wrong.error.args}{wrong.error.__cause__}"
     assert isinstance(late, Failed) and isinstance(late.error, Transient) and late.error.retry_after == 0.0
+
+
+class Broken(Hook):
+    """Raises before it could return anything to wait for."""
+
+    def __init__(self, raised: BaseException) -> None:
+        self.raised = raised
+
+    def before(self, pending: PendingCall) -> None:
+        raise self.raised
+
+
+@pytest.mark.parametrize("raised", [ValueError("oops"), SystemExit(1), asyncio.CancelledError(), TimeoutError()])
+async def test_sync_hook_that_raises_denies(raised: BaseException) -> None:
+    outcome = await Executor(Registry(look), AllowEverything(), hooks=Broken(raised)).run("look", {"path": "a"})
+    assert isinstance(outcome, Failed) and isinstance(outcome.error, Denied) and not ran
+    assert "the hook Broken" in outcome.error.message
+
+
+def test_interrupt_from_the_keyboard_passes_a_hook() -> None:
+    executor = Executor(Registry(look), AllowEverything(), hooks=Broken(KeyboardInterrupt()))
+    with pytest.raises(KeyboardInterrupt):
+        executor.run_sync("look", {"path": "a"})
+    assert not ran
+
+
+class Store(SchemaTool):
+    """A tool whose arguments cannot be bound before the user has signed in to their store."""
+
+    def bind(self, arguments: Any) -> Any:
+        if "private" in str(arguments):
+            raise AuthRequired("sign in to the store", url="https://store.example/login")
+        return super().bind(arguments)
+
+
+async def _fetch(arguments: object, context: ToolContext) -> str:
+    ran.append("fetch")
+    return "fetched"
+
+
+@pytest.mark.parametrize(("asked", "hooks_asked"), [("private", 0), ("public", 1)])
+async def test_sign_in_is_asked_alone_and_before_hooks(asked: str, hooks_asked: int) -> None:
+    seen: list[str] = []
+
+    class Move(Hook):
+        def before(self, pending: PendingCall) -> Rewrite:
+            seen.append(pending.call.name)
+            return Rewrite({"store": "private"})
+
+    spec = ToolSpec("fetch", "Fetch.", {"type": "object"}, annotations=Annotations(Effect.WRITE))
+    executor = Executor(Registry(Store(spec, _fetch)), hooks=Move())  # the mode would ask about a write, too
+    outcome = await executor.run("fetch", {"store": asked})
+    assert isinstance(outcome, Interrupted) and [question.kind for question in outcome.questions] == ["auth"]
+    assert len(seen) == hooks_asked and not ran
