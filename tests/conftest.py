@@ -48,6 +48,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             test._hypothesis_internal_use_settings = settings(own, max_examples=fewer)
 
 
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_finish(session: pytest.Session) -> Generator[None, object, object]:
+    """Put tests with costly set-up first, in their random order: then one worker gets them and sets up once."""
+    session.items.sort(key=lambda item: not _has_costly_setup(item))
+    return (yield)
+
+
+def _has_costly_setup(item: pytest.Item) -> bool:
+    """Whether a test imports packages of vendors, which takes seconds, or needs a warm process of `tests/forked.py`."""
+    module = vars(getattr(item, "module", None) or pytest)
+    uses_forks = any(getattr(value, "__module__", "") == "tests.forked" for value in module.values())
+    return uses_forks or item.path.parent.name in ("interop", "providers")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Escape lone surrogates in failures and logs: a worker could not send them, and the whole run would end."""

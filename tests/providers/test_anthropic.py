@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 from typing import Any, Literal
 
 import pytest
-from anthropic import AsyncAnthropic, transform_schema
 from pydantic import BaseModel, Field
 
 from callwright.core.calls import ToolCall
@@ -157,6 +156,8 @@ async def test_answer_schema_is_the_sdk_form(
     request = request_for(UserMessage("hi"), output_schema=freeze(model.model_json_schema()), options=options)
     await asked(claude, request)
     sent = server.received[0].json["output_config"]
+    from anthropic import transform_schema
+
     assert sent["format"]["schema"] == transform_schema(model.model_json_schema())
     assert sent["effort"] == "low"
 
@@ -204,6 +205,8 @@ async def test_unsigned_thinking_returns_only_to_compatible_servers(
     server.reply(LoopbackReply([recorded("anthropic")]))
     thought = Thinking("hm", {"provider": "anthropic", "value": {"type": "thinking", "signature": ""}})
     history = (UserMessage("hi"), AssistantMessage((thought, Text("so"))), UserMessage("go on"))
+    from anthropic import AsyncAnthropic
+
     client = AsyncAnthropic(api_key="k", base_url=server.url, max_retries=0)
     for claude in (AnthropicMessages("m", api_key="k", base_url=server.url), AnthropicMessages("m", client=client)):
         await asked(claude, request_for(*history))

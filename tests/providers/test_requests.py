@@ -2,12 +2,9 @@
 
 import json
 from collections.abc import Callable
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import pytest
-from anthropic.lib.bedrock import AsyncAnthropicBedrock
-from anthropic.lib.vertex import AsyncAnthropicVertex
-from openai import AsyncAzureOpenAI
 
 from callwright.core.messages import UserMessage
 from callwright.providers.anthropic import AnthropicMessages
@@ -28,8 +25,13 @@ from callwright.testing.requests import (
 
 from .vendors import Closable, Recorded, asked
 
+if TYPE_CHECKING:
+    from openai import AsyncAzureOpenAI
+
 
 def _bedrock(url: str) -> Provider:
+    from anthropic.lib.bedrock import AsyncAnthropicBedrock  # takes 2 s, which only some workers need to spend
+
     client = AsyncAnthropicBedrock(
         aws_access_key="a", aws_secret_key="b", aws_region="eu-west-1", base_url=url, max_retries=0
     )
@@ -37,11 +39,15 @@ def _bedrock(url: str) -> Provider:
 
 
 def _vertex(url: str) -> Provider:
+    from anthropic.lib.vertex import AsyncAnthropicVertex
+
     client = AsyncAnthropicVertex(region="global", project_id="p", access_token="t", base_url=url, max_retries=0)
     return AnthropicMessages("claude-test@20260101", client=client)
 
 
-def _azure_client(url: str) -> AsyncAzureOpenAI:
+def _azure_client(url: str) -> "AsyncAzureOpenAI":
+    from openai import AsyncAzureOpenAI
+
     return AsyncAzureOpenAI(azure_endpoint=url, api_key="k", api_version="2026-01-01", max_retries=0)
 
 
