@@ -15,7 +15,7 @@ from callwright import Agent, Answers, Effect, Executor, Registry, tool
 from callwright.agent import Done, Paused
 from callwright.core.errors import UsageError
 from callwright.core.messages import UserMessage
-from callwright.sessions import PostgresStore, SessionBusy, SessionDamaged, SessionError
+from callwright.sessions import PostgresStore, SessionBusy, SessionDamaged, SessionError, StoreTooNew
 from callwright.sessions.records import Record, Said
 from callwright.testing import ScriptedProvider, check_store
 
@@ -244,3 +244,28 @@ async def test_killed_writers_lose_no_confirmed_record(postgres: str) -> None:
         for session, last in confirmed.items():
             stored = texts_of(await store.read(session))
             assert len(stored) > last and stored == [str(n) for n in range(len(stored))]
+
+
+async def test_writer_that_stands_still_blocks_no_other_process(postgres: str) -> None:
+    """A process that is stopped between preparing a statement and running it holds locks on the tables."""
+    async with PostgresStore(postgres) as store:
+        await (await store.hold("s")).release()
+        connection = await connect(postgres)
+        async with connection.transaction():
+            await connection.execute("LOCK TABLE callwright_sessions, callwright_leases IN ROW EXCLUSIVE MODE")
+            async with asyncio.timeout(20), PostgresStore(postgres) as other:
+                hold = await other.hold("s")
+                await hold.append(Said(UserMessage("hi")))
+                await hold.release()
+        await connection.close()
+
+
+async def test_failed_store_can_be_closed(postgres: str) -> None:
+    async with PostgresStore(postgres) as store:
+        await store.list()
+    connection = await connect(postgres)
+    await connection.execute("UPDATE callwright_schema SET version = 99")
+    await connection.close()
+    async with PostgresStore(postgres) as late:
+        with pytest.raises(StoreTooNew):
+            await late.list()

@@ -133,9 +133,10 @@ class Cluster:
         """Return the words of each effect: tool, session, number, more, process, time."""
         return [line.split() for line in self.effects.read_text().splitlines()] if self.effects.exists() else []
 
-    async def wait_for_effects(self, count: int) -> list[list[str]]:
+    async def wait_for_effects(self, count: int, session: str = "") -> list[list[str]]:
+        """Wait until tools of a session, or of all, have done so much."""
         async with asyncio.timeout(60):
-            while len(found := self.read_effects()) < count:  # noqa: ASYNC110 - another process writes them
+            while len(found := [words for words in self.read_effects() if session in ("", words[1])]) < count:  # noqa: ASYNC110 - another process writes them
                 await asyncio.sleep(0.01)
         return found
 

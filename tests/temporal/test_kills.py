@@ -69,12 +69,12 @@ async def test_random_kills(cluster: Cluster) -> None:
 
 
 async def test_kills_inside_a_tool(cluster: Cluster) -> None:
-    turns = ["note"] * 14
+    turns = ["note"] * 8
     async with PostgresStore(cluster.store) as store:
         runs = await connect(cluster, store)
         for _ in range(2):
             cluster.start_worker("agent")
-        started = [await runs.start("desk", plan(*turns, seconds=0.4), session=f"t{n}") for n in range(5)]
+        started = [await runs.start("desk", plan(*turns, seconds=0.3), session=f"t{n}") for n in range(8)]
         seen = kills = 0
         while kills < 32:
             effects = await cluster.wait_for_effects(seen + 1)
@@ -94,7 +94,7 @@ async def test_stopped_worker_is_fenced_off(cluster: Cluster) -> None:
         for n in range(3):
             frozen = cluster.start_worker("agent")
             run = await runs.start("desk", plan(*["note keyed"] * 3, seconds=0.2), session=f"z{n}")
-            await cluster.wait_for_effects(6 * n + 2)
+            await cluster.wait_for_effects(2, f"z{n}")
             cluster.kill(frozen, signal.SIGSTOP)  # past its heartbeat
             other = cluster.start_worker("agent")
             await check_sessions(cluster, store, [run], 3)

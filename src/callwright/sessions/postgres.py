@@ -170,7 +170,7 @@ class PostgresStore:
     async def aclose(self) -> None:
         """Write what waits and close the connections of this event loop."""
         opened = self._loops.pop(asyncio.get_running_loop(), None)
-        if opened is not None:
+        if opened is not None and not (opened.done() and opened.exception() is not None):
             loop = await opened
             if loop.writer is not None:
                 await asyncio.wait([loop.writer])
@@ -275,9 +275,12 @@ class PostgresStore:
         except (*_ERRORS, ValueError) as error:
             raise self._explain(error) from error
         try:
-            async with pool.acquire() as connection, connection.transaction():
-                await connection.execute("SELECT pg_advisory_xact_lock($1)", sql.SCHEMA_LOCK)
-                await connection.execute(sql.CREATE)
+            async with pool.acquire() as connection:
+                # Creating what exists would wait for a writer that stands still inside a statement, perhaps for ever.
+                if not await connection.fetchval(sql.IS_CREATED):
+                    async with connection.transaction():
+                        await connection.execute("SELECT pg_advisory_xact_lock($1)", sql.SCHEMA_LOCK)
+                        await connection.execute(sql.CREATE)
                 version = await connection.fetchval("SELECT max(version) FROM callwright_schema")
             if version != sql.SCHEMA_VERSION:
                 raise StoreTooNew(

@@ -31,6 +31,8 @@ CREATE TABLE IF NOT EXISTS callwright_blobs (id text PRIMARY KEY, body text NOT 
 INSERT INTO callwright_schema SELECT 1 WHERE NOT EXISTS (SELECT FROM callwright_schema);
 """
 
+IS_CREATED = "SELECT to_regclass('callwright_schema') IS NOT NULL AND to_regclass('callwright_blobs') IS NOT NULL"
+
 TAKE = """
 INSERT INTO callwright_leases AS lease (id, holder, owner, epoch, expires)
 VALUES ($1, $2, $3, 1, now() + make_interval(secs => $4))

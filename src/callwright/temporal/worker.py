@@ -80,6 +80,9 @@ class AgentWorker:
             # Histories are short, so replaying them is cheap; a cached workflow would wait for its dead worker.
             max_cached_workflows=0,
             max_concurrent_activities=self._most_runs,
+            # Tasks that the server gives to the polls of a worker that stands still are lost until they time out.
+            max_concurrent_workflow_task_polls=2,
+            max_concurrent_activity_task_polls=3,
             graceful_shutdown_timeout=timedelta(seconds=self._grace_seconds),
             # A cancellation arrives with the reply to a heartbeat.
             max_heartbeat_throttle_interval=timedelta(seconds=1),

@@ -111,7 +111,8 @@ async def _advance(order: Data) -> Data:
         heartbeat_timeout=timedelta(seconds=order["heartbeat"]),
         retry_policy=RetryPolicy(
             initial_interval=timedelta(seconds=0.2),
-            maximum_interval=timedelta(seconds=15),
+            backoff_coefficient=1.5,
+            maximum_interval=timedelta(seconds=10),
             maximum_attempts=order["attempts"],
             non_retryable_error_types=FINAL_ERRORS,
         ),

@@ -1,0 +1,154 @@
+"""What does not work is one clear error, and never retried without end; and the commands."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import pytest
+from tests.temporal.conftest import HERE, Cluster, free_port, plan, wait_for_questions
+
+from callwright import Done
+from callwright.sessions import PostgresStore, StoreTooNew
+from callwright.temporal import RunFailed, Runs, TemporalError
+
+pytestmark = pytest.mark.slow
+connect: Any = getattr(asyncpg, "connect")  # noqa: B009 - it has no types
+
+
+async def test_unknown_agent_fails_at_once(cluster: Cluster, runs: Runs) -> None:
+    cluster.start_worker("agent")
+    run = await runs.start("dsek", plan("note"), session="s1")
+    with pytest.raises(RunFailed, match="there is no agent 'dsek' on this queue; its worker has: desk") as failed:
+        await run.result()
+    assert failed.value.kind == "UnknownAgent"
+    assert (await run.info()).status == "failed"
+    again = await runs.start("desk", plan("keyed"), session="s1")
+    assert isinstance(await again.result(), Done)
+
+
+async def test_database_that_is_gone_ends_the_run(cluster: Cluster) -> None:
+    cluster.start_worker("agent")
+    async with PostgresStore(cluster.store) as store:
+        runs = await Runs.connect(cluster.address, sessions=store, queue=cluster.queue, attempts=3)
+        run = await runs.start("desk", plan("note", "note", seconds=0.5), session="gone")
+        await cluster.wait_for_effects(1)
+    address, _, name = cluster.store.rpartition("/")
+    connection = await connect(f"{address}/postgres")
+    await connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+    await connection.close()
+    with pytest.raises(RunFailed, match="cannot be used") as failed:
+        await run.result()
+    assert failed.value.kind == "SessionError"
+    assert not cluster.find_doubled()
+
+
+async def test_damaged_session_fails_at_once(cluster: Cluster, runs: Runs) -> None:
+    cluster.start_worker("agent")
+    await (await runs.start("desk", plan("keyed"), session="s1")).result()
+    connection = await connect(cluster.store)
+    await connection.execute("UPDATE callwright_records SET body = '{' WHERE position = 1")
+    await connection.close()
+    run = await runs.start("desk", plan("keyed"), session="s1")
+    with pytest.raises(RunFailed) as failed:
+        await run.result()
+    assert failed.value.kind == "SessionDamaged"
+
+
+async def test_later_schema_is_refused(cluster: Cluster, runs: Runs) -> None:
+    await runs.waiting()
+    connection = await connect(cluster.store)
+    await connection.execute("UPDATE callwright_schema SET version = 99")
+    await connection.close()
+    refused = cluster.call("desk:agent", command="worker")
+    assert refused.returncode == 1 and "version 99" in refused.stderr
+    async with PostgresStore(cluster.store) as store:
+        late = await Runs.connect(cluster.address, sessions=store, queue=cluster.queue)
+        with pytest.raises(StoreTooNew):
+            await late.start("desk", plan("note"), session="late")
+
+
+async def test_run_that_does_not_exist_is_named(cluster: Cluster, runs: Runs) -> None:
+    run = runs.get("nothing")
+    for asked in (run.cancel(), run.result(), run.info()):
+        with pytest.raises(TemporalError, match="'nothing' has no run"):
+            await asked
+    assert await run.questions() == ()
+
+
+async def test_worker_without_database_or_server_says_so(cluster: Cluster) -> None:
+    cluster.environment["CALLWRIGHT_STORE"] = f"postgresql://tester:secret@127.0.0.1:{free_port()}/x"
+    refused = cluster.call("desk:agent", command="worker")
+    assert refused.returncode == 1 and "cannot be used" in refused.stderr and "secret" not in refused.stderr
+    cluster.address = f"127.0.0.1:{free_port()}"
+    refused = cluster.call("desk:agent", command="worker")
+    assert refused.returncode == 1 and "cannot be reached" in refused.stderr
+
+
+async def test_commands(cluster: Cluster, runs: Runs) -> None:
+    worker = cluster.start_worker("asking")
+    started = cluster.call("ask", "asking", plan("note", "note"), "--session", "c1", "--no-wait")
+    assert started.stdout.strip() == "c1"
+    await wait_for_questions(runs.get("c1"))
+    cluster.kill(worker)
+    assert "c1" in cluster.call("waiting").stdout and "Allow note" in cluster.call("waiting").stdout
+    approved = cluster.call("approve", "c1")
+    assert approved.returncode == 0 and "approved: Allow note" in approved.stdout
+    cluster.start_worker("asking")
+    await cluster.wait_for_effects(1)
+    (question,) = await wait_for_questions(runs.get("c1"))
+    assert question.arguments["n"] == 1
+    assert "declined" in cluster.call("decline", "c1", "--reason", "enough").stdout
+    watched = cluster.call("watch", "c1")
+    assert "asked: Allow note" in watched.stdout and "enough" in watched.stdout
+    assert "c1" in cluster.call("list").stdout
+    assert "waits for no answer" in cluster.call("approve", "c1").stderr
+    assert cluster.call("ask", "asking", plan(answer="hello"), "--session", "c2").stdout == "hello after 0 turns\n"
+    busy = cluster.call("ask", "asking", plan("note"), "--session", "c3", "--no-wait")
+    assert busy.returncode == 0
+    assert "has not ended" in cluster.call("ask", "asking", "x", "--session", "c3").stderr
+    assert cluster.call("cancel", "c3").returncode == 0
+    assert (await runs.get("c3").result()).text == ""
+
+
+def test_worker_for_development(tmp_path: Path) -> None:
+    port, page = free_port(), free_port()
+    address = f"localhost:{port}"
+    environment = os.environ | {
+        "CALLWRIGHT_STORE": str(tmp_path / "s.db"),
+        "CALLWRIGHT_HOME": str(tmp_path / "home"),
+        "EFFECTS": str(tmp_path / "effects"),
+    }
+    program = [sys.executable, "-m", "callwright"]
+    command = [*program, "worker", "desk:agent", "--dev", "--address", address, "--ui-port", str(page)]
+    worker = subprocess.Popen(command, env=environment, cwd=HERE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert worker.stderr is not None
+        while "worker for desk" not in (line := worker.stderr.readline()):
+            assert line or worker.poll() is None, "the worker ended"
+        asked = subprocess.run(
+            [*program, "runs", "ask", "desk", plan("note"), "--address", address],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert asked.stdout == "done after 1 turns\n", asked.stderr
+        worker.send_signal(signal.SIGTERM)
+        assert worker.wait(60) == 0
+    finally:
+        worker.kill()
+        worker.communicate()
+    assert (tmp_path / "home").exists() and asyncio.run(_is_gone(port))
+
+
+async def _is_gone(port: int) -> bool:
+    try:
+        await asyncio.open_connection("127.0.0.1", port)
+    except OSError:
+        return True
+    return False
