@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -262,6 +263,57 @@ def test_protected_paths_cannot_be_changed(complete: Sandbox, attempt: Attempt, 
     after = {path: text for path, text in tree(workspace).items() if b"evil" in text}
     assert after == {}
     assert {path: text for path, text in tree(workspace).items() if path in before} == before
+
+
+@pytest.mark.parametrize(("confinement", "stays"), [(WORKSPACE, False), (APPROVED, True)])
+def test_new_protected_path_is_moved_away_unless_approved(
+    complete: Sandbox, workspace: Path, tmp_path: Path, confinement: Confinement, stays: bool
+):
+    line = "mkdir -p new/.git/hooks; echo evil > new/.git/hooks/pre-commit"
+    made = workspace / "new" / ".git" / "hooks"
+    named = NamedPaths(writes=(str(made),))
+    with (
+        suppress(KeyboardInterrupt),  # a command that is cancelled leaves nothing either
+        complete.confine(
+            ("bash", "-c", line), str(workspace), confinement, scratch=tmp_path / "scratch", named=named
+        ) as confined,
+    ):
+        subprocess.run(confined.argv, cwd=workspace, check=True, timeout=30)
+        assert made.exists()
+        raise KeyboardInterrupt
+    assert made.exists() is stays
+    assert confined.removed == ([] if stays else [str(made)])
+
+
+@pytest.mark.parametrize("confinement", [READ_ONLY, WORKSPACE, APPROVED, Confinement.UNCONFINED])
+def test_writable_roots_are_those_that_a_command_can_change(tmp_path: Path, confinement: Confinement):
+    walled, bare = Sandbox("bubblewrap", (str(tmp_path),)), Sandbox("none", (str(tmp_path),))
+    assert walled.writable_roots(confinement) == (() if confinement is READ_ONLY else (str(tmp_path),))
+    assert bare.writable_roots(confinement) == (str(tmp_path),)
+
+
+def test_sandbox_describes_itself(tmp_path: Path):
+    assert Sandbox("none", mode="off").describe() == "off: commands are not confined"
+    assert Sandbox("none", gaps=("no bwrap",)).describe() == "commands are not confined: no bwrap"
+    assert Sandbox("bubblewrap").describe().startswith("bubblewrap: commands that were not approved cannot write")
+    assert "not covered" not in Sandbox("bubblewrap").describe()
+    assert Sandbox("landlock", gaps=("secrets", "modes")).describe().endswith("; not covered: secrets; modes")
+
+
+def test_only_a_complete_sandbox_depends_on_the_search_for_secrets(tmp_path: Path):
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    roots = (str(tmp_path),)
+    assert "more than 1 folders" in Sandbox("bubblewrap", roots, max_folders=1).find_unsearched()
+    assert Sandbox("bubblewrap", roots).find_unsearched() == ""
+    assert Sandbox("landlock", roots, gaps=("x",), max_folders=1).find_unsearched() == ""
+    assert Sandbox("none", roots, max_folders=1).find_unsearched() == ""
+
+
+def test_seatbelt_runs_the_command_behind_its_profile(tmp_path: Path):
+    sandbox = Sandbox("seatbelt", (str(tmp_path),))
+    with sandbox.confine(("true",), str(tmp_path), READ_ONLY, scratch=tmp_path / "scratch") as confined:
+        assert confined.argv[:2] == ("/usr/bin/sandbox-exec", "-p") and confined.argv[-1] == "true"
+        assert "(deny file-write*)" in confined.argv[2]
 
 
 def test_new_repository_is_left_alone(complete: Sandbox, attempt: Attempt, workspace: Path):

@@ -661,3 +661,19 @@ async def test_line_of_a_rule_runs_in_an_unsearched_workspace(large: Bash):
     (large.workspace.root / "Makefile").write_text("all:\n\techo made\n")
     outcome = await Executor(Registry(large), policies).run("bash", {"command": "make all"})
     assert isinstance(outcome, Completed) and "made" in outcome.output.text
+
+
+@pytest.mark.skipif(bool(bubblewrap.find_problem()), reason="bubblewrap cannot be used here")
+async def test_cancelled_command_leaves_no_protected_path(tmp_path: Path):
+    policies = standard_policies(tmp_path, by_mode=ByMode("auto", sandboxed=True, auto_allow="walled"))
+    (tmp_path / "Makefile").write_text(
+        "all:\n\tmkdir -p new/.git/hooks; echo x > new/.git/hooks/pre-commit; sleep 30\n"
+    )
+    made = tmp_path / "new" / ".git" / "hooks" / "pre-commit"
+    call = asyncio.create_task(Executor(Registry(Bash(tmp_path)), policies).run("bash", {"command": "make"}))
+    while not made.exists() and not call.done():  # noqa: ASYNC110 - another process makes it
+        await asyncio.sleep(0.01)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert not made.exists()

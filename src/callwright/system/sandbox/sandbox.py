@@ -169,9 +169,11 @@ class Sandbox:
             return
         wall, before = self.wall(confinement, cwd, scratch, named)
         confined = Confined(self._wrap(argv, wall), wall)
-        yield confined
-        if Confinement.WORKSPACE in confinement and Confinement.NAMED not in confinement:
-            confined.removed = self._remove_new(before)
+        try:
+            yield confined
+        finally:  # also after a command that was cancelled
+            if Confinement.WORKSPACE in confinement and Confinement.NAMED not in confinement:
+                confined.removed = self._remove_new(before)
 
     def _wrap(self, argv: Sequence[str], wall: Wall) -> tuple[str, ...]:
         if self.kind == "bubblewrap":
