@@ -421,3 +421,12 @@ def test_too_many_folders_are_noticed(tmp_path: Path, most: int, found: bool):
         (tmp_path / "node_modules" / str(number)).mkdir(parents=True)  # not searched, so not counted
     assert has_more_folders(str(tmp_path), most) is found
     assert FolderScan(str(tmp_path), max_folders=most).find().complete is not found
+
+
+def test_more_secrets_than_mounts_stay_hidden(complete: Sandbox, attempt: Attempt, workspace: Path):
+    for number in range(450):
+        folder = workspace / f"part{number}"
+        folder.mkdir()
+        (folder / ".env").write_text("SECRET=hunter2\n")
+    done = attempt(complete, "cat part*/.env | grep -c hunter2; ls part*/ | wc -l")
+    assert done.stdout.split()[0] == "0"
