@@ -14,6 +14,9 @@ from acp import RequestError, spawn_agent_process
 from tests.acp.conftest import Connect
 from tests.acp.editor import EditorClient, call, choose, until
 
+from callwright.app.live_client import LiveAgents
+from callwright.app.locations import Locations
+
 _WRITE = call("write", path="a.txt", content="hi\n")
 
 
@@ -223,6 +226,24 @@ async def test_sessions_have_a_limit(connect: Connect, monkeypatch: pytest.Monke
             await editor.start()
         await editor.connection.close_session(first)
         await editor.start()
+
+
+async def test_answer_on_the_page_counts_for_the_editor(connect: Connect) -> None:
+    client = EditorClient(lambda _: asyncio.Event().wait())
+    async with connect(_WRITE, "done", client=client) as editor:
+        session = await editor.start()
+        answer = asyncio.create_task(editor.say(session, "write it"))
+        await client.question_arrived.wait()
+        async with LiveAgents(Locations.of(editor.project).live, lambda event: None).following() as agents:
+            await until(lambda: any(link.questions for link in agents.links))
+            (link,) = agents.links
+            (question,) = link.questions
+            assert (link.where, link.session_id, link.state) == ("editor", session, "waiting")
+            reply = {"approved": True, "scope": "once"}
+            await link.request(op="answer", question=question, reply=reply, by="page")
+            assert await answer == "end_turn"
+        assert (editor.project / "a.txt").read_text() == "hi\n"
+        assert "answered on the page" in client.thoughts()
 
 
 async def test_prompt_after_load_withdraws_the_question(connect: Connect) -> None:

@@ -59,8 +59,10 @@ from callwright.acp.session import EditorSession
 from callwright.acp.stored_sessions import delete_stored, fork_stored, list_stored, require_stored
 from callwright.acp.transport import LineTransport
 from callwright.app.app import App
+from callwright.app.live import LiveAgent
 from callwright.app.locations import Locations
 from callwright.core.errors import CallwrightError, describe_exception
+from callwright.core.events import Event
 from callwright.toolbox import FileAccess
 
 _MOST_SESSIONS = 64
@@ -77,8 +79,19 @@ class OpenRequest:
     """MCP servers of the editor, as the JSON of an `.mcp.json`."""
 
 
-OpenApp = Callable[[OpenRequest, Callable[[str], None], FileAccess], App]
-"""Builds the app of a session, with a function for notices and the files of the editor. Called in a thread."""
+@dataclass(frozen=True, slots=True)
+class SessionParts:
+    """What a session brings to its app."""
+
+    report: Callable[[str], None]
+    """Receives notices for the user."""
+    files: FileAccess
+    observe: Callable[[Event], None]
+    """Receives the events of calls and runs."""
+
+
+OpenApp = Callable[[OpenRequest, SessionParts], App]
+"""Builds the app of a session; called in a thread."""
 
 
 class EditorAgent:
@@ -246,8 +259,9 @@ class EditorAgent:
                 raise RequestError(-32600, f"{_MOST_SESSIONS} sessions are open; close one with session/close")
             notices: list[str] = []
             files = EditorFiles(self._editor, session_id, asyncio.get_running_loop())
-            app = await self._build(asked, notices.append, files)
-            session = EditorSession(session_id, app, self._editor, self._describe, source)
+            live = LiveAgent(asked.locations.live, "editor")
+            app = await self._build(asked, SessionParts(notices.append, files, live.observe))
+            session = EditorSession(session_id, app, self._editor, self._describe, source, live)
             try:
                 await session.open()
             except asyncio.CancelledError:  # the editor has gone while MCP servers were starting
@@ -259,8 +273,8 @@ class EditorAgent:
             self._folders[session_id] = asked.locations.cwd
         return session
 
-    async def _build(self, asked: OpenRequest, report: Callable[[str], None], files: FileAccess) -> App:
-        building = asyncio.ensure_future(asyncio.to_thread(self._open_app, asked, report, files))
+    async def _build(self, asked: OpenRequest, parts: SessionParts) -> App:
+        building = asyncio.ensure_future(asyncio.to_thread(self._open_app, asked, parts))
         try:
             return await asyncio.shield(building)
         except asyncio.CancelledError:

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 
 from callwright.acp.updates import Content, diffs_of, kind_of, locations_of
 from callwright.app.app import App
+from callwright.app.shared_questions import Settled, SharedQuestions
 from callwright.core.calls import Answers, Decline, Question, Reply, ToolCall
 from callwright.core.decisions import make_reply
 from callwright.core.errors import Unanswered
@@ -46,6 +47,7 @@ class Permissions:
         send: Sends a request to the editor and returns its result.
         describe: Describes a question in full.
         announce: Shows the call of a question in the editor and returns the id it has there.
+        shared: The questions as the user's other programs see them; the first answer counts.
         has_forms: Tells whether the editor shows forms, for questions of the model.
     """
 
@@ -56,6 +58,7 @@ class Permissions:
         send: SendRequest,
         describe: DescribeQuestion,
         announce: Callable[[Question], Awaitable[str]],
+        shared: SharedQuestions,
         has_forms: Callable[[], bool] = lambda: False,
     ) -> None:
         self._app = app
@@ -63,14 +66,17 @@ class Permissions:
         self._send = send
         self._describe = describe
         self._announce = announce
+        self._shared = shared
         self._has_forms = has_forms
         self._lock = asyncio.Lock()
+        self.waiting = 0
+        """How many turns wait for answers."""
         self.leaving = False
         """The session is being closed: its questions stay open for the next time."""
         self.notify: Callable[[str], Awaitable[None]] | None = None
         """Fires the notification hooks before a question is shown."""
-        self.settled: Callable[[Question, Reply], None] = lambda question, reply: None
-        """Receives the reply to each question."""
+        self.settled: Callable[[Question, Reply, Settled | None], None] = lambda question, reply, first: None
+        """Receives the reply to each question, and who gave it if that was another place."""
 
     async def ask(self, questions: Sequence[Question]) -> Answers:
         """Answer all questions; whatever is not an option that was offered declines.
@@ -79,12 +85,19 @@ class Permissions:
             Unanswered: The editor has gone; the session can be resumed at the questions.
         """
         replies: dict[str, Reply] = {}
-        async with self._lock:
-            if self.notify is not None:
-                await self.notify(questions[0].summary)
-            for question in questions:
-                replies[question.id] = reply = await self._ask_one(question)
-                self.settled(question, reply)
+        self._shared.open(questions)
+        self.waiting += 1
+        try:
+            async with self._lock:
+                if self.notify is not None:
+                    await self.notify(questions[0].summary)
+                for question in questions:
+                    reply, first = await self._shared.race(question, self._ask_one(question))
+                    replies[question.id] = reply
+                    self.settled(question, reply, first)
+        finally:
+            self.waiting -= 1
+            self._shared.close(questions)
         return Answers(replies)
 
     async def _ask_one(self, question: Question) -> Reply:

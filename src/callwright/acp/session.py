@@ -31,17 +31,20 @@ from callwright.acp.updates import (
     thought_chunk,
 )
 from callwright.agent.replay import SessionReplay
-from callwright.agent.results import AgentEvent, Done, ModelRetried, Paused, Result, Stopped
+from callwright.agent.results import AgentEvent, Done, ModelRetried, Paused, Result, Stopped, TurnEnded
 from callwright.app.app import App
 from callwright.app.attachments import Attachments
 from callwright.app.conversation import Conversation
+from callwright.app.live import LiveAgent
 from callwright.app.prompts import UserPrompt
-from callwright.core.calls import Question, ToolCall
+from callwright.app.shared_questions import Settled
+from callwright.core.calls import Question, Reply, ToolCall
 from callwright.core.content import Part
 from callwright.core.errors import CallwrightError, describe_exception
+from callwright.core.escaping import visible_line
 from callwright.core.events import CallBegan, CallEnded, CallProgressed
-from callwright.core.messages import Usage
-from callwright.providers.base import CallDelta, TextDelta, ThinkingDelta
+from callwright.core.messages import AssistantMessage, Usage
+from callwright.providers.base import CallDelta, MessageDone, TextDelta, ThinkingDelta
 from callwright.tool.base import Cancellation
 from callwright.toolbox import Bash
 
@@ -69,18 +72,28 @@ class EditorSession:
         editor: The editor.
         describe: Describes a question in full.
         source: How the session begins: startup or resume.
+        live: The session as the user's other programs see it.
     """
 
-    def __init__(self, session_id: str, app: App, editor: Editor, describe: DescribeQuestion, source: str) -> None:
+    def __init__(
+        self, session_id: str, app: App, editor: Editor, describe: DescribeQuestion, source: str, live: LiveAgent
+    ) -> None:
         self.session_id = session_id
         self.app = app
         self.editor = editor
         self.conversation = Conversation(app, session_id, source)
         self._calls = CallDisplay(editor, session_id, app.locations.cwd)
         self._permissions = Permissions(
-            app, session_id, self._ask_editor, describe, self._announce_question, lambda: editor.shows_forms
+            app,
+            session_id,
+            self._ask_editor,
+            describe,
+            self._announce_question,
+            live.questions,
+            lambda: editor.shows_forms,
         )
-        self._permissions.settled = self._calls.settle
+        self._permissions.settled = self._settle
+        self._live = live
         self._permissions.notify = self.conversation.notify
         self._attachments = Attachments(app, session_id, self.report)
         self._commands = SlashCommands(self.conversation)
@@ -104,7 +117,7 @@ class EditorSession:
         """
         entered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         # a task of its own: what a server's connection opens in one task must be closed in the same
-        self._life = asyncio.create_task(self._live(entered), name="callwright-acp-session")
+        self._life = asyncio.create_task(self._run_app(entered), name="callwright-acp-session")
         await entered
         self.app.agent.ask = self._permissions.ask
         bash = self.app.registry.snapshot().get("bash")
@@ -113,9 +126,10 @@ class EditorSession:
         self.conversation.attach = self._attach
         self._notices += self.app.problems
 
-    async def _live(self, entered: "asyncio.Future[None]") -> None:
+    async def _run_app(self, entered: "asyncio.Future[None]") -> None:
         try:
-            async with self.app:
+            async with self.app, self._live:
+                self._open_live()
                 if not entered.done():
                     entered.set_result(None)
                 await self._leave.wait()
@@ -123,6 +137,19 @@ class EditorSession:
             if entered.done():
                 raise
             entered.set_exception(error)
+
+    def _open_live(self) -> None:
+        """Let the user's other programs follow this session, answer its questions and stop its runs."""
+        live, app = self._live, self.app
+        live.toolset, live.model, live.mode = app.executor.registry, app.agent.provider.model, lambda: app.switch.mode
+        live.stop = self._stop
+        live.open_session(self.session_id)
+        self._notices += [live.problem] if live.problem else []
+
+    def _stop(self) -> bool:
+        going_on = self._run is not None
+        self.cancel("stopped by the user")
+        return going_on
 
     @property
     def running(self) -> bool:
@@ -257,6 +284,8 @@ class EditorSession:
         return result
 
     async def _show(self, event: AgentEvent) -> None:
+        if isinstance(event, (TextDelta, ThinkingDelta, CallDelta)):
+            self._live.hear(event)
         match event:
             case TextDelta(text):
                 await self._update(message_chunk(text))
@@ -273,6 +302,8 @@ class EditorSession:
             case CallEnded(outcome):
                 await self._calls.end(outcome)
                 await self._check_mode()
+            case TurnEnded():
+                self._live.hear(MessageDone(AssistantMessage(())))
             case ModelRetried(error, attempt, seconds):
                 await self._calls.end_all()
                 await self._update(thought_chunk(f"{error}; attempt {attempt + 1} in {seconds:.0f} s\n"))
@@ -302,6 +333,11 @@ class EditorSession:
             await self._idle.wait()
         return await self._calls.announce(ToolCall(question.call_id, question.tool, question.arguments))
 
+    def _settle(self, question: Question, reply: Reply, first: Settled | None) -> None:
+        self._calls.settle(question, reply)
+        if first is not None:
+            self.report(f"{visible_line(question.summary)} {first.describe()}")
+
     async def _ask_editor(self, method: str, params: dict[str, Any]) -> Any:
         self._question = asyncio.ensure_future(self.editor.request(method, params))
         try:
@@ -323,9 +359,10 @@ class EditorSession:
             reason: Why, as SessionEnd hooks receive it.
         """
         run = self._run
-        if run is not None and self._question is not None:
+        if run is not None and self._permissions.waiting:
             self._permissions.leaving = True
-            self._question.cancel()
+            if self._question is not None:
+                self._question.cancel()
             await asyncio.wait((run,), timeout=_SETTLE_SECONDS)
         if run is not None and not run.done():
             self.cancel("the editor has closed the session")

@@ -6,7 +6,7 @@ import copy
 import os
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,10 +21,9 @@ from callwright.cli.render.text import Palette
 from callwright.cli.startup import start
 from callwright.core.calls import Question
 from callwright.core.errors import UsageError
-from callwright.toolbox import FileAccess
 
 if TYPE_CHECKING:
-    from callwright.acp import EditorAgent, OpenRequest
+    from callwright.acp import EditorAgent, OpenRequest, SessionParts
 
 _DESCRIPTION = """\
 Runs the agent for an editor: the Agent Client Protocol over standard input and output, one JSON message per line.
@@ -95,7 +94,7 @@ class _Apps:
         self._project: Path | None = None
         self._changed: dict[str, str] = {}
 
-    def open(self, request: "OpenRequest", report: Callable[[str], None], files: FileAccess) -> App:
+    def open(self, request: "OpenRequest", parts: "SessionParts") -> App:
         """Build the app of a session.
 
         Raises:
@@ -105,7 +104,13 @@ class _Apps:
         options.add_dir = [*options.add_dir, *request.directories]
         options.mcp_config = [*options.mcp_config, *([request.servers] if request.servers else [])]
         with self._lock:
-            app = start(options, report=report, locations=request.locations, files=files)
+            app = start(
+                options,
+                report=parts.report,
+                observe=parts.observe,
+                locations=request.locations,
+                files=parts.files,
+            )
             self._check_environment(app, request.locations)
             return app
 
