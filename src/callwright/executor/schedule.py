@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import PurePath
 from typing import Any
 
@@ -256,24 +257,23 @@ class Batch:
         ]
 
     def _start_ready(self) -> None:
-        loop = asyncio.get_running_loop()
-        while self._ready and len(self._running) < self._width and not self._stopping:
-            index = self._ready.popleft()
-            if not self._reserve(index):
-                continue
-            task = loop.create_task(self._perform(self._admitted[index]))
-            self._running[index] = task
-            task.add_done_callback(lambda task, index=index: self._on_done(index, task))
+        if self._ready:
+            loop = asyncio.get_running_loop()
+            while self._ready and len(self._running) < self._width and not self._stopping:
+                index = self._ready.popleft()
+                item = self._admitted[index]
+                limit = None if item.entry is None else item.entry.limits.concurrency
+                if limit is not None and not self._reserve(index, limit):
+                    continue
+                task = loop.create_task(self._perform(item))
+                self._running[index] = task
+                task.add_done_callback(partial(self._on_done, index))
         if not self._running and (self._stopping or not self._ready):
             self._end_run()
 
-    def _reserve(self, index: int) -> bool:
+    def _reserve(self, index: int, limit: int) -> bool:
         """Reserve a slot of the tool's own limit; a call that must wait for one does not use up the turn's width."""
-        item = self._admitted[index]
-        limit = None if item.entry is None else item.entry.limits.concurrency
-        if limit is None:
-            return True
-        name = item.name
+        name = self._admitted[index].name
         if self._slots_in_use.get(name, 0) >= limit:
             self._waiting_for_slot.setdefault(name, deque()).append(index)
             return False
@@ -289,20 +289,19 @@ class Batch:
         else:
             self._outcomes[index] = task.result()
         del self._running[index]
-        self._release(index)
-        self._start_ready()
-
-    def _release(self, index: int) -> None:
-        item = self._admitted[index]
-        name = item.name
-        if name in self._slots_in_use:
-            self._slots_in_use[name] -= 1
-            if self._waiting_for_slot.get(name):
-                self._ready.appendleft(self._waiting_for_slot[name].popleft())
+        if self._slots_in_use:
+            self._release_slot(item.name)
         for follower in self._followers[index]:
             self._unfinished_before[follower] -= 1
             if self._unfinished_before[follower] == 0:
                 self._ready.append(follower)
+        self._start_ready()
+
+    def _release_slot(self, name: str) -> None:
+        if name in self._slots_in_use:
+            self._slots_in_use[name] -= 1
+            if self._waiting_for_slot.get(name):
+                self._ready.appendleft(self._waiting_for_slot[name].popleft())
 
 
 def _find_batch_conflicts(admitted: Sequence[Admitted]) -> list[set[int]]:
