@@ -1,5 +1,5 @@
 // The frame of every page: address, navigation, live state, errors, keys.
-import { html, render, useEffect, useState } from "/static/vendor.js";
+import { html, render, useEffect, useRef, useState } from "/static/vendor.js";
 import { get, listen, live, reconnect, startStream, takeToken, token } from "/static/api.js";
 import { plain, show } from "/static/text.js";
 
@@ -47,8 +47,8 @@ function usePage(name) {
   const [page, setPage] = useState(null);
   useEffect(() => {
     let ended = false;
-    const style = /^sessions?$/.test(name) ? null : loadStyle("/static/pages.css");
-    Promise.all([import(`/static/${name}.js`), style]).then(
+    const styles = name === "sessions" ? [] : name === "session" ? ["session"] : ["session", "pages"];
+    Promise.all([import(`/static/${name}.js`), ...styles.map((style) => loadStyle(`/static/${style}.css`))]).then(
       ([module]) => ended || setPage({ name, View: module.default }),
       () => ended || setPage({ name, error: "This part of the page did not load. Is callwright web still running?" }),
     );
@@ -80,6 +80,7 @@ function App() {
   const [failure, setFailure] = useState(null);
   const [refused, setRefused] = useState(!token());
   const [status, setStatus] = useState(live.status);
+  const again = useRef(0); // the first greeting comes while the page loads anyway
   const [problem, setProblem] = useState("");
   const [asks, setAsks] = useState(live.questions.size);
   const load = () => get("state").then((data) => (setServer(data), setFailure(null), setRefused(false)), setFailure);
@@ -88,7 +89,7 @@ function App() {
     for (const event of batch) {
       if (event.type === "token" || (event.type === "status" && event.status === "refused")) setRefused(true);
       else if (event.type === "status") setStatus(event.status);
-      else if (event.type === "hello") load();
+      else if (event.type === "hello" && again.current++) load();
       else if (event.type === "problem") setProblem(event.text);
     }
     setAsks(live.questions.size);
@@ -123,7 +124,7 @@ function App() {
     </header>
     ${status === "gone" && !refused && html`<p class="banner bad" role="alert">The server does not answer. If callwright web ended, start it again: this page goes on by itself.</p>`}
     ${[...(server?.problems || []), problem].filter(Boolean).map((text) => html`<p class="banner">${show(text)}</p>`)}
-    <main id="main" tabindex="-1" class=${name}>
+    <main id="main" tabindex="-1" class=${"on-" + name}>
       ${refused ? html`<${SignIn} />` : !name ? html`<${Missing} path=${url.pathname} />` : html`<${Body} page=${page} failure=${server ? null : failure} url=${url} server=${server} retry=${load} />`}
     </main>
   </div>`;

@@ -251,7 +251,7 @@ export class Conversation {
   settle(settled) {
     const question = this.questions.find((one) => one.id === settled.question);
     live.questions.delete(settled.question);
-    if (question && !this.settled.has(question.id)) this.settled.set(question.id, { ...settled, summary: question.summary, call: question.call_id });
+    if (question && !this.settled.has(question.id)) this.settled.set(question.id, { ...settled, subject: question });
     this.questions = this.questions.filter((one) => one.id !== settled.question);
     this.draw();
   }

@@ -3,7 +3,7 @@ import { html, useState } from "/static/vendor.js";
 import { Markdown } from "/static/markdown.js";
 import { Attachments, LongText, Outcome, Preview, outcomeFacts } from "/static/outcome.js";
 import { clock, many, oneLine, plain, show, when } from "/static/text.js";
-import { describeSettled } from "/static/question.js";
+import { describeSettled, subjectOf } from "/static/question.js";
 
 /** One record; null for those that only matter to the runtime. */
 export function Record({ item, talk, session }) {
@@ -19,7 +19,7 @@ export function Record({ item, talk, session }) {
     case "answered":
       return html`<div class=${"line" + faded}>${Object.entries(item.replies).map(([id, reply]) => {
         const question = talk.asked.get(id);
-        return html`<p class=${reply.approved ? "good" : "bad"}><span class="glyph" aria-hidden="true">${reply.approved ? "✓" : "✕"}</span> ${describeSettled(reply)}${question ? html`<span class="muted"> · ${show(oneLine(question.summary))}</span>` : ""}</p>`;
+        return html`<p class=${reply.approved ? "good" : "bad"}><span class="glyph" aria-hidden="true">${reply.approved ? "✓" : "✕"}</span> ${describeSettled(reply)}${question ? html`<span class="muted"> · ${show(subjectOf(question))}</span>` : ""}</p>`;
       })}</div>`;
     case "ended":
     case "outcomes":
@@ -69,7 +69,7 @@ const STATE_WORDS = { good: "completed", bad: "failed", run: "running", wait: "w
 function CallFrame({ id, name, summary, values, preview, outcome, run, session, asks }) {
   const state = outcome ? (outcome.ok ? "good" : "bad") : asks ? "ask" : run ? (run.state === "waiting" ? "wait" : "run") : "none";
   const [open, setOpen] = useState(null);
-  const shown = open ?? (outcome && (!outcome.ok || Boolean(outcome.diff)));
+  const shown = open ?? (outcome && (!outcome.ok || Boolean(outcome.diff) || preview?.kind === "diff"));
   const line = summaryLine(name, summary, values);
   return html`<div class=${"call " + state} data-call=${id}>
     <button class="call-line" aria-expanded=${Boolean(shown)} onClick=${() => setOpen(!shown)}>

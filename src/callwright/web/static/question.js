@@ -110,6 +110,12 @@ export function QuestionCard({ question, readOnly, onDone, first, send }) {
 
 const TELLING = ["command", "path", "url", "file_path", "pattern"];
 
+/** What a question is about, on one line. */
+export function subjectOf(question) {
+  const key = TELLING.find((name) => typeof question.arguments?.[name] === "string");
+  return key ? `${question.tool} ${oneLine(question.arguments[key], 100)}` : oneLine(question.summary || question.tool, 120);
+}
+
 /** The summary if it is short, else the tool and the argument that says most: the card shows the rest. */
 function titleOf(question) {
   const summary = question.summary || `Allow ${question.tool}?`;

@@ -6,7 +6,7 @@ import { Conversation } from "/static/conversation.js";
 import { WindowedList } from "/static/list.js";
 import { Growing, Record } from "/static/messages.js";
 import { Problem } from "/static/parts.js";
-import { QuestionCard, describeSettled } from "/static/question.js";
+import { QuestionCard, describeSettled, subjectOf } from "/static/question.js";
 import { STATES, useSessions } from "/static/sessions.js";
 import { SessionSide } from "/static/timeline.js";
 import { ago, many, oneLine, plain, show } from "/static/text.js";
@@ -87,7 +87,7 @@ function Talk({ talk, server, at }) {
   };
   const tail = html`<${Growing} partial=${talk.partial} />
     ${[...talk.settled.values()].slice(-3).filter((settled) => !onRecord(talk, settled)).map((settled) => html`<p class=${"line " + (settled.approved ? "good" : "bad")} key=${"s" + settled.question}>
-      <span class="glyph" aria-hidden="true">${settled.approved ? "✓" : "✕"}</span> ${settled.note ? show(settled.note) : describeSettled(settled)} <span class="muted">· ${show(oneLine(settled.summary))}</span></p>`)}
+      <span class="glyph" aria-hidden="true">${settled.approved ? "✓" : "✕"}</span> ${settled.note ? show(settled.note) : describeSettled(settled)} <span class="muted">· ${show(subjectOf(settled.subject))}</span></p>`)}
     ${talk.questions.map((question, place) => html`<${QuestionCard} key=${question.id} question=${question} first=${place === 0} readOnly=${server?.read_only} onDone=${(settled) => talk.settle(settled)} />`)}
     ${talk.notices.map((text) => html`<p class="line warning" role="status">${show(text)}</p>`)}`;
   return html`<section class="talk" aria-label="Conversation">

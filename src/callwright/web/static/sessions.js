@@ -1,6 +1,6 @@
 // The sessions page: every conversation of the project, those that wait for an answer first.
 import { html, useEffect, useState } from "/static/vendor.js";
-import { get, listen, post } from "/static/api.js";
+import { get, listen, live, post } from "/static/api.js";
 import { go } from "/static/app.js";
 import { Empty, Problem } from "/static/parts.js";
 import { ago, count, dayOf, many, show, when } from "/static/text.js";
@@ -21,7 +21,9 @@ export function useSessions() {
       if (!timer) timer = setTimeout(() => ((timer = 0), load()), 250);
     };
     load();
+    let greeted = live.status === "live";
     const stop = listen((batch) => {
+      if (!greeted && batch.some((event) => event.type === "hello")) return void (greeted = true); // being loaded already
       if (batch.some((event) => /^(hello|agent|stored|removed|asked|settled|run_began|run_ended|lagged)$/.test(event.type))) soon();
     });
     return () => (clearTimeout(timer), stop());
