@@ -2,6 +2,7 @@
 
 import pytest
 
+from callwright.cli.approval_card import approval_menu
 from callwright.cli.approval_dialog import EditRequest, dialog_lines, dialog_text, read_choice, read_edit
 from callwright.cli.render.calls import CallLines, call_line, one_line
 from callwright.cli.render.markdown import MarkdownLines
@@ -194,3 +195,13 @@ def test_markdown_is_styled_line_by_line() -> None:
     assert coloured.rows("a **bold** `word`", 80) == ["a \x1b[1mbold\x1b[0m \x1b[36mword\x1b[0m"]
     assert coloured.rows("- item", 80) == ["• item"]
     assert MarkdownLines(PLAIN).rows("a **bold** \x1b[31m`word`", 80) == ["a **bold** \\x1b[31m`word`"]
+
+
+def test_wider_rule_is_shown_before_it_can_be_chosen() -> None:
+    script = question(RunCommand("node a.mjs", "/srv"), command="node a.mjs")
+    assert "a always, as: Bash(node a.mjs)" in shown(script) and "g always, also as: Bash(node *.mjs)" in shown(script)
+    assert read_choice("g", script) == Approve(scope="pattern")
+    assert any("Bash(node *.mjs)" in row for row in approval_menu(script, PLAIN).rows(80))
+    other = question(RunCommand("make all", "/srv"), command="make all")
+    assert "g always" not in shown(other) and isinstance(read_choice("g", other), str)
+    assert read_choice("go on then", script) == Decline("go on then")

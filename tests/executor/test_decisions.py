@@ -187,7 +187,7 @@ def test_replies_are_copied_so_that_they_cannot_change() -> None:
         (lambda: check_answers({}), "expected Answers, got {}"),
         (lambda: check_answers(None), "expected Answers, got None"),
         (lambda: check_answers(MoreAnswers()), "expected Answers"),
-        (lambda: Approve(scope=cast(Any, "forever")), '"once", "session" or "always"'),
+        (lambda: Approve(scope=cast(Any, "forever")), '"once", "session", "always" or "pattern"'),
         (lambda: Approve(cast(Any, "path")), "must be a mapping"),
         (lambda: Decline(cast(Any, 5)), "must be a text"),
     ],

@@ -12,7 +12,9 @@ from callwright.core.errors import UsageError
 from callwright.core.spec import Effect
 from callwright.policy import ByMode, Grants, PathContext, Policies, judge_command, propose, remove_rule, save_rules
 from callwright.policy.dry_run import DryRunCall, dry_run_call, dry_run_line
+from callwright.policy.grants import generalise
 from callwright.policy.rules.rule import RuleKind
+from callwright.system.paths import Workspace
 
 
 def _rules(line: str, *, prefix: bool = False) -> tuple[str, ...]:
@@ -208,3 +210,113 @@ def test_damaged_settings_file_is_left_alone(tmp_path: Path, content: str) -> No
         with pytest.raises(UsageError):
             change()
     assert file.read_text() == content
+
+
+def _wider(line: str) -> tuple[str, ...]:
+    return generalise([RunCommand(line, "/w")]).rules
+
+
+@pytest.mark.parametrize(
+    ("line", "rules"),
+    [
+        ("node a.mjs", ("Bash(node *.mjs)",)),
+        ("node ./a.mjs", ("Bash(node ./*.mjs)",)),
+        ("python3 check_it.py", ("Bash(python3 *.py)",)),
+        ("git commit -m x", ("Bash(git commit *)",)),
+        ("npm run build --fast", ("Bash(npm run build *)",)),
+        ("node a.mjs && git commit -m x", ("Bash(node *.mjs)", "Bash(git commit *)")),
+    ],
+)
+def test_wider_rule_is_offered_where_it_is_foreseeable(line: str, rules: tuple[str, ...]) -> None:
+    assert _wider(line) == rules
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "node -e x",
+        "node -r ./a.mjs",
+        "node --import=a.mjs",
+        "node a.mjs b.mjs",
+        "node a.mjs --fix",
+        "node sub/a.mjs",
+        "node ../a.mjs",
+        "node /tmp/a.mjs",
+        "node ~/a.mjs",
+        "node .mjs",
+        "node a",
+        "node -a.mjs",
+        "node 'a b.mjs'",
+        "node 'a*.mjs'",
+        "node http:a.mjs",
+        "./node a.mjs",
+        "bash a.sh",
+        "sh a.sh",
+        "sudo node a.mjs",
+        "timeout 5 node a.mjs",
+        "cd sub && node a.mjs",
+        "FOO=1 PATH=. node a.mjs",
+        "make all",
+        "cp a b",
+        "rm a.txt",
+        "curl https://example.com",
+        "docker run x",
+        "npx a.mjs",
+        "node $X.mjs",
+        "npm install x",
+        "npm exec x",
+        "npm run",
+        "git push origin main",
+        "git -C x commit -m y",
+        "go run x.go",
+    ],
+)
+def test_no_wider_rule_for_other_lines(line: str) -> None:
+    assert all("*" not in rule.replace("\\*", "") for rule in _wider(line))
+
+
+@pytest.mark.parametrize("line", ["node b.mjs", "node a-2.test.mjs", "FOO=1 node b.mjs", "timeout 5 node b.mjs"])
+def test_script_rule_covers_scripts_of_the_folder(tmp_path: Path, line: str) -> None:
+    assert isinstance(judge_command(line, cwd=tmp_path, workspace=tmp_path, allow=["Bash(node *.mjs)"]), Allow)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "node -e x.mjs",
+        "node --import=evil.mjs",
+        "node -r=x.mjs",
+        "node --import evil.mjs",
+        "node -r ./evil.cjs a.mjs",
+        "node x.js a.mjs",
+        "node a.mjs b.mjs",
+        "node /tmp/evil.mjs",
+        "node ../evil.mjs",
+        "node sub/evil.mjs",
+        "cd sub && node a.mjs",
+        "cd /tmp && node a.mjs",
+        "pushd x; node a.mjs",
+        "env -C /tmp node a.mjs",
+        "./node a.mjs",
+        "NODE_OPTIONS=-r./x node a.mjs",
+        "node data:text,evil.mjs",
+        "node 'x y.mjs'",
+        "node a.mjs; node b.js",
+        "node $(id).mjs",
+        "node --a.mjs",
+    ],
+)
+def test_script_rule_covers_nothing_else(tmp_path: Path, line: str) -> None:
+    assert not isinstance(judge_command(line, cwd=tmp_path, workspace=tmp_path, allow=["Bash(node *.mjs)"]), Allow)
+
+
+def test_wider_answer_saves_exactly_the_rule_that_was_offered(tmp_path: Path) -> None:
+    file = tmp_path / "settings.json"
+    grants = Grants(PathContext.within(Workspace(tmp_path), tmp_path), file)
+    access = RunCommand("node a.mjs", str(tmp_path))
+    question = Question("1", "bash", {"command": "node a.mjs"}, "d", "?", accesses=(access,))
+    assert grants.remember(question, Approve(scope="pattern"), session="s") == ("Bash(node *.mjs)",)
+    assert json.loads(file.read_text())["permissions"]["allow"] == ["Bash(node *.mjs)"]
+    other = Question("2", "bash", {"command": "make all"}, "d", "?", accesses=(RunCommand("make all", str(tmp_path)),))
+    assert grants.remember(other, Approve(scope="pattern"), session="s") == ()
+    assert json.loads(file.read_text())["permissions"]["allow"] == ["Bash(node *.mjs)"]

@@ -19,7 +19,7 @@ from callwright.cli.approval_dialog import (
 from callwright.cli.render.text import Palette, cut, mark_text, width_of, wrap_columns, wrap_line
 from callwright.core.access import Access, DeletePath, ReadPath, RunCommand, WritePath
 from callwright.core.calls import Question
-from callwright.policy.grants import propose
+from callwright.policy.grants import generalise, propose
 from callwright.toolbox.ask_user import choices_of
 from callwright.toolbox.change_preview import preview_change
 
@@ -112,6 +112,8 @@ def approval_menu(question: Question, palette: Palette, folder: str = "") -> Men
         return Menu([yes, no], palette)
     rules = propose(question.accesses).rules
     always = [MenuEntry(f"Always: {', '.join(_rule_texts(rules, folder))}", "a", "a")] if rules else []
+    wider = generalise(question.accesses).rules if rules else ()
+    always += [MenuEntry(f"Always, also: {', '.join(_rule_texts(wider, folder))}", "g", "g")] if wider else []
     session, edit = MenuEntry("Yes, for this session", "s", "s"), MenuEntry("Change the arguments…", "e", "e")
     return Menu([yes, session, *always, edit, no], palette)
 

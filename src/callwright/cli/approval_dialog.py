@@ -16,7 +16,7 @@ from callwright.core.access import (
 from callwright.core.calls import Approve, Decline, Question, Reply
 from callwright.core.decisions import make_reply, parse_answer
 from callwright.core.json import thaw
-from callwright.policy.grants import propose
+from callwright.policy.grants import generalise, propose
 
 _LINE_CHARS = 160
 _HELP = "y yes · s for this session · a always · e edit the arguments · n no; anything else is a no with that reason"
@@ -199,9 +199,11 @@ def _choices(question: Question, palette: Palette, room: int) -> list[str]:
         return ["  y done · n no"]
     rules = propose(question.accesses).rules
     always = f"a always, as: {', '.join(map(mark_text, rules))}" if rules else "a always: not offered for this call"
+    wider = generalise(question.accesses).rules
+    more = [f"g always, also as: {', '.join(map(mark_text, wider))}"] if wider else []
     return [
         "  y once · s for this session",
-        *(f"  {row}" for line in wrap_line(always, room) for row in wrap_columns(line, room)),
+        *(f"  {row}" for text in (always, *more) for line in wrap_line(text, room) for row in wrap_columns(line, room)),
         f"  e edit the arguments · n no, {palette.paint('n and why', 'italic')} tells the model",
     ]
 
@@ -219,6 +221,10 @@ def read_choice(text: str, question: Question) -> Reply | EditRequest | str:
     typed = text.strip()
     if typed.lower() in ("e", "4"):
         return EditRequest(cast("dict[str, Any]", thaw(question.arguments)))
+    if typed.lower() == "g" and typed.isascii():  # only where the wider rule is on the screen
+        if generalise(question.accesses).rules:
+            return make_reply(True, scope="pattern")
+        return "g is not offered: no wider rule is safe for this call; a or s may be"
     reply = parse_answer(text)
     if isinstance(reply, Approve) and reply.scope == "always" and not propose(question.accesses).rules:
         return "always is not offered: no narrow rule matches this call; s allows it for the session"

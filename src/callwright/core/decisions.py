@@ -24,7 +24,8 @@ from callwright.core.errors import CallwrightError, UsageError, safe_repr
 from callwright.core.json import JsonObject, canonical, compact, freeze, thaw
 
 QuestionKind: TypeAlias = Literal["approval", "auth", "input"]
-GrantScope: TypeAlias = Literal["once", "session", "always"]
+GrantScope: TypeAlias = Literal["once", "session", "always", "pattern"]
+"""How long an approval lasts. `pattern` is `always` with a rule that covers a little more, where one is offered."""
 _SCOPES: Final = frozenset(get_args(GrantScope))
 
 
@@ -140,7 +141,9 @@ class Approve:
 
     def __post_init__(self) -> None:
         if type(self.scope) is not str or self.scope not in _SCOPES:
-            raise UsageError(f'Approve.scope must be "once", "session" or "always", got {safe_repr(self.scope)}')
+            raise UsageError(
+                f'Approve.scope must be "once", "session", "always" or "pattern", got {safe_repr(self.scope)}'
+            )
         if self.arguments is not None and not isinstance(cast(object, self.arguments), Mapping):
             raise UsageError(f"Approve.arguments must be a mapping or None, got {safe_repr(self.arguments)}")
 

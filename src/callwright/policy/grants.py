@@ -40,10 +40,23 @@ from callwright.policy.rules.matching import Rules
 from callwright.policy.rules.patterns import command_pattern, escape_wildcards
 from callwright.policy.rules.resource_patterns import escape_uri, resource_pattern
 from callwright.policy.rules.rule import Rule, RuleKind, parse_rule
-from callwright.policy.rules.too_broad import prefix_words, why_not_saved
+from callwright.policy.rules.too_broad import (
+    prefix_words,
+    script_words,
+    why_not_saved,
+    why_too_broad,
+)
 from callwright.policy.shell_line import PartOfLine, make_printable
+from callwright.policy.tool_names import words
 from callwright.shell.plan import SimpleCommand, Verdict
 
+# subcommands whose arguments choose among the project's own files and scripts; `npm install *` would run any package
+_WIDENED = {
+    "git": words("add commit"),
+    "cargo": words("test check clippy fmt"),
+    "go": words("test vet"),
+    **dict.fromkeys(("npm", "pnpm", "yarn"), words("run test")),
+}
 _GLOB_CHARACTERS = frozenset("*?[]\\!#")
 _KINDS = frozenset(get_args(RuleKind))
 
@@ -74,6 +87,26 @@ def propose(accesses: Iterable[Access], *, prefix: bool = False) -> Proposal:
     return Proposal(tuple(dict.fromkeys(texts)))
 
 
+def generalise(accesses: Iterable[Access]) -> Proposal:
+    """Return rules that cover a little more than these accesses, where that is still easy to foresee.
+
+    A script of the folder becomes the scripts of its kind there (`node *.mjs`), and a few subcommands get open
+    arguments (`git commit *`). Anything else has the exact rules of `propose` only.
+
+    Args:
+        accesses: What a question shows.
+    """
+    shown = tuple(accesses)
+    texts = list[str]()
+    for access in shown:
+        found = _propose_line(access, widen=True) if isinstance(access, RunCommand) else _propose_one(access)
+        if found.refusal:
+            return found
+        texts.extend(found.rules)
+    rules = tuple(dict.fromkeys(texts))
+    return Proposal(rules) if rules != propose(shown).rules else Proposal(refusal="no wider rule is safe")
+
+
 def _propose_one(access: Access) -> Proposal:
     match access:
         case ReadPath(path):
@@ -92,7 +125,7 @@ def _propose_one(access: Access) -> Proposal:
         case UseTool(name):
             return Proposal((name,))
         case RunCommand():
-            return _propose_line(access, prefix=False)
+            return _propose_line(access)
         case _:  # pyright: ignore[reportUnnecessaryComparison] - an unknown kind of access must not become a rule
             return Proposal(refusal=f"{access!r} cannot be written as a rule")
 
@@ -111,7 +144,7 @@ def _path_text(path: str) -> str:
     return f"/{text}" if text.startswith("/") else f"./{text}"
 
 
-def _propose_line(access: RunCommand, *, prefix: bool) -> Proposal:
+def _propose_line(access: RunCommand, *, prefix: bool = False, widen: bool = False) -> Proposal:
     from callwright.shell import analyze  # the parser is loaded when a line is judged, not before
 
     plan = analyze(access.line, access.cwd)
@@ -123,11 +156,26 @@ def _propose_line(access: RunCommand, *, prefix: bool) -> Proposal:
         if command.verdict is Verdict.READ_ONLY:
             continue  # every mode runs it unasked
         part = PartOfLine(dry_run_line(access.line), access, plan, command)
-        found = _propose_command(part, command, prefix=prefix)
+        found = _widen_command(part, command) if widen else _propose_command(part, command, prefix=prefix)
         if found.refusal:
             return found
         texts.extend(found.rules)
     return Proposal(tuple(dict.fromkeys(texts)))
+
+
+def _widen_command(part: PartOfLine, command: SimpleCommand) -> Proposal:
+    """Return a wider rule for a script of the folder or a subcommand; for other commands the exact one."""
+    script = script_words(command.words) if outermost(command) == command.words else None
+    if script is not None:
+        text = f"{script[0]} {'./' if command.words[1].startswith('./') else ''}*{script[1]}"
+        pattern = command_pattern(text)
+        if not why_too_broad(pattern) and covers(pattern, part):
+            return Proposal((f"Bash({text})",))
+    exact = _propose_command(part, command, prefix=False)
+    if exact.refusal or not set(command.words[1:2]) & _WIDENED.get(command.words[0], frozenset()):
+        return exact
+    wider = _propose_command(part, command, prefix=True)
+    return wider if wider.rules and not why_too_broad(command_pattern(wider.rules[0][5:-1])) else exact
 
 
 def _propose_command(part: PartOfLine, command: SimpleCommand, *, prefix: bool) -> Proposal:
@@ -188,7 +236,7 @@ class Grants(Policy):
         """
         if answer.scope == "once":
             return ()
-        rules = propose(question.accesses).rules if answer.scope == "always" else ()
+        rules = _lasting_rules(question, answer)
         if not rules:
             self._grant_for_session(question, session)
             return ()
@@ -202,7 +250,7 @@ class Grants(Policy):
 
         A permanent one that became rules is not restored: the rules are in the settings, unless the user removed them.
         """
-        if answer.scope == "session" or (answer.scope == "always" and not propose(question.accesses).rules):
+        if answer.scope == "session" or (answer.scope != "once" and not _lasting_rules(question, answer)):
             self._grant_for_session(question, session)
 
     def _grant_for_session(self, question: Question, session: str) -> None:
@@ -226,6 +274,13 @@ class Grants(Policy):
         implementation = str(getattr(subject, "implementation", ""))
         digest = _digest_call(subject.spec.name, subject.arguments, subject.session_id, implementation)
         return bool(implementation) and digest in self._calls
+
+
+def _lasting_rules(question: Question, answer: Approve) -> tuple[str, ...]:
+    """Return the rules that an answer becomes; empty for one that is not permanent, or has no rule."""
+    if answer.scope == "pattern":
+        return generalise(question.accesses).rules
+    return propose(question.accesses).rules if answer.scope == "always" else ()
 
 
 _GRANTED = Allow("the user allowed exactly this for the session", "answer for this session", Confinement.APPROVED)

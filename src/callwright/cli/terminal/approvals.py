@@ -230,6 +230,8 @@ def _describe(reply: Reply) -> str:
             return "allowed for this session"
         case Approve(scope="always"):
             return "always allowed"
+        case Approve(scope="pattern"):
+            return "always allowed, with the wider rule"
         case Approve():
             return "allowed once"
         case Decline(reason):

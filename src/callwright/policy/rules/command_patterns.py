@@ -7,7 +7,13 @@ from functools import lru_cache
 
 from callwright.core.access import DeletePath
 from callwright.policy.rules.patterns import INNER_SPACE, CommandPattern, join_words
-from callwright.policy.rules.too_broad import DISPATCHERS, program_of, runs_other_program
+from callwright.policy.rules.too_broad import (
+    DISPATCHERS,
+    names_scripts,
+    program_of,
+    runs_other_program,
+    script_words,
+)
 from callwright.policy.shell_line import PartOfLine
 from callwright.policy.tool_names import words
 from callwright.shell.plan import SimpleCommand, Verdict
@@ -40,6 +46,8 @@ def covers(pattern: CommandPattern, part: PartOfLine) -> bool:
         return False  # a variable may turn a program into another one
     if not _runs_where_it_stands(command, part.access.cwd):
         return False
+    if names_scripts(pattern) and command.cwd != normalize_path(os.path.join("/", part.access.cwd)):  # noqa: PTH118 - as below
+        return False  # the scripts of another folder are other scripts
     return any(_covers_layer(pattern, layer, inner, command) for layer, inner in _layers_to_allow(command))
 
 
@@ -82,7 +90,7 @@ def _only_sets_harmless_variables(layer: tuple[str, ...], inner: tuple[str, ...]
     if layer[0] != "env" or layer[size:] != inner:
         return False
     settings = [word.partition("=") for word in layer[1:size]]
-    return all(found and is_harmless_variable(name, value) for name, found, value in settings)
+    return bool(settings) and all(found and is_harmless_variable(name, value) for name, found, value in settings)
 
 
 def _covers_layer(
@@ -92,6 +100,8 @@ def _covers_layer(
         return False
     if pattern.exact:
         return True
+    if names_scripts(pattern):
+        return not inner and script_words(layer) == pattern.script_form
     if not pattern.bounded and any(".." in word.split("/") for word in layer):
         return False  # `scripts/*` means that folder, and `..` leads out of it
     if not pattern.stays_in_word(layer):

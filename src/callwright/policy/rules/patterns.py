@@ -172,6 +172,9 @@ def escape_wildcards(text: str) -> str:
     return text.replace("\\", "\\\\").replace("*", "\\*")
 
 
+_SCRIPTS = re.compile(r"(?P<program>[A-Za-z][\w.-]*) (?:\./)?\*(?P<ending>\.[A-Za-z][A-Za-z0-9]*)")
+
+
 @dataclass(frozen=True, slots=True)
 class CommandPattern:
     """A pattern for one sub-command: `git log *`, `npm run build`, `git:*`."""
@@ -192,6 +195,13 @@ class CommandPattern:
     def literal_prefix(self) -> str:
         """The text before the first wildcard: all that the pattern says for certain."""
         return self.forms[0].pieces[0].strip()
+
+    @property
+    def script_form(self) -> tuple[str, str] | None:
+        """The program and the ending of a pattern for scripts of one kind in a folder, such as `node *.mjs`."""
+        pieces = self.forms[-1].pieces
+        found = _SCRIPTS.fullmatch("*".join(pieces)) if len(pieces) == 2 and not self.bounded else None
+        return (found["program"], found["ending"]) if found else None
 
     def stays_in_word(self, command: tuple[str, ...]) -> bool:
         """Whether a last wildcard that belongs to an operand, as in `build/*`, matched only the rest of that operand.

@@ -1,5 +1,6 @@
 """Finds command patterns that allow nearly anything, and options by which a program runs another one."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 from callwright.policy.rules.patterns import CommandPattern
@@ -21,6 +22,13 @@ DISPATCHERS = words(
 _RUNNING_SUBCOMMANDS = words("run run-script exec x dlx dlx-run tool start shell eval debug attach r")
 
 
+_SCRIPT_RUNNERS = words(
+    "python python2 python3 pypy pypy3 node nodejs tsx ts-node bun ruby perl php lua luajit rscript julia"
+)
+# a plain name: an option, a path or an address would be something else than a script of the folder
+_SCRIPT = re.compile(r"(\./)?[A-Za-z0-9_][A-Za-z0-9_.-]*?(?P<ending>\.[A-Za-z][A-Za-z0-9]*)")
+
+
 def program_of(text: str) -> str:
     """Return the bare, lower-case name of the program a pattern or command starts with."""
     first = text.strip().partition(" ")[0].strip("'\"")
@@ -39,11 +47,26 @@ def why_too_broad(pattern: CommandPattern) -> str:
     if pattern.exact:
         alone = len(spelled) == 1 and program in _INTERPRETERS | DISPATCHERS
         return f"{program} alone runs its input" if alone else ""
+    if names_scripts(pattern):
+        return ""
     if program in _INTERPRETERS or any(_extends(program, pattern, name) for name in _INTERPRETERS):
         return f"{program} runs whatever follows it"
     if program in DISPATCHERS and _leaves_subcommand_open(spelled):
         return f"{' '.join(spelled)} leaves open what is run"
     return ""
+
+
+def names_scripts(pattern: CommandPattern) -> bool:
+    """Whether a pattern allows an interpreter the scripts of one kind in a folder, and nothing else: `node *.mjs`."""
+    return pattern.script_form is not None and program_of(pattern.script_form[0]) in _SCRIPT_RUNNERS
+
+
+def script_words(command: tuple[str, ...]) -> tuple[str, str] | None:
+    """Return the program and the ending if a command runs one script of the folder, without options or arguments."""
+    if len(command) != 2 or command[0] not in _SCRIPT_RUNNERS:
+        return None
+    found = _SCRIPT.fullmatch(command[1])
+    return (command[0], found["ending"]) if found else None
 
 
 def _extends(program: str, pattern: CommandPattern, name: str) -> bool:
