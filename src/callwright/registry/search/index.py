@@ -9,7 +9,6 @@ import gc
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from heapq import nlargest
 from math import fsum  # its sum does not depend on the order of a set
 from operator import mul
 from threading import Lock
@@ -92,14 +91,12 @@ def _pick_candidates(postings: Postings, weights: Mapping[str, float], count: in
         unread -= len(impacts)
         if unread < 0 and len(sums) >= count:
             break
+        known = sums.get
         for name, impact in impacts.items():
-            if name in sums:
-                sums[name] += weight * impact
-            else:
-                sums[name] = weight * impact
+            sums[name] = known(name, 0.0) + weight * impact
     if len(sums) <= count:
         return sums
-    floor = nlargest(count, sums.values())[-1]
+    floor = sorted(sums.values())[-count]
     return [name for name, total in sums.items() if total >= floor]
 
 
@@ -108,18 +105,20 @@ def _score(
 ) -> dict[str, float]:
     """Score by the whole request and by the best sentence, so that no part of a long request outweighs the others."""
     impacts = {name: postings.tool_impacts(name) for name in names}
-    shared = {name: sorted(weights.keys() & own.keys()) for name, own in impacts.items()}
-    totals = {name: sum([weights[term] * impacts[name][term] for term in found]) for name, found in shared.items()}
+    ordered = sorted(weights.items())  # one order for every tool, so that sums are the same each time
+    totals = {
+        name: sum([weight * own[term] for term, weight in ordered if term in own]) for name, own in impacts.items()
+    }
     if len(query.sentences) == 1:
         return totals
     places = _sentence_weights(postings, query)
     rows: dict[str, list[float]] = {}
-    for name, found in shared.items():
-        own, row = impacts[name], [0.0] * len(query.sentences)
-        for term in found:
-            for sentence, weight in places[term]:
-                row[sentence] += weight * own[term]
-        rows[name] = row
+    for name, own in impacts.items():
+        row = rows[name] = [0.0] * len(query.sentences)
+        for term, _ in ordered:
+            if term in own:
+                for sentence, weight in places[term]:
+                    row[sentence] += weight * own[term]
     scales = _sentence_scales([max(column) for column in zip(*rows.values(), strict=True)])
     return {name: (totals[name] + max(map(mul, row, scales), default=0.0)) / 2 for name, row in rows.items()}
 
