@@ -16,6 +16,7 @@ TABLES = {
     "search": "tool retrieval on external sets (CALLWRIGHT_CASES)",
     "files": "grep and file listing against ripgrep and git",
     "agent": "loop overhead, long conversations, stores",
+    "cluster": "many sessions on two workers, with Temporal and PostgreSQL (--sessions=1000)",
     "undo": "an edit with and without undo, and a command that may write",
     "code": "code mode: cost of a call in a program, requests and tokens saved, suspension",
     "providers": "the body of a request in long conversations",

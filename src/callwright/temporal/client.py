@@ -30,7 +30,6 @@ from callwright.temporal.run import (
 from callwright.temporal.workflow import WORKFLOW, Data
 
 DEFAULT_QUEUE = "callwright"
-_TASK_SECONDS = 5.0
 _MOST_STARTS = 50
 """How many starts to send at once: many more run into the deadlines of their requests."""
 
@@ -144,7 +143,6 @@ class Runs:
                     task_queue=self._queue,
                     id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
                     memo={"agent": agent[:100]},
-                    task_timeout=timedelta(seconds=_TASK_SECONDS),
                     result_type=dict,
                 )
             except WorkflowAlreadyStartedError:
