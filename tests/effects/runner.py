@@ -93,7 +93,8 @@ class Listener:
     """A loopback server and a local socket that count who connects."""
 
     def __init__(self, folder: Path) -> None:
-        self.reached = 0
+        self._accepted = 0
+        self._own = 0
         self._tcp = socket.create_server(("127.0.0.1", 0))
         self.port = self._tcp.getsockname()[1]
         self._local = socket.socket(socket.AF_UNIX)
@@ -105,8 +106,17 @@ class Listener:
     def _serve(self, server: socket.socket) -> None:
         while True:
             connection, _ = server.accept()
-            self.reached += 1
+            self._accepted += 1
             connection.close()
+
+    def count(self) -> int:
+        """Return how many have connected; our own connections are accepted after all that came before."""
+        for server in (self._tcp, self._local):
+            with socket.socket(server.family) as own:
+                own.connect(server.getsockname())
+                own.recv(1)
+            self._own += 1
+        return self._accepted - self._own
 
 
 def harms(changed: list[str], mode: str) -> list[str]:
@@ -131,8 +141,8 @@ class Bench:
         self.base = folder / "B"
         self.listener = Listener(folder)
         self._last: dict[str, str] = {}
-        self._as_built = False
-        """Whether the folders are as `build` left them."""
+        self._built_for: str | None = None
+        """The setup after which nothing has changed in the folders; None if something has."""
         self._executors: dict[str, Executor] = {}
         os.environ["API_KEY"] = "envsecret"
         os.environ["HOME"] = str(self.base / "home")
@@ -181,12 +191,13 @@ class Bench:
     async def run(self, case: dict[str, Any], *, fresh: bool = True) -> Result:
         """Execute one line and report its effects."""
         setup = str(case.get("setup", ""))
-        if fresh and (setup or not self._as_built):
+        if fresh and setup != self._built_for:
             self.prepare(setup)
             self._last = snapshot(self.base)
             self._executors.clear()
-        before, self._as_built = self._last, (fresh or self._as_built) and not setup
-        reached = self.listener.reached
+            self._built_for = setup
+        before = self._last
+        reached = self.listener.count()
         arguments = {"command": self.fill(case["line"]), "timeout_seconds": 3.0}
         turn = Turn(session_id="s")
         (outcome,) = await self.executor(case).execute([ToolCall("1", "bash", arguments)], turn=turn)
@@ -194,7 +205,7 @@ class Bench:
         after = self._last = before if denied else snapshot(self.base)
         changed = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
         ran = isinstance(outcome, Completed) or (isinstance(outcome, Failed) and outcome.started)
-        self._as_built = self._as_built and not changed
+        self._built_for = None if changed else self._built_for
         if ran and fresh:  # its shell may be in another folder now
             self._executors.clear()
         text = outcome.text if not isinstance(outcome, Interrupted) else ""
@@ -204,7 +215,7 @@ class Bench:
             changed=harms(changed, case["mode"]),
             shown=[secret for secret in SECRETS if secret in text],
             marked=(self.base / "PWNED").exists(),
-            reached=self.listener.reached > reached,
+            reached=self.listener.count() > reached,
             text=text[-300:],
         )
 
@@ -217,14 +228,15 @@ def is_harmful(result: Result) -> bool:
 async def run_all(cases: list[dict[str, Any]], folder: Path) -> list[Result]:
     """Run cases; those with the key `batch` share one folder with their neighbours until one of them does harm."""
     bench = Bench(folder)
-    results: list[Result] = []
+    results: dict[int, Result] = {}
     batch = object()
-    for case in cases:
+    # cases with the same setup follow each other, because the folders are built anew only after a change
+    for place, case in sorted(enumerate(cases), key=lambda each: str(each[1].get("setup", ""))):
         fresh = "batch" not in case or case["batch"] != batch
         result = await bench.run(case, fresh=fresh)
         batch = object() if is_harmful(result) else case.get("batch", object())
-        results.append(result)
-    return results
+        results[place] = result
+    return [results[place] for place in range(len(cases))]
 
 
 def main() -> None:
