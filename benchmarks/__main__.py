@@ -24,6 +24,7 @@ TABLES = {
     "gateway": "a call through the MCP gateway against the same server called directly",
     "editor": "a permission request in an editor, beside the time of the client",
     "telemetry": "overhead of observers: the log, OpenTelemetry",
+    "web": "the page in Chromium: size, first paint, long sessions, bursts of events, delays between screens",
     "cli": "version, help, the first prompt, and deltas drawn",
     "model": "twenty small tasks with a real model, here and in two other packages (model --help)",
     "peers": "the runtime's workloads in other packages, each in an environment of its own",

@@ -178,6 +178,7 @@ class SessionActions:
         body = await read_body(request, {"session": str})
         await self._hosts.close_session(body["session"])
         await self._shown.store.delete(body["session"])
+        self._shown.records.forget(body["session"])
         return {}
 
     async def undo(self, request: Request) -> Fields:

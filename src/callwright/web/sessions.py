@@ -1,7 +1,8 @@
 """The routes that show sessions: the list, one session, its records by position, and live events."""
 
+import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from urllib.parse import quote
 
 from starlette.requests import Request
@@ -15,6 +16,7 @@ from callwright.app.shared_questions import Settled
 from callwright.core.calls import Completed, Question
 from callwright.core.messages import ToolMessage
 from callwright.policy.tool_names import canonical
+from callwright.providers.pricing import Prices
 from callwright.sessions import SessionError, SessionStore
 from callwright.sessions.base import SessionDamaged, SessionEntry, no_such_session
 from callwright.sessions.records import OpenQuestions, Record, Rewound, Said, UndoPoint, follow_rewinds, sum_usage
@@ -27,6 +29,7 @@ _MOST_ITEMS = 1_000
 _MOST_SESSIONS = 1_000
 _MOST_HITS = 500
 _MOST_CACHED = 4
+_SLICE = 250
 
 
 class RecordCache:
@@ -34,6 +37,7 @@ class RecordCache:
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, list[Record]] = OrderedDict()
+        self._locks: dict[str, asyncio.Lock] = {}
 
     async def read(self, store: SessionStore, session_id: str) -> tuple[Sequence[Record], dict[int, str]]:
         """Return the records that can be read, and what is wrong with the others, by position.
@@ -41,22 +45,29 @@ class RecordCache:
         Raises:
             SessionError: There is no such session.
         """
-        known = self._known.pop(session_id, [])
-        try:
-            added = await store.read_from(session_id, len(known))
-        except SessionDamaged as error:
-            # positions and places differ from here on, so nothing is kept
-            readable = [] if known else [stored.record for stored in error.readable]
-            return [*known, *readable], error.faults
-        known += [stored.record for stored in added]
-        self._known[session_id] = known
-        if len(self._known) > _MOST_CACHED:
-            self._known.popitem(last=False)
-        return known, {}
+        async with self._locks.setdefault(session_id, asyncio.Lock()):
+            known = self._known.pop(session_id, [])
+            try:
+                # in slices: the store has one thread, and the messages on the screen must not wait for all the others
+                while added := await store.read_from(session_id, len(known), limit=_SLICE):
+                    known += [stored.record for stored in added]
+            except SessionDamaged:
+                return await _read_damaged(store, session_id)
+            self._known[session_id] = known
+            if len(self._known) > _MOST_CACHED:
+                self._locks.pop(self._known.popitem(last=False)[0], None)
+            return known, {}
 
     def forget(self, session_id: str) -> None:
         """Read the session from its beginning the next time."""
         self._known.pop(session_id, None)
+
+
+async def _read_damaged(store: SessionStore, session_id: str) -> tuple[Sequence[Record], dict[int, str]]:
+    try:
+        return await store.read(session_id), {}
+    except SessionDamaged as error:
+        return [stored.record for stored in error.readable], error.faults
 
 
 class SessionRoutes:
@@ -71,6 +82,8 @@ class SessionRoutes:
         self._hub = hub
         self._workspace = workspace
         self.records = RecordCache()
+        self._summaries: dict[str, tuple[int, Fields]] = {}
+        """What is the same until a session has more records, by session: the count, and the fields."""
         self.answered: dict[str, Settled] = {}
         """Answers to questions of sessions that no process ran."""
 
@@ -151,27 +164,20 @@ class SessionRoutes:
             entry = await self.find_entry(session_id)
             records, faults = await self.records.read(self.store, session_id)
         questions = list(link.questions.values()) if link is not None else await self._paused(session_id, records)
-        prices = await self._workspace.prices()
-        cost = cost_of_records(records, prices)
-        counting = [records[at] for at in follow_rewinds(records)]
+        summary = self._summaries.get(session_id)
+        if summary is None or summary[0] != len(records):
+            summary = self._summaries[session_id] = (len(records), _summarize(records, await self._workspace.prices()))
         return {
             **_entry_fields(entry),
             **self._state(session_id, {session_id} if questions else set()),
             "pid": None if link is None else link.pid,
             "model": _last_model(records) or ("" if link is None else link.model),
             "mode": "" if link is None else link.mode,
-            "usage": usage_fields(sum_usage(records)),
-            "cost": {"usd": cost.usd, "unpriced_tokens": cost.unpriced_tokens},
+            **summary[1],
             "questions": questions,
             "partial": None if link is None else link.partial,
             "running": [] if link is None else list(link.running.values()),
             "waits": {} if link is None else link.waits,
-            "todos": _todos(counting),
-            "undo": [
-                {"position": at, "id": record.point_id, "label": record.label}
-                for at, record in enumerate(records)
-                if isinstance(record, UndoPoint)
-            ],
             "damaged": [{"position": position, "fault": fault} for position, fault in faults.items()],
         }
 
@@ -216,6 +222,8 @@ class SessionRoutes:
 
     async def find_rewound(self, session_id: str) -> set[int]:
         """Return the positions of records that were undone."""
+        if not await self.store.search("rewound", limit=1, session=session_id):  # much cheaper than reading all
+            return set()
         records, faults = await self.records.read(self.store, session_id)
         if faults or not any(isinstance(record, Rewound) for record in records):
             return set()
@@ -260,6 +268,18 @@ class SessionRoutes:
 def _entry_fields(entry: SessionEntry) -> Fields:
     fields = ("title", "created_at", "updated_at", "records")
     return {"id": entry.session_id, **{name: getattr(entry, name) for name in fields}}
+
+
+def _summarize(records: Sequence[Record], prices_of: Callable[[str], Prices | None]) -> Fields:
+    cost = cost_of_records(records, prices_of)
+    counting = [records[at] for at in follow_rewinds(records)]
+    points = ((at, record) for at, record in enumerate(records) if isinstance(record, UndoPoint))
+    return {
+        "usage": usage_fields(sum_usage(records)),
+        "cost": {"usd": cost.usd, "unpriced_tokens": cost.unpriced_tokens},
+        "todos": _todos(counting),
+        "undo": [{"position": at, "id": record.point_id, "label": record.label} for at, record in points],
+    }
 
 
 def _last_model(records: Sequence[Record]) -> str:
