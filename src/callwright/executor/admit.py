@@ -31,25 +31,23 @@ from callwright.core.errors import (
     AuthRequired,
     Crashed,
     Denied,
-    Halted,
     InputRequired,
     InvalidArguments,
     ToolError,
     UnknownTool,
     describe_raised,
-    safe_str,
 )
 from callwright.core.json import FrozenDict, JsonObject
-from callwright.executor.admitted import Admitted, ToolEntry, make_pending_call
+from callwright.executor.admitted import Admitted, ToolEntry
+from callwright.executor.before_hooks import ask_hooks
 from callwright.executor.deadlines import Deadlines
 from callwright.executor.driver import is_cancelling
 from callwright.executor.repair import RepairMode, repair_call, repair_paths
 from callwright.executor.summary import summarize
-from callwright.hooks.base import Answer, Halt, Hook, PendingCall, Proceed, Rewrite
+from callwright.hooks.base import Hook
 from callwright.policy.decide import Policies
 from callwright.registry.catalog import Catalog
 from callwright.tool.base import State
-from callwright.tool.render import render
 
 _NO_ARGUMENTS: JsonObject = FrozenDict()
 _log = logging.getLogger("callwright")
@@ -140,10 +138,7 @@ class Gate:
         if admitted.error is not None or admitted.sign_in is not None:
             return
         try:
-            for hook in self.hooks:
-                verdict = _ask_hook(hook, make_pending_call(admitted, turn_id))
-                if verdict is not None:
-                    _apply_verdict(admitted, hook, await _await_verdict(hook, verdict, deadlines))
+            await ask_hooks(self.hooks, admitted, turn_id, deadlines)
         except BaseException as error:  # noqa: BLE001 - a failing hook fails this call only: nothing ran
             self._fail(admitted, error, answers)
 
@@ -335,68 +330,12 @@ def _apply_reply(admitted: Admitted, question: Question, reply: Reply) -> Approv
     raise Denied("declined by the user")
 
 
-def _apply_verdict(admitted: Admitted, hook: Hook, verdict: object) -> None:
-    """Apply what a before-hook returned; a policy's `Allow` is accepted too and means `Proceed`."""
-    match verdict:
-        case None | Proceed() | Allow():
-            pass
-        case Rewrite(arguments):
-            before = admitted.arguments
-            admitted.bind(admitted.require_entry(), arguments)
-            if admitted.arguments != before:
-                admitted.edited_by = f"the hook {type(hook).__name__}"
-        case Deny(reason):
-            raise Denied(reason)
-        case Halt(reason):
-            raise Halted(reason)
-        case Answer(output):
-            admitted.hook_output = render(output)
-        case Ask():
-            admitted.asks = (*admitted.asks, verdict)
-        case _:
-            raise Denied(
-                f"the hook {type(hook).__name__} failed, so nothing ran: expected Proceed(), Rewrite(…), Deny(…),"
-                f" Answer(…), Ask(…) or Halt(…), got {verdict!r}"
-            )
-
-
 def _is_covered(admitted: Admitted, asks: Sequence[Ask]) -> bool:
     """Whether the changed arguments touch, and are asked about for, nothing but what the question already showed."""
     if admitted.shown is None or not admitted.accesses:
         return False
     accesses, reasons = admitted.shown
     return accesses.issuperset(admitted.accesses) and reasons.issuperset(ask.reason for ask in asks)
-
-
-def _ask_hook(hook: Hook, pending: PendingCall) -> object:
-    try:
-        return hook.before(pending)
-    except ToolError:
-        raise
-    except BaseException as error:
-        raise _explain_failure(hook, error) from error
-
-
-async def _await_verdict(hook: Hook, verdict: object, deadlines: Deadlines) -> object:
-    try:
-        return await deadlines.limit(hook.seconds, verdict)
-    except ToolError:
-        raise
-    except BaseException as error:
-        raise _explain_failure(hook, error) from error
-
-
-def _explain_failure(hook: Hook, error: BaseException) -> Denied:
-    """Return the error of a call whose hook failed; an interruption from outside is raised as it is."""
-    match error:
-        case TimeoutError():
-            return Denied(f"the hook {type(hook).__name__} did not return within {hook.seconds:g} s, so nothing ran")
-        case KeyboardInterrupt():
-            raise error
-        case asyncio.CancelledError() if is_cancelling():
-            raise error
-        case _:
-            return Denied(f"the hook {type(hook).__name__} failed, so nothing ran: {safe_str(error)}")
 
 
 def _as_tool_error(error: BaseException) -> ToolError:

@@ -1,8 +1,10 @@
 """The parts of an executor that its turns share, and the limits of a turn."""
 
+import asyncio
 import logging
 import secrets
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
 
@@ -123,3 +125,16 @@ def add_observer(executor_observe: Observe | None, turn_observe: Observe) -> Obs
             _log.exception("an observer failed on %s", type(event).__name__)
 
     return observe
+
+
+def observe_in_loop(observe: Observe, event: Event, loop: asyncio.AbstractEventLoop) -> None:
+    """Pass an event on from any thread: observers are called on the thread of the turn's event loop only."""
+    try:
+        here = asyncio.get_running_loop()
+    except RuntimeError:  # in a worker thread
+        here = None
+    if here is loop:
+        observe(event)
+    else:
+        with suppress(RuntimeError):  # the loop has ended, as the turn has
+            loop.call_soon_threadsafe(observe, event)

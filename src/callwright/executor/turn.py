@@ -6,7 +6,6 @@ admit every call ─► ask the user ─► announce ─► perform
 import asyncio
 import logging
 from collections.abc import Coroutine, Sequence
-from contextlib import suppress
 from typing import Any
 
 from callwright.clip import clip_turn
@@ -31,7 +30,7 @@ from callwright.executor.driver import is_cancelling
 from callwright.executor.inner_record import InnerRecord
 from callwright.executor.ledger import TurnAnswers
 from callwright.executor.perform import Interruption
-from callwright.executor.runtime import Runtime, add_observer
+from callwright.executor.runtime import Runtime, add_observer, observe_in_loop
 from callwright.executor.schedule import Batch
 from callwright.executor.turn_context import CANCELLED, AskPerson, Inside, Starting, Turn, TurnCancelled, describe_batch
 from callwright.registry.catalog import Catalog
@@ -64,19 +63,8 @@ class TurnScope:
         return self._turn.cancellation is not None and self._turn.cancellation.requested
 
     def report(self, call: ToolCall, progress: object) -> None:
-        observe = self._observe
-        if observe is None:
-            return
-        event, loop = CallProgressed(call, progress), self._loop
-        try:
-            here = asyncio.get_running_loop()
-        except RuntimeError:  # in a worker thread
-            here = None
-        if here is loop and here is not None:
-            observe(event)
-        elif loop is not None:  # observers are called on the thread of the turn's loop only
-            with suppress(RuntimeError):  # that has ended, as the turn has
-                loop.call_soon_threadsafe(observe, event)
+        if self._observe is not None and self._loop is not None:
+            observe_in_loop(self._observe, CallProgressed(call, progress), self._loop)
 
     async def keep(self, path: str, note: Json, *, wait: bool) -> None:
         if self._turn.keep is not None:
@@ -223,8 +211,6 @@ class TurnScope:
                 for item in admitted:
                     while gate.judge(item, answers):
                         pass
-            elif self._turn.cancellation is None:
-                await gate.admit(admitted, answers, self.turn_id, local.deadlines)
             else:
                 await race(self._turn.cancellation, gate.admit(admitted, answers, self.turn_id, local.deadlines))
         except asyncio.CancelledError:
