@@ -6,7 +6,18 @@ from typing import Any
 
 import pytest
 
-from callwright.core.access import Access, Allow, Ask, Reach, ReadPath, RunCommand, UseTool, WritePath
+from callwright.core.access import (
+    Access,
+    Allow,
+    Ask,
+    DeletePath,
+    Reach,
+    ReadPath,
+    RunCommand,
+    UseTool,
+    WritePath,
+    WriteResource,
+)
 from callwright.core.calls import Approve, GrantScope, Question
 from callwright.core.errors import UsageError
 from callwright.core.spec import Effect
@@ -98,6 +109,26 @@ def test_files_hosts_and_tools_get_exact_rules() -> None:
         "WebFetch(domain:example.com)",
         "deploy",
     )
+
+
+def test_relative_path_gets_a_rule_for_this_folder() -> None:
+    assert propose([ReadPath("a/b"), WritePath("/w/c"), DeletePath("d")]).rules == (
+        "Read(./a/b)",
+        "Edit(//w/c)",
+        "Edit(./d)",
+    )
+
+
+@pytest.mark.parametrize("access", [Reach("file:///etc/passwd"), Reach("not a url"), WriteResource("db:a\nb")])
+def test_what_no_rule_can_name_is_refused(access: Access) -> None:
+    """One access without a rule leaves the whole call without one: half of an approval would not be what was shown."""
+    proposal = propose([ReadPath("/w/a"), access])
+    assert proposal.rules == () and proposal.refusal
+
+
+def test_unknown_kind_of_access_becomes_no_rule() -> None:
+    proposal = propose(["db://x"])  # type: ignore[list-item] - wrong on purpose
+    assert proposal.rules == () and "cannot be written as a rule" in proposal.refusal
 
 
 def test_session_grant_covers_one_access_in_one_session() -> None:
