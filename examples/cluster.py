@@ -1,11 +1,12 @@
 """One agent, in this process or on workers: the same object serves both.
 
-python examples/cluster.py                          here, with an SQLite file
+python examples/cluster.py                    here
 
-cd examples                                         on workers:
-callwright worker cluster:agent --dev               starts a Temporal server too; its page: http://localhost:8233
-callwright runs ask desk 'Pay invoice 42' --store /tmp/callwright-desk/sessions.db
-callwright runs approve SESSION --store /tmp/callwright-desk/sessions.db
+export CALLWRIGHT_STORE=$PWD/sessions.db      on workers; or postgresql://user@host/name
+cd examples
+callwright worker cluster:agent --dev         starts a Temporal server too; its page: http://localhost:8233
+callwright runs ask desk 'Pay invoice 42'     in another terminal
+callwright runs approve SESSION
 """
 
 import asyncio
@@ -34,8 +35,7 @@ def reply(request: ModelRequest) -> str | ToolCall:
 
 def open_store() -> SessionStore:
     """Return the store that `CALLWRIGHT_STORE` names: PostgreSQL for several machines, or a file."""
-    file = Path(tempfile.gettempdir(), "callwright-desk", "sessions.db")
-    address = os.environ.get("CALLWRIGHT_STORE", str(file))
+    address = os.environ.get("CALLWRIGHT_STORE") or str(Path(tempfile.mkdtemp(), "sessions.db"))
     return PostgresStore(address) if "://" in address else SqliteStore(address)
 
 

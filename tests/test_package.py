@@ -18,6 +18,8 @@ LAZY = sorted(
 )
 HEAVY = {
     "asyncio",
+    "asyncpg",
+    "temporalio",
     "pydantic",
     "pydantic_core",
     "jsonschema_rs",

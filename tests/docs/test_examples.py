@@ -8,6 +8,7 @@ from tests.forked import AGENTS, COMMANDS, run_script
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PRINTED = {
     "approval": "Allow pay: amount=20?\nIt is paid. [20]\n",
+    "cluster": "Allow pay: invoice=42?\npaid invoice 42\n",
     "code_mode": "> 5 print(await order(item=cheapest))\nordered pencil\n ['pencil']\n",
     "custom_parts": "pay: paid 20 to ada, from [account]\n…pay: payments are limited to 500\n…Ada has her money.",
     "gateway": "serving http://127.0.0.1\n['add']\n{'sum': 5}\n",
