@@ -2,12 +2,16 @@
 
 import asyncio
 import json
+import re
 import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from callwright.cli.options import build_parser
+from callwright.cli.parsing import REFUSED_OPTIONS
 
 sdk = pytest.importorskip("claude_agent_sdk")
 
@@ -235,3 +239,14 @@ async def test_a_run_that_cannot_start_says_why(options: Any, tmp_path: Path) ->
     (folder / "settings.json").write_text('{"permissions": {"deny": [1]}}')
     with pytest.raises(Exception, match=r"settings.json:1: permissions.deny"):
         await collect("hi", options("ok"))
+
+
+def test_every_option_of_the_sdk_is_known_or_refused_by_name() -> None:
+    from claude_agent_sdk._internal.transport import subprocess_cli
+
+    source = Path(subprocess_cli.__file__).read_text(encoding="utf-8")
+    built = source.split("def _build_command")[1].split("async def connect")[0]
+    flags = set(re.findall(r"""f?["'](--[a-z][a-z-]+|--allowedTools|--disallowedTools)[="']""", built))
+    known = {name for action in build_parser()._actions for name in action.option_strings}  # pyright: ignore[reportPrivateUsage]
+    assert len(flags) > 30 and {"--allowedTools", "--resume", "--setting-sources"} <= flags
+    assert flags - known == set(REFUSED_OPTIONS) & flags

@@ -1,6 +1,7 @@
 """Control messages on stdin, and the options that programs written for Claude Code pass."""
 
 import json
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -196,3 +197,42 @@ def test_objection_of_a_background_hook_continues_the_run(machine: Any, calls: C
     script = machine.says(calls("bash", command="true"), wait, "all done", "mended")
     ended = machine("-p", "go", script, "--permission-mode", "bypass", "--output-format", "json")
     assert ended.document["result"] == "mended"
+
+
+GUARD = """
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    kind, given = asked["method"], asked.get("params", {})
+    if kind == "initialize":
+        info = {"name": "guard", "version": "1"}
+        result = {"protocolVersion": given["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": info}
+    elif kind == "tools/list":
+        result = {"tools": [{"name": "decide", "inputSchema": {"type": "object"}}]}
+    elif kind == "tools/call":
+        path = given["arguments"]["input"]["path"]
+        text = {"a.txt": '{"behavior": "allow"}', "b.txt": '{"behavior": "deny", "message": "not b"}',
+                "c.txt": '{"behavior": "deny", "behavior": "allow"}', "d.txt": "allow"}[path]
+        result = {"content": [{"type": "text", "text": text}]}
+    else:
+        answer = {"jsonrpc": "2.0", "id": asked["id"], "error": {"code": -32601, "message": "unknown"}}
+        print(json.dumps(answer), flush=True)
+        continue
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_tool_of_a_server_decides_in_place_of_the_user(machine: Any, calls: Call) -> None:
+    (machine.home / "guard.py").write_text(GUARD)
+    entry = {"command": sys.executable, "args": [str(machine.home / "guard.py")]}
+    writes = [{"name": "write", "arguments": {"path": f"{name}.txt", "content": "x"}} for name in "abcd"]
+    script = machine.says({"calls": writes}, "done")
+    config = json.dumps({"mcpServers": {"guard": entry}})
+    options = ("--permission-prompt-tool", "mcp__guard__decide", "--mcp-config", config, "--output-format", "json")
+    ended = machine("-p", "go", script, *options)
+    assert [file.name for file in machine.project.glob("*.txt")] == ["a.txt"]
+    reasons = [denied["reason"] for denied in ended.document["permission_denials"]]
+    assert len(reasons) == 3 and any("not b" in reason for reason in reasons)

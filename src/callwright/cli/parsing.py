@@ -20,7 +20,7 @@ _OTHER_AGENTS_OPTIONS = {
     "--full-auto": "--permission-mode auto",
 }
 """Options of other agents, and ours for the same."""
-_REFUSED_OPTIONS = {
+REFUSED_OPTIONS = {
     "--betas": "betas of one vendor's API cannot be switched on",
     "--task-budget": "use --max-turns or --max-budget-usd",
     "--max-thinking-tokens": "use --effort",
@@ -136,8 +136,8 @@ class Parser(argparse.ArgumentParser):
             self.error(f"unexpected argument{plural}: {' '.join(extras)} (did you forget quotes?)")
         known = [name for action in self._actions for name in action.option_strings]
         name = option.partition("=")[0]
-        if name in _REFUSED_OPTIONS:
-            self.error(f"{name} is not supported: {_REFUSED_OPTIONS[name]}")
+        if name in REFUSED_OPTIONS:
+            self.error(f"{name} is not supported: {REFUSED_OPTIONS[name]}")
         ours = _OTHER_AGENTS_OPTIONS.get(name, "")
         hint = f"did you mean {ours}?" if ours.split(" ")[0] in known else _suggest(name, known)
         self.error(f"unknown option {option}" + (f"; {hint}" if hint else ""))
