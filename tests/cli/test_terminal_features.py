@@ -15,6 +15,7 @@ from tests.cli.conftest import call
 from callwright.app.live_client import LiveAgents
 from callwright.app.locations import Locations, read_web_link
 from callwright.cli.render.text import Palette
+from callwright.cli.terminal.clipboard import read_image
 from callwright.cli.terminal.input import Editor
 from callwright.cli.terminal.picker import PickEntry, Picker
 from callwright.cli.terminal.shell_lines import mention_dropped, notification
@@ -219,6 +220,48 @@ def test_dropped_image_becomes_a_mention(tmp_path: Path) -> None:
     assert mention_dropped(image.as_uri(), tmp_path / "other") == f"@{image} "
     for other in ("hello", str(tmp_path), str(tmp_path / "gone.png"), f"{image}\n{image}"):
         assert mention_dropped(other, tmp_path) == other
+
+
+PICTURE = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c4944415408d763f8cfc000000301010018dd8db00000000049454e44ae426082"
+)
+
+
+def give_clipboard(folder: Path, *contents: bytes) -> str:
+    """Make a folder with the program that reads the clipboard; return a PATH that begins with it."""
+    folder.mkdir()
+    for number, content in enumerate(contents):
+        (folder / f"content{number}").write_bytes(content)
+    program = folder / "wl-paste"
+    program.write_text(f"#!/bin/sh\ncat {folder}/content*\n" if contents else "#!/bin/sh\nexit 1\n")
+    program.chmod(0o755)
+    return f"{folder}:{os.environ['PATH']}"
+
+
+def test_image_in_the_clipboard_is_attached(machine: Any, tmux: Any, tmp_path: Path) -> None:
+    path = give_clipboard(tmp_path / "programs", PICTURE)
+    ready(tmux, machine, machine.says("a red dot"), "--session-id", "s1", before=f"PATH={path}")
+    tmux.type("what is this ")
+    tmux.type("C-v")
+    tmux.shows("callwright-pasted-")
+    tmux.type("Enter")
+    tmux.shows("a red dot")
+    exported = machine("sessions", "export", "s1").out
+    assert '"image"' in exported and "image/png" in exported
+
+
+@pytest.mark.parametrize("contents", [(), (b"no picture",)])
+async def test_clipboard_without_an_image_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, contents: tuple[bytes, ...]
+) -> None:
+    monkeypatch.setenv("PATH", give_clipboard(tmp_path / "programs", *contents))
+    assert await read_image() == "there is no image in the clipboard"
+
+
+async def test_missing_clipboard_program_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    said = await read_image()
+    assert isinstance(said, str) and "wl-paste" in said and "@FILE" in said
 
 
 def test_notification_cannot_be_forged() -> None:

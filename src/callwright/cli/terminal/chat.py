@@ -23,6 +23,7 @@ from callwright.cli.render.markdown import MarkdownLines
 from callwright.cli.render.text import visible, visible_line, wrap_line
 from callwright.cli.startup import resolve_session, start
 from callwright.cli.terminal.approvals import Approvals, ask_trust
+from callwright.cli.terminal.clipboard import ClipboardImages
 from callwright.cli.terminal.input import PromptHistory
 from callwright.cli.terminal.picker import Picker
 from callwright.cli.terminal.shell_lines import (
@@ -100,6 +101,7 @@ class TerminalChat:
         terminal.on_interrupt, terminal.on_mode = self._interrupt, self._switch_mode
         terminal.on_expand, terminal.on_search = self._outputs.expand, HistorySearch(terminal).start
         terminal.on_paste = partial(mention_dropped, cwd=self.locations.cwd)
+        terminal.on_paste_image = ClipboardImages(terminal, self._show_notice).start
         self._approvals.interrupted = lambda: self._cancellation is not None and self._cancellation.requested
         if not self.options.trust and not await ask_trust(terminal, self.locations, self._show_notice):
             return 0

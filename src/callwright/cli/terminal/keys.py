@@ -55,6 +55,7 @@ _CONTROLS = {
     "\x10": "up",
     "\x12": "search-history",
     "\x15": "delete-to-start",
+    "\x16": "paste-image",
     "\x17": "delete-word",
 }
 _PASTE_BEGINS, _PASTE_ENDS = "\x1b[200~", "\x1b[201~"

@@ -64,6 +64,7 @@ class Terminal:
         self.on_expand: Callable[[], None] = lambda: None
         self.on_search: Callable[[], None] = lambda: None
         self.on_paste: Callable[[str], str] = lambda text: text
+        self.on_paste_image: Callable[[], None] = lambda: None
         self.vi: ViKeys | None = None
         self.over = asyncio.Event()
         self._keys = KeyReader()
@@ -300,6 +301,8 @@ class Terminal:
                 self.on_search()
             case "expand":
                 self.on_expand()
+            case "paste-image":
+                self.on_paste_image()
             case "redraw":
                 self.screen.clear()
             case _:
