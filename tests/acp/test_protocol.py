@@ -7,6 +7,7 @@ import sys
 from asyncio.subprocess import PIPE
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Any, cast
 
 import pytest
@@ -224,3 +225,28 @@ async def test_process_survives_hostile_lines_and_prints_only_messages(
     assert by_id["1"]["result"]["protocolVersion"] == 1
     assert by_id["4"]["error"]["code"] == -32601
     assert sum(each.get("error", {}).get("code") in (-32700, -32600) for each in answers) >= len(hostile) - 1
+
+
+def _random_value(random: Random, depth: int = 0) -> Any:
+    plain: list[Any] = [None, True, 0, -1, 1 << 70, 1.5, "", "x", "\ud800", "../..", "/", "\0", "session/new", [], {}]
+    if depth > 3 or random.random() < 0.5:
+        return random.choice(plain)
+    keys = ["sessionId", "cwd", "prompt", "mcpServers", "type", "text", "uri", "resource", "_meta", "modeId", "value"]
+    if random.random() < 0.5:
+        return [_random_value(random, depth + 1) for _ in range(random.randrange(3))]
+    return {random.choice(keys): _random_value(random, depth + 1) for _ in range(random.randrange(5))}
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_random_requests_are_all_answered(connect: Connect, seed: int) -> None:
+    random = Random(seed)
+    async with connect("one") as editor:
+        session = await editor.start()
+        methods = [*sorted(SUPPORTED - {"session/cancel", "session/close", "session/delete"}), "nothing"]
+        for _ in range(60):
+            params: Any = _random_value(random)
+            if random.random() < 0.3:
+                params = {"sessionId": session, "cwd": str(editor.project), "prompt": params, "mcpServers": params}
+            await code_of(editor, random.choice(methods), params)
+        assert await code_of(editor, "session/list", {}) == 0
+        assert not [path for path in editor.project.iterdir() if path.name != ".callwright"]
