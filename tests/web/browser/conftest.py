@@ -94,18 +94,19 @@ def serve(tmp_path_factory: pytest.TempPathFactory) -> Generator[Serve, None, No
     running: list[subprocess.Popen[str]] = []
 
     def start(
-        *replies: object, options: tuple[str, ...] = (), sessions: dict[str, list[Record]] | None = None
+        *replies: object, sessions: dict[str, list[Record]] | None = None, beside: Served | None = None
     ) -> Served:
         folder = tmp_path_factory.mktemp("web")
-        project, home = folder / "words", folder / "home"
-        (project / ".git").mkdir(parents=True)
-        home.mkdir()
-        (home / "script.json").write_text(json.dumps(replies))
+        project, home = (beside.project, beside.home) if beside else (folder / "words", folder / "home")
+        (project / ".git").mkdir(parents=True, exist_ok=True)
+        home.mkdir(exist_ok=True)
+        script = folder / "script.json"
+        script.write_text(json.dumps(replies))
         if sessions:
             # Playwright keeps a loop of its own running in this thread
             with ThreadPoolExecutor(1) as thread:
                 thread.submit(asyncio.run, _store(Locations.of(project, home=home), sessions)).result()
-        command = [sys.executable, "-m", "callwright", "web", "--port", "0", f"--model=script:{home / 'script.json'}"]
+        command = [sys.executable, "-m", "callwright", "web", "--port", "0", f"--model=script:{script}"]
         environment = {**os.environ, "CALLWRIGHT_HOME": str(home), "HOME": str(folder), "PYTHONUNBUFFERED": "1"}
         process = subprocess.Popen(
             command, cwd=project, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

@@ -29,11 +29,17 @@ def settle_down(page: Page) -> None:
 
 
 def press(page: Page, name: str) -> None:
-    """Press a button of the first card, which is brought into view before, so that it does not move then."""
-    button = cards(page).first.get_by_role("button", name=name)
-    button.scroll_into_view_if_needed()
-    settle_down(page)
-    button.click()
+    """Press a button of the first card, as often as the card moves under the pointer."""
+    card = page.locator(f'[data-question="{cards(page).first.get_attribute("data-question")}"]')
+    button = card.get_by_role("button", name=name)
+    for _ in range(10):
+        button.scroll_into_view_if_needed()
+        settle_down(page)
+        button.click()
+        page.wait_for_timeout(300)
+        if not card.count():
+            return
+    raise AssertionError(f"the card stays after {name}")
 
 
 def test_answer_on_one_screen_is_seen_on_the_other(served: Served, desktop: BrowserContext, phone: BrowserContext):
@@ -145,6 +151,23 @@ def test_stop_ends_the_run(served: Served, desktop: BrowserContext):
     expect(cards(page)).to_have_count(2)
     page.get_by_role("button", name="Stop").click()
     expect(page.get_by_role("button", name="Stop")).to_have_count(0)
+
+
+def test_killed_agent_is_said_and_its_question_can_be_answered(serve: Serve, desktop: BrowserContext):
+    watching = serve("Went on.")
+    agent = serve({"text": "asking", "calls": [run_line("echo one > one.txt")]}, "never said", beside=watching)
+    home = watching.open(desktop)
+    expect(home.locator(".status")).to_have_text("live")
+    with desktop.browser.new_context() as other:  # pyright: ignore[reportOptionalMemberAccess]
+        session = agent.start(other).url.partition("id=")[2]
+        page = watching.open(desktop, f"/session?id={session}")
+        expect(cards(page)).to_have_count(1)
+        agent.process.kill()
+        expect(page.get_by_text("The process that ran this session has ended", exact=False)).to_be_visible()
+    expect(page.locator(".talk-head .state")).to_contain_text("paused")
+    press(page, "Yes")
+    expect(page.get_by_text("Went on.")).to_be_visible()
+    assert (watching.project / "one.txt").read_text() == "one\n"
 
 
 def test_vanished_server_is_said_and_the_page_stays(serve: Serve, desktop: BrowserContext):

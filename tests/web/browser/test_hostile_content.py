@@ -92,6 +92,7 @@ def test_hostile_text_stays_text(served: Served, desktop: BrowserContext):
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("request", lambda request: problems.append(request.url) if "example.invalid" in request.url else None)
     expect(page.get_by_text("the end")).to_be_visible()
+    expect(page.get_by_alt_text("image (image/png)")).to_be_visible()
     for place in range(len(CORPUS)):  # the calls are opened one after the other, so that every text is drawn
         line = page.locator(f'[data-call="c{place}"] .call-line')
         line.scroll_into_view_if_needed()

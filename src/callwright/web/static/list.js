@@ -107,7 +107,7 @@ export function WindowedList({ rows, row, tail, onWindow, handle, label, name, o
     if (now.target !== null && now.target < rows) {
       element.scrollTop = Math.max(0, inner.current.offsetTop + tall.top(now.target, rows) - element.clientHeight / 3);
     } else if (now.atEnd) {
-      element.scrollTop = endOf(element);
+      element.scrollTop = Math.max(element.scrollTop, endOf(element)); // never back up from the buttons of a tall card
     } else if (changed && now.anchor) {
       element.scrollTop = inner.current.offsetTop + tall.top(Math.min(now.anchor.index, rows), rows) + now.anchor.offset;
     }
