@@ -99,7 +99,7 @@ def keep_page(frame: Sequence[str], seen: list[str]) -> None:
 
 @pytest.mark.parametrize(("columns", "lines"), [(80, 24), (200, 60), (40, 10), (20, 6)])
 async def test_every_row_is_drawn_before_the_dialog_is_read(columns: int, lines: int) -> None:
-    for call in hostile_calls(45):
+    for call in hostile_calls(18):
         screen = Frames(columns, lines)
         view = DialogView(partial(dialog_text, call.question, Palette(False)))
         body = dialog_text(call.question, Palette(False), screen.width).body
@@ -111,7 +111,7 @@ async def test_every_row_is_drawn_before_the_dialog_is_read(columns: int, lines:
         assert drawn.issuperset(body)
 
 
-@pytest.mark.parametrize("count", [45, pytest.param(450, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [27, pytest.param(450, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("columns", "lines"), [(80, 24), (200, 60), (60, 16)])
 async def test_nothing_is_approved_before_the_card_showed_it(columns: int, lines: int, count: int) -> None:
     hidden = [call for call in hostile_calls(count) if not await card_shows(call, Frames(columns, lines))]

@@ -20,8 +20,8 @@ def executable() -> None:
         pytest.skip(problem)
 
 
-def assert_harmless(cases: Sequence[dict[str, Any]]) -> None:
-    results = run_cases(cases)
+def assert_harmless(cases: Sequence[dict[str, Any]], *, workers: int = 2) -> None:
+    results = run_cases(cases, workers=workers)
     assert len(results) == len(cases)
     harmful = [(case, result) for case, result in zip(cases, results, strict=True) if is_harmful(result)]
     assert harmful == []
@@ -36,7 +36,8 @@ def test_harness_sees_harm():
 
 def test_attacks_do_no_harm():
     attacks = read_cases(ATTACKS)
-    assert_harmless([{**case, "walled": place % 2 == 0} for place, case in enumerate(attacks[::10])])
+    cases = [{**case, "walled": place % 2 == 0} for place, case in enumerate(attacks[::13])]
+    assert_harmless(cases, workers=1)
 
 
 MODES = ("default", "plan", "dontAsk", "auto")

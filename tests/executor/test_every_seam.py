@@ -339,7 +339,7 @@ async def test_every_call_has_one_outcome(seam: str, count: int) -> None:
 
 
 @WARNINGS
-@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("count", [pytest.param(1, marks=pytest.mark.slow), 3])
 @pytest.mark.parametrize("seam", SEAMS)
 async def test_agent_always_returns_a_result(seam: str, count: int) -> None:
     for behave in BEHAVIOURS:

@@ -99,6 +99,7 @@ async def test_long_listing_over_http_is_cut_before_it_is_validated(kind: str) -
     assert message.message.result == {kind: items[:5_001]}
 
 
+@pytest.mark.slow
 async def test_long_definitions_are_cut_with_a_reason() -> None:
     async with connected("large") as (servers, executor):
         (problem,) = servers.status()[0].problems

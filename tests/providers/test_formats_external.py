@@ -14,7 +14,10 @@ from callwright.providers.schemas.openai_strict import strict_form
 from callwright.providers.tool_encoding import to_anthropic, to_gemini, to_mcp, to_openai_chat, to_openai_responses
 
 _FOLDER = os.environ.get("CALLWRIGHT_CASES")
-pytestmark = pytest.mark.skipif(not _FOLDER, reason="CALLWRIGHT_CASES does not name a folder with external cases")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not _FOLDER, reason="CALLWRIGHT_CASES does not name a folder with external cases"),
+]
 
 
 def _rows(path: str) -> list[dict[str, Any]]:

@@ -13,7 +13,10 @@ from callwright.registry.search.index import ToolIndex
 
 _CASES = os.environ.get("CALLWRIGHT_CASES")
 
-pytestmark = pytest.mark.skipif(_CASES is None, reason="CALLWRIGHT_CASES does not name a folder of external cases")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(_CASES is None, reason="CALLWRIGHT_CASES does not name a folder of external cases"),
+]
 
 
 def _rows(path: Path) -> list[Any]:

@@ -31,6 +31,7 @@ def _accepts(schema: dict[str, Any], arguments: Any) -> bool:
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not CASES, reason="CALLWRIGHT_CASES does not name a folder of cases")
 def test_external_schema_suite_agrees() -> None:
     path = Path(CASES) / "schema" / "bfcl_instances.jsonl"
