@@ -359,3 +359,13 @@ async def test_costs_are_summed_by_day_model_and_tool(serve: Serve) -> None:
         found = (await web.get("/api/costs")).data
         assert found["tools"][0]["name"] == "write" and found["tools"][0]["calls"] == 1
         assert json.dumps(found) and Path(web.project, "a.txt").exists()
+
+
+async def test_long_session_is_shown_before_all_of_it_is_read(serve: Serve) -> None:
+    async with serve() as web, web.events() as events:
+        await fill(web, 1500)
+        first = (await web.get("/api/session?id=s")).data
+        assert first["records"] == 1500 and first["usage"] is None and first["state"] == "ended"
+        await events.wait(type="summary", session="s")
+        second = (await web.get("/api/session?id=s")).data
+        assert second["usage"]["input_tokens"] == 0 and second["cost"]["usd"] == 0

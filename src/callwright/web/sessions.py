@@ -3,6 +3,7 @@
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from urllib.parse import quote
 
 from starlette.requests import Request
@@ -10,6 +11,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from callwright.app.costs import cost_of_records
+from callwright.app.live_client import AgentLink
 from callwright.app.questions import question_fields
 from callwright.app.session_view import IMAGE_TYPES, RecordView, find_image, usage_fields
 from callwright.app.shared_questions import Settled
@@ -18,7 +20,7 @@ from callwright.core.messages import ToolMessage
 from callwright.policy.tool_names import canonical
 from callwright.providers.pricing import Prices
 from callwright.sessions import SessionError, SessionStore
-from callwright.sessions.base import SessionDamaged, SessionEntry, no_such_session
+from callwright.sessions.base import SessionDamaged, SessionEntry, StoredRecord, no_such_session
 from callwright.sessions.records import OpenQuestions, Record, Rewound, Said, UndoPoint, follow_rewinds, sum_usage
 from callwright.toolbox.todo import read_todos
 from callwright.web.api import ApiError, Fields, route, take_int, take_text
@@ -30,6 +32,9 @@ _MOST_SESSIONS = 1_000
 _MOST_HITS = 500
 _MOST_CACHED = 4
 _SLICE = 250
+_LONG = 1_000
+_TAIL = 200
+_REST_SECONDS = 0.5
 
 
 class RecordCache:
@@ -58,6 +63,10 @@ class RecordCache:
                 self._locks.pop(self._known.popitem(last=False)[0], None)
             return known, {}
 
+    def holds(self, session_id: str) -> bool:
+        """Whether most of a session is known already."""
+        return session_id in self._known
+
     def forget(self, session_id: str) -> None:
         """Read the session from its beginning the next time."""
         self._known.pop(session_id, None)
@@ -82,6 +91,7 @@ class SessionRoutes:
         self._hub = hub
         self._workspace = workspace
         self.records = RecordCache()
+        self._reading: dict[str, asyncio.Task[None]] = {}
         self._summaries: dict[str, tuple[int, Fields]] = {}
         """What is the same until a session has more records, by session: the count, and the fields."""
         self.answered: dict[str, Settled] = {}
@@ -162,23 +172,61 @@ class SessionRoutes:
             entry, records, faults = SessionEntry(session_id, "", 0.0, 0.0, 0), (), dict[int, str]()
         else:
             entry = await self.find_entry(session_id)
+            tail = await self._read_tail(entry)
+            if tail is not None:
+                return await self._show_tail(entry, link, tail)
             records, faults = await self.records.read(self.store, session_id)
         questions = list(link.questions.values()) if link is not None else await self._paused(session_id, records)
         summary = self._summaries.get(session_id)
         if summary is None or summary[0] != len(records):
             summary = self._summaries[session_id] = (len(records), _summarize(records, await self._workspace.prices()))
+        faulty = [{"position": position, "fault": fault} for position, fault in faults.items()]
+        return {**self._fields(entry, link, records, questions), **summary[1], "damaged": faulty}
+
+    async def _read_tail(self, entry: SessionEntry) -> Sequence[StoredRecord] | None:
+        """Return the last records of a long session while all of them are read; None if a summary takes no time."""
+        if entry.records <= _LONG or self.records.holds(entry.session_id):
+            return None
+        try:
+            tail = await self.store.read_from(entry.session_id, entry.records - _TAIL)
+        except SessionDamaged:
+            return None
+        if any(isinstance(each.record, Rewound) for each in tail):  # what counts now may be far above
+            return None
+        if entry.session_id not in self._reading:
+            task = self._reading[entry.session_id] = asyncio.create_task(self._read_all(entry.session_id))
+            task.add_done_callback(lambda _: self._reading.pop(entry.session_id, None))
+        return tail
+
+    async def _read_all(self, session_id: str) -> None:
+        await asyncio.sleep(_REST_SECONDS)  # the page draws first
+        with suppress(SessionError):
+            await self.records.read(self.store, session_id)
+            self._hub.tell({"type": "summary", "session": session_id})
+
+    async def _show_tail(self, entry: SessionEntry, link: AgentLink | None, tail: Sequence[StoredRecord]) -> Fields:
+        records = [each.record for each in tail]
+        questions = list(link.questions.values()) if link is not None else await self._paused(entry.session_id, records)
+        points = [(each.position, each.record) for each in tail if isinstance(each.record, UndoPoint)]
+        undo = [{"position": at, "id": point.point_id, "label": point.label} for at, point in points]
+        unknown = {"usage": None, "cost": None, "todos": _todos(records), "undo": undo, "damaged": []}
+        return {**self._fields(entry, link, records, questions), **unknown}
+
+    def _fields(
+        self, entry: SessionEntry, link: AgentLink | None, records: Sequence[Record], questions: list[Fields]
+    ) -> Fields:
+        """Return what is known about a session without counting anything."""
+        session_id = entry.session_id
         return {
             **_entry_fields(entry),
             **self._state(session_id, {session_id} if questions else set()),
             "pid": None if link is None else link.pid,
             "model": _last_model(records) or ("" if link is None else link.model),
             "mode": "" if link is None else link.mode,
-            **summary[1],
             "questions": questions,
             "partial": None if link is None else link.partial,
             "running": [] if link is None else list(link.running.values()),
             "waits": {} if link is None else link.waits,
-            "damaged": [{"position": position, "fault": fault} for position, fault in faults.items()],
         }
 
     async def _has_records(self, session_id: str) -> bool:

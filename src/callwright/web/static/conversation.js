@@ -184,6 +184,9 @@ export class Conversation {
         if (this.detail && event.title) this.detail = { ...this.detail, title: event.title, updated_at: event.updated_at };
         this.stamp = Date.now();
         break;
+      case "summary":
+        this.refresh();
+        break;
       case "text":
       case "thinking":
         if (this.partial.done) this.partial = newPartial();
