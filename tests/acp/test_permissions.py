@@ -205,6 +205,21 @@ async def test_written_reply_is_declined_with_advice(connect: Connect) -> None:
         assert "ask in the answer" in outcome["raw_output"]["message"]
 
 
+@pytest.mark.parametrize(("answer", "written"), [("once", True), ("reject", False)])
+async def test_sub_agent_asks_in_the_editor(connect: Connect, project: Path, answer: str, written: bool) -> None:
+    agents = project.parent / "home" / "agents"
+    agents.mkdir()
+    (agents / "fixer.md").write_text("---\nname: fixer\ndescription: Fixes files.\ntools: Write\n---\nYou fix files.\n")
+    replies = (call("task", agent="fixer", prompt="x"), _WRITE, "inner", "outer")
+    async with connect(*replies, client=EditorClient(choose(answer))) as editor:
+        assert await editor.say(await editor.start(), "go") == "end_turn"
+        ((shown, _),) = editor.client.asked
+        assert "a.txt" in str(shown.title)
+        assert (project / "a.txt").exists() is written
+        assert editor.client.text() == "outer"
+        assert set(editor.client.statuses()) <= {"completed", "failed"}
+
+
 async def test_plan_mode_denies_without_a_question(connect: Connect) -> None:
     async with connect(_WRITE, "done") as editor:
         session = await editor.start()

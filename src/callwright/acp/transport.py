@@ -41,18 +41,22 @@ class LineTransport:
         self._turn = asyncio.Lock()
 
     async def send(self, message: dict[str, Any]) -> None:
-        """Write one message; returns when the stream has taken it.
+        """Write one message; returns when the stream has taken it. A response that the peer left behind is dropped.
 
         Raises:
             ConnectionError: The peer reads no more.
         """
         # lone surrogates become ?: many JSON parsers refuse a document that has one
         line = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
-        async with self._turn:
-            if self._writer.is_closing():
-                raise ConnectionError("the client has closed the connection")
-            self._writer.write(line)
-            await self._writer.drain()
+        try:
+            async with self._turn:
+                if self._writer.is_closing():
+                    raise ConnectionError("the client has closed the connection")
+                self._writer.write(line)
+                await self._writer.drain()
+        except ConnectionError:
+            if "method" in message:  # a response has nobody to read it any more
+                raise
 
     async def receive(self) -> dict[str, Any] | None:
         """Return the next message; None at the end of the input."""
