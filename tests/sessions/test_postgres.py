@@ -269,3 +269,37 @@ async def test_failed_store_can_be_closed(postgres: str) -> None:
     async with PostgresStore(postgres) as late:
         with pytest.raises(StoreTooNew):
             await late.list()
+
+
+async def test_listener_hears_of_every_append(postgres: str) -> None:
+    async with PostgresStore(postgres) as here, PostgresStore(postgres) as there:
+        hold, other = await there.hold("heard"), await there.hold("other")
+        async with here.listen("heard") as changed, here.listen("heard") as also:
+            await other.append(said("not about this one"))
+            for number in range(3):
+                changed.clear()
+                await hold.append(said(str(number)))
+                await asyncio.wait_for(changed.wait(), 10)
+                assert len(await here.read("heard")) == number + 1
+            assert also.is_set()
+            changed.clear()
+            await other.append(said("again"))
+            await here.read("heard")
+            assert not changed.is_set()
+        await hold.release()
+        await other.release()
+
+
+async def test_listener_looks_again_if_its_connection_is_lost(postgres: str) -> None:
+    async with PostgresStore(postgres) as store:
+        async with store.listen("s") as changed:
+            connection = await connect(postgres)
+            query = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'"
+            assert await connection.fetchval(query)
+            await asyncio.wait_for(changed.wait(), 10)
+            await connection.close()
+        async with store.listen("s") as changed:
+            hold = await store.hold("s")
+            await hold.append(said("one"))
+            await asyncio.wait_for(changed.wait(), 10)
+            await hold.release()

@@ -4,7 +4,8 @@ import asyncio
 import secrets
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
@@ -28,6 +29,7 @@ from callwright.sessions.base import (
     make_like_pattern,
     no_such_session,
 )
+from callwright.sessions.postgres_changes import ChangeListener
 from callwright.sessions.postgres_hold import PostgresHold, Write
 from callwright.sessions.record_encoding import dump_record
 from callwright.sessions.records import Record, count_settled_records
@@ -45,6 +47,7 @@ class _Loop:
     """An asyncpg pool; its methods have no types."""
     waiting: list[Write] = field(default_factory=list[Write])
     writer: "asyncio.Task[None] | None" = None
+    listener: ChangeListener | None = None
 
 
 class PostgresStore:
@@ -128,6 +131,27 @@ class PostgresStore:
         # the transactions that are visible: differs after every commit, and reads no table
         return str(await self._value("SELECT pg_current_snapshot()::text"))
 
+    @asynccontextmanager
+    async def listen(self, session_id: str) -> AsyncGenerator[asyncio.Event]:
+        """Give an event that is set after every append to a session, by whichever machine.
+
+        Clear it, then read from your position, then wait. Wait with a time limit: a pooler between may drop notices.
+
+        Args:
+            session_id: The session; it need not exist yet.
+
+        Raises:
+            SessionError: The database cannot be used.
+        """
+        loop = await self._open()
+        if loop.listener is None:
+            loop.listener = ChangeListener(self._address)
+        try:
+            async with loop.listener.listen(session_id) as changed:
+                yield changed
+        except _ERRORS as error:
+            raise self._explain(error) from error
+
     async def list(self, *, limit: int = 100, waiting: bool = False) -> Sequence[SessionEntry]:
         rows = await self._rows(sql.LIST, limit, waiting)
         return [SessionEntry(row[0], row[1], row[2], row[3], int(row[4] or 0)) for row in rows]
@@ -174,6 +198,8 @@ class PostgresStore:
             loop = await opened
             if loop.writer is not None:
                 await asyncio.wait([loop.writer])
+            if loop.listener is not None:
+                await loop.listener.aclose()
             await loop.pool.close()
 
     async def __aenter__(self) -> "PostgresStore":

@@ -64,9 +64,12 @@ WITH wanted AS (
     FROM unnest($8::text[], $9::int[], $10::text[]) AS r (session_id, position, body)
     JOIN session ON session.id = r.session_id
 )
-SELECT id FROM held
+SELECT id, pg_notify('callwright_changes', id) FROM held
 """
-"""Adds the records of several holders in one commit. Only a holder whose lease is still its own adds anything."""
+"""Adds the records of several holders in one commit. Only a holder whose lease is still its own adds anything.
+
+Listeners hear of it when it is committed. NOTIFY makes commits take turns, which costs little if many share one.
+"""
 
 KEEP = """
 INSERT INTO callwright_outputs (session, id, body)
