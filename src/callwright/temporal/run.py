@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
@@ -158,19 +159,27 @@ class Run:
         """
         ended = asyncio.ensure_future(self._wait())
         try:
-            version = ""
-            while True:
-                done = ended.done()
-                current = await self._sessions.version()
-                if current != version or done:
-                    version = current
-                    for stored in await self._read_from(position):
-                        position = stored.position + 1
-                        yield stored
-                if done:
-                    ended.result()
-                    return
-                await asyncio.wait([ended], timeout=_WATCH_SECONDS)
+            async with _hear_changes(self._sessions, self.session_id) as changed:
+                version = ""
+                while True:
+                    changed.clear()
+                    done = ended.done()
+                    current = await self._sessions.version()
+                    if current != version or done:
+                        version = current
+                        for stored in await self._read_from(position):
+                            position = stored.position + 1
+                            yield stored
+                    if done:
+                        ended.result()
+                        return
+                    hearing = asyncio.ensure_future(changed.wait())
+                    try:
+                        await asyncio.wait(
+                            [ended, hearing], timeout=_WATCH_SECONDS, return_when=asyncio.FIRST_COMPLETED
+                        )
+                    finally:
+                        hearing.cancel()
         finally:
             ended.cancel()
 
@@ -279,3 +288,14 @@ def explain_refusal(error: RPCError, address: str) -> TemporalError:
 def first_line(error: BaseException | None) -> str:
     """Return a short description of a foreign error."""
     return str(error).partition("\n")[0][:300]
+
+
+@asynccontextmanager
+async def _hear_changes(store: SessionStore, session_id: str) -> AsyncGenerator[asyncio.Event]:
+    """Give an event that a store sets after a change, if it can; with the others, look from time to time."""
+    listen = getattr(store, "listen", None)
+    if listen is None:
+        yield asyncio.Event()
+        return
+    async with listen(session_id) as changed:
+        yield changed
