@@ -129,18 +129,12 @@ class Gate:
         for admitted in calls:
             changed = True
             while changed:  # an answer may change the arguments, and hooks and policies judge what will run
-                await self._ask_hooks(admitted, answers, turn_id, deadlines)
+                if admitted.error is None and admitted.sign_in is None:
+                    try:
+                        await ask_hooks(self.hooks, admitted, turn_id, deadlines)
+                    except BaseException as error:  # noqa: BLE001 - a failing hook fails this call only: nothing ran
+                        self._fail(admitted, error, answers)
                 changed = self.judge(admitted, answers)
-
-    async def _ask_hooks(
-        self, admitted: Admitted, answers: AnswerSource | None, turn_id: str, deadlines: Deadlines
-    ) -> None:
-        if admitted.error is not None or admitted.sign_in is not None:
-            return
-        try:
-            await ask_hooks(self.hooks, admitted, turn_id, deadlines)
-        except BaseException as error:  # noqa: BLE001 - a failing hook fails this call only: nothing ran
-            self._fail(admitted, error, answers)
 
     def judge(self, admitted: Admitted, answers: AnswerSource | None) -> bool:
         """Decide about a bound call by policies and answers, the hooks left out.

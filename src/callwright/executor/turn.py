@@ -212,7 +212,8 @@ class TurnScope:
                     while gate.judge(item, answers):
                         pass
             else:
-                await race(self._turn.cancellation, gate.admit(admitted, answers, self.turn_id, local.deadlines))
+                admission = gate.admit(admitted, answers, self.turn_id, local.deadlines)
+                await (admission if self._turn.cancellation is None else race(self._turn.cancellation, admission))
         except asyncio.CancelledError:
             if is_cancelling():
                 raise asyncio.CancelledError(CANCELLED) from self._cancel_before_start(admitted)
