@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         SessionError as SessionError,
         SessionHit as SessionHit,
         SessionHold as SessionHold,
+        SessionMissing as SessionMissing,
         SessionStore as SessionStore,
         StoredRecord as StoredRecord,
         StoreTooNew as StoreTooNew,
@@ -34,7 +35,7 @@ __getattr__ = lazy_exports(
     __name__,
     {
         "base": "SessionBusy SessionDamaged SessionEntry SessionError SessionHit SessionHold SessionStore StoredRecord"
-        " StoreTooNew BlobStore check_session_id export_jsonl list_undo_points",
+        " SessionMissing StoreTooNew BlobStore check_session_id export_jsonl list_undo_points",
         "memory": "MemoryStore",
         "postgres": "PostgresStore",
         "record_encoding": "dump_record load_record",

@@ -17,6 +17,10 @@ class SessionError(CallwrightError):
     """A store operation failed; records stored before are not lost."""
 
 
+class SessionMissing(SessionError):
+    """There is no such session."""
+
+
 class StoreTooNew(SessionError):
     """A later version of callwright wrote the store."""
 
@@ -247,9 +251,9 @@ def check_session_id(session_id: str) -> str:
     return session_id
 
 
-def no_such_session(session_id: str) -> SessionError:
+def no_such_session(session_id: str) -> SessionMissing:
     """Return the error for a session that does not exist."""
-    return SessionError(f"there is no session {session_id!r}; list() returns the existing ones")
+    return SessionMissing(f"there is no session {session_id!r}; list() returns the existing ones")
 
 
 async def export_jsonl(store: SessionStore, session_id: str) -> str:

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
@@ -14,7 +13,7 @@ from callwright.agent.run_request import Handover
 from callwright.core.calls import Answers, Question
 from callwright.core.decisions import Decline
 from callwright.core.errors import UsageError, describe_raised
-from callwright.sessions.base import SessionBusy, SessionDamaged, SessionError, StoreTooNew
+from callwright.sessions.base import SessionDamaged, SessionError, SessionMissing, StoreTooNew
 from callwright.sessions.records import LimitReached, Record, Said, find_open_questions
 from callwright.temporal.blobs import ClusterStore, find_references, read_prompt, require_cluster_store, unpack_answer
 from callwright.temporal.workflow import ACTIVITY, Data, question_key
@@ -98,7 +97,7 @@ class _Slice:
                 cancellation=self.cancellation,
                 handover=self.handover,
             )
-        if not await self._has_heard():
+        if not self._has_heard(await self._read()):
             raise _fail(
                 f"the prompt of session {self._session!r} is not in the store; start the run again", "PromptLost"
             )
@@ -124,42 +123,32 @@ class _Slice:
     async def _close(self) -> Data:
         """Close the turn of a cancelled run, if it is open: its questions must not wait any longer."""
         self.cancellation.cancel(_CANCELLED)
-        with suppress(SessionError):  # a run that was cancelled before it began has no session
-            records = await self._store.read(self._session)
+        records = await self._read()
+        if self._has_heard(records):  # not if it was cancelled before it began
             questions = find_open_questions(records)
-            if await self._has_heard(records):
-                answers = Answers({question.id: Decline(_CANCELLED) for question in questions})
-                await self._resume(answers if questions else None)
+            answers = Answers({question.id: Decline(_CANCELLED) for question in questions})
+            await self._resume(answers if questions else None)
         return await self._report(Stopped(_CANCELLED, "cancelled"))
 
     async def _find_limit(self) -> str | None:
         """Return the limit at which an earlier attempt of this slice ended the run; resuming would start it again."""
         if activity.info().attempt == 1:
             return None
-        try:
-            stored = await self._store.read_from(self._session, int(self._order["position"]))
-        except StoreTooNew:
-            raise
-        except SessionError:  # there is none yet
-            return None
-        last = stored[-1].record if stored else None
+        fresh = (await self._read())[int(self._order["position"]) :]
+        last = fresh[-1] if fresh else None
         return last.kind if isinstance(last, LimitReached) else None
 
-    async def _has_heard(self, records: Sequence[Record] | None = None) -> bool:
-        if records is None:
-            try:
-                records = await self._store.read(self._session)
-            except SessionBusy:
-                raise
-            except SessionError:
-                return False
+    async def _read(self) -> Sequence[Record]:
+        try:
+            return await self._store.read(self._session)
+        except SessionMissing:
+            return ()
+
+    def _has_heard(self, records: Sequence[Record]) -> bool:
         return any(isinstance(record, Said) and record.key == self._order["key"] for record in records)
 
     async def _report(self, result: Result) -> Data:
-        position = 0
-        with suppress(SessionError):
-            position = len(await self._store.read(self._session))
-        report: Data = {"state": "done", "position": position, "open": [], "expires": 0}
+        report: Data = {"state": "done", "position": len(await self._read()), "open": [], "expires": 0}
         match result:
             case Done():
                 return report

@@ -17,7 +17,7 @@ from callwright.core.decisions import GrantScope
 from callwright.core.errors import CallwrightError, UsageError
 from callwright.core.json import JsonObject
 from callwright.core.messages import AssistantMessage
-from callwright.sessions.base import SessionError, SessionStore, StoredRecord
+from callwright.sessions.base import SessionMissing, SessionStore, StoredRecord
 from callwright.sessions.records import Record, Said, find_open_questions, sum_usage
 from callwright.temporal.blobs import ClusterStore, pack_answer
 from callwright.temporal.workflow import SIGNAL, Data
@@ -211,9 +211,7 @@ class Run:
     async def _read_from(self, position: int) -> Sequence[StoredRecord]:
         try:
             return await self._sessions.read_from(self.session_id, position)
-        except SessionError:
-            if position:
-                raise
+        except SessionMissing:
             return ()  # no worker has begun it yet
 
     async def _explain_failure(self, error: WorkflowFailureError) -> Stopped:
@@ -229,7 +227,7 @@ class Run:
         position = report.get("position")
         try:
             stored: Sequence[StoredRecord] = await self._sessions.read_from(self.session_id, limit=position)
-        except SessionError:
+        except SessionMissing:
             if report["state"] == "done":
                 raise
             stored = []  # it was stopped before it began
@@ -262,9 +260,7 @@ async def read_questions(sessions: SessionStore, session_id: str) -> tuple[Quest
     """Return the questions of a session that wait for an answer and have not expired; none if it has not begun."""
     try:
         records = await sessions.read(session_id)
-    except SessionError:
-        if any(entry.session_id == session_id for entry in await sessions.list(waiting=True)):
-            raise
+    except SessionMissing:
         return ()  # no worker has begun it yet
     now = time.time()
     return tuple(question for question in find_open_questions(records) if not question.is_expired(now))

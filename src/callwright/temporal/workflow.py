@@ -20,7 +20,7 @@ from temporalio.exceptions import is_cancelled_exception
 WORKFLOW = "callwright-run"
 ACTIVITY = "callwright-advance"
 SIGNAL = "answer"
-FINAL_ERRORS = ("UnknownAgent", "UsageError", "SessionDamaged", "StoreTooNew", "PromptLost", "LaterPrompt")
+FINAL_ERRORS = ("UnknownAgent", "UsageError", "SessionDamaged", "StoreTooNew", "PromptLost")
 """Errors that no retry can mend."""
 _MOST_ANSWERS = 200
 _MOST_HISTORY_BYTES = 5_000
