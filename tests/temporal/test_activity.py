@@ -33,7 +33,15 @@ async def advance(store: SessionStore, *lines: Line, attempt: int = 1, turns: in
     agent = Agent(ScriptedProvider(*lines), [change], sessions=store, name="desk", limits=RunLimits(turns=turns))
     environment = ActivityEnvironment()
     environment.info = replace(environment.info, attempt=attempt, workflow_id="callwright/s")
-    given = {"agent": "desk", "session": "s", "turns": 5, "prompt": "", "answers": [], "open": [], "lapsed": False}
+    given: dict[str, Any] = {
+        "agent": "desk",
+        "session": "s",
+        "turns": 5,
+        "prompt": "",
+        "answers": [],
+        "open": [],
+        "lapsed": False,
+    }
     return await environment.run(Advance({"desk": agent}).advance, {**given, "position": 0, **order})
 
 

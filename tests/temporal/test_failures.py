@@ -16,7 +16,7 @@ from callwright import Done
 from callwright.sessions import PostgresStore, StoreTooNew
 from callwright.temporal import RunFailed, Runs, TemporalError
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 connect: Any = getattr(asyncpg, "connect")  # noqa: B009 - it has no types
 
 
@@ -95,7 +95,8 @@ async def test_commands(cluster: Cluster, runs: Runs) -> None:
     assert started.stdout.strip() == "c1"
     await wait_for_questions(runs.get("c1"))
     cluster.kill(worker)
-    assert "c1" in cluster.call("waiting").stdout and "Allow note" in cluster.call("waiting").stdout
+    waiting = cluster.call("waiting").stdout
+    assert "c1" in waiting and "Allow note" in waiting
     approved = cluster.call("approve", "c1")
     assert approved.returncode == 0 and "approved: Allow note" in approved.stdout
     cluster.start_worker("asking")

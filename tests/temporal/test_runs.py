@@ -12,7 +12,7 @@ from callwright.sessions import PostgresStore, SessionBusy
 from callwright.sessions.records import Said
 from callwright.temporal import Run, Runs
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 async def read_outcomes(cluster: Cluster, session: str) -> list[str]:
