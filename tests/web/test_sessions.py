@@ -68,6 +68,7 @@ async def test_run_from_the_page_is_shown_live_and_on_record(serve: Serve) -> No
         kinds = [item["kind"] for item in found["items"]]
         assert kinds == ["undo_point", "user", "assistant", "asked", "answered", "began", "outcomes", "assistant"]
         assert found["items"][-1]["parts"] == [{"type": "text", "text": "all done"}]
+        assert found["items"][3]["questions"][0]["preview"] is None  # the file is another one now
         turn = (await web.get(f"/api/timeline?id={session}")).data["turns"][0]
         assert [span["kind"] for span in turn["calls"][0]["spans"]][:1] == ["ask"]
         late = await answer(web, session, question["id"], approved=False)

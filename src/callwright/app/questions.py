@@ -44,7 +44,9 @@ async def open_questions(store: SessionStore, session_id: str) -> tuple[Question
     return asked[-1].questions if asked else ()
 
 
-def question_fields(question: Question, session_id: str, toolset: Toolset, asked_at: float = 0.0) -> dict[str, Any]:
+def question_fields(
+    question: Question, session_id: str, toolset: Toolset, asked_at: float = 0.0, *, preview: bool = True
+) -> dict[str, Any]:
     """Return everything a place needs to show a question, as JSON. Texts are not escaped.
 
     Args:
@@ -52,6 +54,7 @@ def question_fields(question: Question, session_id: str, toolset: Toolset, asked
         session_id: Its session.
         toolset: The tools, for a preview of the change.
         asked_at: When it was asked; Unix time.
+        preview: Whether to read the file that it would change and show the difference.
     """
     tool = toolset.snapshot().get(question.tool)
     lasting = question.kind == "approval" and not question.running
@@ -70,7 +73,7 @@ def question_fields(question: Question, session_id: str, toolset: Toolset, asked
         "accesses": [{"verb": verb, "target": target} for verb, target in access_pairs(question.accesses)],
         "deciding": deciding,
         "warnings": list(look_alikes(question)),
-        "preview": preview_fields(tool, question.arguments),
+        "preview": preview_fields(tool, question.arguments) if preview else None,
         "asked_at": asked_at,
         "scopes": ["once", *(["session"] if lasting else []), *(["always"] if rules else [])],
         "editable": lasting,

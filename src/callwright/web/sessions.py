@@ -283,7 +283,8 @@ class SessionRoutes:
         registry = app.executor.registry
 
         def describe(question: Question, at: float) -> Fields:
-            return question_fields(question, session_id, registry, at)
+            # without a preview: the file has changed since, and the call itself shows what it would write
+            return question_fields(question, session_id, registry, at, preview=False)
 
         def image_url(position: int, place: int) -> str:
             return f"/api/image?id={quote(session_id, safe='')}&position={position}&place={place}"
