@@ -177,3 +177,60 @@ def test_same_tool_in_one_process_shares_its_objects() -> None:
     assert not is_same_tool(Counter(), Counter())
     first, second = function_tool("a"), function_tool("a")
     assert is_same_tool(first, first) and not is_same_tool(first, second)
+
+
+@pytest.mark.parametrize(("one", "other"), [("a", "b"), (b"a", b"b"), (1, 2), (1.5, 2.5), (True, False), (None, 0)])
+def test_every_kind_of_plain_value_counts(one: object, other: object) -> None:
+    assert fingerprint(SchemaTool(SPEC, handler(one))) != fingerprint(SchemaTool(SPEC, handler(other)))
+
+
+def first_inner() -> Callable[..., Any]:
+    async def handle(arguments: dict[str, Any], context: ToolContext) -> str:
+        return str([f"{key}a" for key in arguments])
+
+    return handle
+
+
+def second_inner() -> Callable[..., Any]:
+    async def handle(arguments: dict[str, Any], context: ToolContext) -> str:
+        return str([f"{key}b" for key in arguments])
+
+    return handle
+
+
+def test_code_inside_the_code_counts() -> None:
+    assert fingerprint(SchemaTool(SPEC, first_inner())) == fingerprint(SchemaTool(SPEC, first_inner()))
+    assert fingerprint(SchemaTool(SPEC, first_inner())) != fingerprint(SchemaTool(SPEC, second_inner()))
+
+
+def test_order_of_keys_does_not_count() -> None:
+    one = SchemaTool(replace(SPEC, metadata={"a": 1, "b": 2}), handler("a"))
+    assert fingerprint(one) == fingerprint(SchemaTool(replace(SPEC, metadata={"b": 2, "a": 1}), handler("a")))
+
+
+@pytest.mark.parametrize("name", ["bind", "accesses", "run"])
+def test_each_method_of_a_class_counts(name: str) -> None:
+    def first(self: object, given: object) -> str:
+        return "a"
+
+    def second(self: object, given: object) -> str:
+        return "b"
+
+    made: list[Any] = [type("M", (), {"spec": SPEC, "bind": first, name: method})() for method in (first, second)]
+    assert fingerprint(made[0]) != fingerprint(made[1])
+
+
+def test_function_tools_are_the_same_by_function_and_options() -> None:
+    async def act(count: int = 1) -> str:
+        """Act."""
+        return "a"
+
+    async def act_too(count: int = 1) -> str:
+        """Act."""
+        return "a"
+
+    assert is_same_tool(tool(act), tool(act))
+    assert not is_same_tool(tool(act), tool(act_too))
+    assert not is_same_tool(tool(act), tool(group="g")(act))
+    assert not is_same_tool(tool(act), SchemaTool(SPEC, handler("a")))
+    assert not is_same_tool(SchemaTool(SPEC, handler("a")), tool(act))
