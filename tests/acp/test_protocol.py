@@ -13,12 +13,14 @@ from typing import Any, cast
 import pytest
 from acp import RequestError
 from acp.meta import AGENT_METHODS
-from acp.schema import InitializeResponse
+from acp.schema import InitializeResponse, McpServerStdio
 from hypothesis import given, strategies as st
 from tests.acp.conftest import Connect
 from tests.acp.editor import Connected
 
+from callwright.acp.requests import read_servers
 from callwright.acp.transport import BadMessage, LineTransport, check_message
+from callwright.mcp.config import servers_of
 
 SUPPORTED = {
     "authenticate",
@@ -250,3 +252,14 @@ async def test_random_requests_are_all_answered(connect: Connect, seed: int) -> 
             await code_of(editor, random.choice(methods), params)
         assert await code_of(editor, "session/list", {}) == 0
         assert not [path for path in editor.project.iterdir() if path.name != ".callwright"]
+
+
+def test_entries_of_mcp_servers_are_taken_literally(tmp_path: Path) -> None:
+    variables = [{"name": "A", "value": "${HOME}"}]
+    server = McpServerStdio.model_validate(
+        {"name": "own", "command": "run", "args": ["-c", "echo ${HOME:-x} $HOME"], "env": variables}
+    )
+    loaded = servers_of(json.loads(read_servers([server], tmp_path)))
+    (config,) = loaded.servers
+    assert (config.args, dict(config.env)) == (("-c", "echo ${HOME:-x} $HOME"), {"A": "${HOME}"})
+    assert (config.cwd, config.repository, loaded.problems) == (str(tmp_path), "", ())
