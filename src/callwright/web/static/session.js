@@ -98,7 +98,7 @@ function Talk({ talk, server, at }) {
       ${finding && html`<${Find} id=${detail.id} onHit=${jump} onClose=${() => (setFinding(false), setMarked(null))} scroller=${list} />`}
       ${detail.damaged?.length > 0 && html`<p class="banner">${many(detail.damaged.length, "record")} of this session ${detail.damaged.length === 1 ? "is" : "are"} damaged and shown as such: ${show(detail.damaged.slice(0, 3).map((one) => `${one.position} (${one.fault})`).join(", "))}</p>`}
       <${WindowedList} rows=${talk.records} row=${row} tail=${tail} handle=${list} name=${detail.id} label="Messages" onEnd=${setAtEnd} onWindow=${(first, last) => talk.want(first, last)} />
-      ${!atEnd && html`<button class="to-end" onClick=${() => list.current.toEnd()}>${talk.questions.length ? `${many(talk.questions.length, "question")} ↓` : "Newest ↓"}</button>`}
+      ${!atEnd && html`<div class="to-end-place"><button class="to-end" onClick=${() => list.current.toEnd()}>${talk.questions.length ? `${many(talk.questions.length, "question")} ↓` : "Newest ↓"}</button></div>`}
       <${Composer} talk=${talk} server=${server} />
     </section>
     <div class=${"side-wrap" + (panel ? " open" : "")}><${SessionSide} detail=${detail} talk=${talk} onCall=${(position, call) => (setPanel(false), jump(position), setTimeout(() => document.querySelector(`[data-call="${CSS.escape(call)}"]`)?.scrollIntoView({ block: "center" }), 250))} /></div>`;
@@ -172,6 +172,7 @@ function Composer({ talk, server }) {
   const [undo, setUndo] = useState(null);
   const area = useRef(null);
   const { detail } = talk;
+  const busy = detail.state === "running" || detail.state === "waiting";
   const act = (path, body, then) => post(path, { session: detail.id, ...body }).then((data) => (setError(null), then?.(data)), setError);
   if (server?.read_only) return html`<div class="composer"><p class="note">This page is read only.</p><${Export} detail=${detail} /></div>`;
   const send = (event) => {
@@ -188,10 +189,10 @@ function Composer({ talk, server }) {
         onInput=${(event) => setText(event.target.value)} onKeyDown=${onKey}></textarea>
       <button class="primary" disabled=${!text.trim()}>Send</button></form>
     <div class="actions">
-      ${(detail.state === "running" || detail.state === "waiting") && html`<button class="danger" onClick=${() => act("stop", {})}>Stop</button>`}
+      ${busy && html`<button class="danger" onClick=${() => act("stop", {})}>Stop</button>`}
       ${detail.state === "paused" && !talk.questions.length && html`<button onClick=${() => act("resume", {})}>Resume</button>`}
       <button class="quiet" onClick=${() => act("fork", {}, (data) => go(`/session?id=${encodeURIComponent(data.session)}`))}>Fork</button>
-      <button class="quiet" onClick=${() => act("undo", { position: null, dry_run: true }, (plan) => setUndo({ ...plan, position: null }))}>Undo</button>
+      <button class="quiet" disabled=${busy} title=${busy ? "Stop the run first" : null} onClick=${() => act("undo", { position: null, dry_run: true }, (plan) => setUndo({ ...plan, position: null }))}>Undo</button>
       <${Export} detail=${detail} />
     </div></div>`;
 }
