@@ -3,12 +3,13 @@
 import asyncio
 import json
 import re
-import sys
+import shlex
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.forked import warm_command
 
 from callwright.cli.options import build_parser
 from callwright.cli.parsing import REFUSED_OPTIONS
@@ -22,7 +23,7 @@ Call = Callable[..., dict[str, object]]
 def options(tmp_path: Path) -> Callable[..., Any]:
     """Options for a project, with a scripted model."""
     command = tmp_path / "callwright"
-    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m callwright "$@"\n')
+    command.write_text(f'#!/bin/sh\nexec {shlex.join(warm_command("-m", "callwright"))} "$@"\n')
     command.chmod(0o755)
     project, home = tmp_path / "project", tmp_path / "home"
     project.mkdir()
