@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 Call = Callable[..., dict[str, object]]
 
 
@@ -177,6 +179,7 @@ def test_dumb_terminal_gets_lines(machine: Any, tmux: Any, calls: Call) -> None:
     tmux.shows("EXIT 0")
 
 
+@pytest.mark.slow
 def test_no_color_removes_all_colours(machine: Any, tmux: Any) -> None:
     tmux.start(machine.project, machine.says("# Title\n\n`code`\n"), before="NO_COLOR=1")
     tmux.shows("default mode")
@@ -200,6 +203,7 @@ def test_control_c_interrupts_clears_then_leaves(machine: Any, tmux: Any, calls:
     tmux.shows("EXIT 0")
 
 
+@pytest.mark.slow
 def test_history_of_earlier_sessions_is_recalled(machine: Any, tmux: Any) -> None:
     tmux.start(machine.project, machine.says("hello"))
     tmux.shows("default mode")
@@ -213,6 +217,7 @@ def test_history_of_earlier_sessions_is_recalled(machine: Any, tmux: Any) -> Non
     tmux.shows("> remember me")
 
 
+@pytest.mark.slow
 def test_empty_session_is_not_offered_to_continue(machine: Any, tmux: Any) -> None:
     tmux.start(machine.project, machine.says("x"))
     tmux.shows("default mode")
@@ -226,6 +231,7 @@ def test_unknown_model_is_explained(machine: Any, tmux: Any) -> None:
     assert "unknown model 'nosuch'" in shown
 
 
+@pytest.mark.slow
 def test_user_can_leave_at_any_time(machine: Any, tmux: Any, calls: Call) -> None:
     tmux.start(machine.project, machine.says("x"))
     tmux.shows(">")

@@ -123,6 +123,7 @@ async def test_resized_dialog_has_to_be_read_again() -> None:
     assert not view.read
 
 
+@pytest.mark.slow
 def test_dumb_terminal_shows_a_long_dialog_in_pages(machine: Any, tmux: Any) -> None:
     text = "\n".join(f"line {number}" for number in range(60))
     script = machine.says(call("write", path="a.txt", content=text), "done")

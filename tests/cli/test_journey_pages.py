@@ -43,6 +43,7 @@ def test_demo_page(follow: Follow) -> None:
     assert "deletes /tmp/callwright-demo-" in seen.text and "files: test_words.py, words.py" in seen.text
 
 
+@pytest.mark.slow
 def test_edit_page_writes_only_after_approval(follow: Follow) -> None:
     seen = follow("edit-with-approval")
     asked, done = seen.shown

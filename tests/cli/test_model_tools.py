@@ -67,6 +67,7 @@ def test_reply_approves_no_other_call(machine: Any) -> None:
     assert not (machine.project / "a").exists(), (by_tool, ended)
 
 
+@pytest.mark.slow
 def test_choice_is_picked_with_arrows_after_a_restart(machine: Any, tmux: Any) -> None:
     tmux.start(machine.project, machine.says(call("ask_user", **ASKING), "noted"))
     tmux.shows("default mode")

@@ -269,7 +269,11 @@ _WITH_PID = 'sh -c \'echo $$ > pid; exec "$0" "$@"\''
 
 
 @pytest.mark.parametrize(
-    ("sent", "ended"), [(signal.SIGKILL, "EXIT 137"), (signal.SIGHUP, "EXIT")], ids=["killed", "window closed"]
+    ("sent", "ended"),
+    [
+        pytest.param(signal.SIGKILL, "EXIT 137", id="killed"),
+        pytest.param(signal.SIGHUP, "EXIT", id="window closed", marks=pytest.mark.slow),
+    ],
 )
 def test_question_is_shown_again_after_the_process_ended(
     machine: Any, tmux: Any, sent: signal.Signals, ended: str
