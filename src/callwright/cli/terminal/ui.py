@@ -61,10 +61,8 @@ class Terminal:
         self.on_mode: Callable[[], None] = lambda: None
         self.edit_externally: Callable[[str], Awaitable[str | None]] | None = None
         """Opens a text in the user's editor, if one is configured."""
-        self.on_expand: Callable[[], None] = lambda: None
-        self.on_search: Callable[[], None] = lambda: None
+        self.on_expand = self.on_search = self.on_paste_image = self.on_mode
         self.on_paste: Callable[[str], str] = lambda text: text
-        self.on_paste_image: Callable[[], None] = lambda: None
         self.vi: ViKeys | None = None
         self.over = asyncio.Event()
         self._keys = KeyReader()
