@@ -191,6 +191,7 @@ def test_sandbox_of_commands_allows_nothing_else(access: Access) -> None:
     part = part_of("rm -rf a")
     assert isinstance(by_mode.judge(access, dry_run_line("x")), Ask)
     assert isinstance(by_mode.judge(access, part), Ask)
+    assert isinstance(by_mode.judge(access, part_of("make all")), Ask)
     assert isinstance(by_mode.judge(RunCommand("make", "/w"), dry_run_line("make")), Ask)  # not analysed
 
 
@@ -244,3 +245,11 @@ def test_excluded_command_is_about_commands_only() -> None:
     assert excluded.judge(ReadPath("/w/a"), part) is None
     assert excluded.judge(part.access, dry_run_line("docker ps")) is None
     assert excluded.judge(part.access, replace(part, command=None)) is None
+
+
+def test_auto_mode_moves_files_and_removes_none() -> None:
+    by_mode, moves, removes = ByMode("auto"), part_of("mv a b"), part_of("rm a")
+    assert isinstance(by_mode.judge(DeletePath("/w/a"), moves), Allow)
+    assert isinstance(by_mode.judge(DeletePath("/w/a"), removes), Ask)
+    assert isinstance(by_mode.judge(DeletePath("/w/a"), replace(moves, command=None)), Ask)
+    assert isinstance(by_mode.judge(DeletePath("/w/a"), dry_run_line("mv a b")), Ask)
