@@ -92,7 +92,7 @@ class Tmux(Window):
 
     def resize(self, columns: int, rows: int) -> None:
         self.tmux("resize-window", "-x", str(columns), "-y", str(rows))
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while self._size_of_tty() != (rows, columns):  # tmux passes a new size on at most every 250 ms
             assert time.monotonic() < deadline, f"the terminal never became {columns} columns wide"
             time.sleep(0.02)

@@ -11,7 +11,7 @@ Call = Callable[..., dict[str, object]]
 
 def wait_until(tmux: Any, condition: Callable[[str], bool]) -> str:
     """Wait until the screen meets a condition, and return the screen."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not condition(screen := tmux.screen()):
         assert time.monotonic() < deadline, f"the screen never met the condition:\n{screen}"
         time.sleep(0.03)

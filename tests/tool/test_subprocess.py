@@ -112,7 +112,7 @@ def forge(path: str) -> str:
     class Evil:
         def __reduce__(self):
             return (open, (path, "w"))
-    for number in range(3, 64):
+    for number in range(3, 1024):  # the numbers are those of our process, which may have many files open
         try:
             multiprocessing.connection.Connection(number).send_bytes(pickle.dumps((True, Evil())))
         except (OSError, ValueError):
@@ -122,7 +122,7 @@ def forge(path: str) -> str:
 @tool(isolation="process")
 def inherited() -> list[int]:
     "List the descriptors a program gets."
-    fds = "import fcntl\\nfor n in range(64):\\n  try: fcntl.fcntl(n, 1); print(n)\\n  except OSError: pass"
+    fds = "import fcntl\\nfor n in range(1024):\\n  try: fcntl.fcntl(n, 1); print(n)\\n  except OSError: pass"
     done = subprocess.run([sys.executable, "-c", fds], close_fds=False, capture_output=True, text=True)
     return [int(n) for n in done.stdout.split()]
 
