@@ -58,7 +58,7 @@ async def pack_answer(store: BlobStore, question_id: str, reply: Reply) -> dict[
     """
     reply = check_reply(reply)
     signal: dict[str, Any] = {"question": question_id, "approved": isinstance(reply, Approve)}
-    if reply == Approve() or reply == Decline():
+    if reply in (make_reply(True), make_reply(False)):
         return signal
     signal["blob"] = f"answer-{secrets.token_hex(12)}"
     await store.keep_blob(signal["blob"], Answered({question_id: reply}))

@@ -12,8 +12,8 @@ from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_
 from temporalio.service import RPCError, RPCStatusCode
 
 from callwright.agent.results import Done, StopKind, Stopped
-from callwright.core.calls import Approve, Decline, Question, Reply
-from callwright.core.decisions import GrantScope
+from callwright.core.calls import Decline, Question, Reply
+from callwright.core.decisions import GrantScope, make_reply
 from callwright.core.errors import CallwrightError, UsageError
 from callwright.core.json import JsonObject
 from callwright.core.messages import AssistantMessage
@@ -100,9 +100,12 @@ class Run:
 
         Raises:
             TemporalError: the server cannot be reached, or the run has ended.
-            UsageError: the question is not one.
+            UsageError: the question is not one, or the arguments or the scope are not valid.
         """
-        await self.answer(question, Approve(arguments, scope, by))
+        reply = make_reply(True, arguments=arguments, scope=scope, by=by)
+        if isinstance(reply, Decline):
+            raise UsageError(reply.reason)
+        await self.answer(question, reply)
 
     async def decline(self, question: Question, reason: str = "", *, by: str = "") -> None:
         """Decline a question; the model reads the reason. Otherwise as `approve`."""

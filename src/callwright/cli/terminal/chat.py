@@ -99,9 +99,12 @@ class TerminalChat:
         terminal.style = MarkdownLines(terminal.palette)
         terminal.running = self._live_rows
         terminal.on_interrupt, terminal.on_mode = self._interrupt, self._switch_mode
-        terminal.on_expand, terminal.on_search = self._outputs.expand, HistorySearch(terminal).start
+        terminal.on_key = {
+            "expand": self._outputs.expand,
+            "search-history": HistorySearch(terminal).start,
+            "paste-image": ClipboardImages(terminal, self._show_notice).start,
+        }
         terminal.on_paste = partial(mention_dropped, cwd=self.locations.cwd)
-        terminal.on_paste_image = ClipboardImages(terminal, self._show_notice).start
         self._approvals.interrupted = lambda: self._cancellation is not None and self._cancellation.requested
         if not self.options.trust and not await ask_trust(terminal, self.locations, self._show_notice):
             return 0

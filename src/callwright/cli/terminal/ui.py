@@ -61,7 +61,8 @@ class Terminal:
         self.on_mode: Callable[[], None] = lambda: None
         self.edit_externally: Callable[[str], Awaitable[str | None]] | None = None
         """Opens a text in the user's editor, if one is configured."""
-        self.on_expand = self.on_search = self.on_paste_image = self.on_mode
+        self.on_key: dict[str, Callable[[], None]] = {}
+        """What further keys do: `search-history`, `expand`, `paste-image`."""
         self.on_paste: Callable[[str], str] = lambda text: text
         self.vi: ViKeys | None = None
         self.over = asyncio.Event()
@@ -295,12 +296,8 @@ class Terminal:
                 self.on_mode()
             case "up" if self._take_queued():
                 pass
-            case "search-history":
-                self.on_search()
-            case "expand":
-                self.on_expand()
-            case "paste-image":
-                self.on_paste_image()
+            case _ if value in self.on_key:
+                self.on_key[value]()
             case "redraw":
                 self.screen.clear()
             case _:
