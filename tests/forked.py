@@ -2,11 +2,12 @@
 
     test ── socket ──► warm process ── fork ──► monitor, reports the end ── fork ──► the script
 
-A script sees what `python -W error script.py ARGUMENTS` would show it, and can be killed as any process. The warm
-processes serve all tests of a worker and end with it.
+A script sees what `python script.py ARGUMENTS` would show it, and can be killed as any process. The warm processes
+serve all tests of a worker and end with it.
 """
 
 import atexit
+import importlib
 import json
 import os
 import runpy
@@ -15,6 +16,7 @@ import signal
 import socket
 import subprocess
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -82,7 +84,7 @@ def _start_warm_process(preload: str) -> str:
     """Start it once for this process, which ends it; return its address."""
     folder = TemporaryDirectory()
     address = f"{folder.name}/socket"
-    command = [sys.executable, "-W", "error", __file__, "serve", address, preload]
+    command = [sys.executable, __file__, "serve", address, preload]
     warm = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert warm.stdout is not None
     with warm.stdout as answers:
@@ -181,9 +183,13 @@ if __name__ == "__main__":
     if sys.argv[1] == "relay":
         os._exit(_relay(sys.argv[2], sys.argv[3:]) & 0xFF)
     sys.path.pop(0)  # the folder of this file, which is not that of the script
-    exec(f"import {sys.argv[3]}")
+    for name in sys.argv[3].split(","):
+        with suppress(ImportError):  # an extra that is not installed here
+            importlib.import_module(name.strip())
     if (script := _serve(sys.argv[2])) is not None:
         os.environ.clear()
         os.environ.update(script["env"])
+        if os.environ.get("PYTHONWARNINGS") == "error":
+            warnings.simplefilter("error")
         os.chdir(script["cwd"])
         _run(script["arguments"])

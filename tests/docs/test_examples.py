@@ -1,5 +1,6 @@
 """The programs in examples/ do what they say."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,8 @@ def test_every_example_is_known() -> None:
 
 @pytest.mark.parametrize("name", PRINTED)
 def test_example_prints_the_expected_text(name: str) -> None:
-    done = run_script(EXAMPLES / f"{name}.py", preload=COMMANDS if name == "gateway" else AGENTS)
+    env = {**os.environ, "PYTHONWARNINGS": "error"}
+    done = run_script(EXAMPLES / f"{name}.py", env=env, preload=COMMANDS if name == "gateway" else AGENTS)
     assert (done.returncode, done.stderr) == (0, "")
     for part in PRINTED[name].split("…"):  # calls that run side by side end in any order
         assert part in done.stdout
