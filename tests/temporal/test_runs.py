@@ -169,6 +169,19 @@ async def test_cancel_inside_a_tool(cluster: Cluster, runs: Runs) -> None:
     assert isinstance(await again.result(), Done)
 
 
+async def test_cancel_after_its_worker_was_killed(cluster: Cluster, runs: Runs) -> None:
+    worker = cluster.start_worker("agent")
+    run = await runs.start("desk", plan("note", seconds=600), session="s1")
+    await cluster.wait_for_effects(1)
+    cluster.kill(worker)
+    await run.cancel()
+    cluster.start_worker("agent")
+    result = await asyncio.wait_for(run.result(), 60)
+    assert isinstance(result, Stopped) and result.kind == "cancelled"
+    assert (await run.info()).status == "cancelled"
+    assert "it may have had an effect" in (await read_outcomes(cluster, "s1"))[0]
+
+
 async def test_cancel_while_a_question_waits(cluster: Cluster, runs: Runs) -> None:
     worker = cluster.start_worker("asking")
     run = await runs.start("asking", plan("note"), session="s1")

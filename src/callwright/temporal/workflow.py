@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy
-from temporalio.exceptions import is_cancelled_exception
+from temporalio.exceptions import ActivityError, is_cancelled_exception
 
 WORKFLOW = "callwright-run"
 ACTIVITY = "callwright-advance"
@@ -63,10 +63,13 @@ class RunWorkflow:
         try:
             return await self._drive(order)
         except BaseException as error:
-            if is_cancelled_exception(error):
-                # In its own scope, which the cancellation has not reached: an open turn must not wait for ever.
-                await asyncio.shield(_advance({**order, "cancel": True, "answers": []}))
-            raise
+            # The worker of the activity may have been killed before it could say that it was cancelled.
+            lost = isinstance(error, ActivityError) and _is_cancelling()
+            if not lost and not is_cancelled_exception(error):
+                raise
+            # In its own scope, which the cancellation has not reached: an open turn must not wait for ever.
+            await asyncio.shield(_advance({**order, "cancel": True, "answers": []}))
+            raise asyncio.CancelledError from None
 
     async def _drive(self, order: Data) -> Data:
         while True:
@@ -78,6 +81,8 @@ class RunWorkflow:
             order["position"] = report["position"]
             if report["state"] not in ("more", "paused"):
                 return report
+            if _is_cancelling():
+                raise asyncio.CancelledError
             if workflow.info().get_current_history_size() > _MOST_HISTORY_BYTES:
                 workflow.continue_as_new({**order, "answers": self._answers})
 
@@ -90,6 +95,12 @@ class RunWorkflow:
         except TimeoutError:
             return False
         return True
+
+
+def _is_cancelling() -> bool:
+    """Whether the run was asked to end."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _is_expired(question_id: str) -> bool:
