@@ -1,5 +1,5 @@
 // Markdown as virtual nodes. No HTML string is ever made, so nothing in a text can become markup.
-import { h, html } from "/static/vendor.js";
+import { h, html, useMemo } from "/static/vendor.js";
 import { show } from "/static/text.js";
 
 const FENCE = /^( {0,3})(`{3,}|~{3,})\s*([^\s`]*)[^`]*$/;
@@ -9,7 +9,29 @@ const TABLE_LINE = /^ *\|?( *:?-{1,}:? *\|)+( *:?-{1,}:? *)?\|? *$/;
 const DEPTH = 8;
 
 export function Markdown({ text }) {
-  return html`<div class="md">${blocks(String(text ?? "").replace(/\r\n/g, "\n").split("\n"), 0)}</div>`;
+  // the same nodes for the same text: a page that is drawn again for another reason neither parses nor compares them
+  return useMemo(() => html`<div class="md">${blocks(String(text ?? "").replace(/\r\n/g, "\n").split("\n"), 0)}</div>`, [text]);
+}
+
+const PIECE = 400; // characters
+
+/** A growing text in pieces that end between blocks: only the last one changes. */
+export function GrowingMarkdown({ text }) {
+  const pieces = [];
+  let start = 0;
+  let fenced = false;
+  for (let at = 0; at < text.length; ) {
+    const end = text.indexOf("\n", at) < 0 ? text.length : text.indexOf("\n", at) + 1;
+    const line = text.slice(at, end);
+    if (/^ {0,3}(```|~~~)/.test(line)) fenced = !fenced;
+    at = end;
+    if (!fenced && at - start > PIECE && !line.trim()) {
+      pieces.push(text.slice(start, at));
+      start = at;
+    }
+  }
+  pieces.push(text.slice(start));
+  return pieces.map((piece, place) => html`<${Markdown} key=${place} text=${piece} />`);
 }
 
 function blocks(lines, depth) {

@@ -1,6 +1,6 @@
 // How each record of a session looks.
 import { html, useState } from "/static/vendor.js";
-import { Markdown } from "/static/markdown.js";
+import { GrowingMarkdown, Markdown } from "/static/markdown.js";
 import { Attachments, LongText, Outcome, Preview, outcomeFacts } from "/static/outcome.js";
 import { clock, many, oneLine, plain, show, when } from "/static/text.js";
 import { describeSettled, subjectOf } from "/static/question.js";
@@ -110,7 +110,7 @@ export function Growing({ partial }) {
   if (partial.done || !(partial.text || partial.thinking || partial.calls.length)) return null;
   return html`<article class="msg model growing" aria-label="model, writing"><p class="who"><b>model</b><span class="pulse">writing…</span></p>
     <div class="body">${partial.thinking && !partial.text && html`<p class="thinking-now">${show(partial.thinking.slice(-400))}</p>`}
-      ${partial.text && html`<${Markdown} text=${partial.text} />`}
+      ${partial.text && html`<${GrowingMarkdown} text=${partial.text} />`}
       ${partial.calls.map((call) => html`<div class="call none"><p class="call-line"><span class="glyph run" aria-hidden="true">◌</span><b>${show(call.name)}</b> <span class="target">${show(oneLine(call.arguments.slice(-300), 160))}</span></p></div>`)}
     </div></article>`;
 }
