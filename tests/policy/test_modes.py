@@ -183,6 +183,8 @@ def test_sandbox_alone_allows_commands_in_auto_mode_only(mode: str) -> None:
     assert not isinstance(ByMode(mode, sandboxed=True).judge(part.access, part), Allow)
     assert isinstance(ByMode("auto", sandboxed=True).judge(part.access, part), Allow)
     assert not isinstance(ByMode("auto").judge(part.access, part), Allow)
+    removes = part_of("rm -rf a")
+    assert not isinstance(ByMode("auto", sandboxed=True).judge(removes.access, removes), Allow)
 
 
 @pytest.mark.parametrize("access", [DeletePath("/w/a"), DeleteResource("db:a"), UseTool("x", Effect.DESTROY)])

@@ -2,14 +2,17 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from callwright.core.access import Allow, Ask, Confinement, Deny, RunCommand
+from callwright.core.access import Allow, Ask, Confinement, DeletePath, Deny, Reach, RunCommand, WritePath
 from callwright.core.errors import UsageError
 from callwright.policy import ByMode, ExcludedCommands, judge_command, standard_policies
 from callwright.policy.dry_run import dry_run_line
+from callwright.policy.walled import is_walled
+from callwright.shell import Verdict, analyze
 
 WALLED = [
     "pytest -q tests",
@@ -261,3 +264,16 @@ def test_everyday_lines_are_seldom_asked_about(tmp_path: Path):
     found = {case["line"]: runs(case["line"]) for case in EVERYDAY}
     assert found == {case["line"]: case["runs"] for case in EVERYDAY}
     assert Counter(found.values())["asks"] / len(found) < 0.06
+
+
+def test_wall_is_no_reason_to_run_what_deletes_connects_or_cannot_be_read():
+    plan = analyze("pytest -q", "/w")
+    assert is_walled(plan)
+    assert not any(is_walled(replace(plan, **change)) for change in ({"problem": "x"}, {"commands": ()}))
+    assert not is_walled(replace(plan, dangers=("it is a fork bomb",)))
+    for access in (DeletePath("/w/a"), Reach("https://a"), WritePath("/w/a")):
+        assert not is_walled(replace(plan, commands=(replace(plan.commands[0], accesses=(access,)),)))
+    for verdict in (Verdict.WRITES, Verdict.DESTRUCTIVE, Verdict.READS_NETWORK):
+        assert not is_walled(replace(plan, commands=(replace(plan.commands[0], verdict=verdict),)))
+    for line in ("./gradlew", "./other test", "sqlite3 a.db 'select 1' > out", "duckdb a.db 'drop table t'"):
+        assert not is_walled(analyze(line, "/w"))
