@@ -28,7 +28,12 @@ def lock_file(descriptor: int) -> None:
         raise BlockingIOError(error.errno, error.strerror) from error
 
 
-def on_fork(*, before: Callable[[], object], in_parent: Callable[[], object], in_child: Callable[[], object]) -> None:
+def on_fork(
+    *,
+    in_child: Callable[[], object],
+    before: Callable[[], object] = lambda: None,
+    in_parent: Callable[[], object] = lambda: None,
+) -> None:
     """Register what to do around `os.fork`, where the system has it."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=before, after_in_parent=in_parent, after_in_child=in_child)

@@ -20,6 +20,7 @@ from weakref import WeakSet
 
 from callwright.core.errors import ToolFailed
 from callwright.system.output_capture import OutputCapture, OutputLimits
+from callwright.system.platforms import on_fork
 from callwright.system.supervisor import SUPERVISOR
 from callwright.system.supervisor_process import BEGAN, ENDED, NOTE, SIZE, shell_exit_code
 
@@ -329,4 +330,4 @@ def _abandon_all() -> None:
 
 
 atexit.register(_stop_all)
-os.register_at_fork(after_in_child=_abandon_all)
+on_fork(in_child=_abandon_all)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from callwright.core.errors import ToolFailed
 from callwright.system import supervisor_process
+from callwright.system.platforms import on_fork
 
 _EXIT_SECONDS = 1.0
 _LOADER = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
@@ -93,4 +94,4 @@ class Supervisor:
 
 SUPERVISOR = Supervisor()
 atexit.register(SUPERVISOR.close)
-os.register_at_fork(after_in_child=SUPERVISOR.reset_after_fork)
+on_fork(in_child=SUPERVISOR.reset_after_fork)

@@ -5,7 +5,6 @@ behind keeps the place. A call that would wait for itself, directly or through o
 """
 
 import asyncio
-import os
 import threading
 from collections import deque
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from contextvars import ContextVar, Token
 from weakref import WeakKeyDictionary, WeakSet
 
 from callwright.core.errors import ToolFailed
+from callwright.system.platforms import on_fork
 
 _all_places: "WeakSet[Places]" = WeakSet()
 _lock = threading.Lock()  # one for all: waiting is rare, and the search for cycles looks at every waiting call
@@ -199,8 +199,7 @@ def _forget_all() -> None:
         places.waiting.clear()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_all)
+on_fork(in_child=_forget_all)
 
 
 def places_of(tool: object, name: str) -> Places | None:

@@ -6,7 +6,6 @@ is dropped.
 """
 
 import asyncio
-import os
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from queue import Empty, SimpleQueue
 from typing import TypeVar, cast
 from weakref import WeakKeyDictionary, ref
 
+from callwright.system.platforms import on_fork
 from callwright.tool.concurrency import LeftBehind, leave_hold
 
 Result = TypeVar("Result")
@@ -150,5 +150,4 @@ class Threads:
 
 threads = Threads()
 """Shared by all tools of the process."""
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=threads.reset)
+on_fork(in_child=threads.reset)
