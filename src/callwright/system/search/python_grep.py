@@ -40,7 +40,8 @@ _PIECE = re.compile(
 _ENCODINGS = ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"), (b"\xef\xbb\xbf", "utf-8"))
 _MARKS = tuple(mark for mark, _ in _ENCODINGS)
 _BUFFER_BYTES = 1 << 20
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+# Windows has none of the three
+_READ = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC"))
 
 
 _SPELLED = re.compile(r"\\[xuUNopP0-9]")
