@@ -20,8 +20,8 @@ from callwright.sessions.lease import Lease
 from callwright.sessions.record_encoding import dump_record
 from callwright.sessions.records import OpenQuestions, Record, find_first_prompt
 from callwright.sessions.sqlite_io import SessionFile
-from callwright.sessions.sqlite_shared import Action, FileUse, Reply
-from callwright.sessions.sqlite_writes import Addition, Tail
+from callwright.sessions.sqlite_shared import Action, FileUse
+from callwright.sessions.sqlite_writes import Addition, Reply, Tail
 
 Value = TypeVar("Value")
 Redact = Callable[[str], str]

@@ -15,51 +15,19 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from callwright.sessions.base import SessionError
 from callwright.sessions.sqlite_connection import explain_error
 from callwright.sessions.sqlite_io import SessionFile
-from callwright.sessions.sqlite_writes import Addition, write_together
+from callwright.sessions.sqlite_writes import Addition, Reply, write_together
 from callwright.system.platforms import on_fork
 
-Value = TypeVar("Value")
 _MOST_JOBS = 2_000
 _files: dict[Path, "SharedFile"] = {}
 _inherited: list["SharedFile"] = []
 """Files that a forked child must neither use nor close: their connections belong to the parent."""
 _guard = threading.RLock()  # reentrant: the garbage collector may close a store while this thread opens another
-
-
-class Reply(Generic[Value]):
-    """Brings the result of a job from the writing thread to the task that waits for it.
-
-    Cancelling the wait does not cancel the job.
-
-    Args:
-        unclaimed: is called with the result if the task no longer waits.
-    """
-
-    def __init__(self, unclaimed: Callable[[Value], None] | None = None) -> None:
-        self.loop = asyncio.get_running_loop()
-        self.waiting: asyncio.Future[Value] = self.loop.create_future()
-        self.value: Any = None
-        self.error: BaseException | None = None
-        self._unclaimed = unclaimed
-
-    def settle(self) -> None:
-        """Wake the task; runs in its event loop."""
-        if self.waiting.done():
-            self.drop()
-        elif self.error is not None:
-            self.waiting.set_exception(self.error)
-        else:
-            self.waiting.set_result(self.value)
-
-    def drop(self) -> None:
-        """Give back a result that nobody takes."""
-        if self._unclaimed is not None and self.error is None:
-            self._unclaimed(self.value)
 
 
 @dataclass(slots=True)

@@ -1,22 +1,51 @@
 """Stores what many sessions add to one SQLite file in one commit, so that one write to the disk serves all of them."""
 
+import asyncio
 import sqlite3
 import time
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, Generic, TypeVar
 
 from callwright.sessions.base import SessionBusy, SessionError
 from callwright.sessions.lease import Lease
 from callwright.sessions.sqlite_connection import explain_error
 from callwright.sessions.sqlite_io import SessionFile, insert_records, insert_session
 
-if TYPE_CHECKING:
-    from callwright.sessions.sqlite_shared import Reply
-
-
+Value = TypeVar("Value")
 _KEEP_OUTPUT = "INSERT OR REPLACE INTO outputs (session, id, body) VALUES (?, ?, ?)"
+
+
+class Reply(Generic[Value]):
+    """Brings the result of a job from the writing thread to the task that waits for it.
+
+    Cancelling the wait does not cancel the job.
+
+    Args:
+        unclaimed: is called with the result if the task no longer waits.
+    """
+
+    def __init__(self, unclaimed: Callable[[Value], None] | None = None) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.waiting: asyncio.Future[Value] = self.loop.create_future()
+        self.value: Any = None
+        self.error: BaseException | None = None
+        self._unclaimed = unclaimed
+
+    def settle(self) -> None:
+        """Wake the task; runs in its event loop."""
+        if self.waiting.done():
+            self.drop()
+        elif self.error is not None:
+            self.waiting.set_exception(self.error)
+        else:
+            self.waiting.set_result(self.value)
+
+    def drop(self) -> None:
+        """Give back a result that nobody takes."""
+        if self._unclaimed is not None and self.error is None:
+            self._unclaimed(self.value)
 
 
 class Tail:
@@ -63,7 +92,7 @@ class Addition:
     title: str = ""
     output_id: str = ""
     waits: bool | None = None
-    reply: "Reply[None] | None" = None
+    reply: Reply[None] | None = None
 
     def fail(self, error: SessionError) -> None:
         """Tell that it was not stored."""
