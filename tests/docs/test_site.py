@@ -12,18 +12,16 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "site"
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("documentation site")]
 
 
-@pytest.fixture(scope="module")
-def pages() -> dict[str, str]:
+def build_pages() -> dict[str, str]:
     script = str(ROOT / "scripts" / "docs")
     built = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=600)
     assert built.returncode == 0, built.stdout + built.stderr
     return {str(page.relative_to(SITE)): page.read_text("utf-8") for page in SITE.rglob("*.html")}
 
 
-def test_every_page_is_built_and_in_the_navigation(pages: dict[str, str]) -> None:
+def check_every_page_is_built_and_in_the_navigation(pages: dict[str, str]) -> None:
     sources = [page.relative_to(ROOT / "docs").with_suffix(".html") for page in (ROOT / "docs").rglob("*.md")]
     wanted = {"index.html" if str(page) == "README.html" else str(page) for page in sources}
     assert wanted <= set(pages)
@@ -31,12 +29,12 @@ def test_every_page_is_built_and_in_the_navigation(pages: dict[str, str]) -> Non
     assert [page for page in wanted - {"index.html"} if f'href="{page}"' not in navigation] == []
 
 
-def test_pages_load_nothing_from_another_host(pages: dict[str, str]) -> None:
+def check_pages_load_nothing_from_another_host(pages: dict[str, str]) -> None:
     loads = re.compile(r'<(?:script|img|iframe)[^>]+src="(https?:)?//|<link[^>]+rel="(?:stylesheet|preconnect)"[^>]+//')
     assert [name for name, text in pages.items() if loads.search(text)] == []
 
 
-def test_reference_has_every_public_name(pages: dict[str, str]) -> None:
+def check_reference_has_every_public_name(pages: dict[str, str]) -> None:
     for package in runpy.run_path(str(ROOT / "scripts" / "reference"))["PACKAGES"]:
         page = pages[f"reference/python/{package}.html"]
         missing = [name for name in importlib.import_module(package).__all__ if f'id="{package}.{name}"' not in page]
@@ -46,7 +44,16 @@ def test_reference_has_every_public_name(pages: dict[str, str]) -> None:
     assert "Raises:" in agent
 
 
-def test_search_knows_every_page(pages: dict[str, str]) -> None:
+def check_search_knows_every_page(pages: dict[str, str]) -> None:
     index = json.loads((SITE / "search" / "search_index.json").read_text("utf-8"))
     found = {entry["location"].partition("#")[0] for entry in index["docs"]}
     assert set(pages) - {"404.html"} <= found | {"index.html"}
+
+
+@pytest.mark.slow
+def test_site_is_complete_and_needs_no_other_host() -> None:
+    pages = build_pages()  # in one test: two workers would build into the same folder
+    check_every_page_is_built_and_in_the_navigation(pages)
+    check_pages_load_nothing_from_another_host(pages)
+    check_reference_has_every_public_name(pages)
+    check_search_knows_every_page(pages)

@@ -67,7 +67,7 @@ async def test_random_changes_are_undone_to_the_byte(tmp_path: Path, seed: int):
 @needs_wall
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("part", range(5))
-async def test_200_random_sequences_are_undone_to_the_byte(tmp_path: Path, part: int):
-    for seed in range(100 + part * 40, 140 + part * 40):
+@pytest.mark.parametrize("part", range(10))
+async def test_500_random_sequences_are_undone_to_the_byte(tmp_path: Path, part: int):
+    for seed in range(100 + part * 50, 150 + part * 50):
         await play(tmp_path / str(seed), seed)
