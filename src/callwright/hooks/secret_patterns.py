@@ -47,6 +47,8 @@ _QUOTED = re.compile(r"""[bruf]{0,2}\\?(["'`])((?!\1)[^\s\\<>{}$][^"'`\s\\]{3,10
 _BARE = re.compile(r"""([^\s"'`,;(){}\[\]<>\\$&|*][^\s"'`,;(){}\[\]<>\\&|]{3,1000}+)(?![(\[])""")
 _COLOUR = re.compile(r"\x1b\[[0-9;:]{0,40}m")
 _ESCAPE = re.compile(r"\\(?:[nrtbfv]|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2})")
+_SHORTEST = 8
+"""No format is shorter: a name of three characters, a sign and a value of four."""
 _KINDS = tuple(map(re.compile, (r"[0-9]", r"[a-z]", r"[A-Z]")))
 
 
@@ -91,6 +93,8 @@ def secret_rules() -> tuple[tuple[SecretRule, ...], tuple[SecretRule, ...]]:
 
 def find_secrets(text: str) -> list[Span]:
     """Return where the credentials of a text are, in order and without overlaps."""
+    if len(text) < _SHORTEST:
+        return []
     tokens, contexts = secret_rules()
     # blanks in place of colours and of escaped line breaks, which would join a token to the letter before it
     text = _COLOUR.sub(_blank, text) if "\x1b[" in text else text
@@ -131,6 +135,8 @@ def _apply(rules: tuple[SecretRule, ...], text: str) -> Iterator[Span]:
 
 def _find_tokens(text: str, rules: tuple[SecretRule, ...]) -> Iterator[Span]:
     runs = [(found.start(), found[0]) for found in _RUN.finditer(text)]
+    if not runs:  # most short texts
+        return
     starts: list[int] = []
     size = 0
     for _, run in runs:
