@@ -28,6 +28,18 @@ def test_new_and_existing_files_become_private(tmp_path: Path) -> None:
         open_private(old, exclusive=True)
 
 
+def test_pipes_and_devices_keep_their_mode(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    pipe.chmod(0o666)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with open_private(pipe, append=True) as file:
+        file.write("y")
+    assert os.read(reader, 10) == b"y"
+    os.close(reader)
+    assert mode(pipe) == 0o666
+
+
 def test_whole_folder_becomes_private(tmp_path: Path) -> None:
     home, outside = tmp_path / "home", tmp_path / "outside"
     (home / "projects" / "a").mkdir(parents=True)

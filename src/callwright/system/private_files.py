@@ -28,7 +28,7 @@ def open_private(path: Path, *, exclusive: bool = False, append: bool = False) -
     """Open a text file for writing that only its owner can read, also if it existed with another mode.
 
     Args:
-        path: The file.
+        path: The file; a device or a pipe keeps its mode.
         exclusive: Fail if it exists.
         append: Keep what is in it.
 
@@ -37,8 +37,10 @@ def open_private(path: Path, *, exclusive: bool = False, append: bool = False) -
     """
     flags = os.O_WRONLY | os.O_CREAT | (os.O_EXCL if exclusive else 0) | (os.O_APPEND if append else os.O_TRUNC)
     descriptor = os.open(path, flags, 0o600)
-    with suppress(PermissionError):  # another owner's file stays as it is
-        os.fchmod(descriptor, 0o600)
+    # a device or a pipe, such as /dev/null, belongs to everyone who uses it
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        with suppress(PermissionError):  # another owner's file stays as it is
+            os.fchmod(descriptor, 0o600)
     return os.fdopen(descriptor, "a" if append else "w", encoding="utf-8")
 
 
