@@ -83,7 +83,7 @@ FORMS = [
     # more code hosts, registries and delivery
     *("ghu_{a36}", "ghr_{a36}", "glptt-{h40}", "gldt-{w20}", "GR1348941{w20}", "glcbt-1a_{w20}", "CCIPAT_{a22}_{l40}"),
     *("AKCp{a69}", "cmVmd{a59}", "bkua_{l40}", "sqp_{h40}", "SNYK_TOKEN={h8}-{h4}-{h4}-{h4}-{h12}", "pnu_{a36}"),
-    *("//registry.npmjs.org/:_authToken={h8}-{h4}-{h4}-{h4}-{h12}", "//npm.example/:_password={a24}", "tfp_{w59}"),
+    *("//registry.example/:_authToken={h8}-{h4}-{h4}-{h4}-{h12}", "//npm.example/:_password={a24}", "tfp_{w59}"),
     *("[pypi]\nusername = ann\npassword = {a16}", "machine api.example.com\n  login ann\n  password {a14}"),
     *('{{"auths": {{"https://index.docker.io/v1/": {{"auth": "{a28}=="}}}}}}'.replace("{{", "{").replace("}}", "}"),),
     *("users:\n- name: ann\n  user:\n    token: {a40}", "client-key-data: LS0tLS1CRUdJTi{a80}==", "token: {l6}.{l16}"),

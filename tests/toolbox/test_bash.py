@@ -439,7 +439,7 @@ async def test_sandboxed_timeout_leaves_no_process(tmp_path: Path):
         ("OSError: [Errno 30] Read-only file system: '/x/y'", Confinement.WORKSPACE, "it tried to write to /x/y"),
         ("Error: EROFS: read-only file system, open '/x'", Confinement.READ_ONLY, "it tried to write to /x"),
         ("curl: (6) Could not resolve host: a.example", Confinement.WORKSPACE, "it tried to reach a.example"),
-        ("npm ERR! getaddrinfo EAI_AGAIN registry.npmjs.org", Confinement.READ_ONLY, "reach registry.npmjs.org"),
+        ("npm ERR! getaddrinfo EAI_AGAIN registry.example", Confinement.READ_ONLY, "reach registry.example"),
         ("curl: (6) Could not resolve host: a.example", Confinement.RULE, ""),
         ("error: unable to unlink 'AGENTS.md': Device or resource busy", Confinement.WORKSPACE, "AGENTS.md"),
         ("touch: cannot touch '/x': Read-only file system", Confinement.UNCONFINED, ""),
