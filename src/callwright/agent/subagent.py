@@ -10,6 +10,7 @@ from callwright.agent.run_limits import Spending
 from callwright.core.access import Access, Allow, Ask, Decision, Deny
 from callwright.core.calls import Answers, Question
 from callwright.core.errors import ToolFailed
+from callwright.core.events import BatchBegan, CallBegan, CallEnded, CallProgressed, CallRetried, CallWaits, Event
 from callwright.core.json import JsonObject
 from callwright.core.messages import Usage
 from callwright.core.spec import Annotations, Effect, Limits, ToolSpec
@@ -32,6 +33,27 @@ _SCHEMA: JsonObject = {
     "required": ["prompt"],
     "additionalProperties": False,
 }
+
+
+class InnerCalls:
+    """Tells the events of calls that sub-agents make from those of the agent that is shown."""
+
+    def __init__(self) -> None:
+        self._ids: set[str] = set()
+
+    def has(self, event: Event) -> bool:
+        """Whether an event is about a call of a sub-agent, which the call of its task sums up."""
+        match event:
+            case BatchBegan(calls, session_id=session) if session.startswith(INNER_SESSION):
+                self._ids.update(call.id for call in calls)
+                return True
+            case CallBegan(call) | CallProgressed(call) | CallRetried(call) | CallWaits(call):
+                return call.id in self._ids
+            case CallEnded(outcome) if outcome.call.id in self._ids:
+                self._ids.discard(outcome.call.id)
+                return True
+            case _:
+                return False
 
 
 class Lineage:

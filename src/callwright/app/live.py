@@ -21,13 +21,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, cast
 
-from callwright.agent.subagent import INNER_SESSION
+from callwright.agent.subagent import INNER_SESSION, InnerCalls
 from callwright.app.questions import question_fields, read_reply
 from callwright.app.session_view import outcome_fields
 from callwright.app.shared_questions import SharedQuestions
 from callwright.core.calls import Question
 from callwright.core.errors import UsageError, describe_exception, safe_str
-from callwright.core.events import BatchBegan, CallBegan, CallEnded, CallProgressed, CallRetried, CallWaits, Event
+from callwright.core.events import CallBegan, CallEnded, CallProgressed, CallRetried, CallWaits, Event
 from callwright.core.run_events import RunBegan, RunEnded
 from callwright.providers.base import CallDelta, MessageDone, ModelEvent, TextDelta, ThinkingDelta
 from callwright.registry import Toolset
@@ -87,7 +87,7 @@ class LiveAgent:
         self._thinking: list[str] = []
         self._calls: dict[str, Fields] = {}
         self._running: dict[str, Fields] = {}
-        self._inner_calls: set[str] = set()
+        self._inner_calls = InnerCalls()
         self._runs = 0
 
     async def __aenter__(self) -> "LiveAgent":
@@ -137,7 +137,7 @@ class LiveAgent:
 
     def observe(self, event: Event) -> None:
         """Tell an event of the executor or of the agent; an observer of both."""
-        if self._is_inner(event):
+        if self._inner_calls.has(event):
             return
         now = time.time()
         match event:
@@ -197,20 +197,6 @@ class LiveAgent:
 
     def _forget_message(self) -> None:
         self._text, self._thinking, self._calls = [], [], {}
-
-    def _is_inner(self, event: Event) -> bool:
-        """Whether an event is about a call of a sub-agent, which the call of its task sums up."""
-        match event:
-            case BatchBegan(calls, session_id=session) if session.startswith(INNER_SESSION):
-                self._inner_calls.update(call.id for call in calls)
-                return True
-            case CallBegan(call) | CallProgressed(call) | CallRetried(call) | CallWaits(call):
-                return call.id in self._inner_calls
-            case CallEnded(outcome) if outcome.call.id in self._inner_calls:
-                self._inner_calls.discard(outcome.call.id)
-                return True
-            case _:
-                return False
 
     def _describe_question(self, question: Question, at: float) -> Fields:
         if self.toolset is None:

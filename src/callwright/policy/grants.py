@@ -78,13 +78,7 @@ def propose(accesses: Iterable[Access], *, prefix: bool = False) -> Proposal:
         accesses: What a question shows.
         prefix: Let a command's rule cover other arguments too, where that does not mean "run anything".
     """
-    texts = list[str]()
-    for access in accesses:
-        found = _propose_line(access, prefix=prefix) if isinstance(access, RunCommand) else _propose_one(access)
-        if found.refusal:
-            return found
-        texts.extend(found.rules)
-    return Proposal(tuple(dict.fromkeys(texts)))
+    return _propose_all(accesses, prefix=prefix)
 
 
 def generalise(accesses: Iterable[Access]) -> Proposal:
@@ -97,14 +91,21 @@ def generalise(accesses: Iterable[Access]) -> Proposal:
         accesses: What a question shows.
     """
     shown = tuple(accesses)
+    wider = _propose_all(shown, widen=True)
+    if wider.refusal or wider.rules != propose(shown).rules:
+        return wider
+    return Proposal(refusal="no wider rule is safe")
+
+
+def _propose_all(accesses: Iterable[Access], *, prefix: bool = False, widen: bool = False) -> Proposal:
     texts = list[str]()
-    for access in shown:
-        found = _propose_line(access, widen=True) if isinstance(access, RunCommand) else _propose_one(access)
+    for access in accesses:
+        line = isinstance(access, RunCommand)
+        found = _propose_line(access, prefix=prefix, widen=widen) if line else _propose_one(access)
         if found.refusal:
             return found
         texts.extend(found.rules)
-    rules = tuple(dict.fromkeys(texts))
-    return Proposal(rules) if rules != propose(shown).rules else Proposal(refusal="no wider rule is safe")
+    return Proposal(tuple(dict.fromkeys(texts)))
 
 
 def _propose_one(access: Access) -> Proposal:

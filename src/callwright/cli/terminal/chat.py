@@ -8,7 +8,7 @@ from contextlib import aclosing
 from functools import partial
 
 from callwright.agent.results import AgentEvent, Done, ModelRetried, Stopped, TurnEnded
-from callwright.agent.subagent import INNER_SESSION
+from callwright.agent.subagent import InnerCalls
 from callwright.app.app import App
 from callwright.app.attachments import Attachments
 from callwright.app.conversation import Conversation
@@ -42,7 +42,7 @@ from callwright.cli.terminal.vi_keys import ViKeys
 from callwright.core.calls import Completed, Outcome, ToolCall
 from callwright.core.content import Output, Part
 from callwright.core.errors import CallwrightError, UsageError
-from callwright.core.events import BatchBegan, CallBegan, CallEnded, CallProgressed, CallRetried, Event
+from callwright.core.events import CallBegan, CallEnded, CallProgressed, CallRetried, Event
 from callwright.providers.base import CallDelta, MessageDone, ModelEvent, Provider, TextDelta, ThinkingDelta
 from callwright.providers.streaming import TappedProvider
 from callwright.tool.base import Cancellation
@@ -83,7 +83,7 @@ class TerminalChat:
         self._running = RunningCalls(terminal.palette)
         self._waiting = WaitingRow(terminal.palette)
         self._todos = TodoRows(terminal.palette)
-        self._inner_calls: set[str] = set()
+        self._inner_calls = InnerCalls()
         self._shell = ShellLines(self)
         self._outputs = Outputs(terminal)
         self.live = LiveAgent(self.locations.live, "terminal")
@@ -331,7 +331,7 @@ class TerminalChat:
         self.live.observe(event)
         terminal = self.terminal
         self._lines.width = terminal.screen.width
-        if self._is_inner(event):
+        if self._inner_calls.has(event):
             return
         match event:
             case CallBegan(call):
@@ -355,20 +355,6 @@ class TerminalChat:
             case _:
                 pass
         terminal.refresh()
-
-    def _is_inner(self, event: Event) -> bool:
-        """Whether an event is about a call of a sub-agent, which the line of its task sums up."""
-        match event:
-            case BatchBegan(calls, session_id=session) if session.startswith(INNER_SESSION):
-                self._inner_calls.update(call.id for call in calls)
-                return True
-            case CallBegan(call) | CallProgressed(call) | CallRetried(call):
-                return call.id in self._inner_calls
-            case CallEnded(outcome) if outcome.call.id in self._inner_calls:
-                self._inner_calls.discard(outcome.call.id)
-                return True
-            case _:
-                return False
 
     def _interrupt(self) -> bool:
         """Stop the run; False if none is going on."""
