@@ -1,7 +1,6 @@
 """What the editor is shown of calls: title, kind, files, diffs and output, live and from the record."""
 
 import base64
-import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,6 +30,7 @@ from callwright.core.escaping import visible_line
 from callwright.core.json import thaw
 from callwright.core.messages import AssistantMessage, Message, Thinking, ToolMessage, UserMessage
 from callwright.policy.tool_names import canonical
+from callwright.providers.encoding import parse_object
 from callwright.toolbox.todo import TodoItem, read_todos
 
 Content: TypeAlias = ContentToolCallContent | FileEditToolCallContent | TerminalToolCallContent
@@ -72,11 +72,7 @@ def arguments_of(call: ToolCall) -> dict[str, Any]:
     """Return the arguments of a call as an object; empty if the model's text is not one."""
     given = call.arguments
     if isinstance(given, (str, bytes)):
-        try:
-            parsed: object = json.loads(given)
-        except (ValueError, RecursionError):
-            return {}
-        return cast("dict[str, Any]", parsed) if isinstance(parsed, dict) else {}
+        return parse_object(given) or {}
     return cast("dict[str, Any]", thaw(given))
 
 

@@ -9,6 +9,7 @@ from callwright.core.calls import Approve, Completed, Failed, Interrupted, Outco
 from callwright.core.content import File, Image, Part, Text
 from callwright.core.json import thaw
 from callwright.core.messages import AssistantMessage, Message, Thinking, ToolMessage, Usage, UserMessage, tokens_for
+from callwright.providers.encoding import parse_object
 from callwright.providers.pricing import Prices
 from callwright.sessions.base import StoredRecord
 from callwright.sessions.records import (
@@ -51,11 +52,8 @@ def call_arguments(call: ToolCall) -> Any:
         given = given.decode(errors="replace")
     if not isinstance(given, str):
         return thaw(given)
-    try:
-        found: object = json.loads(given or "{}")
-    except (ValueError, RecursionError):
-        return given
-    return cast("Fields", found) if isinstance(found, dict) else given
+    found = parse_object(given or "{}")
+    return given if found is None else found
 
 
 def outcome_fields(outcome: Outcome, image_url: Callable[[int], str] | None = None) -> Fields:
