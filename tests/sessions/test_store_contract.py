@@ -1,6 +1,10 @@
-"""Both stores pass the conformance check."""
+"""The stores pass the conformance check, and stores that break a rule do not."""
 
+from functools import partial
 from pathlib import Path
+
+import pytest
+from tests.sessions.broken_stores import Fault, LeaseStore
 
 from callwright import Failed, ToolCall, Transient
 from callwright.core.messages import ToolMessage
@@ -9,8 +13,10 @@ from callwright.sessions.records import Said
 from callwright.testing.stores import check_store
 
 
-async def test_memory_store_passes_check_store() -> None:
-    await check_store(MemoryStore())
+async def test_memory_store_passes_in_one_process() -> None:
+    for made in (MemoryStore(), MemoryStore):
+        (skipped,) = await check_store(made)
+        assert skipped == "other processes: MemoryStore is not durable: its sessions are in one process only"
 
 
 async def test_stored_error_keeps_all_its_fields(tmp_path: Path) -> None:
@@ -25,13 +31,42 @@ async def test_stored_error_keeps_all_its_fields(tmp_path: Path) -> None:
     assert isinstance(again, Failed) and isinstance(again.error, Transient) and again.error.retry_after is None
 
 
-async def test_sqlite_store_passes_check_store(tmp_path: Path) -> None:
+async def test_sqlite_store_passes_in_several_processes(tmp_path: Path) -> None:
     opened: list[SqliteStore] = []
 
     def make() -> SqliteStore:
         opened.append(SqliteStore(tmp_path / "folder" / "sessions.db"))
         return opened[-1]
 
-    await check_store(make)
+    assert await check_store(make) == ()
     for store in opened:
         store.close()
+
+
+async def test_store_that_others_cannot_open_is_said_to_be_half_checked(tmp_path: Path) -> None:
+    async with SqliteStore(tmp_path / "sessions.db") as store:
+        with pytest.warns(UserWarning, match="in one process: .* give a function that opens it"):
+            (skipped,) = await check_store(store)
+    assert "give a function" in skipped
+
+
+@pytest.mark.parametrize("still", [False, True])
+async def test_store_with_leases_passes(tmp_path: Path, still: bool) -> None:
+    assert await check_store(partial(LeaseStore, tmp_path, still=still)) == ()
+
+
+@pytest.mark.parametrize(
+    ("fault", "still", "message"),
+    [
+        ("exclusive", False, "exclusive lease: while one process holds a session"),
+        ("update", False, "lost update: two processes took turns; of 16 confirmed records"),
+        ("durable", False, "durable append: a record whose append"),
+        ("death", False, r"death of a holder: the session of a killed process must be free within 0\.2 s"),
+        ("fencing", False, "fencing rule: .* as owner 'worker'"),
+        ("stale", True, "fencing rule: .* while it stood still"),
+        ("release", False, "fencing rule: a lost hold must not release"),
+    ],
+)
+async def test_broken_rule_is_named(tmp_path: Path, fault: Fault, still: bool, message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
+        await check_store(partial(LeaseStore, tmp_path, fault, still=still), takeover_seconds=0.2)

@@ -126,6 +126,11 @@ class SessionStore(Protocol):
     async def hold(self, session_id: str, *, owner: str = "") -> SessionHold:
         """Take the session for writing; a new one is created by its first record.
 
+        One holder at a time, in all processes. The session of a process that died becomes free. The fencing rule: a
+        holder whose session was taken over, by its owner or after a lease ran out, cannot write any more: its `append`
+        raises, its notes are dropped, and its `release` changes nothing. `check_store` runs this in
+        real processes.
+
         Args:
             session_id: the session.
             owner: takes the session over from an earlier holder of the same owner, which cannot write any more:

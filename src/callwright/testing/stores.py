@@ -1,6 +1,7 @@
 """Conformance check for session stores."""
 
 import asyncio
+import warnings
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
@@ -27,6 +28,7 @@ from callwright.sessions.records import (
     Started,
     UndoPoint,
 )
+from callwright.testing.store_processes import StoreProcess, can_fork, check_processes, find_obstacle
 
 _CALLS = (
     ToolCall("c1", "fs.read", '{"path": "a"}'),
@@ -67,22 +69,56 @@ STORED_RECORDS: tuple[Record, ...] = (
 )
 
 
-async def check_store(made: SessionStore | Callable[[], SessionStore]) -> None:
+async def check_store(
+    made: SessionStore | Callable[[], SessionStore], *, takeover_seconds: float = 60.0
+) -> tuple[str, ...]:
     """Check that a session store keeps the contract.
 
-    Records are returned unchanged and in order, also from a position on, with their times; there is one writer at a
-    time, and one whose session was taken over cannot write; sessions that wait for an answer are listed; fork, rename,
-    delete and search work; the version changes with every change; a durable store has all records after it was opened
-    again.
+    Records are returned unchanged and in order, also from a position on, with their times; sessions that wait for an
+    answer are listed; fork, rename, delete and search work; the version changes with every change; a durable store has
+    all records after it was opened again.
+
+    The rules about writers are run in this process, and for a durable store in other processes, which are stopped and
+    killed:
+
+    - exclusive lease: while one holds a session, `hold` raises `SessionBusy` everywhere else;
+    - lost update: what several processes add in turn is all there, in order;
+    - durable append: a record whose `append` returned survives `kill -9`;
+    - death of a holder: the session of a killed process is free within `takeover_seconds`;
+    - fencing rule: once a session was taken over, because its owner took it again or because its holder gave no sign
+      for too long, the earlier holder cannot write any more, nor release it.
 
     Args:
-        made: the store, or a function that opens it; a durable one each time with the same sessions.
+        made: a function that opens the store, a durable one each time with the same sessions; or the store itself,
+            and then only one process is checked.
+        takeover_seconds: how long the store may take to free the session of a killed process.
+
+    Returns:
+        What was not checked, and why: other processes, for a store that is not durable.
 
     Raises:
-        AssertionError: the store breaks the contract.
+        AssertionError: the store breaks the contract; for a rule about processes, the message begins with its name.
     """
     make = made if callable(made) else lambda: made
-    store = make()
+    reopened = callable(made)
+    # before the store is opened here, so that nothing of it is in the forks; a store that is not durable needs none
+    processes = [StoreProcess(make) for _ in range(3)] if reopened and can_fork() else []
+    try:
+        store = make()
+        await _check_one_process(store, make)
+        obstacle = find_obstacle(store, reopened=reopened)
+        if obstacle:
+            if store.durable:
+                warnings.warn(f"check_store ran in one process: {obstacle}", stacklevel=2)
+            return (f"other processes: {obstacle}",)
+        await check_processes(processes, store, takeover_seconds)
+        return ()
+    finally:
+        for process in processes:
+            process.kill()
+
+
+async def _check_one_process(store: SessionStore, make: Callable[[], SessionStore]) -> None:
     await _check_round_trip(store)
     await _check_writers(store)
     await _check_takeover(store)
@@ -126,7 +162,7 @@ async def _check_round_trip(store: SessionStore) -> None:
 async def _check_writers(store: SessionStore) -> None:
     taken = await asyncio.gather(*(store.hold("check-2") for _ in range(8)), return_exceptions=True)
     holds = [hold for hold in taken if not isinstance(hold, BaseException)]
-    assert len(holds) == 1, f"exactly one of eight writers must succeed, got {len(holds)}"
+    assert len(holds) == 1, f"exclusive lease: exactly one of eight writers must succeed, got {len(holds)}"
     losers = [error for error in taken if isinstance(error, BaseException)]
     assert all(isinstance(error, SessionBusy) for error in losers), f"the others must raise SessionBusy: {losers}"
     await holds[0].append(Said(UserMessage("needle in a haystack")))
@@ -146,7 +182,7 @@ async def _check_takeover(store: SessionStore) -> None:
     await first.append(STORED_RECORDS[0])
     with suppress(SessionBusy):
         await store.hold("check-8", owner="b")
-        raise AssertionError("another owner must not take over a session")
+        raise AssertionError("exclusive lease: another owner must not take over a session")
     try:
         second = await store.hold("check-8", owner="a")
     except SessionBusy:
@@ -155,14 +191,14 @@ async def _check_takeover(store: SessionStore) -> None:
         assert len(second.records) == 1, "who takes a session over must see its records"
         with suppress(SessionError):
             await first.append(STORED_RECORDS[0])
-            raise AssertionError("a holder whose session was taken over must not write")
+            raise AssertionError("fencing rule: a holder whose session was taken over must not write")
         await second.append(STORED_RECORDS[0])
         await first.release()
         with suppress(SessionBusy):
             await store.hold("check-8")
-            raise AssertionError("a lost hold must not release the session of its successor")
+            raise AssertionError("fencing rule: a lost hold must not release the session of its successor")
         await second.release()
-        assert len(await store.read("check-8")) == 2, "only the last holder's records may be stored"
+        assert len(await store.read("check-8")) == 2, "fencing rule: only the last holder's records may be stored"
     await store.delete("check-8")
 
 
