@@ -27,6 +27,7 @@ _STEP_GRACE_SECONDS = 0.1
 """How long after the limit of a step a worker that does not stop by itself is killed."""
 _MAX_SLEEP_SECONDS = 60.0
 _LINE_END = ord("\n")
+_LATER: monty.ExternalFuture = {"future": ...}
 _SUSPENSIONS_PER_CALL = 3
 """A call stops the program when it is made and when it is awaited, and once more to look its name up."""
 
@@ -164,7 +165,7 @@ class Session:
         )
         self._line_ends = [at for at, byte in enumerate(code.encode(errors="replace")) if byte == _LINE_END]
         self._pending: dict[int, PendingCall] = {}
-        self._waiting: monty.FutureSnapshot | None = None
+        self._waiting: monty.FutureSnapshot | monty.FunctionSnapshot | None = None
         self._made = 0
         self._worker: int | None = None
         self._killed = False
@@ -207,8 +208,13 @@ class Session:
             raise RuntimeError("the program is not waiting for calls")
         for number in settled:
             self._pending.pop(number, None)
+        results = {number: _encode(result) for number, result in settled.items()}
         try:
-            return self._advance(waiting.resume({number: _encode(result) for number, result in settled.items()}))
+            if isinstance(waiting, monty.FunctionSnapshot):
+                waiting = waiting.resume(_LATER)
+                if not isinstance(waiting, monty.FutureSnapshot):
+                    raise ProgramFailed("the program was ended: it went on before its call had ended")
+            return self._advance(waiting.resume(results))
         except monty.MontyError as error:
             raise self._explain(error) from error
 
@@ -234,29 +240,39 @@ class Session:
     def _advance(self, snapshot: _Snapshot) -> Step:
         while True:
             match snapshot:
-                case monty.MontyComplete():
-                    return Finished(self._check_awaited(snapshot.output))
+                case monty.FunctionSnapshot() if snapshot.is_os_function:
+                    snapshot = snapshot.resume_not_handled()  # refused: files, environment, imports
                 case monty.FunctionSnapshot():
-                    snapshot = self._make_call(snapshot)
-                case monty.NameLookupSnapshot():
-                    snapshot = self._look_up(snapshot)
+                    call = self._find_call(snapshot)
+                    if call is None:
+                        snapshot = snapshot.resume(
+                            {"exc_type": "NameError", "message": f"name {snapshot.function_name!r} is not defined"}
+                        )
+                    elif snapshot.allow_eager_await:  # awaited at once, and no other task can run: a batch of one
+                        self._waiting = snapshot
+                        return Batch((call,))
+                    else:
+                        snapshot = snapshot.resume(_LATER)
                 case monty.FutureSnapshot():
                     self._waiting = snapshot
                     return Batch([self._pending[number] for number in sorted(snapshot.pending_call_ids)])
+                case monty.NameLookupSnapshot():
+                    snapshot = self._look_up(snapshot)
+                case monty.MontyComplete():
+                    return Finished(self._check_awaited(snapshot.output))
 
-    def _make_call(self, snapshot: monty.FunctionSnapshot) -> _Snapshot:
-        if snapshot.is_os_function:
-            return snapshot.resume_not_handled()  # refused: files, environment, imports
+    def _find_call(self, snapshot: monty.FunctionSnapshot) -> PendingCall | None:
+        """Return the call of a tool that the program makes; None if there is no such function."""
         function = str(snapshot.function_name)
         if function not in self._functions:
-            return snapshot.resume({"exc_type": "NameError", "message": f"name {function!r} is not defined"})
+            return None
         self._made += 1
         if self._made > self._limits.calls:
             raise ProgramFailed(f"the program made more than {self._limits.calls} calls, which is the limit")
         line = bisect_left(self._line_ends, snapshot.position.start) + 1
         number = snapshot.call_id
-        self._pending[number] = PendingCall(number, function, snapshot.args, snapshot.kwargs, line)
-        return snapshot.resume({"future": ...})
+        self._pending[number] = call = PendingCall(number, function, snapshot.args, snapshot.kwargs, line)
+        return call
 
     def _look_up(self, snapshot: monty.NameLookupSnapshot) -> _Snapshot:
         name = snapshot.variable_name

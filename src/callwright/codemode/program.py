@@ -30,7 +30,7 @@ from callwright.codemode.engine import (
 )
 from callwright.codemode.stubs import order_parameters
 from callwright.core.calls import Completed, Failed, Interrupted, Outcome, ToolCall
-from callwright.core.decisions import AnswersNeeded
+from callwright.core.decisions import AnswersNeeded, Question
 from callwright.core.errors import (
     Cancelled,
     Denied,
@@ -93,6 +93,8 @@ class Program:
         self._limits = limits
         self._parameters: dict[str, list[str]] = {}
         self._origins: dict[int, str] = {}
+        self._numbers: dict[str, int] = {}
+        """The numbers of the calls in the program, by their ids."""
 
     async def run(self) -> str:
         """Run the program to its end and return what it printed and returned.
@@ -101,24 +103,28 @@ class Program:
             ToolFailed: It ended with an error.
             AnswersNeeded: Some of its calls need answers; with them it goes on.
         """
-        journal = await self._open_journal()
+        self._journal = await self._open_journal()
         try:
-            return await self._run(journal, _MAX_STEP_SECONDS)
+            return await self._run(_MAX_STEP_SECONDS)
         except StepTooLong:  # from its start, as after a restart: the calls that it made are not made again
-            return await self._run(journal, None)
+            return await self._run(None)
 
-    async def _run(self, journal: _Journal, step_seconds: float | None) -> str:
+    async def _run(self, step_seconds: float | None) -> str:
+        journal = self._journal
         session = Session(self._code, self._functions.keys(), self._limits, journal.now, journal.seed, step_seconds)
         loop_ran_at = 0.0
         short = False
         try:
             step = await self._step_in_thread(session, session.start)
             while isinstance(step, Batch):
-                settled = await self._make_calls(step, journal)
+                settled = await self._make_calls(step)
                 began = perf_counter()
                 # Waking the event loop costs more than most steps, so they are taken in it, as long as they are short;
                 # but its other tasks get their turn every few milliseconds.
-                if short and step_seconds is not None and began - loop_ran_at < _MAX_HOLD_SECONDS:
+                if short and step_seconds is not None:
+                    if began - loop_ran_at > _MAX_HOLD_SECONDS:
+                        await asyncio.sleep(0)
+                        loop_ran_at = began = perf_counter()
                     step = session.resume(settled)
                 else:
                     step = await self._step_in_thread(session, partial(session.resume, settled))
@@ -167,10 +173,10 @@ class Program:
         elif "returned" in note or "digest" not in note:
             journal.settled[number] = Returned(note["returned"])
 
-    async def _make_calls(self, batch: Batch, journal: _Journal) -> Mapping[int, Settled]:
+    async def _make_calls(self, batch: Batch) -> Mapping[int, Settled]:
         """Return a result for every call of a batch: from the record, or by making the call."""
         settled = dict[int, Settled]()
-        calls = dict[int, ToolCall]()
+        calls = list[ToolCall]()
         origins = list[str]()
         for pending in batch.calls:
             try:
@@ -178,67 +184,66 @@ class Program:
             except InvalidArguments as error:
                 settled[pending.number] = _raise_in_program(error)
                 continue
-            recorded = self._find_recorded(pending, call, journal)
+            recorded = self._find_recorded(pending.number, call)
             if recorded is not None:
                 settled[pending.number] = recorded
             else:
-                calls[pending.number] = call
+                calls.append(call)
                 origins.append(self._find_origin(pending.line))
+                self._numbers[call.id] = pending.number
         if calls:
-            settled |= await self._execute(calls, origins, journal)
+            await self._execute(calls, origins)
+            for call in calls:
+                number = self._numbers[call.id]
+                settled[number] = self._journal.settled[number]
         return settled
 
-    def _find_recorded(self, pending: PendingCall, call: ToolCall, journal: _Journal) -> Settled | None:
+    def _find_recorded(self, number: int, call: ToolCall) -> Settled | None:
         """Return the result of a call that was made before; None if it must be made now."""
-        digest = journal.digests.get(pending.number)
+        digest = self._journal.digests.get(number)
         if digest is None:
             return None
         if digest != _digest(call):
             raise ToolFailed(_CHANGED)
-        if pending.number in journal.settled:
-            return journal.settled[pending.number]
+        if number in self._journal.settled:
+            return self._journal.settled[number]
+        return None if self._is_repeatable(call) else Raised("RuntimeError", _UNKNOWN)
+
+    def _is_repeatable(self, call: ToolCall) -> bool:
         tool = self._catalog.get(call.name)
-        if tool is None or tool.spec.annotations.repeatable:
-            return None
-        return Raised("RuntimeError", _UNKNOWN)
+        return tool is None or tool.spec.annotations.repeatable
 
-    async def _execute(
-        self, calls: Mapping[int, ToolCall], origins: Sequence[str], journal: _Journal
-    ) -> Mapping[int, Settled]:
-        numbers = {call.id: number for number, call in calls.items()}
-        settled = dict[int, Settled]()
-
-        async def starting(call: ToolCall) -> None:
-            tool = self._catalog.get(call.name)
-            if tool is not None and not tool.spec.annotations.repeatable:
-                number = numbers[call.id]
-                journal.digests[number] = digest = _digest(call)
-                await self._context.keep({"call": number, "digest": digest})
-
-        async def ended(outcome: Outcome) -> None:
+    async def _execute(self, calls: Sequence[ToolCall], origins: Sequence[str]) -> None:
+        """Make calls; their results are then on record."""
+        batch = InnerBatch(origins, self._note_start, self._note_end)
+        questions: list[Question] = []
+        for outcome in await self._context.execute(*calls, batch=batch):
             if isinstance(outcome, Interrupted):
-                return
-            number = numbers[outcome.call.id]
-            settled[number] = journal.settled[number] = result = self._settle(outcome)
-            note: dict[str, Json] = {"call": number}
-            if number not in journal.digests:  # no start on record: repeatable, or refused before it started
-                journal.digests[number] = note["digest"] = _digest(outcome.call)
-            if isinstance(result, Returned):
-                note["returned"] = cast("Json", result.value)
-            else:
-                note["raised"] = [result.kind, result.message]
-            await self._context.keep(note, wait=False)
-
-        outcomes = await self._context.execute(*calls.values(), batch=InnerBatch(origins, starting, ended))
-        questions = [
-            question for outcome in outcomes if isinstance(outcome, Interrupted) for question in outcome.questions
-        ]
+                questions += outcome.questions
+            elif isinstance(outcome, Failed) and isinstance(outcome.error, (Halted, Cancelled)):
+                raise outcome.error
         if questions:
             raise AnswersNeeded(questions)
-        for outcome in outcomes:
-            if isinstance(outcome, Failed) and isinstance(outcome.error, (Halted, Cancelled)):
-                raise outcome.error
-        return settled
+
+    async def _note_start(self, call: ToolCall) -> None:
+        if not self._is_repeatable(call):
+            number = self._numbers[call.id]
+            self._journal.digests[number] = digest = _digest(call)
+            await self._context.keep({"call": number, "digest": digest})
+
+    async def _note_end(self, outcome: Outcome) -> None:
+        if isinstance(outcome, Interrupted):
+            return
+        journal, number = self._journal, self._numbers[outcome.call.id]
+        journal.settled[number] = result = self._settle(outcome)
+        note: dict[str, Json] = {"call": number}
+        if number not in journal.digests:  # no start on record: repeatable, or refused before it started
+            journal.digests[number] = note["digest"] = _digest(outcome.call)
+        if isinstance(result, Returned):
+            note["returned"] = cast("Json", result.value)
+        else:
+            note["raised"] = [result.kind, result.message]
+        await self._context.keep(note, wait=False)
 
     def _to_call(self, pending: PendingCall) -> ToolCall:
         """Return the call of a tool that a call of its function stands for.
