@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from callwright.core.calls import Completed, Failed, Interrupted, Outcome
 from callwright.core.json import Json
@@ -10,6 +11,8 @@ from callwright.core.messages import tokens_for
 from callwright.core.repairs import Repair
 
 _KEPT_DURATIONS = 1024
+_NOTED_VALUES = 5
+_MOST_NOTED = _KEPT_DURATIONS * _NOTED_VALUES
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,8 @@ class Tally:
         self.seconds = self.longest = 0.0
         self.outcomes: dict[str, int] = {}
         self.repairs: dict[str, int] = {}
-        self._noted: list[tuple[str, int, float, int, int]] = []
+        self._noted: list[Any] = []
+        """The values of `note`, call after call. Flat: a tuple per call would be work for the garbage collector."""
         self._durations: deque[float] = deque(maxlen=_KEPT_DURATIONS)
 
     def note(self, ending: str, attempts: int, seconds: float, chars_in: int, chars_out: int) -> None:
@@ -89,15 +93,16 @@ class Tally:
             chars_in: The length of the arguments as text.
             chars_out: The length of the output or message.
         """
-        self._noted.append((ending, attempts, seconds, chars_in, chars_out))
-        if len(self._noted) >= _KEPT_DURATIONS:
+        self._noted.extend((ending, attempts, seconds, chars_in, chars_out))
+        if len(self._noted) >= _MOST_NOTED:
             self._add_up()
 
     def _add_up(self) -> None:
         if not self._noted:
             return
-        endings, attempts, seconds, chars_in, chars_out = zip(*self._noted, strict=True)
-        self._noted.clear()
+        noted = self._noted[:]
+        del self._noted[: len(noted)]  # not all: another thread may note a call now
+        endings, attempts, seconds, chars_in, chars_out = (noted[at::_NOTED_VALUES] for at in range(_NOTED_VALUES))
         self.calls += len(endings)
         self.attempts += sum(attempts)
         self.seconds += sum(seconds)

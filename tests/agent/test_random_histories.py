@@ -196,9 +196,9 @@ async def test_run_cancelled_at_once_leaves_no_session(durable: bool, tmp_path: 
     drama = Drama(["never asked"], MemoryStore() if path is None else SqliteStore(path), path)
     task = asyncio.ensure_future(drama.agent.run("go", session="s"))
     await asyncio.sleep(0)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
+    if task.cancel():  # in memory it may have ended: nothing in this run has to wait
+        with pytest.raises(asyncio.CancelledError):
+            await task
     if await drama.store.list():  # it got further in its first step: then what it stored is whole
         assert find_history_faults(await drama.agent.messages("s")) == []
     else:

@@ -1,6 +1,5 @@
 """The `Agent` class, which runs a model with tools until there is a result."""
 
-import asyncio
 import logging
 import secrets
 from collections import OrderedDict
@@ -23,6 +22,7 @@ from callwright.agent.run_request import (
     RunRequest,
     check_prompt,
     hold_for,
+    release_hold,
     run_blocking,
     stream_events,
 )
@@ -233,7 +233,7 @@ class Agent:
             raise SessionError(f"session {session!r} was not compacted: {reason}") from None
         finally:
             watch.end()
-            await asyncio.shield(asyncio.ensure_future(hold.release()))
+            await release_hold(hold)
 
     async def messages(self, session: str) -> list[Message]:
         """Return the conversation as the model would see it."""
@@ -266,19 +266,19 @@ class Agent:
         """Run, and delete a temporary session that has no name and does not wait for an answer."""
         if request.session_id and request.lineage is None:
             return await self._perform(request)
-        named = request if request.session_id else replace(request, session_id=secrets.token_hex(16))
+        request.session_id = request.session_id or secrets.token_hex(16)
         kept = not self._temporary
         try:
-            result = await self._perform(named)
+            result = await self._perform(request)
             kept = kept or isinstance(result, Paused)
             return result
         finally:
             if not kept:
                 with suppress(SessionError):  # the run may have failed before the session was created
-                    await self.sessions.delete(named.session_id)
-                self._states.pop(named.session_id, None)
+                    await self.sessions.delete(request.session_id)
+                self._states.pop(request.session_id, None)
                 if self.undo is not None:
-                    self.undo.forget(named.session_id)
+                    self.undo.forget(request.session_id)
 
     async def _perform(self, request: RunRequest) -> Result:
         observed = self.executor.observe is not None
@@ -303,8 +303,7 @@ class Agent:
             watch.end()
             if request.lineage is not None:
                 request.lineage.add_inner(spending.usage, self._find_cost(spending))
-            # Shielded: a cancelled run that kept the lock would leave the session busy until the process ends.
-            await asyncio.shield(asyncio.ensure_future(hold.release()))
+            await release_hold(hold)
 
     def _find_cost(self, spending: Spending) -> float | None:
         """Return what a run cost at this agent's own prices; None if they are not known."""
@@ -350,7 +349,8 @@ class Agent:
             executor, ask = inherit_executor(executor, lineage), lineage.ask or ask or decline_all
         state = self.state(request.session_id)
         inherited = state.get(Lineage)
-        if inherited.executor is None:  # first run in this process: show again what earlier tool searches revealed
+        # The first run in this process of a session with earlier ones: show again what their tool searches revealed.
+        if inherited.executor is None and transcript.hold.records:
             messages = (message for message in transcript.history if isinstance(message, ToolMessage))
             recall_reveals(state, (outcome for message in messages for outcome in message.outcomes))
         if self.sessions.durable:

@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from callwright.agent.compaction import BadSummary, Compaction, compact_history, summarise_history
-from callwright.agent.history import find_outcomes
+from callwright.agent.history import Ending, find_outcomes
 from callwright.agent.model_request import Requests, ask_model
-from callwright.agent.replay import OpenTurn
 from callwright.agent.results import Paused, Result, Stopped, TurnEnded
 from callwright.agent.run_request import Handover
 from callwright.agent.text_replies import TextReplies, fill_empty
@@ -26,6 +25,7 @@ from callwright.executor.executor import Executor
 from callwright.executor.turn_context import AskPerson
 from callwright.providers.base import ModelRequest, Provider, ProviderError
 from callwright.registry.catalog import Catalog, Toolset, session_catalog
+from callwright.system.undo.recorder import UndoRecorder
 from callwright.tool.arguments import ArgumentParser
 from callwright.tool.base import State
 from callwright.tool.compile import compact_schema
@@ -113,7 +113,11 @@ class Loop:
         self._schema = schema
         self._handover = handover
         self._call_context = CallContext(
-            dependencies.executor, dependencies.state, dependencies.ask, dependencies.durable
+            dependencies.executor,
+            dependencies.state,
+            dependencies.ask,
+            dependencies.durable,
+            dependencies.state.get(UndoRecorder),
         )
         self.then: Callable[[], Awaitable[None]] | None = None
         """Called once the calls that were open at the start have their outcomes."""
@@ -129,7 +133,8 @@ class Loop:
         transcript = self._transcript
         ended = None
         if transcript.open is not None:
-            ended = await self._call(transcript, transcript.open, self._catalog())
+            outcomes = await make_calls(transcript, transcript.open, self._catalog(), self._call_context)
+            ended = self._find_end(transcript, outcomes)
         if ended is None and self.then is not None:
             await self.then()
         while ended is None:
@@ -142,10 +147,13 @@ class Loop:
             reply = await self._reply(transcript, catalog)
             if not isinstance(reply, AssistantMessage):
                 return reply
-            if not reply.calls and self._schema is None:
+            calls = reply.calls
+            if not calls and self._schema is None:
                 reply = self._text_replies.read_calls(reply, catalog)
-            if calls := reply.calls:
-                ended = await self._call(transcript, transcript.open_turn(reply, calls), catalog)
+                calls = reply.calls
+            if calls:
+                turn = transcript.open_turn(reply, calls)
+                ended = self._find_end(transcript, await make_calls(transcript, turn, catalog, self._call_context))
             else:
                 ended = await self._conclude(transcript, reply, catalog)
         return ended
@@ -173,9 +181,8 @@ class Loop:
         )
         return await self._reply(transcript, catalog)
 
-    async def _call(self, transcript: Transcript, turn: OpenTurn, catalog: Catalog) -> Result | None:
-        """Run the open turn's calls; return None if the model is to continue with their outcomes."""
-        outcomes = await make_calls(transcript, turn, catalog, self._call_context)
+    def _find_end(self, transcript: Transcript, outcomes: Paused | Sequence[Ending]) -> Result | None:
+        """Return the result of a run that a turn's calls have ended; None if the model is to continue."""
         if isinstance(outcomes, Paused):
             return outcomes
         for outcome in outcomes:

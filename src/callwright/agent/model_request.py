@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any
 
 from callwright.agent.history import ensure_unique_ids
 from callwright.agent.results import ModelRetried
@@ -102,16 +102,17 @@ def _check_message(message: object) -> AssistantMessage:
     raise ProviderError(f"the provider returned a malformed message: {safe_repr(message)}", fault="unavailable")
 
 
-def _is_whole(message: AssistantMessage) -> bool:
-    parts = cast(object, message.parts)
-    return isinstance(parts, (tuple, list)) and all(map(_is_part, message.parts)) and type(message.usage) is Usage
+def _is_whole(message: Any) -> bool:
+    if not issubclass(type(message.parts), (tuple, list)) or type(message.usage) is not Usage:
+        return False
+    return all(map(_is_part, message.parts))
 
 
-def _is_part(part: object) -> bool:
-    if isinstance(part, ToolCall):
-        known = isinstance(cast(object, part.arguments), (Mapping, str, bytes))
-        return known and isinstance(cast(object, part.id), str) and isinstance(cast(object, part.name), str)
-    return isinstance(part, Text) or (isinstance(part, Thinking) and isinstance(cast(object, part.text), str))
+def _is_part(part: Any) -> bool:
+    if issubclass(type(part), ToolCall):  # the abstract class last: asking it takes ten times as long
+        known = isinstance(part.arguments, (str, dict, bytes, Mapping))
+        return known and isinstance(part.id, str) and isinstance(part.name, str)
+    return isinstance(part, Text) or (issubclass(type(part), Thinking) and isinstance(part.text, str))
 
 
 async def _ask_once(provider: Provider, request: ModelRequest, transcript: Transcript) -> AssistantMessage:

@@ -169,19 +169,23 @@ class Spending:
         """
         seen: dict[tuple[str, str], tuple[str, int]] = {}
         repetition: str | None = None
+        failures = 0
         for outcome in outcomes:
             key, text = _repetition_key(outcome)
             before, count = self._counts.get(key, ("", 0))
             count = count + 1 if text == before else 1
             seen[key] = (text, count)
             failed = isinstance(outcome, Failed)
+            failures += failed
             limit = self.limits.same_failures if failed else self.limits.same_calls
             if limit is not None and count >= limit:
                 repetition = f"{outcome.call.name} was called {count} times in a row with the same arguments and " + (
                     f"failed each time: {text}" if failed else "had the same outcome each time"
                 )
         self._counts = seen  # only calls of this turn: "in a row" means in consecutive turns
-        return repetition or self._find_invalid(outcomes)
+        if repetition is None and (self._invalid or failures):
+            return self._find_invalid(outcomes)
+        return repetition
 
     def _find_invalid(self, outcomes: Sequence[Completed | Failed]) -> str | None:
         """Describe a tool whose calls had invalid arguments, never the same ones, in too many turns in a row."""
@@ -220,7 +224,8 @@ _ADVICE = {
 
 def _repetition_key(outcome: Completed | Failed) -> tuple[tuple[str, str], str]:
     """Return what makes outcomes the same: tool, arguments and text, without a warning about the repetition."""
-    return (outcome.call.name, _arguments_text(outcome.call)), outcome.text.partition(_WARNING)[0]
+    text = outcome.output.text if isinstance(outcome, Completed) else outcome.text.partition(_WARNING)[0]
+    return (outcome.call.name, _arguments_text(outcome.call)), text
 
 
 def _arguments_text(call: ToolCall) -> str:

@@ -15,6 +15,7 @@ from callwright.core.errors import UsageError, safe_repr
 from callwright.core.events import CallProgressed
 from callwright.providers.base import CallDelta, TextDelta, ThinkingDelta
 from callwright.sessions.base import SessionHold, SessionStore
+from callwright.sessions.memory import MemoryHold
 from callwright.tool.base import Cancellation
 
 Value = TypeVar("Value")
@@ -24,11 +25,12 @@ _MOST_WAITING = 1_000
 _MOST_PIECES = 1_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RunRequest:
     """The parameters of one run."""
 
     session_id: str
+    """Empty for a session without a name; it gets one when the run begins."""
     prompt: Prompt | None = None
     answers: Answers | None = None
     output: object = None
@@ -97,6 +99,15 @@ async def hold_for(sessions: SessionStore, request: RunRequest) -> SessionHold:
     if request.owner:  # only then: a store that is not for clusters may not know owners
         return await sessions.hold(request.session_id, owner=request.owner)
     return await sessions.hold(request.session_id)
+
+
+async def release_hold(hold: SessionHold) -> None:
+    """Let others write the session, also when the task is being cancelled."""
+    if isinstance(hold, MemoryHold):
+        await hold.release()  # waits for nothing, so a cancellation cannot interrupt it
+    else:
+        # Shielded: a cancelled run that kept the lock would leave the session busy until the process ends.
+        await asyncio.shield(asyncio.ensure_future(hold.release()))
 
 
 async def stream_events(start: Callable[[Emit], Awaitable[Result]]) -> AsyncGenerator[AgentEvent, None]:

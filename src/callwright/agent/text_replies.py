@@ -73,9 +73,10 @@ def fill_empty(reply: AssistantMessage) -> AssistantMessage:
 
 def note_text_calls(outcomes: Sequence[Completed | Failed], stats: Stats) -> Sequence[Completed | Failed]:
     """Tell the model about calls that it wrote as text, and count them."""
-    if not any(outcome.call.id.startswith(_PREFIX) for outcome in outcomes):
-        return outcomes
-    return [_note(outcome, stats) for outcome in outcomes]
+    for outcome in outcomes:
+        if outcome.call.id.startswith(_PREFIX):
+            return [_note(each, stats) for each in outcomes]
+    return outcomes
 
 
 def _note(outcome: Completed | Failed, stats: Stats) -> Completed | Failed:

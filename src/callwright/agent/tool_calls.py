@@ -18,6 +18,7 @@ from callwright.core.calls import Answers, Decline, Failed, Interrupted, Outcome
 from callwright.core.decisions import check_answers
 from callwright.core.errors import Cancelled, InvalidArguments, Unanswered
 from callwright.core.events import BatchBegan, CallEnded, Event
+from callwright.core.json import FrozenDict, JsonObject
 from callwright.core.messages import AssistantMessage
 from callwright.executor.executor import Executor
 from callwright.executor.turn_context import AskPerson, Journal, Starting, Turn, TurnCancelled
@@ -31,6 +32,7 @@ from callwright.tool.base import State
 
 _log = logging.getLogger("callwright")
 _turn = make_constructor(Turn)
+_NOTHING_KEPT: JsonObject = FrozenDict()
 _CUT = "the message reached its token limit inside this call, so the call was not run; send it again in smaller parts"
 _CRASHED = "not done: the process ended while this turn was running"
 
@@ -48,16 +50,17 @@ class CallContext:
     ask: AskPerson | None
     durable: bool
     """Whether the session store survives a crash, so that starts are worth recording."""
+    undo: UndoRecorder
 
 
 async def make_calls(
     transcript: Transcript, turn: OpenTurn, catalog: Catalog, context: CallContext
 ) -> Paused | Sequence[Ending]:
     """Run the open turn's calls and close the turn, or pause it; a cancelled task closes it too."""
-    open_questions = _find_unanswered(turn)
+    open_questions = _find_unanswered(turn) if turn.questions else ()
     if open_questions and not await _ask_again(transcript, turn, open_questions, context.ask):
         return await transcript.pause(turn, open_questions)
-    context.state.get(UndoRecorder).begin_turn()
+    context.undo.begin_turn()
     settled = _find_settled(turn, catalog)
     calls = turn.calls if not settled else tuple(call for call in turn.calls if call.id not in settled)
     try:
@@ -67,10 +70,10 @@ async def make_calls(
         outcomes = [Interrupted(call) for call in calls] if turn_cancelled is None else turn_cancelled.outcomes
         await _close_anyway(transcript, turn, _merge_outcomes(turn, settled, outcomes))
         raise
-    if any(isinstance(outcome, Interrupted) for outcome in outcomes):
-        ended = [outcome for outcome in outcomes if not isinstance(outcome, Interrupted)]
+    ended = [outcome for outcome in outcomes if not isinstance(outcome, Interrupted)]
+    if len(ended) < len(outcomes):
         return await transcript.pause(turn, _collect_questions(outcomes), ended)
-    endings = note_text_calls(_merge_outcomes(turn, settled, outcomes), context.executor.stats)
+    endings = note_text_calls(_merge_outcomes(turn, settled, ended) if settled else ended, context.executor.stats)
     endings = transcript.spending.warn_repetition(endings)
     keep_outputs(transcript, endings, context.executor.outputs, durable=context.durable)
     await transcript.close_turn(turn, endings)
@@ -160,7 +163,7 @@ def _execute(
         _record_starts(transcript, turn, catalog) if context.durable and len(calls) > 1 else None,
         tuple(turn.questions.values()),
         partial(transcript.keep, turn),
-        {path: tuple(notes) for path, notes in turn.kept.items()},
+        {path: tuple(notes) for path, notes in turn.kept.items()} if turn.kept else _NOTHING_KEPT,
     )
     answers = Answers(turn.replies) if turn.replies else None
     executing = context.executor.execute(calls, answers=answers, turn=executor_turn)

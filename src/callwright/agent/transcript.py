@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from callwright.agent.cancel_watch import CancelWatch
 from callwright.agent.compaction import estimate_message_tokens
@@ -294,13 +294,13 @@ class Transcript:
         self._add(turn.message)
         self._add(outcomes)
 
-    async def _store(self, *records: Record) -> None:
+    def _store(self, *records: Record) -> Awaitable[None]:
         if self._start_failure is not None:  # what follows a start that is not on record would falsify it
             raise self._start_failure
         if self._unsaved:
             records = (*self._unsaved, *records)
             self._unsaved = []
-        await self._append(*records)
+        return self._append(*records)
 
     async def _append(self, *records: Record) -> None:
         """Store records; whatever a store raises is a `SessionError`."""
