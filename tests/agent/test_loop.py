@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.waiting import LoopClock, until
 
 from callwright import Answers, Completed, Effect, Executor, Failed, Registry, ToolCall, ToolContext, UsageError, tool
 from callwright.agent import Agent, Done, ModelRetried, Paused, Prices, Requests, RunLimits, Stopped, TurnEnded
@@ -16,7 +17,7 @@ from callwright.core.messages import AssistantMessage, ToolMessage, Usage, UserM
 from callwright.hooks.base import Halt
 from callwright.policy import AllowEverything
 from callwright.providers.base import ModelEvent, ModelRequest, ProviderError, TextDelta
-from callwright.testing import FakeClock, ScriptedHook
+from callwright.testing import FakeClock, Recorder, ScriptedHook
 from callwright.testing.fakes import BrokenOff, ScriptedProvider
 from callwright.tool.base import Cancellation
 
@@ -36,7 +37,7 @@ async def forge() -> dict[str, object]:
 @tool(effect=Effect.READ)
 async def hang() -> str:
     """Wait for ever."""
-    await asyncio.sleep(60)
+    await asyncio.Event().wait()
     return "late"
 
 
@@ -130,8 +131,14 @@ async def test_tokens_and_money_are_limited() -> None:
 
 
 async def test_time_limit_ends_a_running_call_with_outcome() -> None:
-    agent = Agent(ScriptedProvider([ToolCall("1", "hang"), adding("2")]), [hang, add], limits=RunLimits(seconds=0.03))
-    result = await agent.run("go", session="s")
+    clock, recorder = LoopClock(), Recorder()
+    executor = Executor(Registry(hang, add), observe=recorder)
+    provider = ScriptedProvider([ToolCall("1", "hang"), adding("2")])
+    agent = Agent(provider, executor=executor, limits=RunLimits(seconds=30))
+    run = asyncio.create_task(agent.run("go", session="s"))
+    await until(lambda: recorder.names.count("CallBegan") == 2 and "CallEnded" in recorder.names)
+    clock.pass_seconds(31)
+    result = await run
     assert isinstance(result, Stopped) and result.kind == "seconds"
     told = (await agent.messages("s"))[-1]
     assert isinstance(told, ToolMessage)
@@ -193,10 +200,10 @@ async def test_halting_hook_ends_run_with_all_outcomes() -> None:
 
 
 async def test_cancellation_returns_stopped() -> None:
-    cancellation = Cancellation()
-    agent = Agent(ScriptedProvider(ToolCall("1", "hang")), [hang])
+    cancellation, recorder = Cancellation(), Recorder()
+    agent = Agent(ScriptedProvider(ToolCall("1", "hang")), executor=Executor(Registry(hang), observe=recorder))
     run = asyncio.create_task(agent.run("go", session="s", cancellation=cancellation))
-    await asyncio.sleep(0.01)
+    await until(lambda: "CallBegan" in recorder.names)
     cancellation.cancel("the user pressed a key")
     result = await run
     assert isinstance(result, Stopped) and (result.kind, result.reason) == ("cancelled", "the user pressed a key")
@@ -204,9 +211,11 @@ async def test_cancellation_returns_stopped() -> None:
 
 
 async def test_cancelled_task_leaves_a_valid_session() -> None:
-    agent = Agent(ScriptedProvider([ToolCall("1", "hang"), adding("2")], "fine"), [hang, add])
+    recorder = Recorder()
+    executor = Executor(Registry(hang, add), observe=recorder)
+    agent = Agent(ScriptedProvider([ToolCall("1", "hang"), adding("2")], "fine"), executor=executor)
     run = asyncio.create_task(agent.run("go", session="s"))
-    await asyncio.sleep(0.01)
+    await until(lambda: "CallBegan" in recorder.names)
     run.cancel()
     with pytest.raises(asyncio.CancelledError):
         await run

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from tests.waiting import until
 
 from callwright import Agent, Effect, Executor, Registry, ToolCall, ToolContext, tool
 from callwright.agent import Done
@@ -18,6 +19,7 @@ class Chatty:
     """Streams its answer in many pieces."""
 
     model = "chatty"
+    told = False
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         for _ in range(30_000):
@@ -27,13 +29,15 @@ class Chatty:
         for name in ("a", "b"):
             for _ in range(1000):
                 yield CallDelta(name, "x", "{")
+        self.told = True
         yield MessageDone(AssistantMessage((Text("done"),)))
 
 
 async def test_slow_reader_gets_everything_in_few_events() -> None:
-    stream = Agent(Chatty(), []).stream("go")
+    model = Chatty()
+    stream = Agent(model, []).stream("go")
     first = await anext(stream)
-    await asyncio.sleep(0.5)  # the run does not wait for its reader
+    await until(lambda: model.told)  # the run does not wait for its reader
     events = [first, *[event async for event in stream]]
     texts = [event.text for event in events if isinstance(event, TextDelta)]
     assert "".join(texts) == "".join(f"{number} " for number in range(30_000))
@@ -58,7 +62,7 @@ async def test_slow_reader_gets_the_last_progress_report() -> None:
     model = ScriptedProvider(ToolCall("1", "busy"), "done")
     stream = Agent(model, executor=Executor(Registry(busy))).stream("go")
     first = await anext(stream)
-    await asyncio.sleep(0.5)
+    await until(lambda: len(model.requests) == 2)
     events = [first, *[event async for event in stream]]
     reports = [event.progress for event in events if isinstance(event, CallProgressed)]
     assert reports[-1] == 19_999 and len(reports) <= 1001

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from tests.waiting import LoopClock, until
 
 from callwright import (
     Answers,
@@ -52,7 +53,8 @@ async def note(text: str) -> str:
 @tool(effect=Effect.READ)
 async def hang() -> str:
     """Wait for ever."""
-    await asyncio.sleep(60)
+    wrote.append("hanging")
+    await asyncio.Event().wait()
     return "late"
 
 
@@ -138,7 +140,7 @@ async def test_cancellation_reaches_the_child() -> None:
     cancellation = Cancellation()
     agent = outer(inner(ToolCall("h", "hang")))
     run = asyncio.create_task(agent.run("go", session="outer", cancellation=cancellation))
-    await asyncio.sleep(0.02)
+    await until(lambda: wrote == ["hanging"])
     cancellation.cancel()
     result = await run
     assert isinstance(result, Stopped) and result.kind == "cancelled"
@@ -225,14 +227,18 @@ async def test_durable_child_does_not_answer_another_task(tmp_path: Path) -> Non
 async def test_child_that_timed_out_costs_its_own_price(known: bool) -> None:
     dear = AssistantMessage((ToolCall("h", "hang"),), "calls", Usage(1_000_000, 0))
     limits = RunLimits(prices=Prices(3, 0)) if known else RunLimits()
-    helper = inner(dear, limits=limits).as_tool("helper", "Does things.", limits=Limits(seconds=0.2))
+    helper = inner(dear, limits=limits).as_tool("helper", "Does things.", limits=Limits(seconds=600))
     agent = Agent(
         ScriptedProvider(DELEGATE, "done"),
         executor=Executor(Registry(helper), AllowEverything()),
         sessions=MemoryStore(),
         limits=RunLimits(prices=Prices(1, 0)),
     )
-    result = await agent.run("go", session="s")
+    clock = LoopClock()
+    run = asyncio.create_task(agent.run("go", session="s"))
+    await until(lambda: wrote == ["hanging"])
+    clock.pass_seconds(601)
+    result = await run
     assert isinstance(result, Done) and result.usage.input_tokens == 1_000_000
     assert result.cost == pytest.approx(3.0 if known else 1.0)
     spent = [record for record in await agent.sessions.read("s") if isinstance(record, Spent)]

@@ -6,12 +6,13 @@ import os
 import stat
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from tests.waiting import until
 
 from callwright import Approve, Decline, Executor, Registry, ToolCall, Turn
 from callwright.app.live import LiveAgent
@@ -21,14 +22,6 @@ from callwright.core.errors import Unanswered
 from callwright.providers.base import MessageDone, TextDelta
 from callwright.system import private_socket
 from callwright.toolbox import Bash, Write
-
-
-async def until(found: Callable[[], Any]) -> Any:
-    for _ in range(2000):
-        if result := found():
-            return result
-        await asyncio.sleep(0.005)
-    raise AssertionError("it never happened")
 
 
 @asynccontextmanager

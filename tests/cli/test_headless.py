@@ -237,7 +237,7 @@ def test_interrupt_has_its_exit_code_and_keeps_the_session(machine: Any, calls: 
     process.send_signal(signal.SIGINT)
     rest = [json.loads(line) for line in process.stdout]
     process.stdout.close()
-    assert process.wait(timeout=10) == 130
+    assert process.wait(timeout=60) == 130
     assert rest[-1]["subtype"] == "interrupted"
     assert machine("-p", "and now?", "--resume", "s1", machine.says("fine")).code == 0
 

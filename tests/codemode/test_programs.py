@@ -179,7 +179,9 @@ async def test_tools_beside_run_code() -> None:
     ],
 )
 async def test_runaway_programs_end(code: str, said: str) -> None:
-    executor = executor_of(price, limits=CodeLimits(seconds=0.3, memory_bytes=30_000_000, calls=50))
+    executor = executor_of(
+        price, limits=CodeLimits(seconds=0.3 if said == "time limit" else 60, memory_bytes=30_000_000, calls=50)
+    )
     outcome = await run(code, executor)
     assert isinstance(outcome, Failed) and said in outcome.error.message and len(made) <= 50
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
+from tests.waiting import until
 
 from callwright import (
     Agent,
@@ -66,6 +67,7 @@ async def spin() -> None:
 
 
 ends: dict[Any, asyncio.Event] = {}
+begun: list[str] = []
 
 
 async def _child(end: asyncio.Event) -> None:
@@ -110,6 +112,7 @@ kinds = pytest.mark.parametrize("work", STUBBORN, ids=lambda work: work.__name__
 @pytest.fixture(autouse=True)
 async def _children() -> Any:
     ends["now"] = asyncio.Event()
+    begun.clear()
     yield
     ends["now"].set()
 
@@ -118,6 +121,7 @@ def make_tools(work: Callable[[], Coroutine[Any, Any, None]], limits: Limits = S
     @tool(effect=Effect.READ, limits=limits)
     async def stubborn() -> str:
         """Refuse to be stopped."""
+        begun.append("stubborn")
         await work()
         return "late"
 
@@ -177,8 +181,9 @@ async def test_cancelled_task_ends_although_its_tool_does_not(work: Any, names: 
     executor = Executor(make_tools(work, Limits(seconds=600)), AllowEverything(), limits=QUICK)
     await within(executor.run("quick"))
     for _ in range(2):
+        begun.clear()
         running = asyncio.ensure_future(executor.execute(calls(*names)))
-        await asyncio.sleep(0.005)
+        await until(lambda: begun)
         running.cancel()
         done, _ = await asyncio.wait([running], timeout=LONG_SECONDS)
         assert done and running.cancelled()
@@ -192,10 +197,11 @@ async def test_cancelled_task_ends_although_its_tool_does_not(work: Any, names: 
 
 @kinds
 async def test_cancellation_returns_outcomes_in_time(work: Any) -> None:
-    stop = Cancellation()
-    executor = Executor(make_tools(work, Limits(seconds=600)), AllowEverything(), limits=QUICK)
+    stop, recorder = Cancellation(), Recorder()
+    registry = make_tools(work, Limits(seconds=600))
+    executor = Executor(registry, AllowEverything(), observe=recorder, limits=QUICK)
     running = asyncio.ensure_future(executor.execute(calls("stubborn", "quick"), turn=Turn(cancellation=stop)))
-    await asyncio.sleep(0.005)
+    await until(lambda: begun and "CallEnded" in recorder.names)
     stop.cancel()
     done, _ = await asyncio.wait([running], timeout=LONG_SECONDS)
     assert done
@@ -225,8 +231,9 @@ async def test_agent_goes_on_and_can_be_cancelled(work: Any) -> None:
     provider = ScriptedProvider(calls("stubborn"), calls("stubborn", "quick"), "done")
     assert isinstance(await within(Agent(provider, executor=executor).run("go")), Done)
     patient = Executor(make_tools(work, Limits(seconds=600)), AllowEverything(), limits=QUICK)
+    begun.clear()
     running = asyncio.ensure_future(Agent(ScriptedProvider(calls("stubborn"), "done"), executor=patient).run("go"))
-    await asyncio.sleep(0.005)
+    await until(lambda: begun)
     running.cancel()
     done, _ = await asyncio.wait([running], timeout=LONG_SECONDS)
     assert done and running.cancelled()
@@ -329,7 +336,7 @@ async def test_driven_coroutine_behaves_as_an_awaited_one() -> None:
         return [await asyncio.wait_for(child(), 30), asyncio.current_task() is here, *gathered[:1], *gathered[3:]]
 
     here = asyncio.current_task()
-    assert await drive(work(), 5) == ["child", True, "child", "KeyError", "TimeoutError"]
+    assert await drive(work(), 60) == ["child", True, "child", "KeyError", "TimeoutError"]
     future = asyncio.get_running_loop().create_future()
     future.set_result(7)
     assert await drive(future, 5) == 7

@@ -8,6 +8,7 @@ import weakref
 from typing import Any
 
 import pytest
+from tests.waiting import LoopClock, until, until_so
 
 from callwright import (
     Agent,
@@ -134,9 +135,9 @@ async def test_replaced_tool_shares_the_limit_and_brings_its_own() -> None:
 
 
 async def test_thread_left_behind_counts_until_it_ends() -> None:
-    gauge, release = Gauge(), threading.Event()
+    gauge, release, clock = Gauge(), threading.Event(), LoopClock()
 
-    @tool(annotations=Annotations(Effect.READ, idempotent=True), limits=Limits(concurrency=1, seconds=0.05))
+    @tool(annotations=Annotations(Effect.READ, idempotent=True), limits=Limits(concurrency=1, seconds=600))
     def stuck() -> str:
         """Block until released."""
         with gauge:
@@ -144,16 +145,23 @@ async def test_thread_left_behind_counts_until_it_ends() -> None:
         return "done"
 
     executor = Executor(Registry(stuck), AllowEverything(), retry=RetryPolicy(max_attempts=3), clock=FakeClock())
-    outcome = await within(executor.run("stuck"))
+
+    async def run_out_of_time() -> Outcome:
+        running = asyncio.ensure_future(executor.run("stuck"))
+        await until(lambda: gauge.now)
+        while not running.done():  # each attempt has a time limit of its own
+            clock.pass_seconds(601)
+            await asyncio.sleep(0)
+        return running.result()
+
+    outcome = await run_out_of_time()
     assert isinstance(outcome, Failed) and gauge.most == 1, "the retry waited for the thread of the first attempt"
     assert "still runs" in outcome.text
-    again = await within(executor.run("stuck"))
+    again = await run_out_of_time()
     assert isinstance(again, Failed) and "still runs" in again.text and gauge.total == 1
     release.set()
-    for _ in range(10_000):
-        if gauge.now:
-            await asyncio.sleep(0.001)
-    third = await within(executor.run("stuck"))
+    while isinstance(third := await within(executor.run("stuck")), Failed):
+        assert "still runs" in third.text  # the thread is on its way out
     assert isinstance(third, Completed) and gauge.most == 1
 
 
@@ -270,11 +278,7 @@ def test_progress_after_the_loop_has_ended_is_dropped() -> None:
     executor = Executor(Registry(late), AllowEverything(), observe=lambda event: None)
     assert isinstance(executor.run_sync("late"), Failed)
     release.set()
-    for _ in range(2_000):
-        if done:
-            break
-        time.sleep(0.005)
-    assert done == ["ended"]
+    assert until_so(lambda: done) == ["ended"]
 
 
 def test_tools_called_from_a_loop_in_a_thread_keep_their_limit() -> None:
@@ -306,9 +310,9 @@ def test_run_sync_does_not_keep_its_loop() -> None:
     for _ in range(5):
         executor.run_sync("plain")
     assert loops
-    for _ in range(200):  # the thread may still be on its way out of the last call
+
+    def are_gone() -> bool:
         gc.collect()
-        if not (kept := [loop for loop in loops if loop() is not None]):
-            break
-        time.sleep(0.01)
-    assert not kept
+        return not any(loop() for loop in loops)
+
+    until_so(are_gone)  # the thread may still be on its way out of the last call

@@ -7,6 +7,7 @@ import time
 from contextlib import suppress
 
 import pytest
+from tests.waiting import LONG_SECONDS, LoopClock, until, until_so
 
 from callwright import (
     Completed,
@@ -120,9 +121,9 @@ async def test_fast_path_gives_the_same_outcomes() -> None:
     """Each call is made twice: the first grants the tool, the second may take the short way."""
     from callwright import Outcome
 
-    attempts = 0
+    attempts, clock = 0, LoopClock()
 
-    @tool(effect=Effect.READ, limits=Limits(seconds=0.05, output_chars=200))
+    @tool(effect=Effect.READ, limits=Limits(seconds=600, output_chars=200))
     async def moody(mood: str) -> object:
         """Behave as told."""
         nonlocal attempts
@@ -135,7 +136,9 @@ async def test_fast_path_gives_the_same_outcomes() -> None:
             case "busy" if attempts % 2:
                 raise Transient("busy")
             case "hang":
-                await asyncio.sleep(60)
+                await asyncio.sleep(0)  # on the fast path a time limit begins when the tool first waits
+                clock.pass_seconds(601)
+                await asyncio.Event().wait()
             case "data":
                 return {"mood": mood}
             case "long":
@@ -205,11 +208,7 @@ async def test_isolated_tool_is_killed_with_its_children(tmp_path: object) -> No
 
     if Path(marker).exists():  # on a very slow machine the limit passes before the child was started
         pids = [int(pid) for pid in Path(marker).read_text().split()]
-        for _ in range(100):
-            if not any(alive(pid) for pid in pids):
-                return
-            await asyncio.sleep(0.02)
-        pytest.fail(f"processes left behind: {pids}")
+        await until(lambda: not any(alive(pid) for pid in pids))
 
 
 async def test_isolated_tool_returns_its_value() -> None:
@@ -303,7 +302,7 @@ async def test_tool_that_ignores_cancellation_is_left_behind() -> None:
     running = asyncio.create_task(executor.execute(calls, turn=turn))
     await begun.wait()
     cancellation.cancel()
-    outcomes = await asyncio.wait_for(running, 5)
+    outcomes = await asyncio.wait_for(running, LONG_SECONDS)
     assert [outcome.started for outcome in outcomes if isinstance(outcome, Failed)] == [True, True]
     end.set()
     for _ in range(5):  # its late return value is dropped
@@ -320,23 +319,23 @@ async def test_sync_tool_sees_its_cancellation() -> None:
     def poll(context: ToolContext) -> str:
         """Work until told to stop."""
         cancellation.cancel()
-        for _ in range(500):
-            if context.cancelled:
-                seen.set()
-                return "stopped early"
-            time.sleep(0.01)
-        return "never told"
+        until_so(lambda: context.cancelled)
+        seen.set()
+        return "stopped early"
 
     await Executor(Registry(poll)).run("poll", turn=Turn(cancellation=cancellation))
-    assert await asyncio.to_thread(seen.wait, 5)
+    assert await asyncio.to_thread(seen.wait, LONG_SECONDS)
 
 
 async def test_nested_calls_share_policies_hooks_and_deadline() -> None:
-    @tool(effect=Effect.READ, limits=Limits(seconds=30))
+    clock = LoopClock()
+
+    @tool(effect=Effect.READ, limits=Limits(seconds=3600))
     async def inner(context: ToolContext) -> str:
         """Take longer than the outer call has."""
         deadlines.append(context.deadline)
-        await asyncio.sleep(60)
+        clock.pass_seconds(20)
+        await asyncio.Event().wait()
         return "late"
 
     @tool(effect=Effect.WRITE)
@@ -347,7 +346,7 @@ async def test_nested_calls_share_policies_hooks_and_deadline() -> None:
     inside: list[object] = []
     deadlines: list[object] = []
 
-    @tool(effect=Effect.READ, limits=Limits(seconds=0.05))
+    @tool(effect=Effect.READ, limits=Limits(seconds=20))
     async def outer(context: ToolContext) -> str:
         """Call others."""
         inside.extend(await context.execute(ToolCall("w", "write")))

@@ -1,6 +1,5 @@
 """Hooks of type http and prompt, other shells, and background hooks that object."""
 
-import asyncio
 import json
 import shutil
 import threading
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.waiting import until
 
 from callwright import Completed, Effect, Executor, Registry, tool
 from callwright.core.calls import Outcome
@@ -168,9 +168,6 @@ async def test_rewaking_hook_hands_its_objection_over(tmp_path: Path) -> None:
     hooks, _ = parse_shell_hooks({"PostToolUse": [{"hooks": [entry, quiet]}]})
     fired = ShellHooks(hooks, HookContext(str(tmp_path)))
     await fired.fire("PostToolUse", {"tool_name": "Bash"}, session_id="s")
-    for _ in range(200):
-        if not fired._running:  # pyright: ignore[reportPrivateUsage]
-            break
-        await asyncio.sleep(0.05)
+    await until(lambda: not fired._running)  # pyright: ignore[reportPrivateUsage]
     assert fired.take_objections("other") == ""
     assert fired.take_objections("s") == "the build broke" and fired.take_objections("s") == ""

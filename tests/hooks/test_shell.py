@@ -123,7 +123,7 @@ async def test_timed_out_hook_is_killed_with_its_children(executor: Make, report
 
 
 async def test_process_left_by_a_hook_does_not_hold_the_call(executor: Make) -> None:
-    assert isinstance(await executor(before("sleep 1 & true", seconds=0.9)).run("bash", {"command": "x"}), Completed)
+    assert isinstance(await executor(before("sleep 90 & true", seconds=60)).run("bash", {"command": "x"}), Completed)
 
 
 async def test_hook_rewrites_arguments(executor: Make) -> None:
@@ -188,7 +188,7 @@ async def test_outcome_is_withheld_when_a_required_hook_fails(executor: Make) ->
 async def test_hooks_run_in_parallel(executor: Make, tmp_path: Path) -> None:
     # each waits for the other's file: one after the other they would both time out
     wait = "touch {0}/{1}; while [ ! -e {0}/{2} ]; do sleep 0.01; done; echo no >&2; exit 2"
-    hooks = [before(wait.format(tmp_path, *names), seconds=5) for names in (("a", "b"), ("b", "a"))]
+    hooks = [before(wait.format(tmp_path, *names), seconds=60) for names in (("a", "b"), ("b", "a"))]
     assert isinstance(await executor(*hooks).run("bash", {"command": "x"}), Failed)
 
 

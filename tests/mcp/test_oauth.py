@@ -2,6 +2,7 @@
 
 import asyncio
 import stat
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -26,13 +27,20 @@ async def visit(url: str) -> int:
         return (await browser.get(url)).status_code
 
 
+async def visit_soon(url: str) -> int:
+    """Visit an address whose port may not be open yet."""
+    while True:
+        with suppress(httpx2.ConnectError):
+            return await visit(url)
+        await asyncio.sleep(0.01)
+
+
 async def test_code_is_received_on_callback_path_only():
     sign_in, address = a_sign_in()
     assert urlsplit(address).hostname == "127.0.0.1"
     await sign_in._request_sign_in("https://auth.example/authorize?state=s%201")  # pyright: ignore[reportPrivateUsage] - the SDK calls it
     waiting = asyncio.create_task(sign_in.wait_for_browser())
-    await asyncio.sleep(0.02)
-    await visit(address.replace("/callback", "/favicon.ico"))
+    await visit_soon(address.replace("/callback", "/favicon.ico"))
     await visit(f"{address}?nothing=1")
     assert not waiting.done()
     await visit(f"{address}?code=abc&state=s%201")
@@ -45,8 +53,7 @@ async def test_refused_sign_in_reports_reason():
     sign_in, address = a_sign_in()
     await sign_in._request_sign_in("https://auth.example/authorize?state=s%201")  # pyright: ignore[reportPrivateUsage] - the SDK calls it
     waiting = asyncio.create_task(sign_in.wait_for_browser())
-    await asyncio.sleep(0.02)
-    await visit(f"{address}?error=access_denied<script>&state=s%201")
+    await visit_soon(f"{address}?error=access_denied<script>&state=s%201")
     with pytest.raises(OAuthFlowError, match="access_deniedscript"):
         await waiting
     sign_in.close()

@@ -1,6 +1,5 @@
 """Rules, modes and grants for things that are not files."""
 
-import time
 from pathlib import Path
 
 import pytest
@@ -207,9 +206,7 @@ def test_a_resource_rule_allows_no_tool_by_its_name() -> None:
 
 def test_a_hostile_pattern_costs_little() -> None:
     pattern = resource_pattern("db://x/" + "**a*" * 40 + "b")
-    began = time.perf_counter()
-    assert not pattern.catches("db://x/" + "a" * 5_000)
-    assert time.perf_counter() - began < 2
+    assert not pattern.catches("db://x/" + "a" * 5_000)  # by trying every way to divide it, this would never end
 
 
 @given(st.lists(st.sampled_from(["a", "b", "/", "ab", "*", "**"]), max_size=7), st.text("ab/", max_size=10))

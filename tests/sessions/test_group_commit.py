@@ -44,7 +44,7 @@ async def stopped_writer(store: SqliteStore) -> AsyncGenerator[list[bool]]:
 
         file.transaction = counted  # type: ignore[method-assign, assignment] - the commits are what is counted
         loop.call_soon_threadsafe(stands.set)
-        goes_on.wait(10)
+        goes_on.wait(60)
 
     watching = asyncio.create_task(store.run(watch))
     await stands.wait()
@@ -194,6 +194,6 @@ async def test_a_job_after_closing_raises_and_never_hangs(tmp_path: Path) -> Non
     hold = await store.hold("s")
     store.close()
     with pytest.raises(SessionError, match="closed"):
-        await asyncio.wait_for(hold.append(said("1")), 5)
+        await asyncio.wait_for(hold.append(said("1")), 60)
     with pytest.raises(SessionError, match="closed"):
         hold.note(said("2"))

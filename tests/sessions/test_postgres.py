@@ -81,10 +81,10 @@ async def test_same_owner_takes_over_at_once(postgres: str) -> None:
 
 
 async def test_lease_is_renewed(postgres: str) -> None:
-    async with PostgresStore(postgres, lease_seconds=0.3) as store, PostgresStore(postgres) as other:
+    async with PostgresStore(postgres, lease_seconds=3) as store, PostgresStore(postgres) as other:
         hold = await store.hold("s")
         for _ in range(8):
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.5)
             with pytest.raises(SessionBusy):
                 await other.hold("s")
         await hold.append(said("still mine"))

@@ -154,7 +154,7 @@ def test_plain_text_is_unchanged() -> None:
 def test_any_argument_stays_one_shell_word(template: str, argument: str) -> None:
     quoted = "'" + argument.replace("'", "'\\''") + "'"
     made = line(template, quoted, "name")
-    done = subprocess.run(["bash", "--norc", "-c", made], capture_output=True, check=True, timeout=10)
+    done = subprocess.run(["bash", "--norc", "-c", made], capture_output=True, check=True, timeout=60)
     shown = done.stdout.decode()
     assert shown == (f"<{argument}>" if "<" in template else argument)
     assert not done.stderr

@@ -14,6 +14,7 @@ from random import Random
 
 import pytest
 from tests.forked import start_script
+from tests.waiting import until_so
 
 from callwright.core.errors import ToolFailed, Unsafe
 from callwright.system import atomic_write
@@ -125,10 +126,17 @@ def test_waiting_writer_writes_to_the_file_it_opened(path: Path, monkeypatch: py
 
     rival = threading.Thread(target=append)
 
+    def is_awaited() -> bool:
+        """Whether the kernel lets the rival wait for our lease."""
+        locks = Path("/proc/locks").read_text().splitlines()
+        return any("BREAKING" in lock and f":{inode} " in lock for lock in locks)
+
+    inode = path.stat().st_ino
+
     def late(folder: int, name: str, other_folder: int, other_name: str) -> None:
         if not rival.ident:
             rival.start()
-            time.sleep(0.03)  # it is in the kernel by now, waiting to open
+            until_so(is_awaited)
         real(folder, name, other_folder, other_name)
 
     monkeypatch.setattr(atomic_write, "exchange_names", late)

@@ -392,22 +392,30 @@ async def test_cancellation_ends_request_span_as_cancelled(collected: "Collected
 
 
 async def test_cancelled_call_restores_the_callers_span(collected: "Collected") -> None:
-    executor = Executor(Registry(hang), observe=collected.telemetry)
-    seen: list[trace.Span] = []
+    begun, seen = asyncio.Event(), list[trace.Span]()
+
+    @tool(effect=Effect.READ)
+    async def wait() -> str:
+        """Wait for ever."""
+        begun.set()
+        await asyncio.sleep(3600)
+        return "late"
+
+    executor = Executor(Registry(wait), observe=collected.telemetry)
 
     async def caller() -> None:
         with collected.tracers.get_tracer("program").start_as_current_span("caller") as around:
             try:
-                await executor.run("hang", turn=Turn(session_id="s"))
+                await executor.run("wait", turn=Turn(session_id="s"))
             except asyncio.CancelledError:
                 seen.extend((around, trace.get_current_span()))
 
     task = asyncio.ensure_future(caller())
-    await asyncio.sleep(0.005)
+    await begun.wait()
     task.cancel()
     await task
     assert seen[0] is seen[1]
-    assert collected.tree["execute_tool hang"] == "caller"
+    assert collected.tree["execute_tool wait"] == "caller"
 
 
 async def test_limit_is_the_error_of_the_run_span(collected: "Collected") -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from tests.forked import run_script
+from tests.waiting import until, until_so
 
 from callwright import Crashed, Denied, Image, Output, Text, ToolContext, UsageError, tool
 from callwright.core.content import File
@@ -177,11 +178,7 @@ def alive(pid: int) -> bool:
 
 
 async def gone(pid: int) -> bool:
-    for _ in range(100):
-        if not alive(pid):
-            return True
-        await asyncio.sleep(0.02)
-    return False
+    return await until(lambda: not alive(pid))
 
 
 async def test_a_value_comes_back_from_another_process(models: Any, context: ToolContext) -> None:
@@ -351,10 +348,7 @@ def test_daemon_ends_when_our_process_is_killed(tools: Any, tmp_path: Path) -> N
     finally:
         process.kill()
         process.wait()
-    deadline = time.monotonic() + 5
-    while alive(int(note.read_text())) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not alive(int(note.read_text()))
+    until_so(lambda: not alive(int(note.read_text())))
 
 
 def at_top(x: int) -> int:

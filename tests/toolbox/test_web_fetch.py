@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.waiting import LONG_SECONDS, until
 
 from callwright.core.access import Reach
 from callwright.core.calls import Completed, Failed, Outcome
@@ -386,18 +387,16 @@ async def test_cancel_closes_the_connection(tool: WebFetch, site: Site):
     broken = threading.Event()
 
     def hang(request: BaseHTTPRequestHandler) -> None:
-        request.connection.settimeout(5)
+        request.connection.settimeout(LONG_SECONDS)
         if request.connection.recv(1) == b"":
             broken.set()
 
     site.pages["/hang"] = hang
     task = asyncio.create_task(fetched(tool, site.url("/hang")))
-    async with asyncio.timeout(5):
-        while not site.seen:  # noqa: ASYNC110 - another thread
-            await asyncio.sleep(0.005)
+    await until(lambda: site.seen)
     task.cancel()
     await asyncio.wait({task})
-    assert await asyncio.to_thread(broken.wait, 5)
+    assert await asyncio.to_thread(broken.wait, LONG_SECONDS)
 
 
 async def test_refused_connection_is_transient(tool: WebFetch):

@@ -103,7 +103,7 @@ class Served:
 
     async def until(self, path: str, found: Callable[[Any], Any]) -> Any:
         """Ask until the answer is as it should be, and return it."""
-        for _ in range(1000):
+        for _ in range(9000):
             reply = await self.get(path)
             if reply.status == 200 and found(reply.data):
                 return reply.data
@@ -265,7 +265,7 @@ def web(tmp_path: Path) -> Generator[Callable[..., RealServer], None, None]:
     yield start
     for each in started:
         each.process.terminate()
-        each.process.wait(20)
+        each.process.wait(60)
         if each.process.stdout is not None:
             each.process.stdout.close()
 

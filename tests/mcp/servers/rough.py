@@ -34,7 +34,8 @@ TOOLS: dict[str, dict[str, Any]] = {
     "grow": {"description": "Adds a tool.", "inputSchema": {"type": "object"}},
     "ask": {"description": "Asks for a name.", "inputSchema": {"type": "object"}},
     "visit": {"description": "Wants a visit first.", "inputSchema": {"type": "object"}},
-    "cancelled": {"description": "Tells which requests were cancelled.", "inputSchema": {"type": "object"}},
+    "cancelled": {"description": "Tells how many requests were cancelled.", "inputSchema": {"type": "object"}},
+    "waits": {"description": "Tells how many calls of wait have begun.", "inputSchema": {"type": "object"}},
     "broken": {
         "description": "Has no schema.",
         "inputSchema": {"type": "object", "properties": {"x": {"type": "nonsense"}}},
@@ -47,6 +48,7 @@ TOOLS: dict[str, dict[str, Any]] = {
 lock = threading.Lock()
 answers: dict[str, Any] = {}
 stopped: list[object] = []
+waits: list[object] = []
 visited = threading.Event()
 
 
@@ -71,6 +73,7 @@ def call(number: object, name: str, arguments: dict[str, Any], token: object) ->
     elif name == "structured":
         result = text("data", structuredContent=arguments["value"])
     elif name == "wait":
+        waits.append(number)
         time.sleep(arguments.get("seconds", 0.02))
         result = text(f"waited {arguments.get('seconds')}")
     elif name == "die":
@@ -112,8 +115,8 @@ def call(number: object, name: str, arguments: dict[str, Any], token: object) ->
         wanted = [{"mode": "url", "message": "Pay first.", "url": "https://pay.example/1", "elicitationId": "1"}]
         send({"id": number, "error": {"code": -32042, "message": "payment needed", "data": {"elicitations": wanted}}})
         return
-    elif name == "cancelled":
-        result = text(json.dumps(len(stopped)))
+    elif name in ("cancelled", "waits"):
+        result = text(json.dumps(len(stopped if name == "cancelled" else waits)))
     elif name == "picture":
         result = {
             "content": [{"type": "image", "data": "aGk=", "mimeType": "image/png"}, {"type": "text", "text": "hi"}]

@@ -1,0 +1,46 @@
+"""Waiting for conditions and for the end of time limits, without a number of seconds that a slow machine may exceed."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+LONG_SECONDS = 90.0
+"""More than anything that is waited for takes on the slowest machine, and less than the time limit of a test."""
+
+
+async def until(found: Callable[[], Any]) -> Any:
+    """Wait until something is so, and return it."""
+    deadline = time.monotonic() + LONG_SECONDS
+    while not (result := found()):
+        assert time.monotonic() < deadline, "it never happened"
+        await asyncio.sleep(0.005)
+    return result
+
+
+def until_so(found: Callable[[], Any]) -> Any:
+    """Do the same as `until` where there is no event loop."""
+    deadline = time.monotonic() + LONG_SECONDS
+    while not (result := found()):
+        assert time.monotonic() < deadline, "it never happened"
+        time.sleep(0.01)
+    return result
+
+
+class LoopClock:
+    """The clock of the running event loop, which can be set forward.
+
+    A time limit under test is long, so that a slow machine does not reach it, and passes when the test says so.
+    """
+
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._real, self._ahead = loop.time, 0.0
+        loop.time = self._time  # type: ignore[method-assign] - timers and deadlines ask the loop for the time
+
+    def _time(self) -> float:
+        return self._real() + self._ahead
+
+    def pass_seconds(self, seconds: float) -> None:
+        """Let time pass at once; what was due in it happens in the loop's next turn."""
+        self._ahead += seconds
