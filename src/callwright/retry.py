@@ -2,9 +2,9 @@
 
 import asyncio
 import random
-from dataclasses import dataclass
 from typing import Protocol
 
+from callwright.core._fast import frozen
 from callwright.core.errors import TimedOut, ToolError, Transient, UsageError, describe_raised
 from callwright.core.spec import Annotations
 
@@ -26,7 +26,7 @@ class WallClock:
         await asyncio.sleep(seconds)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RetryPolicy:
     """How often transient errors are retried, and with which exponential backoff.
 

@@ -2,9 +2,10 @@
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from callwright.core._fast import frozen
 from callwright.core.calls import Completed, Failed, Interrupted, Outcome
 from callwright.core.json import Json
 from callwright.core.messages import tokens_for
@@ -15,7 +16,7 @@ _NOTED_VALUES = 5
 _MOST_NOTED = _KEPT_DURATIONS * _NOTED_VALUES
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolStats:
     """The figures of one tool."""
 

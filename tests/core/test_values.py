@@ -1,6 +1,9 @@
 """Specs, errors, outputs, digests and answers."""
 
+import inspect
 import pickle
+from copy import copy, deepcopy
+from dataclasses import FrozenInstanceError, asdict, dataclass, field, fields, replace
 from typing import Any
 
 import pytest
@@ -31,7 +34,7 @@ from callwright import (
     UsageError,
     WritePath,
 )
-from callwright.core._fast import make_constructor
+from callwright.core._fast import frozen, make_constructor
 from callwright.core.calls import digest_of
 from callwright.core.spec import check_name
 
@@ -175,3 +178,94 @@ def test_question_matches_earlier_id_of_same_call_only() -> None:
     forever = Question("c", "t", {}, "d" * 64, "Allow t?")
     assert forever.matches(forever.id, now=1e12) and not forever.is_expired(1e12)
     assert len(Answers.approving([question, forever])) == 2
+
+
+def test_frozen_class_behaves_like_a_frozen_dataclass() -> None:
+    assert str(inspect.signature(_Plain)) == str(inspect.signature(_Quick))
+    assert [each.name for each in fields(_Plain)] == [each.name for each in fields(_Quick)]
+    assert _Plain.__match_args__ == _Quick.__match_args__ and not hasattr(_Quick("a"), "__dict__")
+    plain, quick = _Plain("a", note="n"), _Quick("a", note="n")
+    assert repr(quick) == repr(plain).replace("_Plain", "_Quick")
+    assert hash(quick) == hash(plain) and quick != plain and quick == _Quick("a", note="other")
+    assert replace(quick, count=2) == _Quick("a", 2) != quick
+    assert quick.items is not _Quick("a").items and asdict(quick) == asdict(plain)
+    for copied in (copy(quick), deepcopy(quick), pickle.loads(pickle.dumps(quick))):
+        assert copied == quick and type(copied) is _Quick and copied.note == "n"
+
+
+def test_frozen_class_refuses_changes() -> None:
+    quick = _Quick("a")
+    with pytest.raises(FrozenInstanceError, match="cannot assign to field 'name'"):
+        quick.name = "b"  # type: ignore[misc] - that it is refused is the point
+    with pytest.raises(FrozenInstanceError, match="cannot delete field 'name'"):
+        del quick.name  # type: ignore[misc] - as above
+    with pytest.raises(FrozenInstanceError):
+        quick.other = 1  # type: ignore[attr-defined] - as above
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'name'"):
+        _Quick()  # type: ignore[call-arg] - as above
+    with pytest.raises(ValueError, match="count"):
+        _Quick("a", -1)
+
+
+def test_frozen_class_keeps_its_own_methods() -> None:
+    @frozen
+    class Folded:  # noqa: PLW1641 - the hash that a dataclass would get
+        """Compares without case."""
+
+        text: str
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, Folded) and self.text.lower() == other.text.lower()
+
+        def __repr__(self) -> str:
+            return f"<{self.text}>"
+
+    assert Folded("A") == Folded("a") and repr(Folded("A")) == "<A>"
+    assert hash(Folded("A")) == hash(("A",))  # as dataclass does
+
+
+def test_frozen_class_can_be_inherited_from() -> None:
+    @dataclass(frozen=True)
+    class Wider(_Quick):
+        size: int = 0
+
+    wider = Wider("a", size=3)
+    assert (wider.name, wider.size) == ("a", 3) and wider != Wider("a", size=4)
+    assert repr(wider).endswith("size=3)")
+    with pytest.raises(FrozenInstanceError):
+        wider.name = "b"  # type: ignore[misc] - that it is refused is the point
+
+
+def test_frozen_refuses_what_it_does_not_support() -> None:
+    with pytest.raises(TypeError, match="inherits from a dataclass"):
+        frozen(type("Narrow", (_Plain,), {}))
+    with pytest.raises(TypeError, match="unusual fields"):
+        frozen(type("Odd", (), {"__annotations__": {"a": int}, "a": field(default=1, kw_only=True)}))
+
+
+@dataclass(frozen=True, slots=True)
+class _Plain:
+    """An example, defined by the standard library."""
+
+    name: str
+    count: int = 1
+    items: list[int] = field(default_factory=list[int], hash=False)
+    note: str = field(default="", compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.count < 0:
+            raise ValueError("count")
+
+
+@frozen
+class _Quick:
+    """The same example."""
+
+    name: str
+    count: int = 1
+    items: list[int] = field(default_factory=list[int], hash=False)
+    note: str = field(default="", compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.count < 0:
+            raise ValueError("count")

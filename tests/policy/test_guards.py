@@ -21,7 +21,7 @@ from callwright.core.access import (
 )
 from callwright.policy import ByMode, Guards, PathContext, Policies, Rules, rules_of, trees
 from callwright.policy.dry_run import dry_run_call
-from callwright.shell.words import Tree
+from callwright.shell.plan import Tree
 from callwright.system.environment import is_credential
 
 _HERE = PathContext("/w/project", "/home/ann", ("/w/project",))

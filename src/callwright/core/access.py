@@ -1,34 +1,34 @@
 """Accesses, what a call will touch, and the decisions of policies about them."""
 
-from dataclasses import dataclass
 from enum import Flag
 from typing import TypeAlias
 
+from callwright.core._fast import frozen
 from callwright.core.spec import Effect
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReadPath:
     """Reads a file or lists a folder."""
 
     path: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WritePath:
     """Creates or changes a file or folder."""
 
     path: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeletePath:
     """Removes a file or folder."""
 
     path: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunCommand:
     """Runs a shell line in a folder."""
 
@@ -40,7 +40,7 @@ class RunCommand:
     """The accesses the tool found in the line, for scheduling and display: policies analyse the line themselves."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reach:
     """Sends a request to a network address."""
 
@@ -48,28 +48,28 @@ class Reach:
     effect: Effect = Effect.READ
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReadResource:
     """Reads a thing that is not a file: a database row, a ticket, a bucket."""
 
     uri: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WriteResource:
     """Creates or changes a thing that is not a file."""
 
     uri: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeleteResource:
     """Removes a thing that is not a file, with everything below its URI."""
 
     uri: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UseTool:
     """The whole tool, for a call that declares nothing more precise."""
 
@@ -111,7 +111,7 @@ class Confinement(Flag):
         return f"{files}{opened}; {network}; secrets masked"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Allow:
     """The access may happen."""
 
@@ -124,7 +124,7 @@ class Allow:
     """Whether only a read-only wall makes a command harmless: beside a part of its line that needs more, it asks."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ask:
     """The user has to decide."""
 
@@ -134,7 +134,7 @@ class Ask:
     """No mode may answer in the user's place."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Deny:
     """The access must not happen."""
 

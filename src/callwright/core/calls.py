@@ -1,8 +1,8 @@
 """Calls and their outcomes; the questions and answers of an approval are in `decisions.py` and importable from here."""
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from callwright.core._fast import frozen
 from callwright.core.content import Output
 from callwright.core.decisions import (
     Answers,
@@ -36,7 +36,7 @@ __all__ = [
 _NO_ARGUMENTS: JsonObject = FrozenDict()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolCall:
     """A call the model asked for. Arguments given as text are kept exactly as the model wrote them."""
 
@@ -45,7 +45,7 @@ class ToolCall:
     arguments: JsonObject | str | bytes = _NO_ARGUMENTS
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Completed:
     """The call gave an output: the tool ran, or a hook answered in its place."""
 
@@ -62,7 +62,7 @@ class Completed:
         return self.output.text
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Interrupted:
     """Nothing ran. Answer the questions and execute the batch again; () means another call of it is waiting."""
 
@@ -75,7 +75,7 @@ class Interrupted:
         return "\n".join(question.summary for question in self.questions) or "waits for the questions of another call"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Failed:
     """The call gave an error."""
 

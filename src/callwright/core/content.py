@@ -1,14 +1,14 @@
 """The outputs of tools: text, images, files and structured data; checked where they are made."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
+from callwright.core._fast import frozen
 from callwright.core.errors import UsageError, safe_repr
 from callwright.core.json import Json, check_json
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Text:
     """A text part."""
 
@@ -18,7 +18,7 @@ class Text:
         _set(self, "text", _check_text(self.text, "Text.text"))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Image:
     """An image for the model."""
 
@@ -30,7 +30,7 @@ class Image:
         _set(self, "media_type", _check_text(self.media_type, "Image.media_type"))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class File:
     """A document for the model."""
 
@@ -47,7 +47,7 @@ class File:
 Part: TypeAlias = Text | Image | File
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Output:
     """The output of a completed call: content for the model and, optionally, structured data for programs.
 

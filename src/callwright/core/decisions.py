@@ -15,10 +15,11 @@ import json
 import secrets
 import time
 from collections.abc import Coroutine, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import sha256
 from typing import Any, Final, Literal, TypeAlias, cast, final, get_args
 
+from callwright.core._fast import frozen
 from callwright.core.access import Access
 from callwright.core.errors import CallwrightError, UsageError, safe_repr
 from callwright.core.json import JsonObject, canonical, compact, freeze, thaw
@@ -50,7 +51,7 @@ def digest_running(digest: str, kind: QuestionKind, reason: str) -> str:
     return sha256(canonical([digest, kind, reason]).encode()).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Question:
     """What the user must decide before a call may run, or go on."""
 
@@ -124,7 +125,7 @@ class AnswersNeeded(CallwrightError):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class Approve:
     """A yes. With `arguments`, the call runs with these instead, after hooks and policies have judged them again.
 
@@ -149,7 +150,7 @@ class Approve:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class Decline:
     """A no; the model reads the reason.
 

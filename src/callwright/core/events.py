@@ -1,16 +1,16 @@
 """The events of calls and registries that observers receive."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from callwright.core._fast import frozen
 from callwright.core.calls import Outcome, Question, Reply, ToolCall
 from callwright.core.errors import ToolError
 
 TYPE_CHECKING = False  # read as true by type checkers
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BatchBegan:
     """Every call of a turn was admitted and is about to run.
 
@@ -23,7 +23,7 @@ class BatchBegan:
     turn_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QuestionsRaised:
     """The user must answer these questions first; nothing has run."""
 
@@ -31,7 +31,7 @@ class QuestionsRaised:
     session_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QuestionsSettled:
     """The user has answered questions, in whatever place they were shown; a question without a reply is declined."""
 
@@ -40,7 +40,7 @@ class QuestionsSettled:
     session_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallWaits:
     """A call of a turn cannot start yet."""
 
@@ -49,14 +49,14 @@ class CallWaits:
     """The earlier calls that it conflicts with; empty if it waits because enough calls are running already."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallBegan:
     """A tool is about to run."""
 
     call: ToolCall
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallProgressed:
     """A running tool reported progress."""
 
@@ -64,7 +64,7 @@ class CallProgressed:
     progress: object
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallRetried:
     """An attempt failed and will be repeated."""
 
@@ -74,7 +74,7 @@ class CallRetried:
     delay_seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallAbandoned:
     """A tool ignored its cancellation for the whole grace period; its turn goes on without it."""
 
@@ -82,14 +82,14 @@ class CallAbandoned:
     grace_seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallEnded:
     """A call has an outcome."""
 
     outcome: Outcome
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolsChanged:
     """A registry was changed."""
 

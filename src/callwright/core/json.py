@@ -3,8 +3,9 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias, cast
+
+from callwright.core._fast import frozen
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 JsonObject: TypeAlias = Mapping[str, Json]
@@ -129,7 +130,7 @@ _SPACE = " \t\r\n"
 _DECODER = json.JSONDecoder()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Member:
     """The positions of one member of an object or list in JSON text."""
 

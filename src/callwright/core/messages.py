@@ -1,9 +1,9 @@
 """The messages of a conversation, their token usage, and the append-only `History` that keeps them."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, TypeVar, overload
 
+from callwright.core._fast import frozen
 from callwright.core.calls import Completed, Failed, Outcome, ToolCall
 from callwright.core.content import Part, Text
 from callwright.core.json import Json
@@ -12,7 +12,7 @@ Stop: TypeAlias = Literal["end", "calls", "length", "refusal", "paused", "other"
 """Why a model stopped: done, tool calls, token limit, refusal, to be continued in another request, other."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Usage:
     """The tokens of one or more requests; cached input is not included in `input_tokens`."""
 
@@ -35,7 +35,7 @@ class Usage:
         return self.input_tokens + self.output_tokens + self.cache_read_tokens + self.cache_write_tokens
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Thinking:
     """A model's reasoning, kept complete, because some providers require it back unchanged."""
 
@@ -47,14 +47,14 @@ class Thinking:
 AssistantPart: TypeAlias = Text | Thinking | ToolCall
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UserMessage:
     """A message of the user, or of a program in the user's place."""
 
     content: str | tuple[Part, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AssistantMessage:
     """A message of the model: text, reasoning and calls, in order."""
 
@@ -74,7 +74,7 @@ class AssistantMessage:
         return tuple([part for part in self.parts if isinstance(part, ToolCall)])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolMessage:
     """The outcomes of one turn's calls: one per call, in call order."""
 

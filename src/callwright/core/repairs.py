@@ -1,7 +1,8 @@
 """`Repair`: a change to a call that a model wrote almost right."""
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from callwright.core._fast import frozen
 
 RepairKind: TypeAlias = Literal[
     "name",
@@ -21,7 +22,7 @@ RepairKind: TypeAlias = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Repair:
     """One change to a call, made before the call was judged."""
 

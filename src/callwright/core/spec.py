@@ -1,9 +1,9 @@
 """The specification of a tool: what models and policies see of it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 
+from callwright.core._fast import frozen
 from callwright.core.errors import UsageError
 from callwright.core.json import FrozenDict, Json, JsonObject, freeze
 
@@ -19,7 +19,7 @@ class Effect(IntEnum):
     DESTROY = 2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Annotations:
     """A tool's claims about its behaviour. They prove nothing: policies decide."""
 
@@ -43,7 +43,7 @@ class Annotations:
         return self.idempotent or (self.effect is Effect.READ and not self.delegates)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """The limits of a tool.
 
@@ -85,7 +85,7 @@ SHADOWS = "shadows"
 """Metadata key of a tool whose MCP server takes the name of one of the user's, or one that looks like it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolSpec:
     """The description of a tool for models and policies.
 

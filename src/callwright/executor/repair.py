@@ -4,9 +4,10 @@ look up, bind ─► refused? ─► name ─► JSON ─► arguments ─► bi
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
+from callwright.core._fast import frozen
 from callwright.core.access import Ask
 from callwright.core.calls import Completed, Failed, Interrupted, Outcome, ToolCall
 from callwright.core.content import Output, Text
@@ -121,7 +122,7 @@ def repair_paths(item: RepairableCall[EntryT], entry: EntryT, mode: RepairMode) 
     item.repairs = (*item.repairs, *repairs)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Proposal:
     """The call that a call probably means; not validated."""
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
 
+from callwright.core._fast import frozen
 from callwright.core.errors import UsageError
 from callwright.core.events import Event
 from callwright.core.json import Json
@@ -24,7 +25,7 @@ _log = logging.getLogger("callwright")
 _MAX_NOTED_CALLS = 1_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnLimits:
     """The limits of one turn; the defaults suit one agent on one machine.
 

@@ -1,9 +1,9 @@
 """The context of a turn: what its caller passes in, and what a cancelled turn leaves behind."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from callwright.core._fast import frozen
 from callwright.core.calls import Outcome, ToolCall
 from callwright.core.decisions import Answers, Question
 from callwright.core.errors import CallwrightError, UsageError
@@ -22,7 +22,7 @@ Keep: TypeAlias = Callable[[str, Json, bool], Awaitable[None]]
 _NOTHING_KEPT: Mapping[str, Sequence[Json]] = FrozenDict()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Turn:
     """The context of a batch of calls; the default is a call outside of any conversation."""
 
@@ -71,7 +71,7 @@ class TurnCancelled(CallwrightError):
         return error
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Inside:
     """Where the calls of a batch are made: by a tool, inside a call of the model."""
 

@@ -2,9 +2,9 @@
 
 import inspect
 from collections.abc import Awaitable
-from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
+from callwright.core._fast import frozen
 from callwright.core.access import Ask, Deny
 from callwright.core.calls import Outcome, ToolCall
 from callwright.core.content import Output
@@ -13,7 +13,7 @@ from callwright.core.json import JsonObject
 from callwright.core.spec import ToolSpec
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PendingCall:
     """The call a hook decides about, with the arguments it would run with."""
 
@@ -24,7 +24,7 @@ class PendingCall:
     turn_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InnerAgent:
     """An agent that runs inside a call of another agent."""
 
@@ -33,26 +33,26 @@ class InnerAgent:
     session_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Proceed:
     """Let the call continue unchanged."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rewrite:
     """Run the call with other arguments, which are validated and judged like the model's own."""
 
     arguments: JsonObject
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     """Do not run the call; use this output, as from a cache. Policies still judge the call."""
 
     output: Output | str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Halt:
     """End the run. No call of this turn runs; each still gets an outcome."""
 

@@ -31,11 +31,8 @@ from callwright.core.access import (
 from callwright.core.errors import UsageError
 from callwright.core.spec import Effect
 from callwright.policy.base import Policy, Subject, Tier
-from callwright.policy.guards import Fence
 from callwright.policy.shell_line import PartOfLine, make_printable
-from callwright.policy.walled import is_walled, uncovers_secrets
 from callwright.shell.plan import Verdict, starts_with
-from callwright.system.paths import Workspace
 
 Mode: TypeAlias = Literal["plan", "default", "auto", "dontAsk", "bypass"]
 NetworkReads: TypeAlias = Literal["ask", "allow"]
@@ -176,6 +173,8 @@ class ByMode(Policy):
             or subject.spec.annotations.needs_approval
         ):
             return False
+        from callwright.policy.walled import is_walled  # with the tables of programs: for shell lines only
+
         return (
             isinstance(access, (RunCommand, ReadPath, WritePath)) and not _is_read(subject) and is_walled(subject.plan)
         )
@@ -183,6 +182,9 @@ class ByMode(Policy):
     def _beyond(self, access: Access, subject: Subject) -> Decision | None:
         if self.fenced or not isinstance(subject, PartOfLine):
             return None  # other tools check their workspace themselves
+        from callwright.policy.guards import Fence  # as above
+        from callwright.system.paths import Workspace
+
         return Fence(Workspace(subject.access.cwd, reads="anywhere", outside="ask")).judge(access, subject)
 
     def settle(self, ask: Ask) -> Decision:
@@ -254,6 +256,8 @@ def _is_confined(access: Access, subject: Subject) -> bool:
     """Whether a sandbox makes a command safe. Not a destructive one: the workspace is inside the sandbox with it."""
     if not isinstance(access, RunCommand) or not isinstance(subject, PartOfLine):
         return False
+    from callwright.policy.walled import uncovers_secrets  # as above
+
     destroys = any(command.verdict is Verdict.DESTRUCTIVE for command in subject.plan.commands)
     return not destroys and not uncovers_secrets(subject.plan)
 

@@ -1,12 +1,14 @@
 """Resolves the path of an access: as it was written, with links followed, and every match of a glob."""
 
-import glob
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
+from typing import TYPE_CHECKING
 
-from callwright.system.paths import Workspace
+from callwright.core._fast import frozen
+
+if TYPE_CHECKING:
+    from callwright.system.paths import Workspace
 
 _GLOB = frozenset("*?[")
 _UNRESOLVED = frozenset("$`")
@@ -15,7 +17,7 @@ _MATCHES = 1000
 _GLOB_COMPONENTS = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PathContext:
     """The folders that paths and path patterns start from."""
 
@@ -31,7 +33,7 @@ class PathContext:
         return cls(os.path.abspath(cwd), home, tuple(os.path.realpath(root) for root in roots))  # noqa: PTH100 - text
 
     @classmethod
-    def within(cls, workspace: Workspace, cwd: str | os.PathLike[str] | None = None) -> "PathContext":
+    def within(cls, workspace: "Workspace", cwd: str | os.PathLike[str] | None = None) -> "PathContext":
         """Make a context for a workspace, whose roots are resolved already."""
         home = os.path.expanduser("~")  # noqa: PTH111 - compared as text
         return cls(os.path.abspath(cwd or workspace.root), home, tuple(map(str, workspace.roots)))  # noqa: PTH100 - text
@@ -41,7 +43,7 @@ class PathContext:
         return not self.roots or any(real == root or real.startswith(root.rstrip("/") + "/") for root in self.roots)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PossiblePaths:
     """Every path an access may mean."""
 
@@ -86,6 +88,8 @@ def _count_globs(pattern: str) -> int:
 def _expand_glob(pattern: str) -> Iterator[str]:
     if _count_globs(pattern) > _GLOB_COMPONENTS:
         return iter(())
+    import glob  # most paths have no wildcard
+
     try:
         return islice(glob.iglob(pattern), _MATCHES)  # noqa: PTH207 - lazily, and with bash's idea of hidden files
     except (OSError, ValueError):

@@ -2,9 +2,10 @@
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 
+from callwright.core._fast import frozen
 from callwright.core.access import Access, RunCommand, WritePath
 from callwright.core.escaping import visible_line
 from callwright.core.json import JsonObject
@@ -14,7 +15,7 @@ from callwright.policy.paths import PathContext, PossiblePaths, possible_paths
 from callwright.shell.plan import ShellPlan, SimpleCommand, Verdict, worst
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PartOfLine:
     """The call that is being judged, seen from one command inside its shell line."""
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from fnmatch import fnmatchcase
 
 from callwright.policy.tool_names import words
-from callwright.shell.words import Tree
+from callwright.shell.plan import Tree
 
 _MAX_ENTRIES = 20_000  # some 30 ms; a larger folder counts as unknown
 _SKIPPED = words(".git node_modules site-packages __pycache__ .venv")

@@ -13,9 +13,17 @@ from functools import lru_cache
 from callwright.core._fast import make_constructor
 from callwright.core.access import Access, ReadPath
 from callwright.shell import syntax
-from callwright.shell.findings import STDIN_SCRIPT, Findings, FoundCommand, PipedNames, Redirects, ScriptContext
+from callwright.shell.findings import (
+    STDIN_SCRIPT,
+    Findings,
+    FoundCommand,
+    Judgement,
+    PipedNames,
+    Redirects,
+    ScriptContext,
+)
 from callwright.shell.judge import find_danger, find_fork_bomb, judge, program_name
-from callwright.shell.plan import Judgement, ShellPlan, SimpleCommand, Verdict, worst
+from callwright.shell.plan import ShellPlan, SimpleCommand, Verdict, worst
 from callwright.shell.programs.builtins import EVALUATORS, list_substitutions
 from callwright.shell.programs.git import enter_repository
 from callwright.shell.syntax import SyntaxWalker

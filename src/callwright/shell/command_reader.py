@@ -17,12 +17,11 @@ from callwright.shell.findings import (
     XargsInput,
     merge_redirects,
 )
-from callwright.shell.plan import SimpleCommand
+from callwright.shell.plan import SimpleCommand, Tree
 from callwright.shell.reader import WordReader
 from callwright.shell.words import (
     Certainty,
     Folders,
-    Tree,
     Word,
     enter_folder,
     home_folder,

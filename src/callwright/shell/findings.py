@@ -6,8 +6,30 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from callwright.core.access import Access, ReadPath
-from callwright.shell.plan import SimpleCommand, Verdict
-from callwright.shell.words import Folders, Tree, Word, resolve_paths
+from callwright.shell.plan import SimpleCommand, Tree, Verdict
+from callwright.shell.words import Folders, Word, resolve_paths
+from callwright.shell.wrappers import InnerCommand
+
+
+class Judgement(NamedTuple):
+    """The verdict on one program call, the reason and the accesses."""
+
+    verdict: Verdict
+    reason: str
+    accesses: tuple[Access, ...] = ()
+    inner_commands: tuple[InnerCommand, ...] = ()
+    """Commands that the call runs (find -exec), which are judged like any other."""
+    trees: tuple[Tree, ...] = ()
+    """Folders whose files the call may read without naming them."""
+    copied: tuple[Tree, ...] = ()
+    """Folders whose files the call writes elsewhere under the same names."""
+    links: tuple[str, ...] = ()
+    """Links that the call makes; a later path through one of them leads elsewhere."""
+
+
+def unknown(reason: str, accesses: tuple[Access, ...] = (), inner_commands: tuple[InnerCommand, ...] = ()) -> Judgement:
+    """Return the judgement of a call whose effect is unknown."""
+    return Judgement(Verdict.UNKNOWN, reason, accesses, inner_commands)
 
 
 class PipedNames(NamedTuple):

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from callwright.core._fast import make_constructor
 from callwright.core.access import Access, DeletePath, Reach, ReadPath, WritePath
 from callwright.shell import tables
-from callwright.shell.plan import Judgement, Verdict, unknown
+from callwright.shell.findings import Judgement, unknown
+from callwright.shell.plan import Tree, Verdict
 from callwright.shell.rule_tables import ProgramRule
-from callwright.shell.words import ANYTHING, LITERAL, Folders, Tree, Word, resolve_paths
+from callwright.shell.words import ANYTHING, LITERAL, Folders, Word, resolve_paths
 
 _DEVICE = re.compile(
     r"/dev/(?:sd[a-z]|hd[a-z]|vd[a-z]|xvd[a-z]|nvme\d|mmcblk\d|r?disk\d|dm-\d|md\d|loop\d|mapper/|mem\b|kmem\b|port\b|sg\d|mtd)"

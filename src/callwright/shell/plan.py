@@ -1,14 +1,12 @@
 """The result of an analysis: a plan, its simple commands, their verdicts."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
+from callwright.core._fast import frozen
 from callwright.core.access import Access
-from callwright.shell.words import Tree
-from callwright.shell.wrappers import InnerCommand
 
 
 class Verdict(StrEnum):
@@ -36,7 +34,15 @@ def worst(*verdicts: Verdict) -> Verdict:
     return max(verdicts, key=_ORDER.index, default=_ORDER[0])
 
 
-@dataclass(frozen=True, slots=True)
+class Tree(NamedTuple):
+    """The files below a folder, restricted to names that match a pattern."""
+
+    folder: str
+    """Absolute and normalized; one that does not start with "/" could not be resolved."""
+    pattern: str = "*"
+
+
+@frozen
 class SimpleCommand:
     """One program call found anywhere in a line, including places where it may never run."""
 
@@ -68,7 +74,7 @@ class SimpleCommand:
     """Folders whose files it writes elsewhere under the same names."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShellPlan:
     """What a line would do, estimated from below and from above.
 
@@ -107,24 +113,3 @@ def starts_with(command: SimpleCommand, beginnings: Iterable[str]) -> str:
 
 ENVIRONMENT_SHOWN = "it prints the environment"
 """The reason of a command that shows every variable; a policy decides whether there is one to hide."""
-
-
-class Judgement(NamedTuple):
-    """The verdict on one program call, the reason and the accesses."""
-
-    verdict: Verdict
-    reason: str
-    accesses: tuple[Access, ...] = ()
-    inner_commands: tuple[InnerCommand, ...] = ()
-    """Commands that the call runs (find -exec), which are judged like any other."""
-    trees: tuple[Tree, ...] = ()
-    """Folders whose files the call may read without naming them."""
-    copied: tuple[Tree, ...] = ()
-    """Folders whose files the call writes elsewhere under the same names."""
-    links: tuple[str, ...] = ()
-    """Links that the call makes; a later path through one of them leads elsewhere."""
-
-
-def unknown(reason: str, accesses: tuple[Access, ...] = (), inner_commands: tuple[InnerCommand, ...] = ()) -> Judgement:
-    """Return the judgement of a call whose effect is unknown."""
-    return Judgement(Verdict.UNKNOWN, reason, accesses, inner_commands)

@@ -146,14 +146,6 @@ def literal_words(texts: Iterable[str]) -> tuple[Word, ...]:
 _new: Callable[[type[Word], tuple[object, ...]], Word] = tuple.__new__  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - any tuple
 
 
-class Tree(NamedTuple):
-    """The files below a folder, restricted to names that match a pattern."""
-
-    folder: str
-    """Absolute and normalized; one that does not start with "/" could not be resolved."""
-    pattern: str = "*"
-
-
 class Piece(NamedTuple):
     """A part of a word, with a same-length shadow that masks what quotes protect from expansion."""
 

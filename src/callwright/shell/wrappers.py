@@ -4,7 +4,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from callwright.shell.words import Certainty, Tree, Word, is_harmless_variable
+from callwright.shell.plan import Tree
+from callwright.shell.words import Certainty, Word, is_harmless_variable
 from callwright.shell.wrapper_tables import FLOCK, PARALLEL, RUN_VERBS, WATCH, WRAPPERS, Wrapper, wrapper
 
 

@@ -9,12 +9,13 @@ import tempfile
 import threading
 from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from callwright.core._fast import frozen
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class OutputLimits:
     """How much of an output is kept."""
 

@@ -7,12 +7,12 @@ number written as 5.0, and an alias of an argument (which is part of the schema)
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from pydantic_core import ValidationError, from_json, to_json
 
+from callwright.core._fast import frozen
 from callwright.core.errors import InvalidArguments
 from callwright.core.json import JsonObject, compact
 from callwright.tool.compile import INTEGER_RANGE
@@ -38,7 +38,7 @@ _EXPECTED = "Input should be "
 _ARTICLE = re.compile(r"\ba (?=(?:array|integer|object)\b)")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArgumentProblem:
     """One problem: its path in what the model wrote, and the validator's details."""
 

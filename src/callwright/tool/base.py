@@ -2,10 +2,10 @@
 
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+from callwright.core._fast import frozen
 from callwright.core.access import Access, Confinement
 from callwright.core.calls import Outcome, ToolCall
 from callwright.core.decisions import Approve, Question
@@ -76,7 +76,7 @@ class Cancellation:
         return lambda: self._listeners.remove(listener)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InnerBatch:
     """What a tool says about calls that it makes."""
 
@@ -290,7 +290,7 @@ class SessionTool(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PreviewRow:
     """One row of a preview: a line of a file, or a note about lines."""
 
@@ -303,7 +303,7 @@ class PreviewRow:
     """The number of the line after the call."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Preview:
     """What a call would change, to show it before the call runs."""
 

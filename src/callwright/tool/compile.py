@@ -6,13 +6,14 @@ Only what is proven equal to pydantic's own answer is compiled here (a test comp
 
 import types
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from inspect import cleandoc
 from typing import Any, Literal, TypeGuard, Union, cast, get_args, get_origin
 
 from pydantic_core import CoreSchema, core_schema
+
+from callwright.core._fast import frozen
 
 _MAPS_OF_SCHEMAS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 _DATA = frozenset({"const", "enum", "default", "examples", "required"})
@@ -119,7 +120,7 @@ INTEGER_RANGE = (-(2**63), 2**64 - 1)
 """The integers that fit 64 bits, signed or not; a longer one is a mistake of the model."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Compiled:
     """The validator of one annotation."""
 

@@ -3,13 +3,13 @@
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from functools import cached_property, partial
 from types import MethodType, UnionType
 from typing import Any, Literal, TypeAlias, Union, cast, get_args, get_origin, overload
 
 from pydantic_core import to_jsonable_python
 
+from callwright.core._fast import frozen
 from callwright.core.access import Access
 from callwright.core.content import Output
 from callwright.core.errors import UsageError
@@ -58,7 +58,7 @@ _NO_METADATA: Mapping[str, Json] = FrozenDict()
 _OPTIONS = frozenset("description aliases group deferred search_hint metadata accesses isolation".split())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Traits:
     """The options of `@tool`: everything about a function tool that is not in its signature."""
 

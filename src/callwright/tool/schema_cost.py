@@ -7,10 +7,10 @@ of objects in `enum`, and patterns that look around or back, count for more than
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 from urllib.parse import unquote
 
+from callwright.core._fast import frozen
 from callwright.core.errors import UsageError
 from callwright.core.json import compact
 
@@ -39,7 +39,7 @@ _EACH_FIELD = ("additionalProperties", "unevaluatedProperties", "propertyNames")
 _EACH_ITEM = ("items", "additionalItems", "unevaluatedItems", "contains")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Part:
     """A subschema as far as it leads to other subschemas."""
 

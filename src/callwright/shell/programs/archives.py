@@ -4,8 +4,9 @@ import re
 from collections.abc import Sequence
 
 from callwright.core.access import Access, ReadPath, WritePath
-from callwright.shell.plan import Judgement, Verdict, unknown
-from callwright.shell.words import Certainty, Folders, Tree, Word, resolve_paths
+from callwright.shell.findings import Judgement, unknown
+from callwright.shell.plan import Tree, Verdict
+from callwright.shell.words import Certainty, Folders, Word, resolve_paths
 
 _TAR_LETTERS = frozenset("tvzjJafk")
 _TAR_LONG = frozenset(

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from callwright.core.access import Access, ReadPath
-from callwright.shell.plan import Judgement, Verdict, unknown
+from callwright.shell.findings import Judgement, unknown
+from callwright.shell.plan import Verdict
 from callwright.shell.words import Certainty, Folders, Word, resolve_paths
 
 _TOKEN = re.compile(r"\s+|[A-Za-z_]\w*|\d+(?:\.\d*)?|\.\d+|\|\||&&|>=|>>|==|!=|<=|\+\+|--|\|&|.", re.DOTALL)

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Sequence
 
-from callwright.shell.plan import ENVIRONMENT_SHOWN, Judgement, Verdict, unknown
+from callwright.shell.findings import Judgement, unknown
+from callwright.shell.plan import ENVIRONMENT_SHOWN, Verdict
 from callwright.shell.words import Certainty, Folders, Word, is_harmless_variable, is_name
 from callwright.system.environment import is_credential
 

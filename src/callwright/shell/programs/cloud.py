@@ -6,8 +6,9 @@ from fnmatch import fnmatchcase
 
 from callwright.core.access import Reach
 from callwright.core.spec import Effect
+from callwright.shell.findings import Judgement, unknown
 from callwright.shell.judge import judge_by_rule
-from callwright.shell.plan import Judgement, Verdict, unknown
+from callwright.shell.plan import Verdict
 from callwright.shell.programs.databases import sql_problem
 from callwright.shell.rule_tables import parse_table
 from callwright.shell.words import Folders, Word

@@ -6,7 +6,8 @@ from itertools import pairwise
 
 from callwright.core.access import Access, Reach, ReadPath, WritePath
 from callwright.core.spec import Effect
-from callwright.shell.plan import Judgement, Verdict, unknown
+from callwright.shell.findings import Judgement, unknown
+from callwright.shell.plan import Verdict
 from callwright.shell.rule_tables import parse_table
 from callwright.shell.words import Folders, Word, resolve_paths
 

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from callwright.core.access import Access, DeletePath, ReadPath, WritePath
-from callwright.shell.plan import Judgement, Verdict, unknown
-from callwright.shell.words import Certainty, Folders, Tree, Word, resolve_paths
+from callwright.shell.findings import Judgement, unknown
+from callwright.shell.plan import Tree, Verdict
+from callwright.shell.words import Certainty, Folders, Word, resolve_paths
 from callwright.shell.wrappers import InnerCommand
 
 _WITH_VALUE = frozenset(

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 from callwright.core.access import Access, Reach, ReadPath, WritePath
-from callwright.shell.findings import FoundCommand
-from callwright.shell.plan import Judgement, Verdict, unknown
+from callwright.shell.findings import FoundCommand, Judgement, unknown
+from callwright.shell.plan import Tree, Verdict
 from callwright.shell.rule_tables import ProgramRule, parse_table
-from callwright.shell.words import Certainty, Folders, Tree, Word, enter_folder, resolve_paths
+from callwright.shell.words import Certainty, Folders, Word, enter_folder, resolve_paths
 
 _TABLE = parse_table(
     r"""

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from callwright.core.access import Access, ReadPath, WritePath
-from callwright.shell.plan import Judgement, Verdict, unknown
+from callwright.shell.findings import Judgement, unknown
+from callwright.shell.plan import Verdict
 from callwright.shell.words import Folders, Word, resolve_paths
 from callwright.shell.wrappers import InnerCommand
 

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from callwright.core.access import Access, DeletePath, Reach, ReadPath, WritePath
 from callwright.core.spec import Effect
+from callwright.shell.findings import Judgement, unknown
 from callwright.shell.options import Grammar, ParsedCall, grammar, parse_options
-from callwright.shell.plan import Judgement, Verdict, unknown
-from callwright.shell.words import HARMLESS_TARGETS, Folders, Tree, Word, resolve_paths
+from callwright.shell.plan import Tree, Verdict
+from callwright.shell.words import HARMLESS_TARGETS, Folders, Word, resolve_paths
 
 _Kind = type[ReadPath] | type[WritePath] | type[DeletePath]
 _HELP = frozenset(("--help", "--version"))

@@ -3,8 +3,9 @@
 import re
 from collections.abc import Sequence
 
+from callwright.shell.findings import Judgement, unknown
 from callwright.shell.judge import judge_by_rule
-from callwright.shell.plan import ENVIRONMENT_SHOWN, Judgement, Verdict, unknown
+from callwright.shell.plan import ENVIRONMENT_SHOWN, Verdict
 from callwright.shell.programs.builtins import prints_environment
 from callwright.shell.rule_tables import ProgramRule, parse_table
 from callwright.shell.words import Folders, Word

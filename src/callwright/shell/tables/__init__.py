@@ -5,7 +5,7 @@ from functools import cache
 from importlib import import_module
 from typing import TypeAlias
 
-from callwright.shell.plan import Judgement
+from callwright.shell.findings import Judgement
 from callwright.shell.rule_tables import ProgramRule, parse_table
 from callwright.shell.words import Folders, Word
 
