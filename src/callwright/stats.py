@@ -6,7 +6,7 @@ from dataclasses import field
 from typing import Any
 
 from callwright.core._fast import frozen
-from callwright.core.calls import Completed, Failed, Interrupted, Outcome
+from callwright.core.calls import Completed, Interrupted, Outcome
 from callwright.core.json import Json
 from callwright.core.messages import tokens_for
 from callwright.core.repairs import Repair
@@ -151,16 +151,16 @@ class Stats:
         tally = self._tallies.get(name) or self.tally(name)
         arguments = outcome.call.arguments
         chars_in = len(arguments) if isinstance(arguments, (str, bytes)) else 0
-        match outcome:
-            case Completed():
-                content = outcome.output.content
-                chars_out = len(content if isinstance(content, str) else outcome.text)
-                tally.note("completed", outcome.attempts, outcome.seconds, chars_in, chars_out)
-            case Failed(error=error):
-                tally.note(error.code, outcome.attempts, outcome.seconds, chars_in, len(error.message))
-            case Interrupted():
-                tally.note("interrupted", 0, 0.0, chars_in, 0)
-                return
+        if isinstance(outcome, Completed):
+            content = outcome.output.content
+            chars_out = len(content if isinstance(content, str) else outcome.text)
+            tally.note("completed", outcome.attempts, outcome.seconds, chars_in, chars_out)
+        elif isinstance(outcome, Interrupted):
+            tally.note("interrupted", 0, 0.0, chars_in, 0)
+            return
+        else:
+            error = outcome.error
+            tally.note(error.code, outcome.attempts, outcome.seconds, chars_in, len(error.message))
         if outcome.repairs:
             self.count_repairs(name, outcome.repairs)
 

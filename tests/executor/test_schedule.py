@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Sequence
+from contextvars import ContextVar
 from pathlib import PurePath
 
 from hypothesis import given, strategies as st
@@ -14,20 +15,25 @@ from callwright import (
     DeleteResource,
     Effect,
     Executor,
+    Failed,
     Limits,
     ReadPath,
     ReadResource,
     Registry,
     ToolCall,
+    Turn,
     WritePath,
     WriteResource,
+    tool,
 )
 from callwright.core.access import Access, Reach, RunCommand, UseTool
+from callwright.core.errors import Cancelled
 from callwright.core.events import CallWaits
 from callwright.executor import TurnLimits
 from callwright.executor.schedule import find_conflicts
 from callwright.policy import AllowEverything
 from callwright.testing import Gauge, Recorder
+from callwright.tool.base import Cancellation
 
 READ, WRITE = Annotations(Effect.READ), Annotations(Effect.WRITE)
 Call = tuple[Annotations, Sequence[Access]]
@@ -300,3 +306,126 @@ async def test_observers_learn_what_a_call_waits_for() -> None:
     # 2 waits for a conflicting call, 4 only for room
     assert [(event.call.id, [call.id for call in event.on]) for event in waits] == [("2", ["1"]), ("4", [])]
     assert recorder.names.index("CallWaits") < recorder.names.index("CallEnded")
+
+
+async def test_calls_that_end_without_waiting_share_a_task_and_others_do_not() -> None:
+    owners: dict[str, list[object]] = {}
+
+    @tool(effect=Effect.READ)
+    async def work(name: str, waits: bool) -> str:
+        """Note the task before and after a wait."""
+        owners[name] = [asyncio.current_task()]
+        if waits:
+            await asyncio.sleep(0)
+            owners[name].append(asyncio.current_task())
+        return name
+
+    calls = [
+        ToolCall(str(at), "work", {"name": str(at), "waits": waits})
+        for at, waits in enumerate((False, False, True, False, True))
+    ]
+    outcomes = await Executor(Registry(work)).execute(calls)
+    assert [outcome.text for outcome in outcomes] == ["0", "1", "2", "3", "4"]
+    assert owners["0"] == owners["1"] == owners["2"][:1]
+    assert owners["2"][0] is owners["2"][1] and owners["4"][0] is owners["4"][1]
+    assert len({owners["2"][0], owners["3"][0], owners["4"][0], asyncio.current_task()}) == 4
+
+
+async def test_calls_of_a_turn_do_not_see_each_others_context_variables() -> None:
+    user: ContextVar[str] = ContextVar("user", default="nobody")
+    seen: list[tuple[str, str]] = []
+
+    @tool(effect=Effect.READ)
+    async def work(name: str, waits: bool) -> str:
+        """Set a context variable."""
+        before = user.get()
+        user.set(name)
+        if waits:
+            await asyncio.sleep(0)
+        seen.append((before, user.get()))
+        return name
+
+    calls = [ToolCall(str(at), "work", {"name": str(at), "waits": at == 1}) for at in range(4)]
+    await Executor(Registry(work)).execute(calls)
+    assert sorted(seen) == [("nobody", "0"), ("nobody", "1"), ("nobody", "2"), ("nobody", "3")]
+    assert user.get() == "nobody"
+
+
+async def test_tool_that_cancels_its_own_task_ends_no_other_call() -> None:
+    @tool(effect=Effect.READ)
+    async def give_up() -> str:
+        """Cancel the task it runs in, and return."""
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        return "done"
+
+    @tool(effect=Effect.READ)
+    async def work() -> str:
+        """Wait a little."""
+        await asyncio.sleep(0)
+        return "worked"
+
+    names = ("work", "give_up", "work", "give_up", "work")
+    outcomes = await Executor(Registry(give_up, work)).execute([ToolCall(str(at), n) for at, n in enumerate(names)])
+    assert [type(outcome) for outcome in outcomes] == [Completed, Failed, Completed, Failed, Completed]
+    assert isinstance(outcomes[1], Failed) and isinstance(outcomes[1].error, Cancelled) and outcomes[1].started
+
+
+async def test_task_that_is_cancelled_before_it_begins_leaves_an_outcome_for_every_call() -> None:
+    runs: list[str] = []
+
+    @tool(effect=Effect.READ)
+    async def work(name: str) -> str:
+        """Note that it runs."""
+        runs.append(name)
+        return name
+
+    before = asyncio.all_tasks()
+    calls = [ToolCall(str(at), "work", {"name": str(at)}) for at in range(3)]
+    turn = asyncio.ensure_future(Executor(Registry(work), width=2).execute(calls))
+    await asyncio.sleep(0)  # the turn starts its task, which begins in the next round of the event loop
+    (begun,) = asyncio.all_tasks() - before - {turn}
+    begun.cancel()
+    outcomes = await turn
+    assert [type(outcome) for outcome in outcomes] == [Failed, Failed, Completed]
+    assert not any(isinstance(outcome, Failed) and outcome.started for outcome in outcomes)
+    assert runs == ["2"]
+
+
+async def test_other_tasks_get_their_turn_between_calls_that_never_wait() -> None:
+    runs = 0
+    seen: list[int] = []
+
+    @tool(effect=Effect.READ)
+    async def work() -> str:
+        """Return at once."""
+        nonlocal runs
+        runs += 1
+        return ""
+
+    async def look() -> None:
+        while runs < 100:
+            seen.append(runs)
+            await asyncio.sleep(0)
+
+    looking = asyncio.ensure_future(look())
+    await Executor(Registry(work), width=10).execute([ToolCall(str(at), "work") for at in range(100)])
+    await looking
+    assert len(set(seen)) == 10
+
+
+async def test_turn_that_is_cancelled_between_calls_says_which_had_not_started() -> None:
+    cancellation = Cancellation()
+
+    @tool(effect=Effect.READ)
+    async def work(stop: bool) -> str:
+        """Return at once."""
+        if stop:
+            cancellation.cancel()
+        return ""
+
+    calls = [ToolCall(str(at), "work", {"stop": at == 1}) for at in range(6)]
+    outcomes = await Executor(Registry(work), width=2).execute(calls, turn=Turn(cancellation=cancellation))
+    assert [type(outcome) for outcome in outcomes] == [Completed] * 2 + [Failed] * 4
+    assert not any(isinstance(outcome, Failed) and outcome.started for outcome in outcomes)

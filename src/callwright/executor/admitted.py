@@ -157,7 +157,8 @@ class Admitted:
 
     def bind(self, entry: ToolEntry, arguments: JsonObject | str | bytes) -> None:
         """Bind arguments; a tool may require approval here, together with the invocation that would run."""
-        self._digest, self.pending = "", None
+        if self.invocation is not None:  # what was derived from the arguments before
+            self._digest, self.pending = "", None
         try:
             if entry.bind_in is None:
                 invocation = entry.bind(arguments)

@@ -8,7 +8,7 @@ from callwright.core.errors import Denied, Halted, ToolError, safe_str
 from callwright.executor.admitted import Admitted, make_pending_call
 from callwright.executor.deadlines import Deadlines
 from callwright.executor.driver import is_cancelling
-from callwright.hooks.base import Answer, Halt, Hook, PendingCall, Proceed, Rewrite
+from callwright.hooks.base import Answer, Halt, Hook, Proceed, Rewrite
 from callwright.tool.render import render
 
 
@@ -20,27 +20,17 @@ async def ask_hooks(hooks: Sequence[Hook], admitted: Admitted, turn_id: str, dea
         Halted: A hook halts the run.
     """
     for hook in hooks:
-        verdict = _ask_hook(hook, make_pending_call(admitted, turn_id))
-        if verdict is not None:
-            _apply_verdict(admitted, hook, await _await_verdict(hook, verdict, deadlines))
-
-
-def _ask_hook(hook: Hook, pending: PendingCall) -> object:
-    try:
-        return hook.before(pending)
-    except ToolError:
-        raise
-    except BaseException as error:
-        raise _explain_failure(hook, error) from error
-
-
-async def _await_verdict(hook: Hook, verdict: object, deadlines: Deadlines) -> object:
-    try:
-        return await deadlines.limit(hook.seconds, verdict)
-    except ToolError:
-        raise
-    except BaseException as error:
-        raise _explain_failure(hook, error) from error
+        pending = admitted.pending or make_pending_call(admitted, turn_id)
+        try:
+            verdict = hook.before(pending)
+            if verdict is None:
+                continue
+            decided = await deadlines.limit(hook.seconds, verdict)
+        except ToolError:
+            raise
+        except BaseException as error:
+            raise _explain_failure(hook, error) from error
+        _apply_verdict(admitted, hook, decided)
 
 
 def _explain_failure(hook: Hook, error: BaseException) -> Denied:

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import types
 from collections.abc import Awaitable, Coroutine, Generator, Iterator
+from contextvars import Context
 from itertools import count
 from typing import Any, cast
 from weakref import WeakKeyDictionary
@@ -66,7 +67,7 @@ def first_step(coroutine: AnyCoroutine) -> Any:
     try:
         return coroutine.send(None)
     except GeneratorExit as error:
-        raise _wrap(error) from error
+        raise wrap_exit(error) from error
 
 
 def _steps(coroutine: AnyCoroutine, waits_for: Any, grace_seconds: float, order: int) -> Generator[Any, Any, Any]:
@@ -112,6 +113,30 @@ def _steps(coroutine: AnyCoroutine, waits_for: Any, grace_seconds: float, order:
 drive_on = types.coroutine(_steps)
 
 
+@types.coroutine
+def go_on_in(context: Context, coroutine: AnyCoroutine, waits_for: Any) -> Generator[Any, Any, Any]:
+    """Continue a coroutine that has taken its first step in a context of its own, as the task of that context would.
+
+    Args:
+        context: Where the first step was taken.
+        coroutine: What to continue.
+        waits_for: What its first step gave.
+    """
+    try:
+        while True:
+            try:
+                sent = yield waits_for
+            except GeneratorExit:
+                coroutine.close()
+                raise
+            except BaseException as raised:  # noqa: BLE001 - handed to the coroutine
+                waits_for = context.run(coroutine.throw, raised)
+            else:
+                waits_for = context.run(coroutine.send, sent)
+    except StopIteration as end:
+        return end.value
+
+
 async def _await(awaitable: Awaitable[Any]) -> Any:
     return await awaitable
 
@@ -120,10 +145,10 @@ def _step(coroutine: AnyCoroutine, raised: BaseException | None) -> Any:
     try:
         return coroutine.send(None) if raised is None else coroutine.throw(raised)
     except GeneratorExit as error:
-        raise _wrap(error) from error
+        raise wrap_exit(error) from error
 
 
-def _wrap(error: BaseException) -> RuntimeError:
+def wrap_exit(error: BaseException) -> RuntimeError:
     """Return what stands for a `GeneratorExit` of the coroutine's own, which would close the awaiting side."""
     return RuntimeError(f"the coroutine raised {type(error).__name__}")
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import inf
 from time import perf_counter
+from types import CoroutineType
 from typing import Protocol
 
 from callwright.clip import READER, Outputs, clip_text
@@ -30,12 +31,13 @@ from callwright.core.errors import (
 from callwright.core.events import CallAbandoned, CallBegan, CallEnded, CallRetried, Event
 from callwright.executor.admitted import Admitted, ToolEntry, make_pending_call
 from callwright.executor.deadlines import Deadline, Deadlines
-from callwright.executor.driver import Abandoned, as_coroutine, drive_on, first_step, is_cancelling, next_order
+from callwright.executor.driver import Abandoned, as_coroutine, drive_on, is_cancelling, next_order, wrap_exit
 from callwright.executor.repair import tell_edit, tell_repairs
 from callwright.hooks.base import Hook
 from callwright.retry import Clock, RetryPolicy, detect_transient
 from callwright.stats import Stats
 from callwright.tool.base import Scope, ToolContext
+from callwright.tool.function import Bound
 from callwright.tool.render import render
 
 Observe = Callable[[Event], None]
@@ -120,16 +122,28 @@ class Runner:
         attempt, answered, asked = 1, admitted.answered, 0
         while True:
             if error is None:
-                context = _context(admitted, entry, scope, deadlines, attempt, parent, answered)
                 deadline: Deadline | None = None
-                order = next_order()
+                context: ToolContext | None = None
+                order, starts = next_order(), perf_counter()
                 try:
-                    running = as_coroutine(invocation.run(context))
+                    if type(invocation) is Bound and invocation.tool.direct is not None:
+                        running = invocation.tool.direct(**invocation.values)  # needs no context before it waits
+                    else:
+                        context = _context(admitted, entry, scope, deadlines, attempt, parent, answered)
+                        running = invocation.run(context)
+                    if type(running) is not CoroutineType:
+                        running = as_coroutine(running)
                     try:  # the first step here: most calls end with it, and nothing has to watch them
-                        waits_for = first_step(running)
+                        waits_for = running.send(None)
                     except StopIteration as end:
                         value: object = end.value
+                    except GeneratorExit as raised:
+                        raise wrap_exit(raised) from raised
                     else:
+                        late = perf_counter() - starts
+                        context = context or _context(
+                            admitted, entry, scope, deadlines, attempt, parent, answered, late
+                        )
                         if context.deadline is not None:
                             deadline = deadlines.start(context.deadline, order)
                         value = await drive_on(running, waits_for, _find_grace(entry, context, deadlines), order)
@@ -138,7 +152,7 @@ class Runner:
                 except asyncio.CancelledError as stopped:
                     if isinstance(stopped, Abandoned):
                         self.report_abandoned(admitted, deadlines.grace_seconds, observe)
-                    if deadline is not None and deadline.claim_cancellation():
+                    if context is not None and deadline is not None and deadline.claim_cancellation():
                         inherited = _has_parent_deadline(context)
                         error = make_timeout(entry.limits.seconds, inherited=inherited, abandoned=admitted.abandoned)
                     elif is_cancelling():
@@ -225,8 +239,9 @@ class Runner:
         if admitted.finished:  # a cancelled tool that ended after its turn was over
             return outcome
         admitted.finished = True
-        if admitted.entry is not None:
-            outcome = self._clip(admitted.entry, outcome)
+        entry = admitted.entry
+        if entry is not None and not _is_short(outcome, entry.limits.output_chars):
+            outcome = self._clip(entry, outcome)
         if admitted.edited_by:
             outcome = tell_edit(outcome, admitted.edited_by, admitted.arguments)
         if admitted.repairs:
@@ -261,15 +276,20 @@ class Runner:
         """Cut an output or message to the tool's limit; the whole output stays readable in a file."""
         chars = entry.limits.output_chars
         if isinstance(outcome, Completed):
-            content = outcome.output.content
-            if isinstance(content, str) and len(content) <= chars:
-                return outcome
             clipped = self.outputs.clip(outcome.output, chars, readable=entry.name != READER)
             return outcome if clipped is outcome.output else replace(outcome, output=clipped)
         if isinstance(outcome, Failed) and len(outcome.error.message) > chars:
             note = f"[{len(outcome.error.message)} characters in all]"
             return replace(outcome, error=outcome.error.with_message(clip_text(outcome.error.message, chars, note)))
         return outcome
+
+
+def _is_short(outcome: Outcome, chars: int) -> bool:
+    """Whether an outcome is text that need not be cut, which most are."""
+    if type(outcome) is not Completed:
+        return False
+    content = outcome.output.content
+    return type(content) is str and len(content) <= chars
 
 
 def _replace_outcome(outcome: Outcome, returned: object) -> Outcome:
@@ -291,10 +311,11 @@ def _context(
     attempt: int,
     parent: ToolContext | None,
     answered: tuple[Question, Approve] | None,
+    late: float = 0.0,
 ) -> ToolContext:
-    """Make one attempt's context; a tool called by another tool has at most the outer one's time."""
+    """Make the context of an attempt that began `late` seconds ago; an inner call has at most the outer one's time."""
     seconds = entry.limits.seconds
-    when = None if seconds == inf else deadlines.now() + seconds
+    when = None if seconds == inf else deadlines.now() + seconds - late
     if parent is not None and parent.deadline is not None:
         when = parent.deadline if when is None else min(when, parent.deadline)
     return ToolContext(admitted.call, scope, attempt, when, parent, admitted.confinement, answered)

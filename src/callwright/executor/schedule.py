@@ -13,6 +13,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import PurePath
@@ -35,6 +36,7 @@ from callwright.core.errors import Crashed, describe_raised
 from callwright.core.events import CallWaits, Event
 from callwright.core.spec import Annotations, Effect
 from callwright.executor.admitted import Admitted
+from callwright.executor.driver import go_on_in
 
 _RESOURCE = "\0"
 """Begins the name of a resource, which no path can begin with."""
@@ -171,11 +173,14 @@ _GRACE_FACTOR = 2.5
 """A cancelled call takes at most twice the grace period; whatever is not done then is left behind."""
 _HARMLESS = Annotations(Effect.READ)
 """A call that failed in admission runs nothing, so it conflicts with nothing."""
-_NO_CONFLICTS: set[int] = set()
 
 
 class Batch:
-    """Runs the calls of one turn, each to exactly one outcome."""
+    """Runs the calls of one turn, each to exactly one outcome.
+
+    Calls that may start together share a task until one of them waits: that task is then its own, and each call left
+    gets another. A task for a call that ends without waiting would cost more than the call.
+    """
 
     def __init__(
         self,
@@ -194,22 +199,23 @@ class Batch:
         self._width = width
         self._stop_seconds = grace_seconds * _GRACE_FACTOR
         self._outcomes: list[Outcome | None] = [None] * len(admitted)
-        self._running: dict[int, asyncio.Task[Outcome]] = {}
+        self._running: dict[int, asyncio.Task[None] | None] = {}
+        """The calls that were handed to a task; None until the call has begun."""
         self._ready: deque[int] = deque()
         self._waiting_for_slot: dict[str, deque[int]] = {}
         self._slots_in_use: dict[str, int] = {}
         self._stopping = False
-        self._before = before = _find_batch_conflicts(admitted)
-        self._unfinished_before = [len(others) for others in before]
-        self._followers: list[list[int]] = [[] for _ in admitted]
-        for index, others in enumerate(before):
+        self._before = _find_batch_conflicts(admitted)
+        self._unfinished_before = {index: len(others) for index, others in self._before.items()}
+        self._followers: dict[int, list[int]] = {}
+        for index, others in self._before.items():
             for other in others:
-                self._followers[other].append(index)
+                self._followers.setdefault(other, []).append(index)
 
     async def run(self) -> list[Outcome]:
         """Run everything and return the outcomes in call order."""
         self._done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._ready.extend(index for index, left in enumerate(self._unfinished_before) if left == 0)
+        self._ready.extend(index for index in range(len(self._admitted)) if index not in self._before)
         self._start_ready()
         if self._observe is not None:
             self._tell_waiting(self._observe)
@@ -221,7 +227,9 @@ class Batch:
         for index, item in enumerate(self._admitted):
             if index not in self._running and self._outcomes[index] is None:
                 observe(
-                    CallWaits(item.call, tuple(self._admitted[other].call for other in sorted(self._before[index])))
+                    CallWaits(
+                        item.call, tuple(self._admitted[other].call for other in sorted(self._before.get(index, ())))
+                    )
                 )
 
     def stop(self) -> None:
@@ -234,9 +242,12 @@ class Batch:
 
     def _cancel(self) -> None:
         self._stopping = True
-        for task in list(self._running.values()):
+        for task in self._list_tasks():
             task.cancel()
         self._start_ready()
+
+    def _list_tasks(self) -> "list[asyncio.Task[None]]":
+        return [task for task in self._running.values() if task is not None]
 
     def _end_run(self) -> None:
         if not self._done.done():
@@ -245,31 +256,48 @@ class Batch:
     async def drain(self) -> None:
         """Stop as `stop` does, after the task that awaited `run` was cancelled."""
         self._cancel()
-        if self._running:
+        tasks = self._list_tasks()
+        if tasks:
             with suppress(asyncio.CancelledError):
-                await asyncio.wait(list(self._running.values()), timeout=self._stop_seconds)
+                await asyncio.wait(tasks, timeout=self._stop_seconds)
 
     def outcomes(self) -> list[Outcome]:
         """Return one outcome per call, in call order; a stopped call says whether it had started."""
         return [
-            self._finish_cancelled(self._admitted[index], index in self._running) if outcome is None else outcome
+            self._finish_cancelled(self._admitted[index], self._running.get(index) is not None)
+            if outcome is None
+            else outcome
             for index, outcome in enumerate(self._outcomes)
         ]
 
     def _start_ready(self) -> None:
-        if self._ready:
-            loop = asyncio.get_running_loop()
-            while self._ready and len(self._running) < self._width and not self._stopping:
-                index = self._ready.popleft()
-                item = self._admitted[index]
-                limit = None if item.entry is None else item.entry.limits.concurrency
-                if limit is not None and not self._reserve(index, limit):
-                    continue
-                task = loop.create_task(self._perform(item))
-                self._running[index] = task
-                task.add_done_callback(partial(self._on_done, index))
-        if not self._running and (self._stopping or not self._ready):
+        started: deque[int] = deque()
+        while self._ready and len(self._running) < self._width and not self._stopping:
+            index = self._ready.popleft()
+            entry = self._admitted[index].entry
+            limit = None if entry is None else entry.limits.concurrency
+            if limit is not None and not self._reserve(index, limit):
+                continue
+            self._running[index] = None
+            started.append(index)
+        if started:
+            self._start_task(started)
+        elif not self._running and (self._stopping or not self._ready):
             self._end_run()
+
+    def _start_task(self, indexes: deque[int]) -> None:
+        task = asyncio.get_running_loop().create_task(self._work(indexes))
+        task.add_done_callback(partial(self._end_lost, indexes))
+
+    def _end_lost(self, indexes: deque[int], task: "asyncio.Task[None]") -> None:
+        """End the calls of a task that other code cancelled before it began, or that an interrupt ended."""
+        if task.cancelled() or task.exception() is not None:
+            lost = [*indexes, *(index for index, own in self._running.items() if own is task)]
+            indexes.clear()
+            for index in lost:
+                item = self._admitted[index]
+                self._end_call(index, item, self._finish_cancelled(item, self._running[index] is not None))
+            self._start_ready()
 
     def _reserve(self, index: int, limit: int) -> bool:
         """Reserve a slot of the tool's own limit; a call that must wait for one does not use up the turn's width."""
@@ -280,22 +308,53 @@ class Batch:
         self._slots_in_use[name] = self._slots_in_use.get(name, 0) + 1
         return True
 
-    def _on_done(self, index: int, task: "asyncio.Task[Outcome]") -> None:
-        item = self._admitted[index]
-        if task.cancelled():
-            self._outcomes[index] = self._finish_cancelled(item, True)
-        elif (error := task.exception()) is not None:
-            self._outcomes[index] = Failed(item.call, Crashed(describe_raised(error)), started=True)
-        else:
-            self._outcomes[index] = task.result()
+    async def _work(self, indexes: deque[int]) -> None:
+        """Perform calls one after the other; the first that waits keeps this task for itself."""
+        task = asyncio.current_task()
+        assert task is not None
+        while indexes and not self._stopping:
+            index = indexes.popleft()
+            item = self._admitted[index]
+            self._running[index] = task
+            context = copy_context()  # one call must not see the context variables that another sets
+            performing = self._perform(item)
+            try:
+                waits_for = context.run(performing.send, None)
+                self._give_away(indexes)
+                outcome = await go_on_in(context, performing, waits_for)
+            except StopIteration as end:
+                # a tool that cancelled its own task ends as cancelled, and its cancellation must reach no other call
+                outcome = self._finish_cancelled(item, True) if task.cancelling() else end.value
+            except asyncio.CancelledError:
+                outcome = self._finish_cancelled(item, True)
+            except (KeyboardInterrupt, GeneratorExit):
+                raise
+            except BaseException as error:  # noqa: BLE001 - whatever fails, every call gets its outcome
+                outcome = Failed(item.call, Crashed(describe_raised(error)), started=True)
+            self._end_call(index, item, outcome)
+            if task.cancelling():
+                break
+        self._give_away(indexes)
+
+    def _give_away(self, indexes: deque[int]) -> None:
+        """Start each call left in a task of its own, and what else may start."""
+        while indexes:
+            index = indexes.popleft()
+            if self._stopping:
+                del self._running[index]
+            else:
+                self._start_task(deque((index,)))
+        self._start_ready()
+
+    def _end_call(self, index: int, item: Admitted, outcome: Outcome) -> None:
+        self._outcomes[index] = outcome
         del self._running[index]
         if self._slots_in_use:
             self._release_slot(item.name)
-        for follower in self._followers[index]:
+        for follower in self._followers.get(index, ()):
             self._unfinished_before[follower] -= 1
             if self._unfinished_before[follower] == 0:
                 self._ready.append(follower)
-        self._start_ready()
 
     def _release_slot(self, name: str) -> None:
         if name in self._slots_in_use:
@@ -304,13 +363,14 @@ class Batch:
                 self._ready.appendleft(self._waiting_for_slot[name].popleft())
 
 
-def _find_batch_conflicts(admitted: Sequence[Admitted]) -> list[set[int]]:
-    """Return whom each call waits for, with a short cut for wide turns of plain reads."""
-    if all(
-        item.error is not None or (item.entry is not None and item.entry.independent and not item.accesses)
-        for item in admitted
-    ):
-        return [_NO_CONFLICTS] * len(admitted)
-    return find_conflicts(
+def _find_batch_conflicts(admitted: Sequence[Admitted]) -> dict[int, set[int]]:
+    """Return whom each call that must wait waits for; quickly for the usual turn of plain reads."""
+    for item in admitted:
+        if item.error is None and (item.entry is None or not item.entry.independent or item.accesses):
+            break
+    else:
+        return {}
+    conflicts = find_conflicts(
         (_HARMLESS if item.error or item.entry is None else item.entry.annotations, item.accesses) for item in admitted
     )
+    return {index: others for index, others in enumerate(conflicts) if others}

@@ -358,11 +358,9 @@ class TurnScope:
         starting = None if parent is not None else self._turn.starting
         batch = Batch(
             admitted,
-            lambda item: (
-                self._perform(item, local, parent)
-                if starting is None
-                else self._perform_on_record(item, starting, local, parent)
-            ),
+            (lambda item: self._perform(item, local, parent))
+            if starting is None
+            else (lambda item: self._perform_on_record(item, starting, local, parent)),
             self._finish_cancelled,
             width=self._runtime.limits.width,
             grace_seconds=local.deadlines.grace_seconds,

@@ -185,7 +185,7 @@ class ArgumentParser(Generic[Parsed]):
         Raises:
             InvalidArguments: The message names each field, what was expected and what was received.
         """
-        text = arguments if isinstance(arguments, (str, bytes)) else as_text(arguments)
+        text = arguments if type(arguments) is str or isinstance(arguments, (str, bytes)) else as_text(arguments)
         try:
             if self._tight:
                 return self._validate(text, strict=True)

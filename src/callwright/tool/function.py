@@ -150,6 +150,8 @@ class FunctionTool(LazyTool):
         """Return the arguments as JSON, with defaults filled in."""
         plain, defaults = self._json_form
         given = values if plain else to_jsonable_python(_sort_sets(values), serialize_unknown=True)
+        if not defaults:
+            return dict(given)
         return {**given, **{name: value for name, value in defaults.items() if name not in given}}
 
     @cached_property
