@@ -108,11 +108,62 @@ await fail(how='badly')
         ("price(item='a')", "price() in line 1; write `await`"),
         ("await price(item={1, 2})", "not JSON"),
         ("undefined_name", "NameError"),
+        ("async def main():\n    await pay(amount=1)\nmain()", "ends with <coroutine object main>"),
+        ("async def text():\n    return 'a'\nawait price(item=text())", "have <coroutine object text>"),
+        ("await price(item=f'{asyncio.gather()}')", "have <gather(0)>"),
+        ("x = []\nfor _ in range(100_000):\n    x = [x]\nawait price(item=x)", "ValueError: invalid arguments"),
+        ("import time\ntime.sleep(1)", "write `await asyncio.sleep(…)`"),
+        ("await asyncio.sleep(61)", "TimeoutError: programs may sleep 60 seconds in all"),
     ],
 )
 async def test_faults_are_explained(code: str, said: str) -> None:
     outcome = await run(code)
     assert isinstance(outcome, Failed) and said in outcome.error.message and made == []
+
+
+@pytest.mark.parametrize("argument", ["pay(amount=1)", "f'{pay(amount=1)}'", "[pay(amount=1)]"])
+async def test_call_without_await_is_no_argument(argument: str) -> None:
+    @tool(effect=Effect.WRITE)
+    async def write(content: object) -> None:
+        """Write a file."""
+        made.append(f"wrote {content}")
+
+    outcome = await run(f"await write(content={argument})", executor_of(pay, write))
+    assert isinstance(outcome, Failed) and "a call without its result; write `await`" in outcome.error.message
+    assert not any(entry.startswith("wrote") for entry in made)
+
+
+@pytest.mark.parametrize("value", ["10**5000", "deep"])
+async def test_value_that_cannot_be_shown_ends_the_program_well(value: str) -> None:
+    outcome = await run(f"deep = []\nfor _ in range(5_000):\n    deep = [deep]\nprint(await pay(amount=1))\n{value}")
+    assert isinstance(outcome, Completed) and outcome.text.startswith("paid 1\n[the value")
+
+
+async def test_tools_named_like_builtins_are_called() -> None:
+    @tool(effect=Effect.READ, name="list")
+    async def list_files(folder: str) -> str:
+        """List a folder."""
+        return f"files of {folder}"
+
+    outcome = await run("list((await call_list(folder='x')).split())", executor_of(list_files))
+    assert outcome.text == '["files", "of", "x"]'
+
+
+async def test_sleeps_are_waited_for_beside_calls() -> None:
+    outcome = await run("print(await asyncio.gather(asyncio.sleep(0.01, 'slept'), price(item='ab')))")
+    assert outcome.text == "['slept', {'total': 2}]\n"
+
+
+async def test_cancellation_ends_a_sleeping_program() -> None:
+    cancellation = Cancellation()
+    call = ToolCall("c", "run_code", {"code": "await price(item='a')\nawait asyncio.sleep(59)"})
+    running = asyncio.ensure_future(executor_of().execute([call], turn=Turn(cancellation=cancellation)))
+    while not made:  # noqa: ASYNC110 - the call is made in another task
+        await asyncio.sleep(0.001)
+    cancellation.cancel()
+    async with asyncio.timeout(40):
+        (outcome,) = await running
+    assert isinstance(outcome, Failed) and isinstance(outcome.error, Cancelled)
 
 
 async def test_pending_calls_run_side_by_side() -> None:

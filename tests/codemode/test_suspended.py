@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from callwright import (
 )
 from callwright.agent import Done, Paused
 from callwright.codemode import CodeMode
+from callwright.hooks import Hook, PendingCall, Rewrite
 from callwright.registry import Deferred
 from callwright.sessions import MemoryStore, SqliteStore
 from callwright.sessions.records import Kept
@@ -101,6 +103,39 @@ async def test_gathered_questions_are_asked_together(tmp_path: Path) -> None:
     )
     assert isinstance(await agent.run("pay", session="s"), Done) and asked == [3]
     assert sorted(effects(tmp_path)) == ["pay 0", "pay 1", "pay 2"]
+
+
+async def test_hook_that_changes_arguments_fits_the_record(tmp_path: Path) -> None:
+    class Double(Hook):
+        async def before(self, pending: PendingCall) -> Rewrite | None:
+            amount = pending.arguments.get("amount")
+            return Rewrite({"amount": amount * 2}) if isinstance(amount, int) else None
+
+    executor = Executor(CodeMode(registry(tmp_path)), hooks=Double())
+    (outcome,) = await executor.execute([CALL])
+    while isinstance(outcome, Interrupted):
+        (outcome,) = await executor.execute([CALL], answers=Answers.approving(outcome.questions))
+    assert outcome.text == "['paid 2', 'paid 4']\n"
+    assert effects(tmp_path) == ["quote 2", "pay 2", "quote 4", "pay 4"]
+
+
+async def test_repetition_does_not_sleep_again(tmp_path: Path) -> None:
+    code = "await asyncio.sleep(59)\nprint('awake')"
+    digest = sha256(b"asyncio.sleep\x0059.0").hexdigest()[:32]
+    notes: list[Any] = [
+        {"program": sha256(code.encode()).hexdigest(), "now": "2026-01-01T00:00:00+00:00", "seed": 1},
+        {"call": 0, "digest": digest, "returned": None},
+    ]
+
+    async def keep(path: str, note: object, wait: bool) -> None:
+        raise AssertionError(f"kept again: {note}")
+
+    call = ToolCall("c", "run_code", {"code": code})
+    async with asyncio.timeout(40):
+        (outcome,) = await Executor(CodeMode(registry(tmp_path))).execute(
+            [call], turn=Turn(keep=keep, kept={"c": notes})
+        )
+    assert outcome.text == "awake\n"
 
 
 @pytest.mark.parametrize("change", ["program", "digest", "shape"])

@@ -6,12 +6,14 @@ of its tasks wait for calls; those are one batch.
 
 import atexit
 import os
+import re
 import signal
 from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from math import inf
 from typing import Any, NamedTuple, TypeAlias
 
 import pydantic_monty as monty
@@ -26,6 +28,9 @@ _STEP_LIMIT = "TimeoutError: turn time limit exceeded"
 _STEP_GRACE_SECONDS = 0.1
 """How long after the limit of a step a worker that does not stop by itself is killed."""
 _MAX_SLEEP_SECONDS = 60.0
+"""How long a program may sleep in all."""
+_NOT_AWAITED = re.compile(r"<coroutine (?:external_future\(\d+\)|object \w+)>|<gather\(\d+\)>")
+"""What stands in texts for calls without `await`: the engine hands over the representation of what is not data."""
 _LINE_END = ord("\n")
 _LATER: monty.ExternalFuture = {"future": ...}
 _SUSPENSIONS_PER_CALL = 3
@@ -73,9 +78,11 @@ class PendingCall(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """The program waits for all of these calls."""
+    """The program waits for all of these calls and sleeps."""
 
     calls: Sequence[PendingCall]
+    sleeps: Mapping[int, float] = {}
+    """The seconds of each sleep, by its number."""
 
 
 class Finished(NamedTuple):
@@ -159,12 +166,13 @@ class Session:
                 "max_turn_duration_secs": step_seconds,
                 "max_memory": limits.memory_bytes,
                 "max_suspensions": limits.calls * _SUSPENSIONS_PER_CALL + 1_000,
-                "max_total_sleep_secs": _MAX_SLEEP_SECONDS,
             },
-            os_policy={"datetime": now, "random_start": {"seed": seed}},
+            os_policy={"datetime": now, "random_start": {"seed": seed}, "sleep_system_max": inf},
         )
         self._line_ends = [at for at, byte in enumerate(code.encode(errors="replace")) if byte == _LINE_END]
         self._pending: dict[int, PendingCall] = {}
+        self._sleeps: dict[int, float] = {}
+        self._slept_seconds = 0.0
         self._waiting: monty.FutureSnapshot | monty.FunctionSnapshot | None = None
         self._made = 0
         self._worker: int | None = None
@@ -208,6 +216,7 @@ class Session:
             raise RuntimeError("the program is not waiting for calls")
         for number in settled:
             self._pending.pop(number, None)
+            self._sleeps.pop(number, None)
         results = {number: _encode(result) for number, result in settled.items()}
         try:
             if isinstance(waiting, monty.FunctionSnapshot):
@@ -241,7 +250,7 @@ class Session:
         while True:
             match snapshot:
                 case monty.FunctionSnapshot() if snapshot.is_os_function:
-                    snapshot = snapshot.resume_not_handled()  # refused: files, environment, imports
+                    snapshot = self._answer_system(snapshot)
                 case monty.FunctionSnapshot():
                     call = self._find_call(snapshot)
                     if call is None:
@@ -255,20 +264,42 @@ class Session:
                         snapshot = snapshot.resume(_LATER)
                 case monty.FutureSnapshot():
                     self._waiting = snapshot
-                    return Batch([self._pending[number] for number in sorted(snapshot.pending_call_ids)])
+                    numbers = sorted(snapshot.pending_call_ids)
+                    sleeps = {number: self._sleeps[number] for number in numbers if number in self._sleeps}
+                    return Batch([self._pending[number] for number in numbers if number not in sleeps], sleeps)
                 case monty.NameLookupSnapshot():
                     snapshot = self._look_up(snapshot)
                 case monty.MontyComplete():
                     return Finished(self._check_awaited(snapshot.output))
+
+    def _answer_system(self, snapshot: monty.FunctionSnapshot) -> _Snapshot:
+        """Let the program sleep; everything else is refused: files, environment, imports."""
+        match snapshot.function_name, snapshot.args:
+            case "system.async_sleep", (float() | int() as seconds,):
+                self._count_call()
+                self._slept_seconds += max(seconds, 0.0)
+                if self._slept_seconds <= _MAX_SLEEP_SECONDS:
+                    self._sleeps[snapshot.call_id] = seconds
+                    return snapshot.resume(_LATER)
+                message = f"programs may sleep {_MAX_SLEEP_SECONDS:g} seconds in all, not {self._slept_seconds:g}"
+                return snapshot.resume({"exc_type": "TimeoutError", "message": message})
+            case "system.sleep", _:
+                message = "there is no time.sleep; write `await asyncio.sleep(…)`"
+                return snapshot.resume({"exc_type": "RuntimeError", "message": message})
+            case _:
+                return snapshot.resume_not_handled()
+
+    def _count_call(self) -> None:
+        self._made += 1
+        if self._made > self._limits.calls:
+            raise ProgramFailed(f"the program made more than {self._limits.calls} calls, which is the limit")
 
     def _find_call(self, snapshot: monty.FunctionSnapshot) -> PendingCall | None:
         """Return the call of a tool that the program makes; None if there is no such function."""
         function = str(snapshot.function_name)
         if function not in self._functions:
             return None
-        self._made += 1
-        if self._made > self._limits.calls:
-            raise ProgramFailed(f"the program made more than {self._limits.calls} calls, which is the limit")
+        self._count_call()
         line = bisect_left(self._line_ends, snapshot.position.start) + 1
         number = snapshot.call_id
         self._pending[number] = call = PendingCall(number, function, snapshot.args, snapshot.kwargs, line)
@@ -304,7 +335,15 @@ class Session:
         if self._pending:
             missed = ", ".join(f"{call.function}() in line {call.line}" for call in self._pending.values())
             raise ProgramFailed(f"these calls were not awaited, so they did not run: {missed}; write `await`")
+        if isinstance(value, str) and _NOT_AWAITED.fullmatch(value):
+            raise ProgramFailed(f"the program ends with {value}, which was not awaited and did not run; write `await`")
         return value
+
+
+def find_unawaited(text: str) -> str | None:
+    """Return what stands in a text for a call without `await`."""
+    found = _NOT_AWAITED.search(text) if "<" in text else None
+    return found and found[0]
 
 
 def _encode(result: Settled) -> Any:

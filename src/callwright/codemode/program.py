@@ -8,6 +8,7 @@ import asyncio
 import json
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -27,6 +28,7 @@ from callwright.codemode.engine import (
     Settled,
     Step,
     StepTooLong,
+    find_unawaited,
 )
 from callwright.codemode.stubs import order_parameters
 from callwright.core.calls import Completed, Failed, Interrupted, Outcome, ToolCall
@@ -53,6 +55,7 @@ _EXCEPTIONS: Mapping[type[ToolError], str] = {
     UnknownTool: "NameError",
 }
 _encode_arguments = json.JSONEncoder(allow_nan=False).encode
+_encode_result = json.JSONEncoder(ensure_ascii=False).encode
 _UNKNOWN = "the process ended while this call was running; it may have had an effect"
 _MAX_STEP_SECONDS = 0.05
 """The longest step of a program whose steps may be taken in the event loop."""
@@ -93,8 +96,8 @@ class Program:
         self._limits = limits
         self._parameters: dict[str, list[str]] = {}
         self._origins: dict[int, str] = {}
-        self._numbers: dict[str, int] = {}
-        """The numbers of the calls in the program, by their ids."""
+        self._made: dict[str, tuple[int, ToolCall]] = {}
+        """The calls as the program made them, with their numbers, by id: hooks may have changed what runs."""
 
     async def run(self) -> str:
         """Run the program to its end and return what it printed and returned.
@@ -175,6 +178,7 @@ class Program:
 
     async def _make_calls(self, batch: Batch) -> Mapping[int, Settled]:
         """Return a result for every call of a batch: from the record, or by making the call."""
+        began = perf_counter()
         settled = dict[int, Settled]()
         calls = list[ToolCall]()
         origins = list[str]()
@@ -190,13 +194,27 @@ class Program:
             else:
                 calls.append(call)
                 origins.append(self._find_origin(pending.line))
-                self._numbers[call.id] = pending.number
+                self._made[call.id] = pending.number, call
         if calls:
             await self._execute(calls, origins)
             for call in calls:
-                number = self._numbers[call.id]
+                number, _ = self._made[call.id]
                 settled[number] = self._journal.settled[number]
+        if batch.sleeps:
+            settled |= await self._sleep(batch.sleeps, began)
         return settled
+
+    async def _sleep(self, sleeps: Mapping[int, float], began: float) -> Mapping[int, Settled]:
+        """Wait for the sleeps of a batch that are not on record: a repetition does not sleep again."""
+        calls = {number: ToolCall("", "asyncio.sleep", str(seconds)) for number, seconds in sleeps.items()}
+        fresh = [number for number, call in calls.items() if self._find_recorded(number, call) is None]
+        if fresh:
+            await asyncio.sleep(began + max(sleeps[number] for number in fresh) - perf_counter())
+        for number in fresh:
+            self._journal.settled[number] = Returned(None)
+            self._journal.digests[number] = digest = _digest(calls[number])
+            await self._context.keep({"call": number, "digest": digest, "returned": None}, wait=False)
+        return dict.fromkeys(sleeps, Returned(None))
 
     def _find_recorded(self, number: int, call: ToolCall) -> Settled | None:
         """Return the result of a call that was made before; None if it must be made now."""
@@ -227,18 +245,19 @@ class Program:
 
     async def _note_start(self, call: ToolCall) -> None:
         if not self._is_repeatable(call):
-            number = self._numbers[call.id]
-            self._journal.digests[number] = digest = _digest(call)
+            number, made = self._made[call.id]
+            self._journal.digests[number] = digest = _digest(made)
             await self._context.keep({"call": number, "digest": digest})
 
     async def _note_end(self, outcome: Outcome) -> None:
         if isinstance(outcome, Interrupted):
             return
-        journal, number = self._journal, self._numbers[outcome.call.id]
+        journal = self._journal
+        number, made = self._made[outcome.call.id]
         journal.settled[number] = result = self._settle(outcome)
         note: dict[str, Json] = {"call": number}
         if number not in journal.digests:  # no start on record: repeatable, or refused before it started
-            journal.digests[number] = note["digest"] = _digest(outcome.call)
+            journal.digests[number] = note["digest"] = _digest(made)
         if isinstance(result, Returned):
             note["returned"] = cast("Json", result.value)
         else:
@@ -255,8 +274,11 @@ class Program:
         arguments = self._name_arguments(pending, name) if pending.positional else pending.named
         try:
             text = _encode_arguments(arguments)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             raise InvalidArguments(f"{pending.function}(): the arguments are not JSON: {error}") from error
+        if unawaited := find_unawaited(text):
+            message = f"{pending.function}(): the arguments have {unawaited}, a call without its result; write `await`"
+            raise InvalidArguments(message)
         return ToolCall(f"{self._context.call_id}.{pending.number}", name, text)
 
     def _name_arguments(self, pending: PendingCall, name: str) -> Mapping[str, Any]:
@@ -308,8 +330,7 @@ def _describe_result(printed: str, finished: Finished) -> str:
     value = finished.value
     if value is None:
         return printed or "(the program printed and returned nothing)"
-    try:
-        text = json.dumps(value, ensure_ascii=False)
-    except (TypeError, ValueError):
-        text = repr(value)
-    return f"{printed}{text}"
+    for write in (_encode_result, repr):
+        with suppress(TypeError, ValueError, RecursionError):
+            return f"{printed}{write(value)}"
+    return f"{printed}[the value of the last expression is too deep or too long to be shown]"

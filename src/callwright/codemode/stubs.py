@@ -1,5 +1,6 @@
 """Writes tools as Python functions: what a model reads before it writes a program."""
 
+import builtins
 import keyword
 import re
 from collections.abc import Iterable, Mapping
@@ -14,8 +15,8 @@ _PLAIN_TYPES = {"string": "str", "integer": "int", "number": "float", "boolean":
 _MAX_DEPTH = 6
 _MAX_LITERALS = 20
 _MAX_DESCRIPTION_CHARS = 2_000
-_RESERVED = frozenset({"asyncio", "json", "print", "math", "re", "datetime", "random", "time"})
-"""Names that programs use for something else."""
+_RESERVED = frozenset({*dir(builtins), "asyncio", "json", "math", "re", "datetime", "random", "time"})
+"""Names that mean something else in programs."""
 
 
 def name_functions(names: Iterable[str]) -> dict[str, str]:
