@@ -1,10 +1,14 @@
 """The wall around commands, tried from the inside."""
 
 import os
+import pwd
 import select
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +17,7 @@ import pytest
 
 from callwright.core.access import Confinement
 from callwright.core.errors import UsageError
-from callwright.system.sandbox import bubblewrap, landlock, seatbelt
+from callwright.system.sandbox import bubblewrap, landlock, seatbelt, wall as walls
 from callwright.system.sandbox.sandbox import Sandbox, SandboxKind, find_sandbox
 from callwright.system.sandbox.scan import FolderScan, has_more_folders
 from callwright.system.sandbox.wall import NamedPaths, Wall
@@ -337,11 +341,37 @@ def test_temporary_folders_are_private_and_kept(complete: Sandbox, attempt: Atte
     assert not any(Path(folder, name).exists() for folder in ("/tmp", "/var/tmp", "/dev/shm"))
 
 
-def test_daemons_behind_local_sockets_are_out_of_reach(complete: Sandbox, attempt: Attempt, tmp_path: Path):
+@pytest.mark.parametrize("name", ["daemon", "link/daemon", "{workspace}/daemon", "{workspace}/link/daemon", "{home}/d"])
+@pytest.mark.parametrize("confinement", [READ_ONLY, APPROVED])
+def test_daemons_behind_local_sockets_are_out_of_reach(
+    complete: Sandbox,
+    attempt: Attempt,
+    workspace: Path,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    confinement: Confinement,
+):
+    (workspace / "link").symlink_to("sub")
+    monkeypatch.chdir(workspace)
+    named = name.format(workspace=workspace, home=home)
+    real = os.path.realpath(named)
     with socket.socket(socket.AF_UNIX) as server:
-        server.bind(str(tmp_path / "workspace" / "daemon"))
+        server.bind(named)
         server.listen()
-        program = "import socket; socket.socket(socket.AF_UNIX).connect('daemon')"
+        program = f"import socket; socket.socket(socket.AF_UNIX).connect('{real}')"
+        subprocess.run([sys.executable, "-c", program], check=True)
+        assert attempt(complete, f'{sys.executable} -c "{program}"', confinement).returncode != 0
+
+
+def test_sockets_outside_of_temporary_folders_are_out_of_reach(complete: Sandbox, attempt: Attempt):
+    folder = Path(pwd.getpwuid(os.getuid()).pw_dir)
+    if not os.access(folder, os.W_OK) or bubblewrap.is_below(str(folder), ("/tmp", "/var/tmp", "/run")):
+        pytest.skip(f"{folder} cannot be used for the test")
+    with tempfile.TemporaryDirectory(dir=folder) as place, socket.socket(socket.AF_UNIX) as server:
+        server.bind(f"{place}/daemon")
+        server.listen()
+        program = f"import socket; socket.socket(socket.AF_UNIX).connect('{place}/daemon')"
         assert attempt(complete, f'{sys.executable} -c "{program}"', APPROVED).returncode != 0
 
 
@@ -418,7 +448,8 @@ def test_large_folder_is_scanned_in_part(tmp_path: Path):
 def test_too_many_folders_are_noticed(tmp_path: Path, most: int, found: bool):
     for number in range(20):
         (tmp_path / "one" / str(number)).mkdir(parents=True)
-        (tmp_path / "node_modules" / str(number)).mkdir(parents=True)  # not searched, so not counted
+        for name in ("node_modules", ".git"):  # not searched, so not counted
+            (tmp_path / name / str(number)).mkdir(parents=True)
     assert has_more_folders(str(tmp_path), most) is found
     assert FolderScan(str(tmp_path), max_folders=most).find().complete is not found
 
@@ -430,3 +461,222 @@ def test_more_secrets_than_mounts_stay_hidden(complete: Sandbox, attempt: Attemp
         (folder / ".env").write_text("SECRET=hunter2\n")
     done = attempt(complete, "cat part*/.env | grep -c hunter2; ls part*/ | wc -l")
     assert done.stdout.split()[0] == "0"
+
+
+@pytest.mark.parametrize("program", ["#!/no/such/interpreter\n", "#!/bin/sh\necho not permitted >&2; exit 1\n"])
+def test_bubblewrap_that_does_not_work_is_not_relied_on(
+    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str
+):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "bwrap").write_text(program)
+    (tmp_path / "bin" / "bwrap").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    bubblewrap.find_problem.cache_clear()
+    try:
+        with pytest.raises(UsageError, match="bubblewrap does not"):
+            find_sandbox("require", roots=[workspace])
+    finally:
+        bubblewrap.find_problem.cache_clear()
+
+
+def test_bubblewrap_that_works_is_used(workspace: Path):
+    program = shutil.which("bwrap") or "false"
+    if subprocess.run([program, "--ro-bind", "/", "/", "--proc", "/proc", "true"], check=False).returncode:
+        pytest.skip("bubblewrap does not work on this machine")
+    assert find_sandbox("prefer", roots=[workspace]).kind == "bubblewrap"
+    assert bubblewrap.find_program() == program
+
+
+def test_caches_of_writing_commands_are_read_only_for_others(complete: Sandbox, attempt: Attempt):
+    assert attempt(complete, "echo first > /tmp/.cache/x", WORKSPACE).returncode != 0  # not made yet
+    assert attempt(complete, "echo evil > /tmp/.cache/x").returncode != 0
+    assert attempt(complete, "echo kept > /tmp/.cache/x", WORKSPACE).returncode == 0
+    assert attempt(complete, "echo evil > /tmp/.cache/x; cat /tmp/.cache/x").stdout == "kept\n"
+
+
+def test_every_folder_of_the_workspace_is_protected(attempt: Attempt, workspace: Path, tmp_path: Path):
+    if "bubblewrap" not in runnable():
+        pytest.skip("bubblewrap does not work on this machine")
+    other = tmp_path / "another"
+    (other / "deep" / "sub" / ".vscode").mkdir(parents=True)
+    (other / "deep" / "sub" / ".vscode" / "tasks.json").write_text("as it was")
+    sandbox = find_sandbox("require", roots=[workspace, other])
+    moving = "mv {0}/sub {0}/old; mv {0} {0}.old; mkdir -p {0}/sub/.vscode; echo evil > {0}/sub/.vscode/tasks.json"
+    attempt(sandbox, f"touch {other}/new; {moving.format(other / 'deep')}", WORKSPACE)
+    assert (other / "new").exists()
+    assert (other / "deep" / "sub" / ".vscode" / "tasks.json").read_text() == "as it was"
+
+
+@pytest.mark.parametrize("writes", [True, False])
+def test_workspace_inside_a_masked_folder_stays_a_workspace(complete: Sandbox, tmp_path: Path, writes: bool):
+    inside, masked = tmp_path / "ours" / "project", tmp_path / "ours"
+    inside.mkdir(parents=True)
+    (inside / "file").write_text("shown\n")
+    (masked / "token").write_text("hunter2\n")
+    roots = (str(inside),)
+    wall = Wall(str(inside), tmp_path / "scratch", roots if writes else (), (str(tmp_path),), (), (str(masked),))
+    line = "cat file; cat ../token ../*; echo x > made; echo x > ../made"
+    argv = bubblewrap.wrap_command(("bash", "-c", line), wall)
+    assert subprocess.run(argv, capture_output=True, text=True, check=False).stdout == "shown\n"
+    assert (inside / "made").exists() is writes
+    assert {path.name for path in masked.iterdir()} == {"project", "token"}
+
+
+@pytest.mark.parametrize(
+    ("reads", "writes", "shown", "written"),
+    [
+        ("", "", False, False),
+        ("sub/server.key", "", True, False),
+        ("sub/*.key", "", True, False),
+        ("sub/*.txt", "", False, False),
+        ("key", "", True, False),
+        ("", "sub/server.key", True, False),
+        ("", ".git/hooks", False, True),
+        ("", ".git/hooks/pre-commit", False, True),
+        ("", ".git", False, True),
+        ("", ".git/hook", False, False),
+        ("", "hooks", False, True),
+        (".git/hooks", "", False, False),
+    ],
+)
+def test_approved_line_opens_what_it_names_and_nothing_else(
+    complete: Sandbox, attempt: Attempt, workspace: Path, reads: str, writes: str, shown: bool, written: bool
+):
+    (workspace / "key").symlink_to("sub/server.key")
+    (workspace / "hooks").symlink_to(".git/hooks")
+    named = NamedPaths(*(tuple(str(workspace / path) for path in paths.split()) for paths in (reads, writes)))
+    done = attempt(complete, "cat sub/server.key .env; echo x > .git/hooks/pre-commit", APPROVED, named)
+    assert ("PRIVATE KEY" in done.stdout) is shown and "hunter2" not in done.stdout
+    assert (workspace / ".git" / "hooks" / "pre-commit").exists() is written
+
+
+def test_secret_that_may_be_read_is_still_not_written(complete: Sandbox, attempt: Attempt, workspace: Path):
+    named = NamedPaths(reads=(str(workspace / ".env"),))
+    assert "hunter2" in attempt(complete, "cat .env; echo evil > .env", APPROVED, named).stdout
+    assert (workspace / ".env").read_text() == "SECRET=hunter2\n"
+
+
+def test_named_file_of_a_home_folder_does_not_open_the_folder(complete: Sandbox, attempt: Attempt, home: Path):
+    (home / ".profile").write_text("old\n")
+    (home / "notes").mkdir()
+    line = f"for place in .profile .new notes/a; do echo new > {home}/$place; done"
+    names = NamedPaths(writes=tuple(str(home / name) for name in (".profile", ".absent", "notes/a")))
+    attempt(complete, line, APPROVED, names)
+    assert (home / ".profile").read_text() == "new\n" == (home / "notes" / "a").read_text()
+    assert not (home / ".new").exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "opened"),
+    [
+        ("/srv/data/x", "/srv/data"),
+        ("/srv/x", ""),
+        ("/home/someone/x", ""),
+        ("/Users/someone/x", ""),
+        ("/home/someone/project/x", "/home/someone/project"),
+        ("/etc/cron.d/x", ""),
+        ("/usr/local/bin/x", ""),
+        ("/dev/shm/x", ""),
+        ("relative/x", ""),
+        ("/w/sub/x", ""),
+    ],
+)
+def test_named_paths_open_no_part_of_the_system(path: str, opened: str, monkeypatch: pytest.MonkeyPatch):
+    def is_folder(path: str) -> bool:
+        return not path.endswith("/x")
+
+    monkeypatch.setattr(os.path, "isdir", is_folder)
+    monkeypatch.setattr(os.path, "realpath", str)
+    assert [*NamedPaths(writes=(path,)).folders_to_open(("/w",))] == ([opened] if opened else [])
+
+
+def test_named_temporary_folder_is_not_shown_as_a_whole(complete: Sandbox, attempt: Attempt):
+    with tempfile.NamedTemporaryFile(dir="/tmp", prefix="not-shown-") as file:
+        done = attempt(complete, "ls /tmp", READ_ONLY, NamedPaths(reads=("/tmp",)))
+        assert done.returncode == 0 and Path(file.name).name not in done.stdout
+
+
+def test_secrets_of_the_user_are_looked_for_every_few_seconds(home: Path, monkeypatch: pytest.MonkeyPatch):
+    now = [time.monotonic() + 1000]
+    monkeypatch.setattr(walls.time, "monotonic", lambda: now[0])
+    assert str(home / ".netrc") not in walls.user_secrets()
+    (home / ".netrc").write_text("machine a password b\n")
+    now[0] += 4
+    assert str(home / ".netrc") not in walls.user_secrets()
+    now[0] += 4
+    assert str(home / ".netrc") in walls.user_secrets()
+    other = home.parent / "other"
+    other.mkdir()
+    (other / ".netrc").write_text("machine a password b\n")
+    monkeypatch.setenv("HOME", str(other))
+    assert str(other / ".netrc") in walls.user_secrets()
+    monkeypatch.setattr(walls, "_user_secrets", type(walls._user_secrets)())  # pyright: ignore[reportPrivateUsage]
+
+
+def test_mask_is_made_again_when_it_is_gone(tmp_path: Path):
+    (tmp_path / "key").write_text("PRIVATE KEY\n" * 9)
+    mask = Path(walls.mask_file(str(tmp_path / "key")))
+    mask.unlink()
+    assert walls.mask_file(str(tmp_path / "key")) == str(mask)
+    assert b"PRIVATE" not in mask.read_bytes()
+    kept, masked = (tmp_path / "key").stat(), mask.stat()
+    assert (kept.st_size, kept.st_mtime_ns) == (masked.st_size, masked.st_mtime_ns)
+
+
+def test_path_that_cannot_be_moved_away_is_not_reported_as_gone(tmp_path: Path):
+    assert not walls.move_away(str(tmp_path / "absent"))
+    (tmp_path / "made").write_text("x")
+    assert walls.move_away(str(tmp_path / "made")) and not (tmp_path / "made").exists()
+
+
+def test_scan_reads_only_folders_that_changed(workspace: Path, monkeypatch: pytest.MonkeyPatch):
+    read: list[str] = []
+    real = os.scandir
+
+    def scandir(path: str) -> object:
+        read.append(str(path))
+        return real(path)
+
+    monkeypatch.setattr("callwright.system.sandbox.scan.os.scandir", scandir)
+    for folder in (workspace / "sub" / ".vscode", workspace / "sub", workspace):
+        os.utime(folder, (1_000_000_000, 1_000_000_000))
+    scan = FolderScan(str(workspace))
+    assert str(workspace / ".env") in scan.find().secrets and str(workspace / "sub") in read
+    read.clear()
+    assert str(workspace / ".env") in scan.find().secrets
+    assert [path for path in read if ".git" not in path] == []
+    (workspace / "sub" / "id_rsa").write_text("x")
+    assert str(workspace / "sub" / "id_rsa") in scan.find().secrets and str(workspace / "sub") in read
+
+
+@pytest.mark.parametrize("ago_ms", [1, -1])
+def test_scan_does_not_trust_a_folder_that_changed_a_moment_ago(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, ago_ms: int
+):
+    now = 1_700_000_000_000_000_000
+    monkeypatch.setattr("callwright.system.sandbox.scan.time.time_ns", lambda: now)
+    scan = FolderScan(str(workspace))
+    for name in ("id_rsa", "id_ed25519"):
+        # as on a disk whose clock is too coarse to tell the changes apart
+        os.utime(workspace / "sub", ns=(now, now - ago_ms * 1_000_000))
+        assert str(workspace / "sub" / name) not in scan.find().secrets
+        (workspace / "sub" / name).write_text("x")
+        os.utime(workspace / "sub", ns=(now, now - ago_ms * 1_000_000))
+        assert str(workspace / "sub" / name) in scan.find().secrets
+
+
+def test_parts_of_repositories_that_run_programs_are_protected(workspace: Path):
+    git = workspace / ".git"
+    made = (
+        "modules/a/objects/x modules/a/config modules/b/c/hooks/pre-commit modules/b/c/config"
+        " modules/b/c/modules/d/config worktrees/w/config.worktree info/attributes commondir description"
+    )
+    for name in made.split():
+        (git / name).parent.mkdir(parents=True, exist_ok=True)
+        (git / name).touch()
+    for name in (".GIT", ".gıt"):
+        (workspace / "other" / name / "hooks").mkdir(parents=True)
+    found = {path.removeprefix(f"{workspace}/") for path in FolderScan(str(workspace)).find().protected}
+    inside = {path for path in found if path.casefold().startswith((".git", "other"))}
+    names = "hooks config modules/a/config modules/b/c/hooks modules/b/c/config worktrees/w/config.worktree"
+    assert inside == {f".git/{name}" for name in f"{names} info/attributes commondir".split()} | {"other/.GIT/hooks"}

@@ -58,7 +58,9 @@ def wrap_command(argv: Sequence[str], wall: Wall) -> tuple[str, ...]:
     lasting = wall.scratch / "var-tmp"
     for folder in (temporary, lasting):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    options = [*_base_options(network=wall.network), *_bind_resolvers()]
+    options = _base_options(network=wall.network)
+    for path in _RESOLVERS:
+        options += ["--ro-bind-try", path, path]
     options += ["--bind", str(temporary), "/tmp", "--bind", str(lasting), "/var/tmp"]
     if not wall.writable:
         caches = temporary / SHARED_CACHES
@@ -72,7 +74,7 @@ def wrap_command(argv: Sequence[str], wall: Wall) -> tuple[str, ...]:
     options += _protect_paths(wall)
     options += _hide_sockets(wall)
     options += _mask_paths(wall)
-    return (find_program() or "bwrap", *options, "--chdir", wall.cwd, "--", *argv)
+    return (find_program(), *options, "--chdir", wall.cwd, "--", *argv)
 
 
 def _base_options(*, network: bool) -> list[str]:
@@ -91,32 +93,21 @@ def _base_options(*, network: bool) -> list[str]:
     return [*options, "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", *settings, "--tmpfs", "/run"]
 
 
-def _bind_resolvers() -> Iterator[str]:
-    for path in _RESOLVERS:
-        if os.path.exists(path):
-            yield from ("--ro-bind", path, path)
-
-
 def _protect_paths(wall: Wall) -> list[str]:
     """Make the folders around protected paths mounts of their own, or they could be moved away, then cover the paths.
 
     Every folder is mounted once and before anything inside it: mounted again, it would uncover what lies in it.
     """
-    around = dict[str, None]()
+    around: set[str] = set()
     for path in wall.protected:
-        root = next((root for root in wall.writable if is_below(path, (root,)) and path != root), None)
-        if root is None:
-            continue
         folder = os.path.dirname(path)
-        while folder != root and is_below(folder, (root,)):
-            around[folder] = None
+        while is_below(folder, wall.writable) and folder not in wall.writable:
+            around.add(folder)
             folder = os.path.dirname(folder)
-    covered = set(wall.protected)
     options: list[str] = []
     for folder in sorted(around):
-        if not is_below(folder, covered):
-            options += ["--bind", folder, folder]
-    for path in sorted(covered):
+        options += ["--bind", folder, folder]
+    for path in sorted(wall.protected):
         options += ["--ro-bind", path, path]
     return options
 
@@ -138,18 +129,23 @@ def _mask_paths(wall: Wall) -> Iterator[str]:
 
 def _hide_sockets(wall: Wall) -> Iterator[str]:
     # a socket can be connected to on a read-only disk, and its daemon may run anything
+    reachable = (*wall.visible, *wall.writable)
+    for path in _find_sockets((wall.cwd, *reachable)):
+        if not is_below(path, _HIDDEN) or is_below(path, reachable):
+            yield from ("--ro-bind", "/dev/null", path)
+
+
+def _find_sockets(folders: Sequence[str]) -> set[str]:
+    """Return the paths of the machine's sockets; names that are not absolute are looked for in the folders."""
+    found: set[str] = set()
     with suppress(OSError):
-        for line in Path("/proc/net/unix").read_text(errors="surrogateescape").splitlines()[1:]:
-            path = line.split(maxsplit=7)[-1]
-            if not path.startswith("/") or not _is_socket(path):
-                continue
-            if is_below(path, _HIDDEN) and not is_below(path, (*wall.visible, *wall.writable)):
-                continue
-            if not is_below(path, wall.masked):
-                yield from ("--ro-bind", "/dev/null", path)
+        for line in Path("/proc/net/unix").read_text(errors="surrogateescape").splitlines():
+            for name in line.split(maxsplit=7)[7:]:
+                found.update(os.path.join(folder, name) for folder in folders)
+    return set(filter(_is_socket, map(os.path.realpath, found)))
 
 
 def _is_socket(path: str) -> bool:
     with suppress(OSError):
-        return stat.S_ISSOCK(os.lstat(path).st_mode) and os.path.realpath(path) == path
+        return stat.S_ISSOCK(os.stat(path).st_mode)
     return False

@@ -104,7 +104,7 @@ def outermost(paths: Iterable[str]) -> list[str]:
     """Leave out the paths that lie in another of the paths; the rest comes in order."""
     kept: list[str] = []
     for path in sorted(set(paths)):
-        if not kept or not is_below(path, kept[-1:]):
+        if not is_below(path, kept[-1:]):
             kept.append(path)
     return kept
 
@@ -151,11 +151,8 @@ def _secrets_of_home(home: str) -> Iterator[str]:
                 if entry.name != ".ssh" and is_secret(comparable(f"/{folder}/{entry.name}")):
                     yield entry.path
     for pattern in HOME_SECRETS:
-        if "*" in pattern:
-            with suppress(OSError):
-                yield from map(str, Path(home).glob(pattern))
-        else:
-            yield f"{home}/{pattern}"
+        with suppress(OSError):
+            yield from map(str, Path(home).glob(pattern))
 
 
 def shown_of_ours() -> tuple[str, ...]:
