@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 from pydantic_core import to_json
 
-from callwright.core.json import FrozenDict, FrozenList, canonical, compact, freeze, thaw
+from callwright.core.json import FrozenDict, FrozenList, canonical, compact, freeze, make_json_writer, thaw
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -118,3 +118,47 @@ def test_other_encoders_accept_frozen_values(value: Any) -> None:
     frozen = freeze(value)
     assert json.loads(json.dumps(frozen)) == value
     assert to_json(frozen) == to_json(value)
+
+
+class Foreign:
+    def __str__(self) -> str:
+        return "foreign"
+
+
+@pytest.mark.parametrize(
+    "encoder",
+    [
+        json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False),
+        json.JSONEncoder(separators=(",", ":"), sort_keys=True, allow_nan=False),
+        json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, default=str),
+    ],
+    ids=["compact", "canonical", "with default"],
+)
+@given(value=VALUES)
+def test_writer_writes_what_the_encoder_writes(encoder: json.JSONEncoder, value: Any) -> None:
+    write = make_json_writer(encoder)
+    assert write(value) == encoder.encode(value)
+    assert write({"text\ud800\n\x00": value}) == encoder.encode({"text\ud800\n\x00": value})
+    for odd in (Foreign(), {"x": float("nan")}, {"x": {1, 2}}, {(1, 2): 3}, b"bytes"):
+        assert _try(write, odd) == _try(encoder.encode, odd)
+
+
+def test_writer_refuses_cycles_and_deep_values_as_the_encoder_does() -> None:
+    cycle: list[Any] = []
+    cycle.append({"self": cycle})
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    for value, error in ((cycle, ValueError), (deep, RecursionError)):
+        with pytest.raises(error):
+            compact(value)
+    while deep:  # freeing it at once would be as deep
+        deep = deep.pop()
+    assert compact({"after": [1]}) == '{"after":[1]}'
+
+
+def _try(write: Callable[[Any], str], value: Any) -> object:
+    try:
+        return write(value)
+    except (TypeError, ValueError) as error:
+        return type(error), str(error)

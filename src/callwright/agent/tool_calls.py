@@ -11,7 +11,7 @@ from callwright.agent.history import Ending
 from callwright.agent.replay import OpenTurn
 from callwright.agent.results import AgentEvent, Paused
 from callwright.agent.text_replies import note_text_calls
-from callwright.agent.transcript import Transcript
+from callwright.agent.transcript import Transcript, wait_for_nothing
 from callwright.clip import Outputs, find_output_ids
 from callwright.core._fast import make_constructor
 from callwright.core.calls import Answers, Decline, Failed, Interrupted, Outcome, Question, ToolCall
@@ -21,7 +21,7 @@ from callwright.core.events import BatchBegan, CallEnded, Event
 from callwright.core.json import FrozenDict, JsonObject
 from callwright.core.messages import AssistantMessage
 from callwright.executor.executor import Executor
-from callwright.executor.turn_context import AskPerson, Journal, Starting, Turn, TurnCancelled
+from callwright.executor.turn_context import AskPerson, Starting, Turn, TurnCancelled
 from callwright.hooks.base import await_if_needed
 from callwright.registry.catalog import Catalog
 from callwright.repairs.names import repair_name
@@ -65,6 +65,8 @@ async def make_calls(
     calls = turn.calls if not settled else tuple(call for call in turn.calls if call.id not in settled)
     try:
         outcomes = await _execute(transcript, turn, calls, catalog, context) if calls else []
+    except _ChangedCall:
+        outcomes = [turn.fail_unfinished(call, _CRASHED) for call in calls]
     except asyncio.CancelledError as stopped:
         turn_cancelled = TurnCancelled.find(stopped)  # None: cancelled before the executor had outcomes of its own
         outcomes = [Interrupted(call) for call in calls] if turn_cancelled is None else turn_cancelled.outcomes
@@ -158,7 +160,7 @@ def _execute(
         catalog,
         transcript.watch.cancellation,
         None if context.ask is None else _record_asking(context.ask, transcript, turn, running=True),
-        _make_journal(transcript, turn, calls) if context.durable else None,
+        _StartJournal(transcript, turn, calls) if context.durable else None,
         _observer_for(transcript, calls, context),
         _record_starts(transcript, turn, catalog) if context.durable and len(calls) > 1 else None,
         tuple(turn.questions.values()),
@@ -166,8 +168,7 @@ def _execute(
         {path: tuple(notes) for path, notes in turn.kept.items()} if turn.kept else _NOTHING_KEPT,
     )
     answers = Answers(turn.replies) if turn.replies else None
-    executing = context.executor.execute(calls, answers=answers, turn=executor_turn)
-    return _fail_changed_calls(executing, turn, calls) if context.durable else executing
+    return context.executor.execute(calls, answers=answers, turn=executor_turn)
 
 
 def _record_asking(ask: AskPerson, transcript: Transcript, turn: OpenTurn, *, running: bool = False) -> AskPerson:
@@ -188,29 +189,28 @@ def _record_asking(ask: AskPerson, transcript: Transcript, turn: OpenTurn, *, ru
     return ask_on_record
 
 
-def _make_journal(transcript: Transcript, turn: OpenTurn, calls: Sequence[ToolCall]) -> Journal:
-    """Return a journal that records starts, or checks that a repetition is exactly what was started before."""
-    repeats = turn.digests or {}
+class _StartJournal:
+    """Records the starts of a turn, or checks that a repetition is exactly what was started before."""
 
-    async def journal(began: BatchBegan) -> None:
-        if began.calls[0] is not calls[0]:
-            return  # calls made by a running tool; the start of that tool is on record
-        digests = {call.id: digest for call, digest in zip(calls, began.digests, strict=True)}
-        if any(repeats.get(call_id, digest) != digest for call_id, digest in digests.items()):
-            raise _ChangedCall
-        if turn.digests is None or not turn.waiting.isdisjoint(digests):
-            await transcript.record_start(turn, began)
+    __slots__ = ("_calls", "_repeats", "_transcript", "_turn")
 
-    return journal
+    def __init__(self, transcript: Transcript, turn: OpenTurn, calls: Sequence[ToolCall]) -> None:
+        self._transcript = transcript
+        self._turn = turn
+        self._calls = calls
+        self._repeats = turn.digests
 
-
-async def _fail_changed_calls(
-    executing: Awaitable[list[Outcome]], turn: OpenTurn, calls: Sequence[ToolCall]
-) -> list[Outcome]:
-    try:
-        return await executing
-    except _ChangedCall:
-        return [turn.fail_unfinished(call, _CRASHED) for call in calls]
+    def __call__(self, began: BatchBegan) -> Awaitable[None]:
+        turn, repeats = self._turn, self._repeats
+        if began.calls[0] is not self._calls[0]:
+            return wait_for_nothing()  # calls made by a running tool; the start of that tool is on record
+        if repeats is not None:
+            for call, digest in zip(self._calls, began.digests, strict=True):
+                if repeats.get(call.id, digest) != digest:
+                    raise _ChangedCall
+        if turn.digests is not None and turn.waiting.isdisjoint([call.id for call in self._calls]):
+            return wait_for_nothing()
+        return self._transcript.record_start(turn, began)
 
 
 def _observer_for(transcript: Transcript, calls: Sequence[ToolCall], context: CallContext) -> "_OutcomeRecorder | None":

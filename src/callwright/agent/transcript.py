@@ -41,12 +41,17 @@ _RESTARTED = ("turns", "tokens", "money", "repeated")
 Emit = Callable[[AgentEvent], None]
 
 
+async def wait_for_nothing() -> None:
+    """End at once."""
+
+
 class Transcript:
     """A session while a run writes it. Its history is valid for every provider at any time."""
 
     def __init__(self, hold: SessionHold, spending: Spending, watch: CancelWatch, emit: Emit | None) -> None:
         replay = SessionReplay(hold.records)
         self.hold = hold
+        self._interruptible = getattr(hold, "interruptible", False) is True
         self.session_id = hold.session_id
         self.spending = spending
         self.watch = watch
@@ -163,7 +168,7 @@ class Transcript:
         turn.replies.update(fresh)
         return fresh
 
-    async def record_start(self, turn: OpenTurn, began: BatchBegan) -> None:
+    def record_start(self, turn: OpenTurn, began: BatchBegan) -> Awaitable[None]:
         """Store which calls are about to run; must return before they do.
 
         Of several calls the start of each is stored by itself, because some may have to wait for others. Nothing runs
@@ -174,9 +179,9 @@ class Transcript:
         turn.waiting.difference_update(digests)
         if len(digests) > 1:
             self._unsaved += [*self._opening_records(turn), Began(digests, each=True)]
-            return
+            return wait_for_nothing()
         turn.begun.update(digests)
-        await self._store(*self._opening_records(turn), Began(digests))
+        return self._store(*self._opening_records(turn), Began(digests))
 
     @property
     def has_unsaved(self) -> bool:
@@ -304,8 +309,9 @@ class Transcript:
 
     async def _append(self, *records: Record) -> None:
         """Store records; whatever a store raises is a `SessionError`."""
+        appending = self.hold.append(*records)
         try:
-            await drive(self.hold.append(*records), _GRACE_SECONDS)
+            await (appending if self._interruptible else drive(appending, _GRACE_SECONDS))
         except (CallwrightError, KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:

@@ -81,7 +81,11 @@ class SessionHit:
 
 
 class SessionHold(Protocol):
-    """The exclusive right to write a session, until it is released or its process ends."""
+    """The exclusive right to write a session, until it is released or its process ends.
+
+    A hold whose `append` always ends at once when it is cancelled may say so with a true attribute `interruptible`;
+    the agent then does not have to watch over it.
+    """
 
     @property
     def session_id(self) -> str: ...

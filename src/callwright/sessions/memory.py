@@ -138,6 +138,7 @@ class MemoryStore:
 class MemoryHold:
     """The exclusive right to write a session in memory."""
 
+    interruptible = True
     __slots__ = ("_changes", "_session", "_sessions", "records", "session_id")
 
     def __init__(self, session_id: str, session: _Session, sessions: dict[str, _Session], changes: list[int]) -> None:

@@ -3,6 +3,7 @@
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any, cast
 
 from callwright.core import access as accesses, errors
@@ -12,6 +13,7 @@ from callwright.core.calls import Completed, Decline, Failed, Question, Reply, T
 from callwright.core.content import File, Image, Output, Part, Text
 from callwright.core.decisions import check_reply, make_reply
 from callwright.core.errors import CallwrightError, ToolError, ToolFailed, UsageError
+from callwright.core.json import make_json_writer
 from callwright.core.messages import AssistantMessage, AssistantPart, Message, Thinking, ToolMessage, Usage, UserMessage
 from callwright.core.repairs import Repair
 from callwright.core.spec import Effect
@@ -49,10 +51,10 @@ class UnreadableRecord(CallwrightError):
 
 def dump_record(record: Record, redact: Callable[[str], str] | None = None) -> str:
     """Encode a record as one line of JSON; `redact` is applied to every text in it."""
-    data = encode_record(record)
-    if redact is not None:
-        data = _redact_value(data, redact)
+    data = encode_record(record) if redact is None else _redact_value(encode_record(record), redact)
     text = _write_json(data)
+    if text.isascii():
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:  # UTF-8 cannot encode a lone surrogate, an escape sequence can
@@ -80,7 +82,7 @@ def load_record(text: str | bytes) -> Record:
         raise UnreadableRecord(f"{type(error).__name__}: {error}") from error
 
 
-_write_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, default=str).encode
+_write_json = make_json_writer(json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, default=str))
 
 
 def _take(data: Data, name: str, *kinds: type) -> Any:
@@ -110,7 +112,9 @@ def encode_record(record: Record) -> Data:
     """Encode a record as a JSON object."""
     match record:
         case Said(message, turn_id, key):
-            return encode_message(message) | ({"turn": turn_id} if turn_id else {}) | ({"key": key} if key else {})
+            said = encode_message(message)
+            said |= {"turn": turn_id} if turn_id else {}
+            return said | {"key": key} if key else said
         case Began(digests, each):
             return {"kind": "began", "digests": dict(digests), **({"each": True} if each else {})}
         case Started(call_ids):
@@ -283,14 +287,18 @@ def decode_call(data: Data) -> ToolCall:
 
 def encode_outcome(outcome: Completed | Failed) -> Data:
     """Encode the outcome of a call."""
-    base: Data = {**encode_call(outcome.call), "seconds": outcome.seconds, "attempts": outcome.attempts}
+    data = encode_call(outcome.call)
+    data["seconds"], data["attempts"] = outcome.seconds, outcome.attempts
     if outcome.repairs:
-        base["repairs"] = [{"kind": repair.kind, "note": repair.note} for repair in outcome.repairs]
+        data["repairs"] = [{"kind": repair.kind, "note": repair.note} for repair in outcome.repairs]
     if isinstance(outcome, Completed):
         output = outcome.output
-        data = {} if output.structured is None else {"structured": output.structured}
-        return {**base, "content": encode_content(output.content), **data}
-    return {**base, "started": outcome.started, "error": _encode_error(outcome.error)}
+        data["content"] = encode_content(output.content)
+        if output.structured is not None:
+            data["structured"] = output.structured
+    else:
+        data["started"], data["error"] = outcome.started, _encode_error(outcome.error)
+    return data
 
 
 def decode_outcome(data: Data) -> Completed | Failed:
@@ -327,7 +335,7 @@ def _decode_error(data: Data) -> ToolError:
 
 def encode_access(access: Access) -> Data:
     """Encode an access."""
-    return {"type": type(access).__name__, **{name: getattr(access, name) for name in access.__slots__}}
+    return {"type": type(access).__name__, **{each.name: getattr(access, each.name) for each in fields(access)}}
 
 
 def decode_access(data: Data) -> Access:
@@ -349,7 +357,7 @@ def _decode_texts(data: Data, name: str) -> dict[str, str]:
 
 
 def _encode_question(question: Question) -> Data:
-    data = {name: getattr(question, name) for name in question.__slots__}
+    data = {each.name: getattr(question, each.name) for each in fields(question)}
     return {**data, "accesses": [encode_access(access) for access in question.accesses]}
 
 

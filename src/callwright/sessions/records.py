@@ -187,12 +187,11 @@ class OpenQuestions:
 
     def follow(self, before: Sequence[Record], added: Sequence[Record]) -> None:
         """Follow records that are added to those before."""
-        if any(isinstance(record, Rewound) for record in added):
-            self._open = {
-                (question.call_id, question.digest): question for question in OpenQuestions([*before, *added])
-            }
-            return
         for record in added:
+            if isinstance(record, Rewound):
+                questions = OpenQuestions([*before, *added])
+                self._open = {(question.call_id, question.digest): question for question in questions}
+                return
             self._add(record)
 
     def _add(self, record: Record) -> None:

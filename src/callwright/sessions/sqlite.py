@@ -160,6 +160,8 @@ class SqliteStore:
 class SqliteHold:
     """The exclusive right to write a session in a file."""
 
+    interruptible = True
+
     def __init__(self, store: SqliteStore, lease: Lease, session_id: str, found: tuple[int, list[Record]]) -> None:
         self.session_id = session_id
         self.records: Sequence[Record]
@@ -174,7 +176,7 @@ class SqliteHold:
         waited = bool(self._questions)
         self._questions.follow(self.records, records)
         waits = None if waited == bool(self._questions) else not waited
-        reply = Reply[None]()
+        reply: Reply[None] = Reply()
         self._store.submit(Addition(self._tail, bodies, title, waits=waits, reply=reply))
         await reply.waiting
 

@@ -26,6 +26,8 @@ class Reply(Generic[Value]):
         unclaimed: is called with the result if the task no longer waits.
     """
 
+    __slots__ = ("_unclaimed", "error", "loop", "value", "waiting")
+
     def __init__(self, unclaimed: Callable[[Value], None] | None = None) -> None:
         self.loop = asyncio.get_running_loop()
         self.waiting: asyncio.Future[Value] = self.loop.create_future()
