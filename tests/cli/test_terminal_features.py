@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.cli.conftest import call
 
+from callwright import Agent, Approve, Decline, SqliteStore, ToolCall, tool
 from callwright.app.live_client import LiveAgents
 from callwright.app.locations import Locations, read_web_link
 from callwright.cli.render.text import Palette
@@ -20,6 +21,9 @@ from callwright.cli.terminal.input import Editor
 from callwright.cli.terminal.picker import PickEntry, Picker
 from callwright.cli.terminal.shell_lines import mention_dropped, notification
 from callwright.cli.terminal.vi_keys import ViKeys
+from callwright.core.calls import Reply
+from callwright.sessions.records import Answered
+from callwright.testing import ScriptedProvider
 
 
 def ready(tmux: Any, machine: Any, *arguments: str, before: str = "") -> None:
@@ -345,3 +349,54 @@ def test_web_command_shows_the_link_of_one_server(machine: Any, tmux: Any) -> No
     with pytest.raises(ProcessLookupError):
         os.kill(process_id, 0)
     assert not locations.web_link.exists()
+
+
+async def pause_runs(path: Path) -> None:
+    """Leave two runs in a store, as workers do that were stopped while their questions waited."""
+
+    @tool
+    async def pay(amount: int) -> str:
+        """Pay an amount."""
+        return f"paid {amount}"
+
+    async with SqliteStore(path) as store:
+        for session, amounts in (("invoice-7", [7]), ("invoice-8", [8, 9])):
+            calls = [ToolCall(f"c{amount}", "pay", {"amount": amount}) for amount in amounts]
+            await Agent(ScriptedProvider(calls), [pay], sessions=store).run(f"Pay {amounts[0]}", session=session)
+
+
+def test_waiting_runs_of_workers_are_answered(machine: Any, tmux: Any) -> None:
+    path = machine.home / "runs.db"
+    asyncio.run(pause_runs(path))
+    ready(tmux, machine, machine.says("unused"), before=f"CALLWRIGHT_STORE={path}")
+    tmux.shows("2 runs wait for your answer: /runs")
+    tmux.enter("/runs")
+    listed = tmux.shows("/runs NUMBER answers one")
+    assert "1. invoice-8  Pay 8" in listed and "2. invoice-7  Pay 7" in listed and "Allow pay: amount=7?" in listed
+    tmux.enter("/runs 2")
+    assert "amount=7" in tmux.shows("allow? >")
+    tmux.type("y", "Enter")
+    tmux.shows("recorded in invoice-7; a worker goes on with it")
+    tmux.enter("/runs invoice-8")
+    tmux.shows("1 of 2, allow? >")
+    tmux.type("n", "Enter")
+    tmux.shows("2 of 2, allow? >")
+    tmux.type("Escape")
+    tmux.shows("recorded in invoice-8; 1 more to answer before it goes on")
+    tmux.enter("/runs nonsense")
+    tmux.shows("no run nonsense waits for an answer")
+    replies = asyncio.run(read_replies(path))
+    assert [type(reply) for reply in replies] == [Approve, Decline]
+    assert all(reply.by.endswith("the terminal") for reply in replies)
+
+
+async def read_replies(path: Path) -> list[Reply]:
+    async with SqliteStore(path) as store:
+        records = [record for session in ("invoice-7", "invoice-8") for record in await store.read(session)]
+    return [reply for record in records if isinstance(record, Answered) for reply in record.replies.values()]
+
+
+def test_runs_without_a_store_says_how_to_name_one(machine: Any, tmux: Any) -> None:
+    ready(tmux, machine, machine.says("unused"), before="CALLWRIGHT_STORE=")
+    tmux.enter("/runs")
+    tmux.shows("set CALLWRIGHT_STORE to the store of your workers")

@@ -27,7 +27,7 @@ _MODEL_SECONDS = float(os.environ.get("MODEL_SECONDS", "0.01"))
 
 def open_store() -> SessionStore:
     address = os.environ["CALLWRIGHT_STORE"]
-    return PostgresStore(address, lease_seconds=30) if "://" in address else SqliteStore(address)
+    return PostgresStore(address, lease_seconds=5) if "://" in address else SqliteStore(address)
 
 
 def write_effect(*words: object) -> None:

@@ -9,8 +9,8 @@ import pytest
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from callwright import Agent, RunLimits, SqliteStore, ToolCall, tool
-from callwright.sessions import SessionStore
+from callwright import Agent, Answers, RunLimits, SqliteStore, ToolCall, tool
+from callwright.sessions import SessionStore, list_waiting, record_answers
 from callwright.temporal.activity import Advance
 from callwright.temporal.blobs import keep_prompt
 from callwright.testing import ScriptedProvider
@@ -38,11 +38,12 @@ async def advance(store: SessionStore, *lines: Line, attempt: int = 1, turns: in
         "session": "s",
         "turns": 5,
         "prompt": "",
-        "answers": [],
         "open": [],
         "lapsed": False,
     }
-    return await environment.run(Advance({"desk": agent}).advance, {**given, "position": 0, **order})
+    return await environment.run(
+        Advance({"desk": agent}, lambda store, session: None).advance, {**given, "position": 0, **order}
+    )
 
 
 async def test_retry_does_not_start_a_reached_limit_again(store: SqliteStore) -> None:
@@ -66,6 +67,18 @@ async def test_prompt_that_was_lost_is_final(store: SqliteStore) -> None:
     with pytest.raises(ApplicationError, match="not in the store") as failed:
         await advance(store, prompt="prompt-none", key="prompt-none")
     assert failed.value.type == "PromptLost" and failed.value.non_retryable
+
+
+async def test_run_is_not_asked_again_until_its_answers_are_on_record(store: SqliteStore) -> None:
+    key = await keep_prompt(store, "go")
+    call = ToolCall("c1", "change", {"n": 1})
+    paused = await advance(store, call, prompt=key, key=key)
+    (run,) = await list_waiting(store)
+    woken = await advance(store, key=key, open=paused["open"])  # a signal without an answer: the model is not asked
+    assert woken == paused and (await list_waiting(store)) == [run]
+    await record_answers(store, "s", Answers().approve(run.questions[0]))
+    done = await advance(store, "done", key=key, open=paused["open"])
+    assert done["state"] == "done"
 
 
 async def test_cancelled_run_closes_its_turn_once(store: SqliteStore) -> None:

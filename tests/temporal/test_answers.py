@@ -1,5 +1,6 @@
-"""Prompts and answers as they travel, and the checks of clients and workers; without a server."""
+"""Prompts as they travel, answers in the store, and the checks of clients and workers; without a server."""
 
+import asyncio
 import socket
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -7,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from callwright import Agent, Approve, Decline, Image, MemoryStore, Question, SqliteStore, Text
+from callwright import Agent, Image, MemoryStore, Question, SqliteStore, Text, ToolCall, tool
 from callwright.cli.main import run as run_command
 from callwright.core.errors import UsageError
-from callwright.core.messages import UserMessage
-from callwright.sessions.records import Answered, Said
+from callwright.core.messages import ToolMessage
 from callwright.temporal import AgentWorker, Runs, TemporalError
-from callwright.temporal.blobs import find_references, keep_prompt, pack_answer, read_prompt, unpack_answer
+from callwright.temporal.blobs import keep_prompt, read_prompt
 from callwright.temporal.workflow import question_key
 from callwright.testing import ScriptedProvider
+from callwright.testing.fakes import Line
 
 QUESTION = Question("c.1", "pay", {}, "d" * 64, "Allow pay?")
 
@@ -40,59 +41,11 @@ async def test_prompt_is_redacted_like_records(tmp_path: Path) -> None:
         assert await read_prompt(store, await keep_prompt(store, "my secret")) == "my ***"
 
 
-@pytest.mark.parametrize(
-    "reply", [Approve(), Decline(), Approve({"n": 1}), Approve(scope="session", by="ada"), Decline("no", "ada")]
-)
-async def test_answer_travels(store: SqliteStore, reply: Any) -> None:
-    signal = await pack_answer(store, QUESTION.id, reply)
-    assert len(str(signal)) < 300
-    assert await unpack_answer(store, signal) == (QUESTION.id, reply)
-
-
-@pytest.mark.parametrize(
-    "signal",
-    [
-        {"approved": "yes"},
-        {"approved": 1},
-        {"approved": None},
-        {},
-        {"approved": True, "blob": "unknown"},
-        {"approved": True, "blob": 7},
-        {"approved": True, "blob": ""},
-        {"approved": True, "blob": "prompt"},
-        {"approved": True, "blob": "other"},
-        {"approved": False, "blob": "mine"},
-        {"approved": "true", "blob": "mine"},
-    ],
-)
-async def test_what_is_not_an_approval_declines(store: SqliteStore, signal: dict[str, Any]) -> None:
-    await store.keep_blob("prompt", Said(UserMessage("x")))
-    await store.keep_blob("other", Answered({"another question": Approve()}))
-    await store.keep_blob("mine", Answered({QUESTION.id: Approve({"n": 1})}))
-    found = await unpack_answer(store, {"question": QUESTION.id, **signal})
-    assert found is not None and isinstance(found[1], Decline)
-
-
-@pytest.mark.parametrize("signal", [None, 1, "yes", [], {}, {"question": None, "approved": True}])
-async def test_signal_without_a_question_is_none(store: SqliteStore, signal: object) -> None:
-    assert await unpack_answer(store, signal) is None
-
-
-async def test_reply_must_be_one(store: SqliteStore) -> None:
-    with pytest.raises(UsageError):
-        await pack_answer(store, QUESTION.id, True)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType] - the point
-
-
 def test_key_is_bound_to_digest_and_call() -> None:
     again = Question("c.1", "pay", {}, "d" * 64, "Allow pay?", expires_at=99)
     assert question_key(again.id) == question_key(QUESTION.id)
     for other in (Question("c.2", "pay", {}, "d" * 64, ""), Question("c.1", "pay", {}, "e" * 64, "")):
         assert question_key(other.id) != question_key(QUESTION.id)
-
-
-def test_references_are_found() -> None:
-    assert find_references([{"blob": "a"}, {}, None, {"blob": 3}], "p") == ["p", "a"]
-    assert find_references([], "") == []
 
 
 async def test_unreachable_server_is_named(store: SqliteStore) -> None:
@@ -146,22 +99,49 @@ def test_bad_command_lines(
     assert not [*tmp_path.iterdir()]
 
 
-def test_waiting_needs_no_server(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    import asyncio
+@tool
+async def pay(amount: int) -> str:
+    """Pay an amount."""
+    return f"paid {amount}"
 
-    from callwright import ToolCall, tool
 
-    @tool
-    async def pay(amount: int) -> str:
-        """Pay an amount."""
-        return f"paid {amount}"
+def make_agent(store: SqliteStore, *lines: Line) -> Agent:
+    return Agent(ScriptedProvider(*lines), [pay], sessions=store)
 
-    async def pause() -> None:
-        async with SqliteStore(tmp_path / "s.db") as store:
-            model = ScriptedProvider(ToolCall("1", "pay", {"amount": 7}))
-            await Agent(model, [pay], sessions=store).run("Pay 7", session="invoice")
 
-    asyncio.run(pause())
-    assert run_command(["runs", "waiting", "--store", str(tmp_path / "s.db")]) == 0
+async def pause(path: Path, *amounts: int, session: str = "invoice") -> None:
+    async with SqliteStore(path) as store:
+        calls = [ToolCall(str(amount), "pay", {"amount": amount}) for amount in amounts]
+        await make_agent(store, calls).run(f"Pay {amounts[0]}", session=session)
+
+
+async def go_on(path: Path, session: str = "invoice") -> list[str]:
+    """Resume as the next process would; return the outcomes of the calls."""
+    async with SqliteStore(path) as store:
+        agent = make_agent(store, "done")
+        await agent.resume(session)
+        messages = await agent.messages(session)
+    return [outcome.text for message in messages if isinstance(message, ToolMessage) for outcome in message.outcomes]
+
+
+def test_commands_answer_in_the_store(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "s.db"
+    asyncio.run(pause(path, 7))
+    asyncio.run(pause(path, 8, 9, session="two"))
+    assert run_command(["runs", "waiting", "--store", str(path)]) == 0
     shown = capsys.readouterr().out
-    assert "invoice  Pay 7" in shown and "1. Allow pay: amount=7?" in shown
+    assert "invoice  Pay 7" in shown and "1. Allow pay: amount=7?" in shown and "2. Allow pay: amount=9?" in shown
+    assert run_command(["runs", "approve", "invoice", "--store", str(path)]) == 0
+    assert "approved: Allow pay: amount=7?" in capsys.readouterr().out
+    assert run_command(["runs", "approve", "invoice", "--store", str(path)]) == 2
+    assert "waits for no answer" in capsys.readouterr().err
+    assert run_command(["runs", "decline", "two", "--store", str(path)]) == 2
+    assert "choose one with --number" in capsys.readouterr().err
+    assert run_command(["runs", "decline", "two", "--number", "2", "--reason", "not me", "--store", str(path)]) == 0
+    assert run_command(["runs", "approve", "two", "--store", str(path)]) == 0
+    capsys.readouterr()
+    assert run_command(["runs", "waiting", "--store", str(path), "--json"]) == 0
+    assert capsys.readouterr().out.strip() == "[]"
+    assert asyncio.run(go_on(path)) == ["paid 7"]
+    first, second = asyncio.run(go_on(path, "two"))
+    assert first == "paid 8" and "not me" in second

@@ -1,23 +1,31 @@
 """Runs on a real Temporal server and a real database: results, questions, payloads."""
 
 import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.temporal.conftest import Cluster, plan, wait_for_questions
 
 from callwright import Done, Stopped
+from callwright.app.waiting_runs import answer_run, list_waiting_runs, open_run_store
 from callwright.core.messages import ToolMessage, UserMessage
-from callwright.sessions import PostgresStore, SessionBusy
-from callwright.sessions.records import Said
+from callwright.sessions import PostgresStore, QuestionClosed, SessionBusy
+from callwright.sessions.records import Answered, Record, Said
 from callwright.temporal import Run, Runs
+from callwright.temporal.workflow import SIGNAL, question_key
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
-async def read_outcomes(cluster: Cluster, session: str) -> list[str]:
+async def read_records(cluster: Cluster, session: str) -> Sequence[Record]:
     async with PostgresStore(cluster.store) as store:
-        said = [record.message for record in await store.read(session) if isinstance(record, Said)]
+        return await store.read(session)
+
+
+async def read_outcomes(cluster: Cluster, session: str) -> list[str]:
+    said = [record.message for record in await read_records(cluster, session) if isinstance(record, Said)]
     return [outcome.text for message in said if isinstance(message, ToolMessage) for outcome in message.outcomes]
 
 
@@ -64,42 +72,75 @@ async def test_answers_without_a_worker_are_kept(cluster: Cluster, runs: Runs) -
 
 
 async def send(run: Run, signal: Any) -> None:
-    await run._handle.signal("answer", signal)  # pyright: ignore[reportPrivateUsage] - as a foreign program would
+    await run._handle.signal(SIGNAL, signal)  # pyright: ignore[reportPrivateUsage] - as a foreign program would
 
 
-@pytest.mark.parametrize("approved", ["yes", 1, "true", None, [True], {"approved": True}])
-async def test_only_true_approves(cluster: Cluster, runs: Runs, approved: object) -> None:
-    cluster.start_worker("asking")
-    run = await runs.start("asking", plan("note"), session="s1")
-    (question,) = await wait_for_questions(run)
-    await send(run, {"question": question.id, "approved": approved})
-    await run.approve(question)  # too late: the first answer counts
-    assert isinstance(await run.result(), Done)
-    assert not cluster.read_effects()
-
-
-async def test_foreign_signals_answer_nothing(cluster: Cluster, runs: Runs) -> None:
+async def test_signals_answer_nothing(cluster: Cluster, runs: Runs) -> None:
     cluster.start_worker("asking")
     run = await runs.start("asking", plan("note", "note"), session="s1")
     (question,) = await wait_for_questions(run)
-    other = question.id.replace(question.digest[:8], "0" * 8)
-    expired = ".".join((question.digest, question.call_id, "1", question.nonce))
-    unknown: list[Any] = [
-        None,
-        1,
-        "yes",
-        [],
-        {},
-        {"question": 1, "approved": True},
-        {"question": "x", "approved": True},
-    ]
-    for signal in (*unknown, {"question": other, "approved": True}, {"question": expired, "approved": True}):
+    key = question_key(question.id)
+    replies: list[Any] = [True, {"approved": True}, {"question": question.id, "approved": True}]
+    keys: list[Any] = [key, [1, None], ["x" * 9999], [key], [key]]
+    nothing: list[Any] = [None, 1, "yes", [], {}]
+    for signal in (*nothing, *replies, *({"keys": each} for each in keys)):
         await send(run, signal)
-    await send(run, {"question": question.id, "approved": True, "blob": "answer-none"})
+    other = await runs.start("asking", plan("keyed"), session="s2")  # the worker has handled what came before
+    await other.decline((await wait_for_questions(other))[0])
+    await other.result()
+    assert await run.questions() == (question,) and not cluster.read_effects()
+    await run.decline(question)
     (second,) = await wait_for_other(run, question.digest)
     await run.approve(second)
     assert isinstance(await run.result(), Done)
-    assert [words[2] for words in cluster.read_effects()] == ["1"]  # a lost answer declined the first one
+    assert [words[2] for words in cluster.read_effects()] == ["1"]
+
+
+async def test_strangers_answer_nothing(cluster: Cluster, runs: Runs) -> None:
+    cluster.start_worker("asking")
+    run = await runs.start("asking", plan("note"), session="s1")
+    other = await runs.start("asking", plan("keyed"), session="s2")
+    (question,), (foreign,) = await wait_for_questions(run), await wait_for_questions(other)
+    forged = [
+        foreign,
+        replace(question, digest="0" * 64),
+        replace(question, expires_at=1),
+        replace(question, call_id="x"),
+    ]
+    for each in forged:
+        with pytest.raises(QuestionClosed):
+            await run.approve(each)
+    assert await run.questions() == (question,)
+    await run.decline(question)
+    await other.decline(foreign)
+    assert isinstance(await run.result(), Done) and isinstance(await other.result(), Done)
+    assert not cluster.read_effects()
+    with pytest.raises(QuestionClosed, match="declined"):
+        await run.approve(question)
+
+
+async def test_answers_in_the_store_wake_the_run(cluster: Cluster, runs: Runs) -> None:
+    worker = cluster.start_worker("asking")
+    late = await runs.start("asking", plan("note"), session="late")
+    (question,) = await wait_for_questions(late)
+    cluster.kill(worker)
+    async with open_run_store(cluster.store) as store:  # as the terminal and the page do: they know no server
+        assert [shown["session"] for shown in await list_waiting_runs(store)] == ["late"]
+        await answer_run(store, "late", question.id, {"approved": True}, place="the terminal")
+        assert not await list_waiting_runs(store)
+        cluster.start_worker("asking")
+        assert isinstance(await late.result(), Done)
+        early = await runs.start("asking", plan("note keyed"), session="early")
+        for each in await wait_for_questions(early, 2):  # at once, while a worker runs
+            await answer_run(store, "early", each.id, {"approved": True}, place="the page")
+        assert isinstance(await early.result(), Done)
+    assert sorted(words[:2] for words in cluster.read_effects()) == [
+        ["keyed", "early"],
+        ["note", "early"],
+        ["note", "late"],
+    ]
+    (answered,) = [record for record in await read_records(cluster, "late") if isinstance(record, Answered)]
+    assert answered.replies[question.id].by.endswith("the terminal")
 
 
 async def wait_for_other(run: Run, digest: str) -> Any:
@@ -115,10 +156,14 @@ async def test_answer_counts_for_one_call(cluster: Cluster, runs: Runs) -> None:
     cluster.start_worker("asking")
     run = await runs.start("asking", plan("note", "note"), session="s1")
     (question,) = await wait_for_questions(run)
-    for _ in range(3):
-        await run.approve(question)
-    (second,) = await wait_for_other(run, question.digest)
     await run.approve(question)
+    for _ in range(2):
+        with pytest.raises(QuestionClosed):
+            await run.approve(question)
+    (second,) = await wait_for_other(run, question.digest)
+    with pytest.raises(QuestionClosed):
+        await run.approve(question)
+    await cluster.wait_for_effects(1)
     assert [words[2] for words in cluster.read_effects()] == ["0"]
     await run.decline(second)
     assert isinstance(await run.result(), Done)

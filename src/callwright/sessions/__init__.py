@@ -30,6 +30,12 @@ if TYPE_CHECKING:
         find_open_questions as find_open_questions,
     )
     from callwright.sessions.sqlite import SqliteStore as SqliteStore
+    from callwright.sessions.waiting import (
+        QuestionClosed as QuestionClosed,
+        WaitingRun as WaitingRun,
+        list_waiting as list_waiting,
+        record_answers as record_answers,
+    )
 
 __getattr__ = lazy_exports(
     __name__,
@@ -41,6 +47,7 @@ __getattr__ = lazy_exports(
         "record_encoding": "dump_record load_record",
         "records": "Record count_settled_records find_first_prompt find_open_questions",
         "sqlite": "SqliteStore",
+        "waiting": "QuestionClosed WaitingRun list_waiting record_answers",
     },
     install={"asyncpg": "'callwright[postgres]'"},
 )

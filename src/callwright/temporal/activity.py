@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
@@ -13,9 +13,9 @@ from callwright.agent.run_request import Handover
 from callwright.core.calls import Answers, Question
 from callwright.core.decisions import Decline
 from callwright.core.errors import UsageError, describe_raised
-from callwright.sessions.base import SessionDamaged, SessionError, SessionMissing, StoreTooNew
+from callwright.sessions.base import SessionDamaged, SessionError, SessionMissing, SessionStore, StoreTooNew
 from callwright.sessions.records import LimitReached, Record, Said, find_open_questions
-from callwright.temporal.blobs import ClusterStore, find_references, read_prompt, require_cluster_store, unpack_answer
+from callwright.temporal.blobs import ClusterStore, read_prompt, require_cluster_store
 from callwright.temporal.workflow import ACTIVITY, Data, question_key
 from callwright.tool.base import Cancellation
 
@@ -32,17 +32,22 @@ class Advance:
 
     Args:
         agents: the agents by name.
+        on_pause: is told the store and the session of a run that waits for answers.
     """
 
-    def __init__(self, agents: Mapping[str, Agent]) -> None:
+    def __init__(self, agents: Mapping[str, Agent], on_pause: Callable[[SessionStore, str], None]) -> None:
         self._agents = agents
+        self._on_pause = on_pause
 
     @activity.defn(name=ACTIVITY)
     async def advance(self, order: Data) -> Data:
         """Run the next slice; raise what a retry may mend, or an error that no retry can."""
         try:
-            slice_ = _Slice(self._find(order), order)
-            return await _keep_alive(slice_)
+            agent = self._find(order)
+            report = await _keep_alive(_Slice(agent, order))
+            if report["state"] == "paused":
+                self._on_pause(agent.sessions, str(order["session"]))
+            return report
         except (ApplicationError, asyncio.CancelledError):
             raise
         except Exception as error:  # noqa: BLE001 - the server is told, and decides about a retry
@@ -78,14 +83,21 @@ class _Slice:
         result = await self._advance()
         if isinstance(result, Paused) and self._order["lapsed"]:
             result = await self._decline_lapsed(result)
-        await self._store.delete_blobs(find_references(self._order["answers"], self._order["prompt"]))
         return await self._report(result)
 
     async def _advance(self) -> Result:
         reference = str(self._order["prompt"])
         if reference:
-            return await self._begin(reference)
-        return await self._resume(await self._unpack())
+            result = await self._begin(reference)
+            await self._store.delete_blobs([reference])
+            return result
+        if self._order["open"] and not self._order["lapsed"]:
+            # A signal only says where to look, and anybody who reaches the server can send one: the answers that count
+            # are on record. Resuming without them would ask the same questions anew.
+            questions = find_open_questions(await self._read())
+            if questions:
+                return Paused(questions, session_id=self._session)
+        return await self._resume(None)
 
     async def _begin(self, reference: str) -> Result:
         prompt = await read_prompt(self._store, reference)
@@ -105,11 +117,6 @@ class _Slice:
 
     async def _resume(self, answers: Answers | None) -> Result:
         return await self._agent.resume(self._session, answers, cancellation=self.cancellation, handover=self.handover)
-
-    async def _unpack(self) -> Answers | None:
-        found = [await unpack_answer(self._store, signal) for signal in self._order["answers"]]
-        replies = dict(each for each in found if each is not None)
-        return Answers(replies) if replies else None
 
     async def _decline_lapsed(self, paused: Paused) -> Result:
         """Decline the questions that expired; they were asked again when the session was resumed."""

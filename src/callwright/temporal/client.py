@@ -3,7 +3,6 @@
 import asyncio
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -13,9 +12,9 @@ from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError
 
 from callwright.agent.run_request import Prompt, check_prompt
-from callwright.core.calls import Question
 from callwright.core.errors import UsageError
 from callwright.sessions.base import SessionBusy, SessionStore, check_session_id
+from callwright.sessions.waiting import WaitingRun, list_waiting
 from callwright.temporal.blobs import ClusterStore, keep_prompt, require_cluster_store
 from callwright.temporal.run import (
     WORKFLOW_PREFIX,
@@ -25,22 +24,12 @@ from callwright.temporal.run import (
     describe_run,
     explain_refusal,
     first_line,
-    read_questions,
 )
 from callwright.temporal.workflow import WORKFLOW, Data
 
 DEFAULT_QUEUE = "callwright"
 _MOST_STARTS = 50
 """How many starts to send at once: many more run into the deadlines of their requests."""
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingRun:
-    """A session that waits for answers."""
-
-    session_id: str
-    title: str
-    questions: tuple[Question, ...]
 
 
 async def connect_client(address: str, namespace: str) -> Client:
@@ -178,23 +167,7 @@ class Runs:
     async def waiting(self, *, limit: int = 100) -> Sequence[WaitingRun]:
         """Return the sessions that wait for answers, from the store: no worker needs to run.
 
-        An answer that was sent is counted by a worker; until then its question is still listed.
-
         Raises:
             SessionError: the store cannot be read.
         """
         return await list_waiting(self._sessions, limit=limit)
-
-
-async def list_waiting(sessions: SessionStore, *, limit: int = 100) -> Sequence[WaitingRun]:
-    """Return the sessions of a store that wait for answers, without those whose questions have all expired.
-
-    Raises:
-        SessionError: the store cannot be read.
-    """
-    found: list[WaitingRun] = []
-    for entry in await sessions.list(limit=limit, waiting=True):
-        questions = await read_questions(sessions, entry.session_id)
-        if questions:
-            found.append(WaitingRun(entry.session_id, entry.title, questions))
-    return found

@@ -1,7 +1,6 @@
 """One run on a Temporal server: its questions, its result, and what it records meanwhile."""
 
 import asyncio
-import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -12,15 +11,16 @@ from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_
 from temporalio.service import RPCError, RPCStatusCode
 
 from callwright.agent.results import Done, StopKind, Stopped
-from callwright.core.calls import Decline, Question, Reply
+from callwright.core.calls import Answers, Decline, Question, Reply
 from callwright.core.decisions import GrantScope, make_reply
 from callwright.core.errors import CallwrightError, UsageError
 from callwright.core.json import JsonObject
 from callwright.core.messages import AssistantMessage
 from callwright.sessions.base import SessionMissing, SessionStore, StoredRecord
-from callwright.sessions.records import Record, Said, find_open_questions, sum_usage
-from callwright.temporal.blobs import ClusterStore, pack_answer
-from callwright.temporal.workflow import SIGNAL, Data
+from callwright.sessions.records import Record, Said, sum_usage
+from callwright.sessions.waiting import read_questions, record_answers
+from callwright.temporal.blobs import ClusterStore
+from callwright.temporal.workflow import SIGNAL, Data, question_key
 
 WORKFLOW_PREFIX = "callwright/"
 """The start of workflow ids; the session follows. The server runs one workflow of an id at a time."""
@@ -90,7 +90,7 @@ class Run:
     async def approve(
         self, question: Question, *, arguments: JsonObject | None = None, scope: GrantScope = "once", by: str = ""
     ) -> None:
-        """Approve a question. The answer is kept by the server until a worker takes it; the first one counts.
+        """Approve a question. The answer is written into the session, for a worker to take; the first one counts.
 
         Args:
             question: one of `questions`.
@@ -99,7 +99,9 @@ class Run:
             by: who approved, for the record.
 
         Raises:
-            TemporalError: the server cannot be reached, or the run has ended.
+            QuestionClosed: it has an answer already, has expired, or is a question of another run.
+            SessionError: the answer cannot be stored.
+            TemporalError: the answer is stored, and the server cannot be reached or knows no such run.
             UsageError: the question is not one, or the arguments or the scope are not valid.
         """
         reply = make_reply(True, arguments=arguments, scope=scope, by=by)
@@ -115,12 +117,14 @@ class Run:
         """Answer a question with an `Approve` or a `Decline`. Otherwise as `approve`."""
         if not isinstance(cast(object, question), Question):
             raise UsageError(f"expected a Question, as run.questions() returns, got {type(question).__name__}")
-        signal = await pack_answer(self._sessions, question.id, reply)
+        asked = await record_answers(self._sessions, self.session_id, Answers({question.id: reply}))
         try:
-            await self._handle.signal(SIGNAL, signal)
+            await self._handle.signal(SIGNAL, {"keys": [question_key(each.id) for each in asked]})
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
-                raise TemporalError(f"session {self.session_id!r} has no run that waits for an answer") from None
+                raise TemporalError(
+                    f"session {self.session_id!r} has no run on this server that waits; the answer is on record"
+                ) from None
             raise explain_refusal(error, "") from error
 
     async def cancel(self) -> None:
@@ -257,16 +261,6 @@ def _find_run(records: Sequence[Record], key: str) -> Sequence[Record]:
         if isinstance(record, Said) and record.key and key in ("", record.key)
     ]
     return records[begun[-1] :] if begun else ()
-
-
-async def read_questions(sessions: SessionStore, session_id: str) -> tuple[Question, ...]:
-    """Return the questions of a session that wait for an answer and have not expired; none if it has not begun."""
-    try:
-        records = await sessions.read(session_id)
-    except SessionMissing:
-        return ()  # no worker has begun it yet
-    now = time.time()
-    return tuple(question for question in find_open_questions(records) if not question.is_expired(now))
 
 
 async def describe_run(execution: WorkflowExecution, history_bytes: int = 0) -> RunInfo:

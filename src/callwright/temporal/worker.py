@@ -11,6 +11,7 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 from callwright.agent.agent import Agent
 from callwright.core.errors import UsageError, safe_repr
 from callwright.temporal.activity import Advance
+from callwright.temporal.answer_watch import AnswerWatch
 from callwright.temporal.blobs import require_cluster_store
 from callwright.temporal.client import DEFAULT_QUEUE, connect_client
 from callwright.temporal.workflow import RunWorkflow
@@ -62,20 +63,25 @@ class AgentWorker:
         client = await connect_client(address, namespace)
         for agent in self.agents.values():
             await agent.sessions.version()  # a store that does not work must not cost runs their attempts
-        async with self._make_worker(client):
-            await self._stop.wait()
+        watch = AnswerWatch(self.queue, [agent.sessions for agent in self.agents.values()])
+        async with self._make_worker(client, watch):
+            watching = asyncio.ensure_future(watch.run(client))
+            try:
+                await self._stop.wait()
+            finally:
+                watching.cancel()
 
     def stop(self) -> None:
         """Ask the worker to end; call it in the thread of its event loop, for example from a signal handler."""
         if self._stop is not None:
             self._stop.set()
 
-    def _make_worker(self, client: Client) -> Worker:
+    def _make_worker(self, client: Client, watch: AnswerWatch) -> Worker:
         return Worker(
             client,
             task_queue=self.queue,
             workflows=[RunWorkflow],
-            activities=[Advance(self.agents).advance],
+            activities=[Advance(self.agents, watch.add).advance],
             workflow_runner=UnsandboxedWorkflowRunner(),
             # Histories are short, so replaying them is cheap; a cached workflow would wait for its dead worker.
             max_cached_workflows=0,

@@ -4,7 +4,7 @@ This module imports nothing of callwright, and decides nothing about calls: a ch
 cannot break the replay of a run that is under way. What the agent did is in its session.
 
     start ─► advance ─► more ──────────────► advance …
-                   ├──► paused ─► answers, or the timer ─► advance …
+                   ├──► paused ─► all answered, or the timer ─► advance …
                    └──► done | stopped
 """
 
@@ -19,10 +19,11 @@ from temporalio.exceptions import ActivityError, is_cancelled_exception
 
 WORKFLOW = "callwright-run"
 ACTIVITY = "callwright-advance"
-SIGNAL = "answer"
+SIGNAL = "answered"
 FINAL_ERRORS = ("UnknownAgent", "UsageError", "SessionDamaged", "StoreTooNew", "PromptLost")
 """Errors that no retry can mend."""
-_MOST_ANSWERS = 200
+_KEY_CHARS = 16
+_MOST_ANSWERS = 100
 _MOST_HISTORY_BYTES = 5_000
 """Above this the workflow continues as a new one, so that its history stays below 10 KB."""
 _SLICE_HOURS = 24.0
@@ -35,7 +36,7 @@ def question_key(question_id: str) -> str:
 
     A question that is asked again, by another worker after a crash, has the same key.
     """
-    return sha256(question_id.rsplit(".", 2)[0].encode()).hexdigest()[:16]
+    return sha256(question_id.rsplit(".", 2)[0].encode()).hexdigest()[:_KEY_CHARS]
 
 
 @workflow.defn(name=WORKFLOW, sandboxed=False)  # it does nothing a sandbox would have to prevent
@@ -43,23 +44,21 @@ class RunWorkflow:
     """One run, from its prompt to its result."""
 
     def __init__(self) -> None:
-        self._answers: dict[str, Data] = {}
-        """The first answer to each question that has not expired, by key; one may come before the pause is known."""
+        self._answered: list[str] = []
+        """Keys of questions whose answers are said to be on record; one may come before the pause is known."""
 
     @workflow.signal(name=SIGNAL)
-    def answer(self, given: Any) -> None:
-        """Take an answer; what is not one is ignored, and the question stays open."""
-        if not isinstance(given, dict) or len(self._answers) >= _MOST_ANSWERS:
-            return
-        answer = cast("Data", given)
-        question_id = answer.get("question")
-        if isinstance(question_id, str) and not _is_expired(question_id):
-            self._answers.setdefault(question_key(question_id), answer)
+    def note_answered(self, given: Any) -> None:
+        """Take the keys of answered questions. They only wake the run: the answers that count are in its session."""
+        keys = cast("Data", given).get("keys") if isinstance(given, dict) else None
+        for key in cast("list[object]", keys) if isinstance(keys, list) else ():
+            if isinstance(key, str) and len(key) == _KEY_CHARS and key not in self._answered:
+                self._answered = [*self._answered, key][-_MOST_ANSWERS:]
 
     @workflow.run
     async def run(self, order: Data) -> Data:
         """Drive the run to its end and return its last report."""
-        self._answers = {**cast("dict[str, Data]", order.pop("answers", {})), **self._answers}
+        self._answered = [*cast("list[str]", order.pop("answered", [])), *self._answered]
         try:
             return await self._drive(order)
         except BaseException as error:
@@ -68,15 +67,15 @@ class RunWorkflow:
             if not lost and not is_cancelled_exception(error):
                 raise
             # In its own scope, which the cancellation has not reached: an open turn must not wait for ever.
-            await asyncio.shield(_advance({**order, "cancel": True, "answers": []}))
+            await asyncio.shield(_advance({**order, "cancel": True}))
             raise asyncio.CancelledError from None
 
     async def _drive(self, order: Data) -> Data:
         while True:
             if order["open"]:
                 order["lapsed"] = not await self._wait_for_answers(order)
-            answers = [self._answers.pop(key) for key in order["open"] if key in self._answers]
-            report = await _advance({**order, "answers": answers})
+            self._answered = [key for key in self._answered if key not in order["open"]]
+            report = await _advance(order)
             order |= {"prompt": "", "lapsed": False, "open": report["open"], "expires": report["expires"]}
             order["position"] = report["position"]
             if report["state"] not in ("more", "paused"):
@@ -84,14 +83,14 @@ class RunWorkflow:
             if _is_cancelling():
                 raise asyncio.CancelledError
             if workflow.info().get_current_history_size() > _MOST_HISTORY_BYTES:
-                workflow.continue_as_new({**order, "answers": self._answers})
+                workflow.continue_as_new({**order, "answered": self._answered})
 
     async def _wait_for_answers(self, order: Data) -> bool:
         """Wait until every open question has an answer; False if the first of them expired before."""
         missing = set(order["open"])
         left = None if not order["expires"] else timedelta(seconds=max(order["expires"] - workflow.time(), 0.0))
         try:
-            await workflow.wait_condition(lambda: missing <= self._answers.keys(), timeout=left)
+            await workflow.wait_condition(lambda: missing <= {*self._answered}, timeout=left)
         except TimeoutError:
             return False
         return True
@@ -101,16 +100,6 @@ def _is_cancelling() -> bool:
     """Whether the run was asked to end."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
-
-
-def _is_expired(question_id: str) -> bool:
-    """Whether an answer to a question comes too late; one whose id cannot be read does."""
-    parts = question_id.rsplit(".", 2)
-    try:
-        expires_at = int(parts[1], 16)
-    except (IndexError, ValueError):
-        return True
-    return expires_at != 0 and workflow.time() >= expires_at
 
 
 async def _advance(order: Data) -> Data:

@@ -2,35 +2,32 @@
 
 import argparse
 import asyncio
-import os
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
 
 from callwright.agent.results import Done, Stopped
+from callwright.app.waiting_runs import STORE_VARIABLE, find_run_store, open_run_store, sign_reply
 from callwright.cli.commands.worker import add_server_options
 from callwright.cli.main import DONE, ERROR, INTERRUPTED, LIMIT
 from callwright.cli.parsing import Parser, positive_int
 from callwright.cli.render.text import print_json, print_notice, print_text, visible_line
-from callwright.core.calls import Question
+from callwright.core.calls import Answers, Approve, Decline, Question
 from callwright.core.errors import UsageError
 from callwright.core.messages import AssistantMessage, ToolMessage, UserMessage
-from callwright.sessions import SqliteStore
-from callwright.sessions.base import StoredRecord
+from callwright.sessions.base import SessionStore, StoredRecord
 from callwright.sessions.records import Answered, Asked, Said
+from callwright.sessions.waiting import list_waiting, read_questions, record_answers
 
 if TYPE_CHECKING:
     from callwright.temporal import Run, Runs
 
-_STORE = "CALLWRIGHT_STORE"
 _LINE_CHARS = 200
 _DESCRIPTION = """\
-Starts runs of agents on the workers of a Temporal server, and looks after them. Questions are listed from the store,
-and answers are kept by the server: no worker needs to run for either."""
+Starts runs of agents on the workers of a Temporal server, and looks after them. Questions are listed from the store and
+answered in it: neither a worker nor the server needs to run for that."""
 _EPILOG = f"""\
-The store of the agents is named with --store, or in ${_STORE}: postgresql://user@host/name, or an SQLite file.
+The store of the agents is named with --store, or in ${STORE_VARIABLE}: postgresql://user@host/name, or an SQLite file.
 
 exit codes: 0 done, 1 failed, 2 usage error, 5 a limit was reached, 130 cancelled
 
@@ -79,39 +76,19 @@ def _parser() -> argparse.ArgumentParser:
             add("--reason", default="", metavar="TEXT", help="the model reads it")
         if name == "watch":
             add("--from", dest="position", type=int, default=0, metavar="POSITION", help="begin with this record")
-        add("--store", default=os.environ.get(_STORE, ""), metavar="ADDRESS|FILE", help=f"default: ${_STORE}")
+        add("--store", default=find_run_store(), metavar="ADDRESS|FILE", help=f"default: ${STORE_VARIABLE}")
         add_server_options(action)
     return parser
 
 
 async def _perform(options: argparse.Namespace) -> int:
-    async with _open_store(options) as store:
-        if options.action == "waiting":  # without the server, which need not run either
-            from callwright.temporal.client import list_waiting
-
-            return _print_waiting(await list_waiting(store, limit=options.limit), json=options.json)
+    async with open_run_store(options.store, create=options.action == "ask") as store:
+        if options.action in _STORE_ACTIONS:
+            return await _STORE_ACTIONS[options.action](store, options)
         from callwright.temporal import Runs
 
         runs = await Runs.connect(options.address, sessions=store, namespace=options.namespace, queue=options.queue)
         return await _ACTIONS[options.action](runs, options)
-
-
-@asynccontextmanager
-async def _open_store(options: argparse.Namespace) -> AsyncGenerator[Any, None]:
-    if not options.store:
-        raise UsageError(
-            f"name the store of the agents: --store postgresql://user@host/name or --store FILE, or ${_STORE}"
-        )
-    if options.store.startswith(("postgresql://", "postgres://")):
-        from callwright.sessions import PostgresStore
-
-        async with PostgresStore(options.store) as store:
-            yield store
-        return
-    if options.action != "ask" and not Path(options.store).exists():  # noqa: ASYNC240 - nothing else runs yet
-        raise UsageError(f"--store {visible_line(options.store)}: there is no such file")
-    async with SqliteStore(options.store) as store:
-        yield store
 
 
 async def _ask(runs: "Runs", options: argparse.Namespace) -> int:
@@ -161,8 +138,9 @@ async def _list(runs: "Runs", options: argparse.Namespace) -> int:
     return DONE
 
 
-def _print_waiting(found: Sequence[Any], *, json: bool) -> int:
-    if json:
+async def _waiting(store: SessionStore, options: argparse.Namespace) -> int:
+    found = await list_waiting(store, limit=options.limit)
+    if options.json:
         shown = [
             {"session": each.session_id, "number": number, "tool": question.tool, "summary": question.summary}
             for each in found
@@ -179,18 +157,11 @@ def _print_waiting(found: Sequence[Any], *, json: bool) -> int:
     return DONE
 
 
-async def _approve(runs: "Runs", options: argparse.Namespace) -> int:
-    return await _answer(runs, options, lambda run, question: run.approve(question))
-
-
-async def _decline(runs: "Runs", options: argparse.Namespace) -> int:
-    return await _answer(runs, options, lambda run, question: run.decline(question, options.reason))
-
-
-async def _answer(runs: "Runs", options: argparse.Namespace, send: "Callable[[Run, Question], Awaitable[None]]") -> int:
-    run = runs.get(options.session)
-    for question in _choose(await run.questions(), options):
-        await send(run, question)
+async def _answer(store: SessionStore, options: argparse.Namespace) -> int:
+    reply = Approve() if options.action == "approve" else Decline(options.reason)
+    chosen = _choose(await read_questions(store, options.session), options)
+    answers = Answers({question.id: sign_reply(reply, "the command line") for question in chosen})
+    for question in await record_answers(store, options.session, answers):
         print_text(f"{options.action}d: {_line(question.summary)}")
     return DONE
 
@@ -248,8 +219,12 @@ def _line(text: str) -> str:
 _ACTIONS: "dict[str, Callable[[Runs, argparse.Namespace], Awaitable[int]]]" = {
     "ask": _ask,
     "list": _list,
-    "approve": _approve,
-    "decline": _decline,
     "cancel": _cancel,
     "watch": _watch,
 }
+_STORE_ACTIONS: "dict[str, Callable[[SessionStore, argparse.Namespace], Awaitable[int]]]" = {
+    "waiting": _waiting,
+    "approve": _answer,
+    "decline": _answer,
+}
+"""What needs the store only."""

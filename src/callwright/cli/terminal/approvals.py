@@ -71,6 +71,19 @@ class Approvals:
             self._open_questions.close(questions)
         return Answers(replies)
 
+    async def review(self, questions: Sequence[Question]) -> Answers:
+        """Answer questions of a run elsewhere; Esc leaves the one that is shown, and those after it, open."""
+        replies: dict[str, Reply] = {}
+        async with self._lock:
+            self._terminal.end_stream()
+            for place, question in enumerate(questions, 1):
+                count = f"{place} of {len(questions)}, " if len(questions) > 1 else ""
+                reply = await self._ask_one(question, count)
+                if reply == Decline(_INTERRUPTED):
+                    break
+                replies[question.id] = reply
+        return Answers(replies)
+
     def _tell_who_answered(self, question: Question, first: Settled) -> None:
         """Leave on the screen that another place was faster."""
         terminal = self._terminal

@@ -88,6 +88,7 @@ class TerminalChat:
         self._outputs = Outputs(terminal)
         self.live = LiveAgent(self.locations.live, "terminal")
         self._approvals = Approvals(terminal, lambda: self.conversation, self.live.questions)
+        self.review_questions = self._approvals.review
         self._cancellation: Cancellation | None = None
         self._compacting = False
         self._has_messages = False
@@ -127,6 +128,7 @@ class TerminalChat:
         self._open_live(app)
         self.slash = SlashCommands(self)
         self.terminal.editor.complete = self.slash.complete
+        self.slash.start_hint()
         self.terminal.editor.prepend_history(self._history.read())
         for problem in app.problems:
             self._show_notice(problem)

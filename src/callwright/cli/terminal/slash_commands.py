@@ -19,11 +19,12 @@ from callwright.app.transcripts import export_redacted
 from callwright.cli.render.calls import one_line, transcript
 from callwright.cli.render.text import THEMES, visible, wrap_line
 from callwright.cli.startup import find_session
+from callwright.cli.terminal.runs_command import RunsCommand
 from callwright.cli.terminal.status import SessionUsage
 from callwright.cli.terminal.ui import Terminal
 from callwright.cli.terminal.undo_commands import UndoCommands
 from callwright.cli.terminal.workspace_commands import WorkspaceCommands
-from callwright.core.calls import Outcome
+from callwright.core.calls import Answers, Outcome, Question
 from callwright.core.errors import CallwrightError, UsageError
 from callwright.core.json import thaw
 from callwright.core.messages import AssistantMessage, Message, ToolMessage, UserMessage, estimate_tokens
@@ -103,6 +104,7 @@ COMMANDS = {
     "new": "same as /clear",
     "resume": "pick a session and continue it; /resume ID takes one by the start of its id",
     "sessions": "list the sessions of this project",
+    "runs": "list the runs of workers that wait for you; /runs NUMBER answers one",
     "export": "write the session to a file: text, or records to FILE.jsonl",
     "diff": "show what changed since the last commit, or since /diff REVISION",
     "copy": "copy the last answer to the clipboard",
@@ -157,6 +159,10 @@ class ChatHost(Protocol):
         """Run a command with the bash tool."""
         ...
 
+    async def review_questions(self, questions: Sequence[Question]) -> Answers:
+        """Show the approval dialogs of another run; return the answers to those that the user decided."""
+        ...
+
 
 class SlashCommands:
     """Runs slash commands and completes them.
@@ -171,7 +177,9 @@ class SlashCommands:
         """Ids of listed sessions, for completion."""
         undo = UndoCommands(chat, self._show)
         workspace = WorkspaceCommands(chat, self._show)
-        self.aclose = workspace.aclose
+        self._aclose_workspace = workspace.aclose
+        self._runs = RunsCommand(self._show, chat.review_questions)
+        self.start_hint = self._runs.start_hint
         self._actions: dict[str, Callable[[str], Awaitable[None]]] = {
             "help": self._help,
             "mode": self._mode,
@@ -187,6 +195,7 @@ class SlashCommands:
             "new": self._new,
             "resume": self._resume,
             "sessions": self._sessions,
+            "runs": self._runs.perform,
             "export": self._export,
             "diff": workspace.diff,
             "copy": workspace.copy,
@@ -198,6 +207,11 @@ class SlashCommands:
             "skills": self._skills,
             "exit": self._exit,
         }
+
+    async def aclose(self) -> None:
+        """End what commands have started."""
+        await self._runs.aclose()
+        await self._aclose_workspace()
 
     async def perform(self, line: str) -> str | None:
         """Run a command and return None; return the line itself if it calls a skill, to be sent as a prompt."""

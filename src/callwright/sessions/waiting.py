@@ -1,0 +1,152 @@
+"""Sessions that wait for a person: listed from a store and answered in it, whether or not a process runs them."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from callwright.core.calls import Answers, Approve, Question, Reply
+from callwright.core.decisions import check_answers
+from callwright.core.errors import UsageError
+from callwright.sessions.base import SessionBusy, SessionError, SessionHold, SessionMissing, SessionStore
+from callwright.sessions.records import Answered, Asked, Record, find_open_questions, follow_rewinds
+
+_BUSY_SECONDS = 10.0
+_LOOK_SECONDS = 0.05
+
+
+class QuestionClosed(SessionError):
+    """A question takes no answer: it has one already, it has expired, or this session does not ask it."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingRun:
+    """A session that waits for answers."""
+
+    session_id: str
+    title: str
+    questions: tuple[Question, ...]
+    updated_at: float = 0.0
+    """When it was last written; Unix time."""
+
+
+async def list_waiting(store: SessionStore, *, limit: int = 100) -> Sequence[WaitingRun]:
+    """Return the sessions of a store that wait for answers, without those whose questions have all expired.
+
+    Args:
+        store: the store.
+        limit: the most sessions to return.
+
+    Raises:
+        SessionError: the store cannot be read.
+    """
+    found: list[WaitingRun] = []
+    for entry in await store.list(limit=limit, waiting=True):
+        questions = await read_questions(store, entry.session_id)
+        if questions:
+            found.append(WaitingRun(entry.session_id, entry.title, questions, entry.updated_at))
+    return found
+
+
+async def read_questions(store: SessionStore, session_id: str) -> tuple[Question, ...]:
+    """Return the questions of a session that wait for an answer and have not expired; none if it does not exist.
+
+    Args:
+        store: the store.
+        session_id: the session.
+
+    Raises:
+        SessionError: the session cannot be read.
+    """
+    try:
+        records = await store.read(session_id)
+    except SessionMissing:
+        return ()
+    now = time.time()
+    return tuple(question for question in find_open_questions(records) if not question.is_expired(now))
+
+
+async def record_answers(
+    store: SessionStore, session_id: str, answers: Answers, *, busy_seconds: float = _BUSY_SECONDS
+) -> tuple[Question, ...]:
+    """Write answers into a session, for the process that runs it or the next one that resumes it.
+
+    The first answer to a question counts. An answer is for exactly the call that was shown: a question that was asked
+    again about the same call takes it, one about a changed call does not. Either all answers are written or none.
+
+    Args:
+        store: the store.
+        session_id: the session.
+        answers: the replies by the ids of its questions.
+        busy_seconds: how long to wait while another process writes the session.
+
+    Returns:
+        The questions that are answered now.
+
+    Raises:
+        QuestionClosed: a question has an answer already, has expired, or is not one of this session.
+        SessionBusy: another process is writing the session: answer the question there.
+        SessionError: there is no such session, or it cannot be written.
+        UsageError: an answer is not an `Approve` or a `Decline`.
+    """
+    given = check_answers(answers)
+    if not len(given):
+        raise UsageError("expected at least one answer; answers.approve(question) adds one")
+    await store.read(session_id)  # holding a session that does not exist would not fail
+    hold = await _hold(store, session_id, busy_seconds)
+    try:
+        found = [(_find_open(hold.records, question_id), reply) for question_id, reply in given]
+        await hold.append(Answered({question.id: reply for question, reply in reversed(found)}))
+        return tuple(question for question, _ in found)
+    finally:
+        await asyncio.shield(asyncio.ensure_future(hold.release()))
+
+
+def find_answered(records: Sequence[Record]) -> tuple[str, ...]:
+    """Return the ids of questions whose answers are the last of the record: no run has taken them up yet.
+
+    Args:
+        records: the records of the session.
+    """
+    found: list[str] = []
+    for index in reversed(follow_rewinds(records)):
+        match records[index]:
+            case Answered(replies):
+                found += replies
+            case Asked():
+                continue
+            case _:
+                break
+    return tuple(found)
+
+
+async def _hold(store: SessionStore, session_id: str, seconds: float) -> SessionHold:
+    """Take a session; a run that has just paused needs a moment to release it."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return await store.hold(session_id)
+        except SessionBusy:
+            if time.monotonic() >= deadline:
+                raise SessionBusy(
+                    f"session {session_id!r} is being written by another process; answer its question there"
+                ) from None
+            await asyncio.sleep(_LOOK_SECONDS)
+
+
+def _find_open(records: Sequence[Record], question_id: str) -> Question:
+    """Return the open question that an answer is for."""
+    for question in find_open_questions(records):
+        if question.id == question_id or question.matches(question_id):
+            if question.is_expired():
+                raise QuestionClosed(f"the question has expired: {question.summary}")
+            return question
+    for record in records:
+        if isinstance(record, Answered) and question_id in record.replies:
+            raise QuestionClosed(f"the question is answered already: {_describe(record.replies[question_id])}")
+    raise QuestionClosed("this session does not wait for that question; list the waiting questions again")
+
+
+def _describe(reply: Reply) -> str:
+    verdict = "approved" if isinstance(reply, Approve) else "declined"
+    return f"{verdict} by {reply.by}" if reply.by else verdict
