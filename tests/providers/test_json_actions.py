@@ -61,6 +61,40 @@ async def test_action_becomes_call(server: Loopback, chat: OpenAIChat, request_f
     assert delta == CallDelta(call.id, "fs.read", '{"path":"a"}')
 
 
+@pytest.mark.parametrize("reason", ["content_filter", "unheard_of"])
+async def test_action_beside_a_refusal_is_no_call(
+    reason: str, server: Loopback, chat: OpenAIChat, request_for: Requests
+) -> None:
+    server.reply(_says('{"tool": "fs.read", "arguments": {"path": "a"}}', reason))
+    message = await _ask(SchemaActions(chat), request_for(UserMessage("hi")))
+    assert message.calls == ()
+
+
+@pytest.mark.parametrize(
+    ("action", "written"),
+    [
+        ('{"tool": "fs.read", "arguments": ["a"]}', '["a"]'),
+        ('{"tool": "fs.read", "arguments": 5}', "5"),
+        ('{"tool": "fs.read", "arguments": {"path": "a"}, "limit": 3}', '{"path":"a","limit":3}'),
+        ('{"tool": "fs.read", "path": "a", "type": "py"}', '{"path":"a","type":"py"}'),
+        ('{"tool": "fs.read", "arguments": null, "path": "a"}', '{"path":"a"}'),
+    ],
+)
+async def test_no_argument_of_an_action_is_lost(
+    action: str, written: str, server: Loopback, chat: OpenAIChat, request_for: Requests
+) -> None:
+    server.reply(_says(action))
+    (call,) = (await _ask(SchemaActions(chat), request_for(UserMessage("hi")))).calls
+    assert call.arguments == written
+
+
+async def test_two_values_for_one_argument_are_no_call(
+    server: Loopback, chat: OpenAIChat, request_for: Requests
+) -> None:
+    server.reply(_says('{"tool": "fs.read", "arguments": {"path": "a"}, "path": "b"}'))
+    assert (await _ask(SchemaActions(chat), request_for(UserMessage("hi")))).calls == ()
+
+
 async def test_answer_becomes_text(server: Loopback, chat: OpenAIChat, request_for: Requests) -> None:
     server.reply(_says('{"answer": "four"}'))
     delta, done = await _events(SchemaActions(chat), request_for(UserMessage("hi")))

@@ -7,7 +7,8 @@ import pytest
 from callwright.repairs.commands import unwrap_line
 from callwright.repairs.lenient_json import NotJson, read_lenient
 from callwright.repairs.names import repair_name
-from callwright.repairs.text_calls import find_call_in_prose, read_text_calls
+from callwright.repairs.prose_calls import find_call_in_prose
+from callwright.repairs.text_calls import read_text_calls
 
 TOOLS = {"read": "read", "Read": "read", "bash": "bash", "glob": "glob"}
 CALL = '{"name": "read", "arguments": {"path": "a.py"}}'
@@ -64,6 +65,24 @@ CALL = '{"name": "read", "arguments": {"path": "a.py"}}'
         'Action: read\nAction Input: {"path": "a.py"}',
         'Thought: I should look.\nAction: Read\nAction Input: {"path": "a.py"}',
         '<|tool_call_start|>[read(path="a.py")]<|tool_call_end|>',
+        "<function=read>\n<parameter=path>\na.py\n</parameter>\n</function>\n</tool_call>",
+        'print(read(path="a.py"))',
+        '```tool_code\nprint(default_api.read(path="a.py"))\n```',
+        f'{{"tool_calls": [{CALL}]}}',
+        f'{{"function_call": {CALL}}}',
+        '{"name": "read", "arguments": {}, "parameters": {"path": "a.py"}}',
+        '{"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"path": "a.py"}}',
+        f"```json\n{CALL}",
+        f"{CALL}\n```",
+        f"`{CALL}`",
+        f"json\n{CALL}",
+        json.dumps(CALL),
+        f"<|im_start|>assistant\n{CALL}",
+        '<tool_call>read(path="a.py")</tool_call>',
+        '<tool_call>\nread\n{"path": "a.py"}\n</tool_call>',
+        '<tool_use>{"name": "read", "input": {"path": "a.py"}}</tool_use>',
+        'read {"path": "a.py"}',
+        '[TOOL_CALLS]read{"path": "a.py"}',
     ],
 )
 def test_message_of_one_call_is_a_call(text: str):
@@ -80,6 +99,8 @@ def test_message_of_one_call_is_a_call(text: str):
         f"[{CALL}, {CALL}]",
         f"```json\n{CALL}\n```\n\n```json\n{CALL}\n```",
         '[read(path="a.py"), read(path="b.py")]',
+        'read(path="a.py")\nread(path="b.py")',
+        '[TOOL_CALLS]read{"path": "a.py"}[TOOL_CALLS]read{"path": "b.py"}',
     ],
 )
 def test_message_of_two_calls_is_two_calls(text: str):
@@ -110,10 +131,54 @@ def test_message_of_two_calls_is_two_calls(text: str):
         "<read><path>a.py</path></read> is how a file is read.",
         'Action: think\nAction Input: {"path": "a.py"}',
         "<tool_call>read\n<arg_key>path</arg_key>\n</tool_call>",
+        "print('hello')",
+        '{"actions": [{"age": 3}]}',
     ],
 )
 def test_other_message_is_no_call(text: str):
     assert read_text_calls(text, TOOLS) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"name": "read", "arguments": {"path": "a.py"}, "path": "b.py"}',
+        '{"name": "read", "arguments": {"path": "a"}, "parameters": {"path": "b"}}',
+        '{"name": "read", "tool": "bash", "arguments": {"path": "a"}}',
+        "<function=glob>",
+        "<function=read><parameter=path>a.py</parameter>",
+        "<function=read><parameter=path>a</parameter><parameter=path>b</parameter></function>",
+        'read(path="a.py", path="b.py")',
+        'read(path=b"a")',
+        "read(path=1e999)",
+        "read(path={1, 2})",
+        'read({"path": "a.py"})',
+        'x = read(path="a.py")',
+        '{"name": "read", "arguments": {"limit": ' + "9" * 5000 + "}}",
+        '<invoke name="read"><parameter name="path">a.py</parameter>',
+        '<read path="a.py"/>',
+        "<bash>ls</bash>",
+        '<tool name="read"><path>a.py</path></tool>',
+        '<|channel|>commentary to=functions.read <|message|>{"path": "a.p',
+        "Action: read\nAction Input: a.py",
+        "Action: read[a.py]",
+        'Tool: read\nArguments: {"path": "a.py"}',
+        'Sure [TOOL_CALLS][{"name": "read", "arguments": {"path": "a',
+        '{"name": "read", "arguments": {"path": "a.p',
+        'Thought: first\nsecond\nAction: read\nAction Input: {"path": "a.py"}',
+        'I will read it: {"name": "read", "arguments": {"path": "a.py"}}',
+        'Let me look.\nread(path="a.py")',
+    ],
+)
+def test_attempt_at_a_call_neither_runs_nor_counts_as_an_answer(text: str):
+    assert read_text_calls(text, TOOLS) is None
+    assert find_call_in_prose(text, TOOLS) is not None
+
+
+def test_fields_beside_the_arguments_are_kept():
+    calls = read_text_calls('{"tool": "bash", "arguments": {"command": "ls"}, "dry_run": true}', TOOLS)
+    assert calls is not None
+    assert json.loads(calls[0].arguments) == {"command": "ls", "dry_run": True}
 
 
 def test_unknown_tool_in_tags_stays_a_call():
@@ -135,6 +200,10 @@ def test_unknown_tool_in_tags_stays_a_call():
         ('The answer is {"name": "Ada"}.', None),
         ("```json\n{}\n```", None),
         ('```python\nread = open("a.py")\n```', None),
+        ("Call `glob()` to list files, then `read()`.", None),
+        ("```python\nprint(glob('*.py'))\nx = 1\n```\nshows the files.", None),
+        ('The config is {"name": "read", "version": 2}.', None),
+        ("<p class='read'>text</p>", None),
     ],
 )
 def test_call_in_prose_is_found(text: str, name: str | None):

@@ -11,7 +11,8 @@ from callwright.core.repairs import Repair
 from callwright.executor.repair import tell_repairs
 from callwright.providers.base import Provider
 from callwright.registry.catalog import Catalog
-from callwright.repairs.text_calls import find_call_in_prose, read_text_calls
+from callwright.repairs.prose_calls import find_call_in_prose
+from callwright.repairs.text_calls import read_text_calls
 from callwright.stats import Stats
 
 _PREFIX = "text_"

@@ -39,7 +39,7 @@ from callwright.providers.clients import close_provider
 from callwright.providers.encoding import IdentityCache, call_arguments, parse_object
 from callwright.repairs.lenient_json import NotJson, read_lenient
 from callwright.repairs.names import repair_name
-from callwright.repairs.text_calls import read_text_calls
+from callwright.repairs.text_calls import join_arguments, read_text_calls
 
 
 def action_schema(tools: Sequence[ToolSpec], answer: JsonObject | None = None) -> JsonObject:
@@ -260,7 +260,8 @@ def _actions(parts: tuple[AssistantPart, ...]) -> list[str]:
 def _read_action(message: AssistantMessage, tools: Sequence[ToolSpec]) -> AssistantMessage:
     """Read an answer as calls or as text; anything else stays unchanged."""
     thoughts = tuple(part for part in message.parts if isinstance(part, Thinking))
-    action = _parse_action(message.text)
+    # after a refusal or an unknown stop the server took the message back, or may not have finished it
+    action = None if message.stop in ("refusal", "other") else _parse_action(message.text)
     if action is None:
         return message
     listed = action.get("calls")
@@ -297,13 +298,10 @@ def _to_call(entry: Any, spellings: Mapping[str, str]) -> ToolCall | None:
     if not isinstance(name, str):
         read = read_text_calls(compact(action), spellings) if "answer" not in action else None
         return ToolCall(f"call_{token_hex(8)}", read[0].name, read[0].arguments) if read and len(read) == 1 else None
-    arguments = action.get("arguments")
-    if isinstance(arguments, str):
-        written = arguments  # the executor reads it, with the same repairs as of any other call
-    elif isinstance(arguments, dict):
-        written = compact(cast("dict[str, Any]", arguments))
-    else:
-        written = compact({key: value for key, value in action.items() if key not in ("tool", "arguments")})
+    beside = {key: part for key, part in action.items() if key not in ("tool", "arguments")}
+    written = join_arguments([action.get("arguments")], beside)
+    if written is None:
+        return None
     return ToolCall(f"call_{token_hex(8)}", repair_name(name, spellings) or name, written)
 
 

@@ -6,11 +6,12 @@ from typing import Any, TypeAlias, cast
 from callwright.core.json import JsonObject, thaw
 from callwright.core.repairs import Repair
 from callwright.repairs.lenient_json import CutOff, NotJson, read_lenient
-from callwright.repairs.schemas import Target, fits, kinds_of, required_of
+from callwright.repairs.schemas import Object, Target, fits, kinds_of, required_of
 
-Object: TypeAlias = dict[str, Any]
 _NO_VALUE = ("{", "[", "```", "\n")
 """In a bare string: it may be a whole call, or a text with one in it."""
+_EMPTY = frozenset({"", "null", "None", "undefined", "[]", '""', "''"})
+"""How models and servers write that there are no arguments."""
 ReadArguments: TypeAlias = tuple[Object, list[Repair]]
 
 
@@ -19,7 +20,7 @@ def read_arguments(arguments: JsonObject | str | bytes, target: Target) -> ReadA
     if isinstance(arguments, Mapping):
         return cast("Object", thaw(arguments)), []
     text = arguments.decode("utf-8", "replace") if isinstance(arguments, bytes) else arguments
-    if text.strip() in ("", "null", "None"):
+    if text.strip() in _EMPTY:
         return {}, [Repair("empty", "no arguments read as {}")]
     repairs: list[Repair] = []
     try:
@@ -43,11 +44,17 @@ def read_arguments(arguments: JsonObject | str | bytes, target: Target) -> ReadA
 
 
 def _name_only_field(value: Any, target: Target, repairs: list[Repair]) -> ReadArguments | None:
-    """Read a bare string as the value of the tool's only required field."""
+    """Read a bare string, also in a list, as the value of the tool's only required field; words as a command line."""
     required = required_of(target.schema, target.schema)
-    if not isinstance(value, str) or len(required) != 1 or any(mark in value for mark in _NO_VALUE):
+    if len(required) != 1:
         return None
     (field,) = required
+    if isinstance(value, list) and field in target.lines and len(cast("list[Any]", value)) > 1:
+        return {field: value}, [*repairs, Repair("wrapped", f"a bare list read as {field}")]
+    if isinstance(value, list) and len(cast("list[Any]", value)) == 1:
+        value = cast("Any", value[0])
+    if not isinstance(value, str) or any(mark in value for mark in _NO_VALUE):
+        return None
     if "string" not in kinds_of(target.fields.get(field, {}), target.schema):
         return None
     return {field: value}, [*repairs, Repair("wrapped", f"a bare string read as {field}")]
@@ -87,9 +94,13 @@ def advise(arguments: JsonObject | str | bytes, target: Target, error: str) -> s
             )
         except NotJson:
             return _advise_text(text, target) if "not valid JSON" in error else ""
-        if isinstance(value, list):
+        if isinstance(value, list) and len(cast("list[Any]", value)) > 1:
             return "send one call for each of them, with one object as its arguments"
-        arguments = cast("JsonObject", value) if isinstance(value, dict) else {}
+        if not isinstance(value, dict):
+            return _advise_text("", target)
+        arguments = cast("JsonObject", value)
+        if "not valid JSON" in error:  # it was read as an object, but not repaired: a lone surrogate, an odd number
+            return "write the characters themselves instead of \\u escapes, and plain numbers"
     return _advise_fields(cast("Object", thaw(arguments)), target)
 
 
@@ -112,6 +123,8 @@ def _advise_fields(given: Object, target: Target) -> str:
             return f"write {key} as one string, a shell line with its quotes"
         if isinstance(value, list) and len(cast("Sequence[Any]", value)) > 1:
             return f"{key} takes one string: join the parts, or send one call for each"
+        if value in ({}, []):
+            return f"write {key} as one string"
         if isinstance(value, (dict, list)):
             return f"write {key} as one string, with the JSON inside it as text"
     return ""

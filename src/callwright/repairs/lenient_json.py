@@ -2,14 +2,17 @@
 
 Accepted: a code fence, tokens of a chat template or doubled braces around it, single, typographic, triple or back
 quotes, raw control characters and invalid escapes in strings, trailing commas, comments, unquoted keys, Python's
-constants, closing brackets too many at the end, the same value written twice. Refused: an end inside a value, a quote
-inside a string that is not escaped, a missing comma, two different values for one key, any other text before or after.
+constants, closing brackets too many at the end, the same value written twice, a whole object with its quotes escaped.
+Refused: an end inside a value, a quote inside a string that is not escaped, a missing comma, two different values for
+one key, any other text before or after.
 """
 
+import json
 import re
 from typing import Any
 
 _FENCE = re.compile(r"(?P<mark>`{3,}|~{3,})[ \t]*[\w+-]*[ \t]*\n")
+_OPENING = re.compile(r"(?:(?P<mark>`{3,}|~{3,})[ \t]*[\w+-]*|json)\s*(?=[{\[])")
 _SPACE = re.compile(r"(?:[\s\ufeff\u200b]+|//[^\n]*|#[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?![\w.])")
 _WORD = re.compile(r"[A-Za-z_$][\w$-]*")
@@ -21,7 +24,9 @@ _MOST_DEPTH = 100
 _MOST_REPEATS = 8
 _TAIL_CHARS = 200
 _TEMPLATE = r"\s|<\|[^|<>\"]*\|>|</?(?:tool_calls?|function_calls?|tools?|s)>|</(?:function|parameter|invoke)>"
-_BEFORE, _AFTER = re.compile(rf"\A(?:{_TEMPLATE})+"), re.compile(rf"(?:{_TEMPLATE})+\Z")
+_BEFORE, _AFTER = re.compile(rf"\A(?:{_TEMPLATE})+"), re.compile(rf"(?:{_TEMPLATE}|;)+\Z")
+_ESCAPED = re.compile(r"[{\[]\s*(?:\{\s*)?\\\"")
+_DRIVE = re.compile(r"[A-Za-z]:\\(?!\\)")
 _QUOTE_TOKENS = ('<|"|>', '<|">')
 """Quotes that a server left in the form of its template."""
 
@@ -43,7 +48,16 @@ def read_lenient(text: str) -> Any:
     """
     stripped = strip_end(_BEFORE.sub("", text.strip().strip("\ufeff\u200b")), _AFTER)
     fenced = strip_fence(stripped)
-    return _read_body(stripped if fenced is None else fenced.strip())
+    body = _strip_opening(stripped) if fenced is None else fenced.strip()
+    return _read_escaped(body) if _ESCAPED.match(body) else _read_body(body)
+
+
+def read_first(text: str) -> Any:
+    """Return the value that a text begins with, whatever follows; None if it begins with none."""
+    try:
+        return _Reader(text).read_value(0)
+    except NotJson:
+        return None
 
 
 def strip_fence(text: str) -> str | None:
@@ -52,6 +66,23 @@ def strip_fence(text: str) -> str | None:
     if opening is None or not text.endswith(opening["mark"]) or len(text) < opening.end() + len(opening["mark"]):
         return None
     return text[opening.end() : -len(opening["mark"])].rstrip(" \t").removesuffix("\n")
+
+
+def _strip_opening(text: str) -> str:
+    """Remove `json` or a fence on the same line, or one that was not closed; the value in it shows that it is whole."""
+    opening = _OPENING.match(text)
+    if opening is None:
+        return text
+    return text[opening.end() :].removesuffix(opening["mark"] or "\n").rstrip()
+
+
+def _read_escaped(body: str) -> Any:
+    """Read an object whose quotes are escaped as inside of a string, without the quotes of that string."""
+    try:
+        written: str = json.loads(f'"{body}"', strict=False)
+    except ValueError:
+        raise NotJson("escaped and plain quotes") from None
+    return _read_body(written)
 
 
 def strip_end(text: str, pattern: re.Pattern[str]) -> str:
@@ -81,6 +112,16 @@ def _read_doubled(body: str) -> Any:
     if not readings or any(reading != readings[0] for reading in readings):
         raise NotJson("doubled braces with no reading, or two")
     return readings[0]
+
+
+def _to_number(digits: str) -> int | float:
+    try:
+        number = float(digits) if set(digits) & set(".eE") else int(digits)
+    except ValueError:  # Python reads no integer of thousands of digits
+        raise NotJson("a number that is too long") from None
+    if number in (float("inf"), float("-inf")):
+        raise NotJson("a number that is out of range")
+    return number
 
 
 class _Reader:
@@ -177,8 +218,7 @@ class _Reader:
         number = _NUMBER.match(self._text, self._at)
         if number is not None:
             self._at = number.end()
-            digits = number[0]
-            return float(digits) if set(digits) & set(".eE") else int(digits)
+            return _to_number(number[0])
         word = _WORD.match(self._text, self._at)
         if word is None or word[0] not in _CONSTANTS:
             raise NotJson("expected a value")
@@ -212,7 +252,7 @@ class _Reader:
 
     def _read_quoted(self, closing: str) -> str:
         self._at += 1
-        pieces: list[str] = []
+        start, pieces, foreign = self._at, list[str](), False
         while True:
             if self._at >= len(self._text):
                 raise CutOff("the text ends inside a string")
@@ -220,8 +260,20 @@ class _Reader:
             self._at += 1
             if char == closing:
                 break
-            pieces.append(self._read_escape() if char == "\\" else char)
-        return "".join(pieces).encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # joins surrogate pairs
+            if char == "\\":
+                at, char = self._at, self._read_escape()
+                foreign = foreign or self._at == at
+            pieces.append(char)
+        text = "".join(pieces) if not foreign else self._keep_backslashes(self._text[start : self._at - 1], pieces)
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # joins surrogate pairs
+
+    def _keep_backslashes(self, raw: str, pieces: list[str]) -> str:
+        """Return a string with escapes that JSON does not have: beside `\\d`, `\\b` is a word boundary."""
+        if not _DRIVE.match(raw):
+            return "".join(pieces).replace("\b", "\\b").replace("\f", "\\f")
+        if "\\\\" in raw or '\\"' in raw:
+            raise NotJson("a Windows path with and without doubled backslashes")
+        return raw
 
     def _read_escape(self) -> str:
         if self._at >= len(self._text):

@@ -3,12 +3,17 @@
 import re
 from collections.abc import Mapping
 
+_BEGINNING = re.compile(r"\A(?:<\|[^|]*\|>)+")
 _TOKEN = re.compile(r"<\|.*", re.DOTALL)
-_PREFIX = re.compile(r"\A(?:functions?|tools?|default_api|multi_tool_use|builtin|repo_browser|tool_call)[.:/]|\Ato=")
-_SUFFIX = re.compile(r"(?::\d+|\(\)|\[\d+\])\Z")
+_PREFIX = re.compile(
+    r"\A(?:functions?|tools?|default_api|multi_tool_use|builtin|repo_browser|tool_call)(?:[.:/]|__)|\Ato=",
+    re.IGNORECASE,
+)
+_SUFFIX = re.compile(r"\s*(?:[:#]\d+|\((?:\{\})?\)|\[\d+\])\Z")
 _MOST_CHARS = 256
+_SEPARATORS = re.compile(r"[\s_.-]+")
 _REPEATED = re.compile(r"(?P<name>.+?)(?P=name)+")
-_QUOTED = " \t\r\n\"'`“”‘’<>[]{},;:"
+_QUOTED = " \t\r\n\0\u00a0\u200b\ufeff\"'`“”‘’<>[]{},;:.!/$@#|*"
 
 
 def clean_name(name: str) -> str:
@@ -17,13 +22,13 @@ def clean_name(name: str) -> str:
     name = name if len(name) <= _MOST_CHARS else ""  # no name of a tool; marks are taken off one by one
     while name != before:
         before = name
-        name = _TOKEN.sub("", name).strip(_QUOTED)
+        name = _TOKEN.sub("", _BEGINNING.sub("", name)).strip(_QUOTED)
         name = _SUFFIX.sub("", _PREFIX.sub("", name))
     return name
 
 
 def repair_name(name: str, spellings: Mapping[str, str]) -> str | None:
-    """Return the tool that a name means but for marks, letter case and hyphens; None unless there is exactly one.
+    """Return the tool that a name means but for marks, letter case and separators; None unless there is exactly one.
 
     Args:
         name: The name the model wrote.
@@ -37,10 +42,11 @@ def repair_name(name: str, spellings: Mapping[str, str]) -> str | None:
     repeated = _REPEATED.fullmatch(cleaned)  # a server that joined the pieces of a stream twice
     if repeated and repeated["name"] in spellings:
         return spellings[repeated["name"]]
-    folded = _fold(cleaned)
-    meant = {tool for spelling, tool in spellings.items() if _fold(spelling) == folded}
+    folded = fold_name(cleaned)
+    meant = {tool for spelling, tool in spellings.items() if fold_name(spelling) == folded}
     return meant.pop() if len(meant) == 1 else None
 
 
-def _fold(name: str) -> str:
-    return name.casefold().replace("-", "_")
+def fold_name(name: str) -> str:
+    """Return a name without letter case and separators: `readFile`, `read-file` and `read_file` are one."""
+    return _SEPARATORS.sub("", name.casefold())

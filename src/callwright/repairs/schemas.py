@@ -4,9 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
-from callwright.repairs.names import clean_name
+from callwright.repairs.names import clean_name, fold_name
 
 Schema: TypeAlias = Mapping[str, Any]
+Object: TypeAlias = dict[str, Any]
+Change: TypeAlias = tuple[Object, str] | None
+"""The changed arguments and the note; None if the repair does not apply."""
 _ANY = frozenset({"string", "integer", "number", "boolean", "object", "array", "null"})
 _MOST_STEPS = 20
 
@@ -32,8 +35,14 @@ def _look_up(reference: str, root: Schema) -> Any:
 
 
 def fields_of(schema: Schema, root: Schema) -> dict[str, Schema]:
-    """Return the named fields of an object schema."""
-    found = resolve(schema, root).get("properties")
+    """Return the named fields of an object schema; of a choice, those of its only object."""
+    schema = resolve(schema, root)
+    for choice in ("anyOf", "oneOf"):
+        parts = schema.get(choice)
+        if isinstance(parts, (list, tuple)) and "properties" not in schema:
+            objects = [part for part in cast("Sequence[Schema]", parts) if "object" in kinds_of(part, root)]
+            return fields_of(objects[0], root) if len(objects) == 1 else {}
+    found = schema.get("properties")
     named: Schema = cast("Schema", found) if isinstance(found, Mapping) else {}
     return {name: resolve(field, root) for name, field in named.items()}
 
@@ -69,6 +78,21 @@ def items_of(schema: Schema, root: Schema) -> Schema:
             lists = [part for part in cast("Sequence[Schema]", parts) if "array" in kinds_of(part, root)]
             return items_of(lists[0], root) if len(lists) == 1 else {}
     return resolve(schema.get("items", {}), root)
+
+
+def choices_of(schema: Schema, root: Schema) -> tuple[Any, ...] | None:
+    """Return the fixed values that a field may have; None if it takes others too."""
+    schema = resolve(schema, root)
+    if isinstance(schema.get("enum"), (list, tuple)):
+        return tuple(schema["enum"])
+    if "const" in schema:
+        return (schema["const"],)
+    for choice in ("anyOf", "oneOf"):
+        if isinstance(schema.get(choice), (list, tuple)):
+            found = [choices_of(part, root) for part in schema[choice] if kinds_of(part, root) - {"null"}]
+            known = [values for values in found if values is not None]
+            return tuple(value for values in known for value in values) if found and len(known) == len(found) else None
+    return None
 
 
 def kind_of(value: Any) -> str:
@@ -107,12 +131,26 @@ class Target:
     """Other names that a field may be given by, which the schema does not show."""
     lines: tuple[str, ...] = ()
     """Fields that hold a shell line, in which marks of Markdown and JSON are slips."""
+    document: Schema | None = None
+    """What references in the schema refer to, if the schema is only a part of it."""
+
+    @property
+    def root(self) -> Schema:
+        """The document that the schema is a part of."""
+        return self.schema if self.document is None else self.document
 
     @property
     def fields(self) -> dict[str, Schema]:
         """The fields of the arguments."""
-        return fields_of(self.schema, self.schema)
+        return fields_of(self.schema, self.root)
 
     def names(self, value: object) -> bool:
-        """Tell whether a value is the tool's name or an alias of it."""
-        return isinstance(value, str) and clean_name(value) in (self.name, *self.aliases)
+        """Tell whether a value is the tool's name or an alias of it, but for letter case and separators."""
+        if not isinstance(value, str):
+            return False
+        folded = fold_name(clean_name(value))
+        return bool(folded) and folded in {fold_name(name) for name in (self.name, *self.aliases)}
+
+    def inside(self, schema: Schema) -> "Target":
+        """Return the target for an object in a field, whose names have no aliases."""
+        return Target("", schema, document=self.root)

@@ -7,17 +7,25 @@ makes of them. Every row has an example and a reverse: arguments that must not b
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 from callwright.core.json import JsonObject
 from callwright.core.repairs import Repair, RepairKind
 from callwright.repairs.arguments import read_arguments, read_text
-from callwright.repairs.commands import quote_words, unwrap_line
-from callwright.repairs.schemas import Schema, Target, fields_of, fits, items_of, kind_of, kinds_of, required_of
-
-Object: TypeAlias = dict[str, Any]
-Change: TypeAlias = tuple[Object, str] | None
-"""The changed arguments and the note; None if the repair does not apply."""
+from callwright.repairs.commands import quote_command, unwrap_lines
+from callwright.repairs.schemas import (
+    Change,
+    Object,
+    Schema,
+    Target,
+    choices_of,
+    fields_of,
+    fits,
+    items_of,
+    kind_of,
+    kinds_of,
+    required_of,
+)
 
 
 def repair_arguments(arguments: JsonObject | str | bytes, target: Target) -> tuple[Object, list[Repair]] | None:
@@ -56,8 +64,9 @@ _HOLDERS = (
     "properties",
 )
 _NAMES = ("name", "tool", "tool_name", "function", "function_name", "action", "recipient_name")
-_LINES = ("command", "cmd", "command_line", "commandline", "shell_command")
-_EXTRAS = ("type", "id", "call_id", "tool_call_id", "required", "additionalProperties")
+_CALLS = ("function", "function_call", "tool_call")
+_EXTRAS = ("type", "id", "call_id", "tool_call_id", "required", "additionalProperties", "thought", "reasoning")
+_MISSING: tuple[Any, ...] = (None, {}, [], "")
 
 
 def unwrap(given: Object, target: Target) -> Change:
@@ -76,32 +85,45 @@ def _unwrap_once(given: Object, target: Target, fields: Mapping[str, Schema]) ->
     foreign = [key for key in given if key not in fields]
     if len(given) == 1 and foreign and target.names(foreign[0]) and isinstance(given[foreign[0]], dict):
         return cast("Object", given[foreign[0]])  # {"read": {"path": …}}
-    function = given.get("function")
-    if "function" in foreign and isinstance(function, dict) and set(given) <= {"function", *_EXTRAS}:
-        return cast("Object", function)  # {"type": "function", "function": {…}}
+    calls = [key for key in foreign if key in _CALLS and isinstance(given[key], dict)]
+    if len(calls) == 1 and set(given) <= {calls[0], *_EXTRAS}:
+        return cast("Object", given[calls[0]])  # {"type": "function", "function": {…}}
     labels = [key for key in foreign if key in _NAMES and isinstance(given[key], str)]
     if any(not target.names(given[key]) for key in labels):
         return None
     rest = {key: value for key, value in given.items() if key not in labels}
     held = [key for key in rest if key in _HOLDERS and key not in fields]
-    if len(held) == 1 and all(key in held or key in _EXTRAS for key in rest):
-        inner = rest[held[0]]
-        inner = read_text(inner) if isinstance(inner, str) else inner
-        return cast("Object", inner) if isinstance(inner, dict) else {} if inner is None else None
+    if held:
+        return _take_held(rest, held)
     return rest if labels else None  # {"name": "read", "path": …}
+
+
+def _take_held(rest: Object, held: list[str]) -> Object | None:
+    """Return the arguments of a call written around them: in one holder, or beside empty ones."""
+    beside = {key: value for key, value in rest.items() if key not in held and key not in _EXTRAS}
+    filled = [rest[key] for key in held if rest[key] not in _MISSING]
+    if not filled:
+        return beside
+    inner = read_text(filled[0]) if isinstance(filled[0], str) else filled[0]
+    if isinstance(inner, list) and len(cast("list[Any]", inner)) == 1:
+        inner = cast("Any", inner[0])
+    # an inner text that cannot be read may be cut off: nothing is not what the model sent
+    return cast("Object", inner) if len(filled) == 1 and not beside and isinstance(inner, dict) else None
 
 
 def spell_keys(given: Object, target: Target) -> Change:
     """Rename keys that differ from a field only in letter case, `_`, `-`, quotes or white space."""
     fields = target.fields
-    folded: dict[str, list[str]] = {}
-    for name in fields:
-        folded.setdefault(_fold(name), []).append(name)
+    folded: dict[str, set[str]] = {}
+    for spelling, name in {**target.field_aliases, **{name: name for name in fields}}.items():
+        folded.setdefault(_fold(spelling), set()).add(name)
     renamed: dict[str, str] = {}
     for key in given:
-        meant = folded.get(_fold(key), []) if key not in fields else []
-        if len(meant) == 1 and meant[0] not in given and meant[0] not in renamed.values():
-            renamed[key] = meant[0]
+        meant = folded.get(_fold(key), set()) if key not in fields else set[str]()
+        name = next(iter(meant)) if len(meant) == 1 else ""
+        twice = name in given and given[name] == given[key]  # the same value under two spellings
+        if name and (twice or name not in given) and name not in renamed.values():
+            renamed[key] = name
     if not renamed:
         return None
     note = ", ".join(f"{key!r} read as {field}" for key, field in renamed.items())
@@ -115,7 +137,7 @@ def _fold(key: str) -> str:
 def nest(given: Object, target: Target) -> Change:
     """Put flattened fields back: `filter.tags`, or the fields of the only object that has them all."""
     fields = target.fields
-    objects = {name: fields_of(field, target.schema) for name, field in fields.items() if name not in given}
+    objects = {name: fields_of(field, target.root) for name, field in fields.items() if name not in given}
     foreign = [key for key in given if key not in fields]
     if not foreign:
         return None
@@ -150,7 +172,7 @@ def _drop_nulls(given: Object, schema: Schema, root: Schema, where: str, dropped
                 dropped.append(f"{where}{key or repr(key)}")
             else:
                 kept[key] = value
-        elif _is_absent(value, kinds_of(field, root)) and key not in required:
+        elif key not in required and _is_absent(value, field, root):
             dropped.append(where + key)
         elif isinstance(value, dict):
             kept[key] = _drop_nulls(cast("Object", value), field, root, f"{where}{key}.", dropped)
@@ -167,31 +189,12 @@ def _drop_nulls(given: Object, schema: Schema, root: Schema, where: str, dropped
     return kept
 
 
-def _is_absent(value: Any, kinds: frozenset[str]) -> bool:
-    if "null" in kinds:
-        return False
-    return value is None or (value in ("null", "None", "undefined", "") and not kinds & {"string"})
-
-
-def quote_command(given: Object, target: Target) -> Change:
-    """Write a list of words as one command line, unless a word may have been meant as an operator."""
-    for key, value in given.items():
-        field = target.fields.get(key)
-        if field is None or key not in _LINES or not isinstance(value, list):
-            continue
-        words = cast("list[Any]", value)
-        if "array" in kinds_of(field, target.schema) or len(words) < 2:
-            continue
-        line = quote_words(words)
-        return None if line is None else ({**given, key: line}, f"the list for {key} quoted as one line")
-    return None
-
-
-def unwrap_lines(given: Object, target: Target) -> Change:
-    """Take shell lines out of a code fence, a prompt or JSON."""
-    lines = {key: unwrap_line(value) for key, value in given.items() if key in target.lines and isinstance(value, str)}
-    found = {key: line for key, line in lines.items() if line is not None}
-    return ({**given, **found}, f"{', '.join(found)}: the line alone") if found else None
+def _is_absent(value: Any, field: Schema, root: Schema) -> bool:
+    kinds = kinds_of(field, root)
+    if value is None or not isinstance(value, str) or value not in ("null", "None", "undefined", ""):
+        return value is None and "null" not in kinds
+    choices = choices_of(field, root)
+    return value not in choices if choices is not None else not kinds & {"string", "null"}
 
 
 def fit_lists(given: Object, target: Target) -> Change:
@@ -199,14 +202,16 @@ def fit_lists(given: Object, target: Target) -> Change:
     changed, notes = dict(given), list[str]()
     for key, value in given.items():
         field = target.fields.get(key)
-        kinds = frozenset[str]() if field is None else kinds_of(field, target.schema)
+        kinds = frozenset[str]() if field is None else kinds_of(field, target.root)
         if field is None or fits(value, kinds):
             continue
         if isinstance(value, list) and len(cast("list[Any]", value)) == 1 and "array" not in kinds:
-            if fits(value[0], kinds):
-                changed[key] = value[0]
+            only = cast("Any", value[0])
+            item = only if fits(only, kinds) else _read_literal(only, kinds)
+            if item is not None and fits(item, kinds):
+                changed[key] = item
                 notes.append(f"{key}: a list with one item read as the item")
-        elif "array" in kinds and _is_one_item(value, kinds_of(items_of(field, target.schema), target.schema)):
+        elif "array" in kinds and _is_one_item(value, kinds_of(items_of(field, target.root), target.root)):
             changed[key] = [value]
             notes.append(f"{key}: a single value read as a list")
     return (changed, "; ".join(notes)) if notes else None
@@ -225,14 +230,24 @@ def read_literals(given: Object, target: Target) -> Change:
     changed, notes = dict(given), list[str]()
     for key, value in given.items():
         field = target.fields.get(key)
-        kinds = frozenset[str]() if field is None else kinds_of(field, target.schema)
+        kinds = frozenset[str]() if field is None else kinds_of(field, target.root)
         if field is None or value is None or fits(value, kinds):
             continue
-        read = _read_literal(value, kinds)
+        read = _take_own(value, key, target) or _read_literal(value, kinds)
+        if isinstance(read, dict) and "array" in kinds and "object" not in kinds:
+            read = cast("Any", [read])  # the only item of a list, as text
         if read is not None and fits(read, kinds):
             changed[key] = read
             notes.append(f"{key}: {kind_of(value)} read as {kind_of(read)}")
     return (changed, "; ".join(notes)) if notes else None
+
+
+def _take_own(value: Any, key: str, target: Target) -> Any:
+    """Return what `{"path": {"path": "a.py"}}` holds."""
+    if not isinstance(value, dict) or len(cast("Object", value)) != 1:
+        return None
+    ((inner, held),) = cast("Object", value).items()
+    return held if target.field_aliases.get(inner, inner) == key else None
 
 
 def _read_literal(value: Any, kinds: frozenset[str]) -> Any:
@@ -248,16 +263,45 @@ def spell_choices(given: Object, target: Target) -> Change:
     """Correct letter case, quotes and white space of a value from a fixed list."""
     changed, notes = dict(given), list[str]()
     for key, value in given.items():
-        choices = target.fields.get(key, {}).get("enum")
-        if not isinstance(value, str) or not isinstance(choices, (list, tuple)) or value in choices:
-            continue
-        near = [
-            choice for choice in cast("list[Any]", choices) if isinstance(choice, str) and _fold(choice) == _fold(value)
-        ]
-        if len(near) == 1:
-            changed[key] = near[0]
-            notes.append(f"{key}: {value!r} read as {near[0]!r}")
+        field = target.fields.get(key, {})
+        if isinstance(value, list):
+            choices, spelt = choices_of(items_of(field, target.root), target.root), cast("list[Any]", value)
+            better = [_spell_choice(item, choices) for item in spelt]
+        else:
+            better = _spell_choice(value, choices_of(field, target.root))
+        if better != value:
+            changed[key] = better
+            notes.append(f"{key}: {value!r} read as {better!r}")
     return (changed, "; ".join(notes)) if notes else None
+
+
+def _spell_choice(value: Any, choices: tuple[Any, ...] | None) -> Any:
+    if not isinstance(value, str) or choices is None or value in choices:
+        return value
+    near = [choice for choice in choices if isinstance(choice, str) and _fold(choice) == _fold(value)]
+    return near[0] if len(near) == 1 else value
+
+
+def _at_every_level(apply: Callable[[Object, Target], Change]) -> Callable[[Object, Target], Change]:
+    """Return a repair for the arguments and for the objects in them, also in lists; notes name the path."""
+
+    def apply_within(given: Object, target: Target) -> Change:
+        found = apply(given, target)
+        changed, notes = (found[0], [found[1]]) if found else (given, list[str]())
+        for key, value in changed.items():
+            field = target.fields.get(key)
+            if field is None or not isinstance(value, (dict, list)):
+                continue
+            inner = target.inside(field if isinstance(value, dict) else items_of(field, target.root))
+            items = cast("list[Any]", [value] if isinstance(value, dict) else value)
+            steps = [apply_within(cast("Object", item), inner) if isinstance(item, dict) else None for item in items]
+            if any(steps):
+                better = [step[0] if step else item for item, step in zip(items, steps, strict=True)]
+                changed = {**changed, key: better[0] if isinstance(value, dict) else better}
+                notes += dict.fromkeys(f"in {key}, {step[1]}" for step in steps if step)
+        return (changed, "; ".join(notes)) if notes else None
+
+    return apply_within
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +337,7 @@ TABLE: tuple[Row, ...] = (
         ({"name": "find", "arguments": {"path": "a"}}, {"path": "a"}),
         {"name": "delete", "arguments": {"path": "a"}},
     ),
-    Row("key", spell_keys, ({"Path": "a"}, {"path": "a"}), {"paht": "a"}),
+    Row("key", _at_every_level(spell_keys), ({"Path": "a"}, {"path": "a"}), {"paht": "a"}),
     Row(
         "nested",
         nest,
@@ -313,16 +357,21 @@ TABLE: tuple[Row, ...] = (
         ({"path": "a", "command": "$ ls"}, {"path": "a", "command": "ls"}),
         {"path": "a", "command": "`ls`"},
     ),
-    Row("list", fit_lists, ({"path": ["a"], "tags": "b"}, {"path": "a", "tags": ["b"]}), {"path": ["a", "b"]}),
+    Row(
+        "list",
+        _at_every_level(fit_lists),
+        ({"path": ["a"], "tags": "b"}, {"path": "a", "tags": ["b"]}),
+        {"path": ["a", "b"]},
+    ),
     Row(
         "literal",
-        read_literals,
+        _at_every_level(read_literals),
         ({"path": "a", "limit": "5.0"}, {"path": "a", "limit": 5}),
         {"path": "a", "limit": "5k"},
     ),
     Row(
         "choice",
-        spell_choices,
+        _at_every_level(spell_choices),
         ({"path": "a", "mode": "Lines"}, {"path": "a", "mode": "lines"}),
         {"path": "a", "mode": "l"},
     ),

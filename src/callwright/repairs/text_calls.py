@@ -1,4 +1,4 @@
-"""Calls that a model wrote as text: a message that is nothing but calls in a known dialect, and calls among prose.
+"""Calls that a model wrote as text: a message that is nothing but calls in a known dialect.
 
 <tool_call>{…}</tool_call>   <tools>…   <function=read>{…}</function>   [TOOL_CALLS][…]   <|channel|>commentary to=…
 a fenced or bare JSON object or list, {{…}}, read(path="a.py"), and the markup of markup_calls.py
@@ -6,23 +6,26 @@ a fenced or bare JSON object or list, {{…}}, read(path="a.py"), and the markup
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, cast
 
 from callwright.core.json import compact
 from callwright.repairs.lenient_json import NotJson, read_lenient, strip_end
-from callwright.repairs.markup_calls import find_markup, read_markup_calls
+from callwright.repairs.markup_calls import read_markup_calls
 from callwright.repairs.names import repair_name
 
-_THINKING = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
+_BEGIN = re.compile(
+    r"\A\s*(?:<\|(?:im_start|start_header_id|start)\|>)?(?:assistant|<\|assistant\|>)[:\s]*(?:<\|end_header_id\|>)?"
+)
+THINKING = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
 _END = re.compile(r"(?:\s|<\|(?:im_end|eot_id|eom_id|end|call|return|end_of_text|endoftext)\|>|</s>)+\Z")
-_TAGS = r"tool_calls?|tools?|function_calls?|functioncall|action|invoke"
-_TAGGED = re.compile(rf"\s*<(?P<tag>{_TAGS})>\s*(?P<body>.*?)\s*(?:</(?:{_TAGS})>|\Z)\s*", re.DOTALL)
-_FUNCTION = re.compile(r"\s*<function=(?P<name>[^>\s]+)>\s*(?P<body>.*?)\s*(?:</function>|\Z)\s*", re.DOTALL)
+_CLOSINGS = re.compile(r"(?:\s*</(?:tool_calls?|tools?|function_calls?)>)+\Z")
+_TAGS = r"tool_calls?|toolcall|tool_use|tool_code|tools?|function_calls?|functioncall|action|invoke"
+TAGGED = re.compile(rf"\s*<(?P<tag>{_TAGS})>\s*(?P<body>.*?)\s*(?:</(?:{_TAGS})>|\Z)\s*", re.DOTALL)
+FUNCTION = re.compile(r"\s*<function=(?P<name>[^>\s]+)>\s*(?P<body>.*?)\s*(?:(?P<end></function>)|\Z)\s*", re.DOTALL)
 _PARAMETER = re.compile(r"\s*<parameter=(?P<key>[^>\s]+)>\n?(?P<value>.*?)\n?</parameter>\s*", re.DOTALL)
-_FENCED = re.compile(r"\s*```(?:json|tool_call|tool_code|tool|python|py)?[ \t]*\n(?P<body>.*?)\n?```\s*", re.DOTALL)
+FENCED = re.compile(r"\s*```(?:json|tool_call|tool_code|tool|python|py)?[ \t]*\n(?P<body>.*?)\n?```\s*", re.DOTALL)
 _MISTRAL = re.compile(
     r"\s*\[TOOL_CALLS\]\s*(?P<name>[\w.-]*)(?:\[CALL_ID\]\w+)?(?:\[ARGS\])?\s*(?P<body>.*)\Z", re.DOTALL
 )
@@ -31,7 +34,7 @@ _TAG_TOKENS = re.compile(
     r"(?:<\|[^|]*\|>\s*)*\Z",
     re.DOTALL,
 )
-_HARMONY = re.compile(
+HARMONY = re.compile(
     r"(?:<\|start\|>assistant)?\s*(?:<\|channel\|>)?(?:commentary|analysis)\s+to=(?P<name>[\w.:-]+)\s*"
     r"(?:<\|constrain\|>\s*json|json|code)?\s*<\|message\|>(?P<body>.*?)(?:<\|(?:call|end)\|>|\Z)\s*",
     re.DOTALL,
@@ -39,14 +42,18 @@ _HARMONY = re.compile(
 _HARMONY_THOUGHT = re.compile(
     r"(?:<\|start\|>assistant\s?)?<\|channel\|>analysis<\|message\|>.*?(?:<\|end\|>|\Z)\s*", re.DOTALL
 )
+_NAMED = re.compile(r"(?P<name>[\w.:-]+)\s*(?P<body>\{.*\})", re.DOTALL)
+_HALF_FENCED = re.compile(r"\A(?:`+|~{3,})(?:json)?\s*(?=[{\[])|\s*(?:`+|~{3,})\Z|\Ajson\s+(?=[{\[])")
+_SEVERAL = ("calls", "tool_calls", "function_calls", "actions")
+_ONE = ("function", "function_call", "tool_call", "tool_use")
 _NAMES = ("name", "tool", "tool_name", "function", "function_name", "action", "recipient_name")
+_EXTRAS = frozenset({"type", "id", "call_id", "tool_call_id", "index", "thought", "reasoning", "explanation"})
+_CALL_TYPES = ("function", "function_call", "tool_call", "tool_use")
 _SURE_NAMES = ("tool", "tool_name", "function", "function_name")
 _HOLDERS = ("arguments", "parameters", "args", "params", "input", "kwargs", "tool_input", "action_input")
 _LINES = re.compile(r"\n+|(?<=\})\s*;\s*(?=\{)")
 _MOST_CALLS = 32
-_BLANK = re.compile(r"\s{20,}")
-_MOST_PARTS = 20
-_MOST_PROSE_CHARS = 100_000
+_MOST_CLOSING_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,43 +72,28 @@ def read_text_calls(text: str, spellings: Mapping[str, str]) -> list[TextCall] |
         text: The whole message.
         spellings: Every name and alias that can be called, with the name of its tool.
     """
-    body = strip_end(_THINKING.sub("", text), _END).strip()
+    body = _BEGIN.sub("", strip_end(THINKING.sub("", text), _END)).strip()
     if not body:
         return None
-    for read in (_read_markup, _read_tagged, _read_harmony, _read_tokens, _read_fenced, _read_bare, _read_python):
+    calls = _read_body(body, spellings)
+    if calls is None and (shorter := _CLOSINGS.sub("", body[-_MOST_CLOSING_CHARS:])) != body[-_MOST_CLOSING_CHARS:]:
+        calls = _read_body(body[:-_MOST_CLOSING_CHARS] + shorter, spellings)  # closed, but never opened
+    return calls if calls and len(calls) <= _MOST_CALLS else None
+
+
+def _read_body(body: str, spellings: Mapping[str, str]) -> list[TextCall] | None:
+    for read in _READERS:
         calls = read(body, spellings)
         if calls:
-            return calls if len(calls) <= _MOST_CALLS else None
+            return calls
     return None
-
-
-def find_call_in_prose(text: str, spellings: Mapping[str, str]) -> str | None:
-    """Return the tool of a call that stands among other text; None if there is none."""
-    body = _BLANK.sub("\n\n", _THINKING.sub("", text)[:_MOST_PROSE_CHARS])  # patterns try each start in a run of blanks
-    for part in _find_parts(body, spellings):
-        calls = read_text_calls(part, spellings)
-        if calls:
-            return calls[0].name
-    for start in islice(re.finditer(r"^[ \t]*(?=\{)", body, re.MULTILINE), _MOST_PARTS):
-        end = body.find("\n\n", start.end())
-        calls = _read_bare(body[start.end() : end if end > 0 else len(body)].strip(), spellings)
-        if calls:
-            return calls[0].name
-    return None
-
-
-def _find_parts(body: str, spellings: Mapping[str, str]) -> Iterator[str]:
-    """Yield the parts of a text that may be calls; a bounded number, because each is read on its own."""
-    for pattern in (_TAGGED, _FUNCTION, _FENCED, _HARMONY):
-        yield from (found[0] for found in islice(pattern.finditer(body), _MOST_PARTS))
-    yield from find_markup(body, spellings)
 
 
 def _read_tagged(body: str, spellings: Mapping[str, str]) -> list[TextCall] | None:
     calls: list[TextCall] = []
     at = 0
     while at < len(body):
-        tagged, function = _TAGGED.match(body, at), _FUNCTION.match(body, at)
+        tagged, function = TAGGED.match(body, at), FUNCTION.match(body, at)
         found = tagged or function
         if found is None:
             return None
@@ -119,24 +111,35 @@ def _read_markup(body: str, spellings: Mapping[str, str]) -> list[TextCall] | No
 
 
 def _read_inside(body: str, spellings: Mapping[str, str]) -> list[TextCall] | None:
-    function = _FUNCTION.fullmatch(body)
+    function = FUNCTION.fullmatch(body)
     if function is not None:
         return _read_function(function)
-    fenced = _FENCED.fullmatch(body)
-    return _read_values(fenced["body"] if fenced else body, spellings, tagged=True)
+    fenced = FENCED.fullmatch(body)
+    inner = fenced["body"] if fenced else body
+    return _read_values(inner, spellings, tagged=True) or read_python(inner, spellings) or _read_named(inner, spellings)
+
+
+def _read_named(body: str, spellings: Mapping[str, str]) -> list[TextCall] | None:
+    """Read `read {"path": …}`."""
+    found = _NAMED.fullmatch(body)
+    name = None if found is None else repair_name(found["name"], spellings)
+    value = None if found is None or name is None else _read_json(found["body"])
+    return [TextCall(name, compact(cast("Any", value)))] if name and isinstance(value, dict) else None
 
 
 def _read_function(found: re.Match[str]) -> list[TextCall] | None:
     """Read `<function=read>` with JSON or with `<parameter=path>` inside."""
     body = found["body"]
     if not body:
-        return [TextCall(found["name"], "{}")]
-    at, given = 0, dict[str, str]()
+        return [TextCall(found["name"], "{}")] if found["end"] else None
+    at, given, repeated = 0, dict[str, str](), False
     while (parameter := _PARAMETER.match(body, at)) is not None:
+        repeated = repeated or parameter["key"] in given
         given[parameter["key"]] = parameter["value"]
         at = parameter.end()
-    if given:
-        return [TextCall(found["name"], compact(given))] if at == len(body) else None
+    if given:  # without the end of the call, a parameter may be missing
+        whole = found["end"] and at == len(body) and not repeated
+        return [TextCall(found["name"], compact(given))] if whole else None
     value = _read_json(body)
     return [TextCall(found["name"], compact(cast("Any", value)))] if isinstance(value, dict) else None
 
@@ -144,7 +147,7 @@ def _read_function(found: re.Match[str]) -> list[TextCall] | None:
 def _read_harmony(body: str, spellings: Mapping[str, str]) -> list[TextCall] | None:
     body, calls, at = _HARMONY_THOUGHT.sub("", body), list[TextCall](), 0
     while at < len(body):
-        found = _HARMONY.match(body, at)
+        found = HARMONY.match(body, at)
         value = None if found is None else _read_json(found["body"].strip() or "{}")
         if found is None or not isinstance(value, dict):
             return None
@@ -154,6 +157,9 @@ def _read_harmony(body: str, spellings: Mapping[str, str]) -> list[TextCall] | N
 
 
 def _read_tokens(body: str, spellings: Mapping[str, str]) -> list[TextCall] | None:
+    if body.startswith("[TOOL_CALLS]") and body.count("[TOOL_CALLS]") > 1:
+        parts = [_read_tokens(f"[TOOL_CALLS]{part}".strip(), spellings) for part in body.split("[TOOL_CALLS]")[1:]]
+        return [call for part in parts if part for call in part] if all(parts) else None
     found = _MISTRAL.fullmatch(body)
     if found is not None and found["name"]:
         value = _read_json(found["body"])
@@ -161,15 +167,15 @@ def _read_tokens(body: str, spellings: Mapping[str, str]) -> list[TextCall] | No
     found = found or _TAG_TOKENS.fullmatch(body)
     if found is None:
         return None
-    return _read_values(found["body"], spellings, tagged=True) or _read_python(found["body"], spellings)
+    return _read_values(found["body"], spellings, tagged=True) or read_python(found["body"], spellings)
 
 
 def _read_fenced(body: str, spellings: Mapping[str, str]) -> list[TextCall] | None:
     calls, at = list[TextCall](), 0
     while at < len(body):
-        found = _FENCED.match(body, at)
+        found = FENCED.match(body, at)
         inner = None if found is None else _read_bare(found["body"].strip(), spellings)
-        inner = inner or (None if found is None else _read_python(found["body"].strip(), spellings))
+        inner = inner or (None if found is None else read_python(found["body"].strip(), spellings))
         if found is None or not inner:
             return None
         calls += inner
@@ -178,51 +184,73 @@ def _read_fenced(body: str, spellings: Mapping[str, str]) -> list[TextCall] | No
 
 
 def _read_bare(body: str, spellings: Mapping[str, str]) -> list[TextCall] | None:
-    if not body.startswith(("{", "[")):
-        return None
-    return _read_values(body, spellings, tagged=False)
+    body = _HALF_FENCED.sub("", body) if body.startswith(("`", "~", "json")) or body.endswith(("`", "~")) else body
+    return _read_values(body, spellings, tagged=False) if body.startswith(("{", "[", '"{')) else None
 
 
 def _read_values(body: str, spellings: Mapping[str, str], *, tagged: bool) -> list[TextCall] | None:
     """Read one object, a list of objects, or objects one after the other."""
     value = _read_json(body)
+    value = _read_json(value) if isinstance(value, str) else value
+    if isinstance(value, dict) and len(cast("dict[str, Any]", value)) == 1:
+        ((key, held),) = cast("dict[str, Any]", value).items()
+        value = cast("Any", held if key in _SEVERAL and isinstance(held, list) else value)
     if value is None:
         values = (_read_json(line.rstrip(" ;,")) for line in _LINES.split(body) if line.strip())
     else:
-        values = iter(cast("list[Any]", value) if isinstance(value, list) else [value])
+        values = iter(cast("list[Any]", value if isinstance(value, list) else [value]))
     calls: list[TextCall] = []
     for each in values:  # one by one: the first that is no call ends the reading of a long list
-        call = _to_call(each, spellings, tagged=tagged)
+        call = to_call(each, spellings, tagged=tagged)
         if call is None:
             return None
         calls.append(call)
     return calls or None
 
 
-def _to_call(value: Any, spellings: Mapping[str, str], *, tagged: bool) -> TextCall | None:
+def to_call(value: Any, spellings: Mapping[str, str], *, tagged: bool) -> TextCall | None:
     """Return an object as a call; outside of tags only a known tool's, with its arguments named as such."""
     if not isinstance(value, dict):
         return None
     given = cast("dict[str, Any]", value)
-    function = given.get("function")
-    if isinstance(function, dict):
-        return _to_call(function, spellings, tagged=tagged)
-    label = next((key for key in _NAMES if isinstance(given.get(key), str)), None)
-    if label is None:
+    function = next((given[key] for key in _ONE if isinstance(given.get(key), dict)), None)
+    if function is not None and given.keys() <= {*_ONE, *_EXTRAS}:
+        return to_call(function, spellings, tagged=tagged)
+    labels = [key for key in _NAMES if isinstance(given.get(key), str)]
+    if not labels:
         return _to_keyed_call(given, spellings)
-    name = repair_name(given[label], spellings)
-    if name is None and not tagged:
+    known = {key: name for key in labels if (name := repair_name(given[key], spellings)) is not None}
+    if len(set(known.values())) > 1 or (not known and not tagged):
         return None
-    holder = next((key for key in _HOLDERS if key in given), None)
-    if holder is not None:
-        arguments = given[holder]
-    elif tagged or label in _SURE_NAMES:
-        arguments = {key: part for key, part in given.items() if key not in (label, "type", "id")}
-    else:
+    label = next(iter(known), labels[0])
+    name = known.get(label) or str(given[label])
+    holders = [key for key in _HOLDERS if key in given]
+    if not holders and not tagged and label not in _SURE_NAMES:
         return None
-    if isinstance(arguments, str):
-        return TextCall(name or given[label], arguments or "{}")  # the executor reads it, with the same repairs
-    return TextCall(name or given[label], compact({} if arguments is None else arguments))
+    beside = {key: part for key, part in given.items() if key not in (label, *holders)}
+    written = join_arguments([given[key] for key in holders], beside)
+    return None if written is None else TextCall(name, written)
+
+
+def join_arguments(holders: list[Any], beside: Mapping[str, Any]) -> str | None:
+    """Return the arguments of a call as JSON text: what its holder has and the fields beside; None for two readings.
+
+    Args:
+        holders: The values under `arguments` and its like; one that is a text is read later, with the same repairs.
+        beside: The other keys of the call but its name. Marks of a call among them are left out.
+    """
+    held = [value for value in holders if value not in (None, {}, "")]
+    if len(held) > 1:
+        return None
+    if not held:
+        marked = beside.get("type") in _CALL_TYPES
+        return compact({key: part for key, part in beside.items() if not (marked and key in ("type", "id"))})
+    only: Any = held[0]
+    fields = {key: part for key, part in beside.items() if key not in _EXTRAS}
+    if not fields:
+        return only if isinstance(only, str) else compact(only)
+    given = cast("dict[str, Any]", only if isinstance(only, dict) else fields)  # beside a text or a list: two readings
+    return None if fields.keys() & given.keys() else compact({**given, **fields})
 
 
 def _to_keyed_call(given: Mapping[str, Any], spellings: Mapping[str, str]) -> TextCall | None:
@@ -231,35 +259,37 @@ def _to_keyed_call(given: Mapping[str, Any], spellings: Mapping[str, str]) -> Te
         return None
     (key, value) = next(iter(given.items()))
     known = repair_name(key, spellings)
-    return TextCall(known, compact(value)) if known and isinstance(value, dict) else None
+    return TextCall(known, compact(cast("Any", value))) if known and isinstance(value, dict) else None
 
 
-def _read_python(body: str, spellings: Mapping[str, str]) -> list[TextCall] | None:
+def read_python(body: str, spellings: Mapping[str, str]) -> list[TextCall] | None:
     """Read `read(path="a.py")` or a list of such calls, with literal keyword arguments."""
     if not re.match(r"\[?\s*[\w.-]+\(", body):
         return None
     try:
-        tree = ast.parse(body, mode="eval").body
-        nodes = tree.elts if isinstance(tree, ast.List) else [tree]
+        lines = ast.parse(body).body
+        nodes = [line.value for line in lines if isinstance(line, ast.Expr)]
+        if len(nodes) != len(lines):
+            return None
+        nodes = nodes[0].elts if len(nodes) == 1 and isinstance(nodes[0], ast.List) else nodes
         calls = [_to_python_call(node, spellings) for node in nodes]
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):  # no literals, or none that JSON has
         return None
     found = [call for call in calls if call is not None]
     return found if found and len(found) == len(calls) else None
 
 
 def _to_python_call(node: ast.expr, spellings: Mapping[str, str]) -> TextCall | None:
-    if not isinstance(node, ast.Call) or node.args or any(keyword.arg is None for keyword in node.keywords):
+    if isinstance(node, ast.Call) and ast.unparse(node.func) == "print" and len(node.args) == 1 and not node.keywords:
+        node = node.args[0]  # print(read(path="a.py")), as models write that are trained on notebooks
+    if not isinstance(node, ast.Call) or node.args:
         return None
+    names = [keyword.arg for keyword in node.keywords]
     name = repair_name(ast.unparse(node.func), spellings)
-    if name is None:
+    if name is None or None in names or len(set(names)) != len(names):
         return None
-    return TextCall(name, compact(dict(_literals(node))))
-
-
-def _literals(node: ast.Call) -> Iterator[tuple[str, Any]]:
-    for keyword in node.keywords:
-        yield str(keyword.arg), ast.literal_eval(keyword.value)
+    given = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in node.keywords}
+    return TextCall(name, compact(given))
 
 
 def _read_json(text: str) -> Any:
@@ -267,3 +297,15 @@ def _read_json(text: str) -> Any:
         return read_lenient(text)
     except NotJson:
         return None
+
+
+_READERS = (
+    _read_markup,
+    _read_tagged,
+    _read_harmony,
+    _read_tokens,
+    _read_fenced,
+    _read_bare,
+    _read_named,
+    read_python,
+)

@@ -25,6 +25,8 @@ _MOST_CHARS = 1024
 _SKIPPED = frozenset({".git", "node_modules", "__pycache__", ".venv", "venv", ".tox", ".mypy_cache", ".ruff_cache"})
 _LINE = re.compile(r"(?:#L\d+(?:-L?\d+)?|:\d+(?:[:-]\d+)*:?|:| \(?lines? \d+(?:-\d+)?\)?)\Z")
 _QUOTES = "`'\"“”‘’<>"
+_BLANKS = " \t\r\n\u00a0\u200b\ufeff"
+_ADDRESS = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://", re.IGNORECASE)
 _TAG = re.compile(r"<(\w+)>(.*)</\1>", re.DOTALL)
 _LINK = re.compile(r"\[([^\]]*)\]\(([^()]*)\)")
 
@@ -44,8 +46,22 @@ def _take_link_target(path: str) -> str:
     return found[2] if found else path
 
 
+def _take_same_link(path: str) -> str:
+    found = _LINK.fullmatch(path.strip())
+    return found[1] if found and found[1] == found[2] else path
+
+
 def _strip_quotes(path: str) -> str:
-    return path.strip().strip(_QUOTES).strip()
+    return path.strip(_BLANKS).strip(_QUOTES).strip(_BLANKS)
+
+
+def _decode(path: str) -> str:
+    return unquote(path) if "%" in path else path
+
+
+def _strip_drive(path: str) -> str:
+    """Turn `C:\\project\\a.py` into `/project/a.py`: another machine's folder."""
+    return path[2:] if os.sep == "/" and re.match(r"[A-Za-z]:[\\/]", path) else path
 
 
 def _strip_scheme(path: str) -> str:
@@ -85,17 +101,19 @@ _MARKS: tuple[Callable[[str], str], ...] = (
     _strip_quotes,
     _strip_line,
     _strip_quotes,
+    _decode,
+    _strip_drive,
     _turn_slashes,
     _strip_diff_side,
     _strip_root,
 )
-_CERTAIN: tuple[Callable[[str], str], ...] = (_strip_quotes, _strip_scheme, _turn_slashes)
+_CERTAIN: tuple[Callable[[str], str], ...] = (_strip_tag, _take_same_link, _strip_quotes, _strip_scheme, _turn_slashes)
 """Marks that are no part of a name, whether or not a file exists."""
 
 
 def repair_path(path: str, workspace: Workspace, use: PathUse) -> str | None:
     """Return the path that a path means; None if it is right, or has no reading, or more than one."""
-    if not path or len(path) > _MOST_CHARS or "\0" in path or _exists(path, workspace):
+    if not path or len(path) > _MOST_CHARS or "\0" in path or _ADDRESS.match(path) or _exists(path, workspace):
         return None
     spellings = {path: None}
     for clean in _MARKS:  # every choice of marks, in their order
@@ -105,10 +123,30 @@ def repair_path(path: str, workspace: Workspace, use: PathUse) -> str | None:
     if found is not None or use == "named":
         return found
     plain = reduce(lambda text, clean: clean(text), _CERTAIN, path)
-    if use == "new":
-        return plain if plain not in ("", path) and not plain.endswith("/") else None
-    plain = _strip_line(_strip_mention(plain))
+    if use == "new":  # a placeholder or a path of another machine stays as it is: the tool explains it
+        return plain if plain not in ("", path) and not plain.endswith("/") and not explain_new(path) else None
+    plain = _strip_line(_strip_mention(_strip_drive(path) if _strip_drive(path) != path else plain))
+    plain = _turn_slashes(plain)
     return _find_one([*_with_folder_less(plain), *_with_folder_more(plain, workspace)], workspace)
+
+
+def explain_new(path: str) -> str:
+    """Say why no file of a name is created; empty for a name that a new file may have."""
+    if _ADDRESS.match(path):
+        return "it is an address, not a path"
+    if os.sep == "/" and re.match(r"[A-Za-z]:[\\/]", path):
+        return "it is a path of Windows; give one relative to the workspace"
+    if re.fullmatch(r"<[^<>/]+>", path.strip()):
+        return "it is a placeholder; give the path itself"
+    if "*" in path or "?" in path:
+        return "it is a pattern; give the path of one file"
+    if re.match(r"\$\{?\w+\}?/", path):
+        return "variables are not replaced in paths; give the path itself"
+    if re.search(r"\.\w+:\d+(?:[:-]\d+)*\Z", path):
+        return "it ends with a line number; leave the number out"
+    if re.fullmatch(r"\S+\.\w+(?:, ?| and |; ?)\S+\.\w+", path):
+        return "it names two files; send one call for each"
+    return ""
 
 
 def _exists(path: str, workspace: Workspace) -> bool:

@@ -150,13 +150,20 @@ def explain_missing(given: str, resolved: Path) -> ToolFailed:
     )
 
 
+def explain_no_entry(given: str) -> ToolFailed:
+    """Return the error for a missing entry that was to be moved or deleted; no other file is offered."""
+    return ToolFailed(
+        f"{given!r} does not exist; {_explain_spelling(given) or 'list the folder above it to see what is there'}"
+    )
+
+
 def _explain_spelling(given: str) -> str:
     """Say what to do about a text that is no path of one file."""
     if "://" in given:
         return "an address is fetched, not read as a file"
     if any(char in given for char in "*?"):
         return "patterns are for glob; give the path of one file"
-    if "," in given or "\n" in given:
+    if any(mark in given for mark in (",", "\n", ";", " and ", " | ")):
         return "give one path; send one call for each file"
     return ""
 

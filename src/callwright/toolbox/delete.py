@@ -20,7 +20,7 @@ from callwright.tool.base import Invocation, ToolContext
 from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedTool, describe
 from callwright.toolbox._path_repairs import PathChanges, repair_fields
-from callwright.toolbox._paths import check_entry, resolve_entry
+from callwright.toolbox._paths import check_entry, explain_no_entry, resolve_entry
 
 
 class DeleteArguments(Arguments):
@@ -71,7 +71,7 @@ def _remove(path: Path, arguments: DeleteArguments, undo: UndoRecorder) -> str:
         with undo.changing(path), parent_folder(path) as folder:
             return _remove_entry(folder, path.name, arguments)
     except FileNotFoundError:
-        raise ToolFailed(f"{arguments.path!r} does not exist") from None
+        raise explain_no_entry(arguments.path) from None
     except OSError as error:
         if error.errno in {errno.ENOTEMPTY, errno.EEXIST}:
             raise ToolFailed(

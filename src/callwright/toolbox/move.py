@@ -19,7 +19,7 @@ from callwright.tool.base import Invocation, ToolContext
 from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedTool, describe
 from callwright.toolbox._path_repairs import PathChanges, repair_fields
-from callwright.toolbox._paths import check_entry, resolve_entry
+from callwright.toolbox._paths import check_entry, explain_no_entry, resolve_entry
 
 
 class MoveArguments(Arguments):
@@ -82,7 +82,7 @@ def _move(source: Path, destination: Path, arguments: MoveArguments, undo: UndoR
             with parent_folder(destination, create=True) as new:
                 _rename((old, source.name), (new, destination.name), overwrite=arguments.overwrite)
     except FileNotFoundError:
-        raise ToolFailed(f"{arguments.source!r} does not exist") from None
+        raise explain_no_entry(arguments.source) from None
     except FileExistsError:
         advice = "give another path" if destination.is_dir() else "set overwrite=true to replace it"
         raise ToolFailed(f"{arguments.destination!r} already exists; {advice}") from None

@@ -19,8 +19,8 @@ from callwright.tool.base import Invocation, Preview, State, ToolContext
 from callwright.tool.typed import TypedTool, describe
 from callwright.toolbox._content_slips import find_slip
 from callwright.toolbox._file_state import DISK, FileAccess, LoadedFile, SeenFiles, lock_path
-from callwright.toolbox._path_repairs import PathChanges, repair_fields
-from callwright.toolbox._paths import TargetArguments
+from callwright.toolbox._path_repairs import PathChanges, explain_new, repair_fields
+from callwright.toolbox._paths import TargetArguments, one_line
 from callwright.toolbox.change_preview import preview_call
 
 _MARK = "\ufeff"
@@ -73,6 +73,8 @@ class Write(TypedTool[WriteArguments]):
         path = arguments.resolve(self._workspace.check_write)
         if arguments.path.endswith("/"):
             raise ToolFailed(f"{arguments.path} names a folder; give the path of a file")
+        if (reason := explain_new(arguments.path)) and not path.exists():
+            raise ToolFailed(f"{one_line(arguments.path)!r} was not created: {reason}")
         # in a thread: flushing to disk takes milliseconds, in which the event loop would stand still
         return await asyncio.to_thread(_write, path, arguments, context.state, self._files)
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -33,6 +32,7 @@ from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedInvocation, TypedTool, describe
 from callwright.toolbox.bash.command_environment import command_environment, walled_environment
 from callwright.toolbox.bash.jobs import ShellSession, WalledJob
+from callwright.toolbox.bash.line_slips import refuse_slips
 from callwright.toolbox.bash.progress import CommandTerminals, Progress, run_shown
 from callwright.toolbox.bash.results import (
     LEFT,
@@ -62,37 +62,15 @@ _WALLED_TRAP = (
     f" command -p sleep 0.02; done; [[ $# -le 2 ]] || builtin echo left $(($# - 2)) >&{REPORT_FD}' EXIT 2>/dev/null; "
 )
 
-_WRAPPED = re.compile(
-    r"\s*(?:(?P<fence>```|~~~)|(?P<prompt>\$ )|(?P<ticks>`[^`]*`\s*\Z)"
-    r"|(?P<json>\[\s*[\"{]|\{\s*\"(?:command|cmd)\"\s*:))"
-)
-_WRAPPINGS = {
-    "fence": "the line stands in a code fence; send the line alone",
-    "prompt": "the line starts with a prompt ($); send the line alone, without output",
-    "ticks": "in back quotes the output of the line would be run; leave them out, or write $(…) if that is meant",
-    "json": "the line is written as JSON; send the line itself",
-}
-_ENTITY = re.compile(r"&(?:amp|lt|gt|quot|apos|#39|#x27);")
-_QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|<<.*", re.DOTALL)
-
 
 def _clamp_seconds(seconds: float) -> float:
     return min(seconds, MAX_SECONDS)
 
 
-def _refuse_wrapping(line: str) -> str:
-    """Refuse a line in Markdown, JSON or HTML, which bash would run as something else."""
-    if (found := _WRAPPED.match(line)) is not None:
-        raise ValueError(_WRAPPINGS[str(found.lastgroup)])
-    if "&" in line and _ENTITY.search(_QUOTED.sub("", line)):
-        raise ValueError("the line has characters written as in HTML, such as &amp; or &lt;; write the characters")
-    return line
-
-
 class BashArguments(Arguments):
     """Arguments of `bash`."""
 
-    command: Annotated[str, Field(min_length=1), AfterValidator(_refuse_wrapping)] = Field(
+    command: Annotated[str, Field(min_length=1), AfterValidator(refuse_slips)] = Field(
         validation_alias=AliasChoices("command", "cmd")
     )
     """The command line, in bash syntax."""

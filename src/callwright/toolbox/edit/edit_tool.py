@@ -19,7 +19,7 @@ from callwright.system.undo.recorder import UndoRecorder
 from callwright.tool.base import Invocation, Preview, State, ToolContext
 from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedTool, describe
-from callwright.toolbox._content_slips import find_elision
+from callwright.toolbox._content_slips import find_edit_slip
 from callwright.toolbox._file_state import DISK, FileAccess, LoadedFile, SeenFiles, lock_path
 from callwright.toolbox._path_repairs import PathChanges, repair_fields
 from callwright.toolbox._paths import TargetArguments, explain_missing
@@ -126,7 +126,7 @@ def _edit(path: Path, arguments: EditArguments, state: State, files: FileAccess)
             raise ToolFailed(f"{arguments.path} is a binary file; edit changes text only")
         literal = seen.consume_doubt(path, changes)  # the model insists: no corrections, no doubts
         try:
-            applied = _apply_all(before.text, changes, literal=literal)
+            applied = _apply_all(before.text, changes, path.name, literal=literal)
         except Doubtful:
             seen.remember_doubt(path, changes)
             raise
@@ -155,11 +155,11 @@ class _Result:
     typos: tuple[str, ...] = ()
 
 
-def _apply_all(text: str, changes: Sequence[Replacement], *, literal: bool) -> _Result:
+def _apply_all(text: str, changes: Sequence[Replacement], name: str, *, literal: bool) -> _Result:
     applied = _Result(text)
     for number, change in enumerate(changes, 1):
         try:
-            applied = _apply(applied, change, literal=literal)
+            applied = _apply(applied, change, name, literal=literal)
         except ToolFailed as error:
             if len(changes) > 1:
                 error.message = f"edit {number} of {len(changes)}: {error.message} (no edit was applied)"
@@ -167,14 +167,14 @@ def _apply_all(text: str, changes: Sequence[Replacement], *, literal: bool) -> _
     return applied
 
 
-def _apply(so_far: _Result, change: Replacement, *, literal: bool) -> _Result:
+def _apply(so_far: _Result, change: Replacement, name: str, *, literal: bool) -> _Result:
     text = so_far.text
     if not change.old_string:
         raise ToolFailed("old_string is empty, which only creates a new file, but this file exists")
     if change.old_string == change.new_string:
         raise ToolFailed("old_string and new_string are the same; there is nothing to change")
-    if not literal and (line := find_elision(change.new_string, change.old_string)) is not None:
-        raise Doubtful(f"the line {line[:80]!r} of new_string stands for other lines, which would be lost; write them")
+    if not literal and (reason := find_edit_slip(name, change.old_string, change.new_string)) is not None:
+        raise Doubtful(reason)
     if not change.replace_all and _names_breaks(text, change, literal=literal):
         return _Result(text.replace(change.old_string, change.new_string), so_far.count + 1, so_far.typos)
     old, new = _unify_breaks(text, change.old_string), _unify_breaks(text, change.new_string)

@@ -1,0 +1,89 @@
+"""Calls among other text, and attempts at a call that cannot be read: a message with one is no answer.
+
+Nothing that is found here runs. The model is told, and asked to make the call or to answer in words.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import islice
+
+from callwright.repairs.lenient_json import read_first
+from callwright.repairs.markup_calls import find_markup
+from callwright.repairs.names import repair_name
+from callwright.repairs.text_calls import (
+    FENCED,
+    FUNCTION,
+    HARMONY,
+    TAGGED,
+    THINKING,
+    read_python,
+    read_text_calls,
+    to_call,
+)
+
+_OBJECT = re.compile(r"\{(?=\s*[\"'“]?\w)")
+_LINE = re.compile(r"^[ \t>*-]*`?(?P<call>[\w.]+\(.*\))`?[ \t]*$", re.MULTILINE)
+_HELD = r"(?:arguments|parameters|args|params|kwargs|input|tool_input|action_input)"
+_ATTEMPTS = (
+    # {"name": "read", "arguments": … with an end missing, or with two readings
+    re.compile(
+        r"[\"'](?:name|tool|tool_name|function|function_name|action)[\"']\s*:\s*[\"'](?P<name>[\w.:-]+)[\"']"
+        rf"[^{{}}]{{0,80}}[\"']{_HELD}[\"']\s*:"
+    ),
+    re.compile(r"<(?:function=|[\w:]*invoke\s+name=\"|(?:tool|use_tool|tool_call)\s+name=\")(?P<name>[\w.:-]+)"),
+    re.compile(r"<(?:tool_calls?|toolcall|tool_use|tool_code|function_calls?)>\s*(?P<name>[\w.:-]+)\s*[<({\n]"),
+    re.compile(r"<(?P<name>[A-Za-z][\w-]*)\s+\w+=[\"'][^<>]*>"),
+    re.compile(r"<(?P<name>[A-Za-z][\w-]*)>[^<]{1,2000}</(?P=name)>"),
+    re.compile(r"<\|(?:tool_call[\w ]*|python_tag)\|>\s*(?:functions\.)?(?P<name>[\w.:-]+)"),
+    re.compile(r"\bto=(?P<name>functions\.[\w.:-]+)"),
+    re.compile(r"\[TOOL_CALLS\]\s*(?:\[?\{[\s\S]{0,20}[\"']name[\"']\s*:\s*[\"'])?(?P<name>[\w.:-]+)"),
+    re.compile(
+        r"^[ \t`*]*(?:Action|Tool|Function)(?: name)?:[ \t`*]*(?P<name>[\w.:-]+)[`*]*\s*"
+        r"(?:\[|\n+[ \t`*]*(?:Action Input|Arguments|Parameters|Args|Input)[`*]*:)",
+        re.MULTILINE,
+    ),
+    re.compile(r"^[ \t`*]*(?:[Cc]all(?:ing)?[ ])?(?P<name>[\w.:-]+)[ :]*\{\s*[\"']\w+[\"']\s*:", re.MULTILINE),
+)
+"""Beginnings of calls, each with the name of a tool: found only if the tool is known."""
+_WHOLE = re.compile(r"(?:```\w*\s*)?(?:await\s+|\w+\s*=\s*)?(?:print\()?(?P<name>[\w.]+)\(.*\)\s*(?:```)?", re.DOTALL)
+_BLANK = re.compile(r"\s{20,}")
+_MOST_PARTS = 20
+_MOST_CHARS = 100_000
+
+
+def find_call_in_prose(text: str, spellings: Mapping[str, str]) -> str | None:
+    """Return the tool of a call that stands among other text, or that cannot be read; None if there is none.
+
+    Args:
+        text: The whole message.
+        spellings: Every name and alias that can be called, with the name of its tool.
+    """
+    body = _BLANK.sub("\n\n", THINKING.sub("", text)[:_MOST_CHARS])  # patterns try each start in a run of blanks
+    for part in _find_parts(body, spellings):
+        calls = read_text_calls(part, spellings)
+        if calls:
+            return calls[0].name
+    for start in islice(_OBJECT.finditer(body), _MOST_PARTS):
+        call = to_call(read_first(body[start.start() :]), spellings, tagged=False)
+        if call:
+            return call.name
+    for line in islice(_LINE.finditer(body), _MOST_PARTS):
+        calls = read_python(line["call"], spellings)
+        if calls:
+            return calls[0].name
+    return _find_attempt(body, spellings)
+
+
+def _find_parts(body: str, spellings: Mapping[str, str]) -> Iterator[str]:
+    """Yield the parts of a text that may be calls; a bounded number, because each is read on its own."""
+    for pattern in (TAGGED, FUNCTION, FENCED, HARMONY):
+        yield from (found[0] for found in islice(pattern.finditer(body), _MOST_PARTS))
+    yield from find_markup(body, spellings)
+
+
+def _find_attempt(body: str, spellings: Mapping[str, str]) -> str | None:
+    whole = _WHOLE.fullmatch(body.strip())
+    found = [whole] if whole else []
+    for pattern in _ATTEMPTS:
+        found += islice(pattern.finditer(body), _MOST_PARTS)
+    return next((name for match in found if (name := repair_name(match["name"], spellings))), None)
