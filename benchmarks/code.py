@@ -12,7 +12,8 @@ from benchmarks.measure import table
 from callwright import Agent, Answers, Effect, Executor, Registry, SqliteStore, ToolCall, tool
 from callwright.agent import Paused, RunLimits
 from callwright.codemode import CodeLimits, CodeMode
-from callwright.core.messages import AssistantMessage, estimate_tokens
+from callwright.core.content import estimate_tokens
+from callwright.core.messages import AssistantMessage
 from callwright.policy import AllowEverything
 from callwright.testing import ScriptedProvider
 

@@ -4,22 +4,22 @@ import asyncio
 import logging
 import os
 import re
-import secrets
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from callwright.core._fast import make_constructor
 from callwright.core.calls import Completed, Failed, Outcome
 from callwright.core.content import Output, Text
 from callwright.core.errors import ToolFailed
 from callwright.core.spec import Effect
-from callwright.system.output_capture import spilled_id, spilled_path
-from callwright.system.private_files import make_temporary_folder
 from callwright.tool.base import Tool, ToolContext
 from callwright.tool.function import tool
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _log = logging.getLogger("callwright")
 _HEAD_SHARE = 0.6
@@ -70,18 +70,23 @@ class Outputs:
     """
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
-        self._folder = None if folder is None else Path(folder)
+        self._folder = folder
         self._reader: Tool | None = None
         self._lock = threading.Lock()
 
     @property
-    def folder(self) -> Path:
+    def folder(self) -> "Path":
         """Where the outputs are kept; made on first use."""
+        from pathlib import Path  # loaded with the first output that is cut, like the modules for its file
+
+        from callwright.system.private_files import make_temporary_folder
+
         with self._lock:  # two threads must not make two
             if self._folder is None:
                 self._folder = make_temporary_folder(self, "callwright-")
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return self._folder
+        folder = Path(self._folder)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return folder
 
     def keep(self, text: str) -> str:
         """Store a text and return the id to read it back with.
@@ -89,7 +94,7 @@ class Outputs:
         Raises:
             OSError: It cannot be stored.
         """
-        output_id = secrets.token_hex(8)
+        output_id = os.urandom(8).hex()
         path = self._path(output_id)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)
         try:
@@ -122,6 +127,8 @@ class Outputs:
         Args:
             output_id: The id, or the path that the note of a command names.
         """
+        from callwright.system.output_capture import spilled_id, spilled_path
+
         name = spilled_id(output_id)
         if not name.isalnum():  # it becomes part of a file name, and the model chooses it
             return None
@@ -136,7 +143,7 @@ class Outputs:
         """Whether the model is told to use the reader tool."""
         return self._reader is not None
 
-    def _path(self, output_id: str) -> Path:
+    def _path(self, output_id: str) -> "Path":
         return self.folder / f"{output_id}.txt"
 
     def reader(self) -> Tool:
@@ -161,6 +168,8 @@ class Outputs:
             text = await asyncio.to_thread(self.load, id)
             stored = context.state.get(StoredOutputs)
             if text is None and stored.load is not None:  # cut by another process
+                from callwright.system.output_capture import spilled_id
+
                 text = await stored.load(spilled_id(id))
             if text is None:
                 raise ToolFailed(f"there is no output {id!r}; the id is in the note where the output was cut")

@@ -1,7 +1,6 @@
 """Retries: which errors are retried, and after which delay."""
 
 import asyncio
-import random
 from typing import Protocol
 
 from callwright.core._fast import frozen
@@ -71,8 +70,10 @@ class RetryPolicy:
 
     def delay(self, error: ToolError, attempt: int) -> float:
         """Return the seconds to wait after an attempt: the backoff, or the server's `retry_after` if it is longer."""
+        from random import random  # loaded with the first retry
+
         planned = min(self.initial_seconds * self.backoff ** (attempt - 1), self.longest_seconds)
-        planned *= 1 - self.jitter * random.random()
+        planned *= 1 - self.jitter * random()
         requested = error.retry_after if isinstance(error, Transient) else None
         return max(planned, requested or 0.0)
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from callwright.core._fast import frozen
 from callwright.core.calls import Completed, Interrupted, Outcome
+from callwright.core.content import tokens_for
 from callwright.core.json import Json
-from callwright.core.messages import tokens_for
 from callwright.core.repairs import Repair
 
 _KEPT_DURATIONS = 1024

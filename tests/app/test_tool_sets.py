@@ -9,7 +9,7 @@ from callwright.app.app import assemble
 from callwright.app.locations import Locations
 from callwright.app.run_context import COMPACT_TOOLS, RunOptions, agent_tools, choose_tools, tool_set_for
 from callwright.app.settings import load_settings
-from callwright.core.messages import estimate_tokens
+from callwright.core.content import estimate_tokens
 from callwright.policy.modes import ModeSwitch
 from callwright.registry.catalog import estimate_spec_tokens
 from callwright.system.paths import Workspace

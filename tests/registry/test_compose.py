@@ -177,7 +177,7 @@ def test_renamed_tool_delegates_to_inner() -> None:
     inner = SchemaTool(DETAILED, _echo, accesses=lambda arguments: [ReadPath(str(arguments["path"]))])
     outer = RenamedTool(inner, "outer", ("alias",))
     assert isinstance(outer, Tool)
-    for name in ToolSpec.__slots__:
+    for name in ToolSpec.__match_args__:
         expected = {"name": "outer", "aliases": ("alias",)}.get(name, getattr(DETAILED, name))
         assert getattr(outer.spec, name) == expected, name
     assert outer.spec is outer.spec

@@ -9,7 +9,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from callwright.clip import READER, Outputs
 from callwright.core.calls import Completed, Failed, ToolCall
-from callwright.core.content import Part, Text
+from callwright.core.content import Part, Text, tokens_for
 from callwright.core.errors import UsageError
 from callwright.core.messages import (
     AssistantMessage,
@@ -20,7 +20,6 @@ from callwright.core.messages import (
     ToolMessage,
     Usage,
     UserMessage,
-    tokens_for,
 )
 from callwright.providers.base import ProviderError
 from callwright.registry.catalog import Catalog

@@ -6,9 +6,9 @@ from typing import Any, cast
 
 from callwright.clip import find_output_ids
 from callwright.core.calls import Approve, Completed, Failed, Interrupted, Outcome, Question, Reply, ToolCall
-from callwright.core.content import File, Image, Part, Text
+from callwright.core.content import File, Image, Part, Text, tokens_for
 from callwright.core.json import thaw
-from callwright.core.messages import AssistantMessage, Message, Thinking, ToolMessage, Usage, UserMessage, tokens_for
+from callwright.core.messages import AssistantMessage, Message, Thinking, ToolMessage, Usage, UserMessage
 from callwright.providers.encoding import parse_object
 from callwright.providers.pricing import Prices
 from callwright.sessions.base import StoredRecord
@@ -142,7 +142,7 @@ def reply_fields(reply: Reply) -> Fields:
 
 def usage_fields(usage: Usage) -> Fields:
     """Return token counts as JSON."""
-    return {name: getattr(usage, name) for name in usage.__slots__}
+    return {name: getattr(usage, name) for name in usage.__match_args__}
 
 
 def call_fields(call: ToolCall) -> Fields:

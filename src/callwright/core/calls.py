@@ -1,6 +1,6 @@
 """Calls and their outcomes; the questions and answers of an approval are in `decisions.py` and importable from here."""
 
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from callwright.core._fast import frozen
 from callwright.core.content import Output
@@ -95,3 +95,16 @@ class Failed:
 
 
 Outcome: TypeAlias = Completed | Interrupted | Failed
+
+SEARCH_NAME: Final = "tool_search"
+SEARCH_ALIASES: Final = ("ToolSearch", "search_tools")
+_SPELLINGS = frozenset((SEARCH_NAME, *SEARCH_ALIASES))
+
+
+def find_revealed(outcome: Outcome) -> tuple[str, ...]:
+    """Return the tools that a tool search revealed, in order; none for any other call."""
+    if not isinstance(outcome, Completed) or outcome.call.name not in _SPELLINGS:
+        return ()
+    found = outcome.output.structured
+    names = found.get("revealed") if isinstance(found, dict) else None
+    return tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else ()

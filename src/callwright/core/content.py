@@ -115,3 +115,16 @@ def _check_part(value: object) -> Part:
     if isinstance(value, str):
         return Text(value)
     raise UsageError(f"a content part must be Text, Image or File, got {safe_repr(value)}")
+
+
+_CHARS_PER_TOKEN = 4
+
+
+def tokens_for(chars: int) -> int:
+    """Estimate the tokens of that many characters: one per four, which fits English text and JSON."""
+    return (chars + _CHARS_PER_TOKEN - 1) // _CHARS_PER_TOKEN
+
+
+def estimate_tokens(text: str) -> int:
+    """Estimate the tokens of a text."""
+    return tokens_for(len(text))

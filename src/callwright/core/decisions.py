@@ -12,17 +12,16 @@ No other module of this package makes an `Approve`; a test checks it.
 """
 
 import json
-import secrets
+import os
 import time
 from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from dataclasses import field
-from hashlib import sha256
 from typing import Any, Final, Literal, TypeAlias, cast, final, get_args
 
 from callwright.core._fast import frozen
 from callwright.core.access import Access
 from callwright.core.errors import CallwrightError, UsageError, safe_repr
-from callwright.core.json import JsonObject, canonical, compact, freeze, thaw
+from callwright.core.json import JsonObject, canonical, compact, freeze, hash_text, thaw
 
 QuestionKind: TypeAlias = Literal["approval", "auth", "input"]
 GrantScope: TypeAlias = Literal["once", "session", "always", "pattern"]
@@ -43,12 +42,12 @@ def digest_of(
         implementation: Identifies the tool's spec and code, so that a replaced tool has another digest.
     """
     parts: list[Any] = [session_id, tool, arguments, list(map(repr, accesses))]
-    return sha256(canonical([*parts, implementation] if implementation else parts).encode()).hexdigest()
+    return hash_text(canonical([*parts, implementation] if implementation else parts))
 
 
 def digest_running(digest: str, kind: QuestionKind, reason: str) -> str:
     """Return the digest of what a tool asks while it runs: the call's own, and the question."""
-    return sha256(canonical([digest, kind, reason]).encode()).hexdigest()
+    return hash_text(canonical([digest, kind, reason]))
 
 
 @frozen
@@ -70,7 +69,7 @@ class Question:
     """Where to sign in, for kind `auth`."""
     expires_at: int = 0
     """Unix time after which an answer is ignored; 0 for never."""
-    nonce: str = field(default_factory=lambda: secrets.token_hex(8))
+    nonce: str = field(default_factory=lambda: os.urandom(8).hex())
     running: bool = False
     """Asked by the tool while it ran: with an approval, the call runs again and finds it in `context.answer`."""
     approved: tuple[str, ...] = ()

@@ -118,6 +118,13 @@ _LONG_NUMBER = re.compile(r"\d{4000}")
 _BRACKET = re.compile(r"[\[\]{}]")
 
 
+def hash_text(text: str) -> str:
+    """Return the SHA-256 of a text in hexadecimal."""
+    from hashlib import sha256  # OpenSSL is loaded with the first digest
+
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
 def check_json(value: object) -> Any:
     """Return a JSON value as plain data that can be stored, sent and read back anywhere; lone surrogates become `?`.
 

@@ -1,10 +1,10 @@
 """The messages of a conversation, their token usage, and the append-only `History` that keeps them."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import Any, Final, Literal, TypeAlias, TypeVar, overload
+from typing import Any, Literal, TypeAlias, TypeVar, overload
 
 from callwright.core._fast import frozen
-from callwright.core.calls import Completed, Failed, Outcome, ToolCall
+from callwright.core.calls import Completed, Failed, ToolCall
 from callwright.core.content import Part, Text
 from callwright.core.json import Json
 
@@ -140,30 +140,3 @@ def encode_messages(
     if isinstance(messages, History):
         return messages.encode(key, encode)
     return [encode(message) for message in messages]
-
-
-SEARCH_NAME: Final = "tool_search"
-SEARCH_ALIASES: Final = ("ToolSearch", "search_tools")
-_SPELLINGS = frozenset((SEARCH_NAME, *SEARCH_ALIASES))
-
-
-def find_revealed(outcome: Outcome) -> tuple[str, ...]:
-    """Return the tools that a tool search revealed, in order; none for any other call."""
-    if not isinstance(outcome, Completed) or outcome.call.name not in _SPELLINGS:
-        return ()
-    found = outcome.output.structured
-    names = found.get("revealed") if isinstance(found, dict) else None
-    return tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else ()
-
-
-_CHARS_PER_TOKEN = 4
-
-
-def tokens_for(chars: int) -> int:
-    """Estimate the tokens of that many characters: one per four, which fits English text and JSON."""
-    return (chars + _CHARS_PER_TOKEN - 1) // _CHARS_PER_TOKEN
-
-
-def estimate_tokens(text: str) -> int:
-    """Estimate the tokens of a text."""
-    return tokens_for(len(text))

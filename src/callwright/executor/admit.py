@@ -43,7 +43,6 @@ from callwright.executor.before_hooks import ask_hooks
 from callwright.executor.deadlines import Deadlines
 from callwright.executor.driver import is_cancelling
 from callwright.executor.repair import RepairMode, repair_call, repair_paths
-from callwright.executor.summary import summarize
 from callwright.hooks.base import Hook
 from callwright.policy.decide import Policies
 from callwright.registry.catalog import Catalog
@@ -306,6 +305,8 @@ def _summary(admitted: Admitted, kind: QuestionKind, reason: str) -> str:
         case "input":
             return f"{admitted.name} asks: {reason}"
         case "approval":
+            from callwright.executor.summary import summarize  # loaded with the first question
+
             return f"Allow {admitted.name}: {summarize(admitted)}?"
 
 

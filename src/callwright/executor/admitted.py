@@ -16,7 +16,6 @@ from callwright.executor.repair import PathTool
 from callwright.hooks.base import PendingCall
 from callwright.tool.base import InnerBatch, Invocation, SessionTool, State, Tool
 from callwright.tool.concurrency import Hold
-from callwright.tool.identity import fingerprint
 
 _NO_ARGUMENTS: JsonObject = FrozenDict()
 _pending_call = make_constructor(PendingCall)
@@ -61,6 +60,8 @@ class ToolEntry:
     def fingerprint(self) -> str:
         """Identifies the tool's spec and code."""
         if not self._fingerprint:
+            from callwright.tool.identity import fingerprint  # loaded with the first question
+
             self._fingerprint = fingerprint(self.tool)
         return self._fingerprint
 

@@ -1,12 +1,11 @@
 """Keeps the calls that a repeatable tool makes on record, so that a repetition after a crash does not repeat writes."""
 
 from collections.abc import Mapping, Sequence
-from hashlib import sha256
 from typing import cast
 
 from callwright.core.calls import Completed, Failed, Interrupted, Outcome, ToolCall
 from callwright.core.errors import Cancelled
-from callwright.core.json import Json, canonical
+from callwright.core.json import Json, canonical, hash_text
 from callwright.executor.turn_context import Keep
 from callwright.registry.catalog import Catalog
 from callwright.tool.base import InnerBatch, ToolContext
@@ -74,8 +73,8 @@ class InnerRecord:
     def _next_path(self, context: ToolContext, call: ToolCall) -> str:
         """Return where a call is noted: by what it is, and the how many-th of its kind."""
         arguments = call.arguments if isinstance(call.arguments, (str, bytes)) else canonical(call.arguments)
-        what = "\0".join((call.id, call.name, str(arguments))).encode(errors="surrogatepass")
-        key = f"{context.path}//{sha256(what).hexdigest()[:24]}"
+        what = "\0".join((call.id, call.name, str(arguments)))
+        key = f"{context.path}//{hash_text(what)[:24]}"
         number = self._made[key] = self._made.get(key, 0) + 1
         return f"{key}-{number}"
 

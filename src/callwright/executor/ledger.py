@@ -6,7 +6,6 @@ from itertools import islice
 
 from callwright.core.decisions import Answers, Question, Reply, digest_running
 from callwright.executor.admitted import Admitted
-from callwright.tool.identity import is_same_tool
 
 _MAX_QUESTIONS = 10_000
 _MAX_USED = 100_000
@@ -111,6 +110,8 @@ class TurnAnswers:
         if kept is None:
             question = self._on_record.get(question_id)
         else:
+            from callwright.tool.identity import is_same_tool  # loaded with the first answer
+
             question, tool = kept
             if admitted.entry is None or not is_same_tool(tool, admitted.entry.tool):
                 return None

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-import secrets
+import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -89,7 +89,7 @@ class Runtime:
     loops: LoopLocal
     ledger: Ledger = field(default_factory=Ledger)
     notes: CallNotes = field(default_factory=CallNotes)
-    run_id: str = field(default_factory=lambda: secrets.token_hex(8))
+    run_id: str = field(default_factory=lambda: os.urandom(8).hex())
     """Takes the place of a turn id in idempotency keys, so that two processes never make the same key."""
     places: dict[str, Places] = field(default_factory=dict[str, Places])
     """The running calls of tools with a concurrency limit, by tool name: a tool that replaces another shares them."""

@@ -16,7 +16,6 @@ from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import PurePath
 from typing import Any
 
 from callwright.core.access import (
@@ -156,6 +155,8 @@ def _resource_key(uri: str) -> str:
 def _list_ancestors(path: str) -> list[str]:
     """Return the folders a path lies in, or the resources a resource is part of: cut at each `/`, `?` and `#`."""
     if not path.startswith(_RESOURCE):
+        from pathlib import PurePath  # loaded with the first path
+
         return [str(parent) for parent in PurePath(path).parents]
     cuts = (path[: found.start()].rstrip("/") for found in _BOUNDARY.finditer(path))
     return [cut for cut in dict.fromkeys(cuts) if cut not in (_RESOURCE, path)]

@@ -1,13 +1,11 @@
 """Splits a shell line into the parts that policies judge: its commands and what each of them touches."""
 
-import shlex
 from collections.abc import Iterator
 from dataclasses import field, replace
 from functools import lru_cache
 
 from callwright.core._fast import frozen
 from callwright.core.access import Access, RunCommand, WritePath
-from callwright.core.escaping import visible_line
 from callwright.core.json import JsonObject
 from callwright.core.spec import ToolSpec
 from callwright.policy.base import Subject
@@ -74,6 +72,8 @@ def plan_without_redirects(command: SimpleCommand) -> ShellPlan:
 
 @lru_cache(maxsize=1024)
 def _plan(words: tuple[str, ...], cwd: str) -> ShellPlan:
+    import shlex
+
     from callwright.shell import analyze  # the parser is loaded when a line is judged, not before
 
     return analyze(shlex.join(words), cwd)
@@ -91,6 +91,8 @@ def paths_for_call(path: str, subject: Subject, here: PathContext) -> PossiblePa
 
 def make_printable(text: str, *, chars: int = 120) -> str:
     """Escape control characters and cut long text in its middle, so that a question cannot hide anything."""
+    from callwright.core.escaping import visible_line  # loaded with the first question
+
     shown = visible_line(text)
     return shown if len(shown) <= chars else f"{shown[: chars // 2]} … {shown[-chars // 2 :]}"
 

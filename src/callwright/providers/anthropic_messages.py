@@ -3,19 +3,10 @@
 import json
 from typing import Any
 
-from callwright.core.calls import Completed, Failed, ToolCall
+from callwright.core.calls import Completed, Failed, ToolCall, find_revealed
 from callwright.core.content import File, Image, Part, Text
 from callwright.core.json import thaw
-from callwright.core.messages import (
-    AssistantMessage,
-    AssistantPart,
-    Message,
-    Stop,
-    Thinking,
-    ToolMessage,
-    Usage,
-    find_revealed,
-)
+from callwright.core.messages import AssistantMessage, AssistantPart, Message, Stop, Thinking, ToolMessage, Usage
 from callwright.providers.base import CallDelta, ModelEvent, TextDelta, ThinkingDelta
 from callwright.providers.encoding import parse_object, to_bytes, unwrap_opaque, wire_id, wrap_opaque
 from callwright.providers.errors import broken_stream, context_is_full

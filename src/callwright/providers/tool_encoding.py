@@ -10,19 +10,10 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from callwright.core.calls import ToolCall
+from callwright.core.calls import ToolCall, find_revealed
 from callwright.core.errors import UsageError
 from callwright.core.json import FrozenDict, Json, JsonObject, compact, freeze
-from callwright.core.messages import (
-    AssistantMessage,
-    AssistantPart,
-    History,
-    Message,
-    Stop,
-    ToolMessage,
-    Usage,
-    find_revealed,
-)
+from callwright.core.messages import AssistantMessage, AssistantPart, History, Message, Stop, ToolMessage, Usage
 from callwright.core.spec import Effect, ToolSpec
 from callwright.providers.base import ModelRequest
 from callwright.providers.encoding import (

@@ -2,16 +2,15 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from functools import cached_property
-from hashlib import sha256
 from heapq import nlargest
 from types import MappingProxyType
 from typing import Protocol
 
+from callwright.core.calls import SEARCH_NAME
+from callwright.core.content import estimate_tokens
 from callwright.core.errors import UnknownTool, check_members
-from callwright.core.json import compact
-from callwright.core.messages import SEARCH_NAME, estimate_tokens
+from callwright.core.json import compact, hash_text
 from callwright.core.spec import ToolSpec
 from callwright.tool.base import State, Tool, identify
 
@@ -49,7 +48,7 @@ def wire_names(names: Iterable[str]) -> dict[str, str]:
 
 def _hashed_names(name: str, base: str) -> Iterator[str]:
     """Yield names with ever longer hashes, in case a shorter one is the name of another tool."""
-    digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+    digest = hash_text(name)
     for chars in range(_HASH_CHARS, _MAX_WIRE_CHARS):
         yield f"{base[: _MAX_WIRE_CHARS - chars - 1]}_{digest[:chars]}"
 
@@ -150,6 +149,8 @@ class Catalog:
         index = {**self._by_alias, **self.tools}
         folded = {known.lower().replace("-", "_"): known for known in sorted(index, reverse=True)}
         guess = name[:_MAX_GUESS_CHARS].lower().replace("-", "_")
+        from difflib import get_close_matches  # loaded with the first unknown name
+
         close = get_close_matches(guess, _likely_matches(guess, folded), n=count, cutoff=0.6)
         return list(dict.fromkeys(identify(index[folded[match]])[0] for match in close))
 

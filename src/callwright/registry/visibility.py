@@ -4,10 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from callwright.core.calls import Outcome
+from callwright.core.calls import Outcome, find_revealed
 from callwright.core.errors import InvalidArguments, UnknownTool
 from callwright.core.json import JsonObject
-from callwright.core.messages import find_revealed
 from callwright.core.spec import ToolSpec
 from callwright.registry.catalog import SEARCH_NAME
 from callwright.tool.base import Invocation, LazyTool, State, Tool, identify

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from enum import StrEnum
-from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from callwright.core._fast import frozen
@@ -102,6 +101,8 @@ def starts_with(command: SimpleCommand, beginnings: Iterable[str]) -> str:
 
     The command is compared as it runs and as each wrapper around it was written.
     """
+    from fnmatch import fnmatchcase
+
     for words in (command.words, *command.wrapped):
         plain = (words[0].rpartition("/")[2], *words[1:]) if words else ()
         for beginning in beginnings:

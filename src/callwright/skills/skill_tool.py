@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 from callwright.core.access import Access, ReadPath, UseTool
 from callwright.core.calls import Completed, Failed, Outcome, ToolCall
+from callwright.core.content import estimate_tokens
 from callwright.core.errors import ToolFailed
-from callwright.core.messages import estimate_tokens
 from callwright.core.spec import Annotations, Effect, Limits
 from callwright.skills.loader import Skills
 from callwright.skills.render import ExpansionContext, render_skill

@@ -7,7 +7,6 @@ number written as 5.0, and an alias of an argument (which is part of the schema)
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from pydantic_core import ValidationError, from_json, to_json
@@ -111,6 +110,8 @@ def _clause(problem: ArgumentProblem, message: str, fields: Sequence[str]) -> st
 def _suggestion(path: Path, fields: Sequence[str]) -> str:
     if len(path) != 1:
         return ""
+    from difflib import get_close_matches  # loaded with the first unknown field
+
     near = get_close_matches(str(path[0])[:_SHOWN_CHARS], fields, n=1)
     if near:
         return f"; did you mean {near[0]}?"

@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from hashlib import sha256
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from callwright.core._fast import frozen
@@ -10,7 +9,7 @@ from callwright.core.access import Access, Confinement
 from callwright.core.calls import Outcome, ToolCall
 from callwright.core.decisions import Approve, Question
 from callwright.core.errors import UsageError, safe_repr
-from callwright.core.json import Json, JsonObject, canonical
+from callwright.core.json import Json, JsonObject, canonical, hash_text
 from callwright.core.spec import ToolSpec
 
 Kept = TypeVar("Kept")
@@ -188,7 +187,7 @@ class ToolContext:
             # With the arguments: a tool may use one id for all the calls it makes.
             arguments = call.arguments if isinstance(call.arguments, (str, bytes)) else canonical(call.arguments)
             names = ("", self.parent.idempotency_key, call.id, call.name, str(arguments))
-        return sha256("\0".join(names).encode(errors="surrogatepass")).hexdigest()[:32]
+        return hash_text("\0".join(names))[:32]
 
     @property
     def state(self) -> State:

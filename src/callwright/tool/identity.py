@@ -3,10 +3,10 @@
 import json
 from dataclasses import fields
 from functools import partial
-from hashlib import sha256
 from types import CodeType, FunctionType, MethodType
 from typing import Any, cast
 
+from callwright.core.json import hash_text
 from callwright.core.spec import ToolSpec
 from callwright.tool.base import Tool
 from callwright.tool.function import FunctionTool
@@ -24,7 +24,7 @@ def fingerprint(tool: Tool) -> str:
     each process a different one.
     """
     marks = [_describe_spec(tool.spec), *(_describe(part, 0) for part in _implementation(tool))]
-    return sha256("\0".join(marks).encode("utf-8", "surrogatepass")).hexdigest()
+    return hash_text("\0".join(marks))
 
 
 def is_same_tool(one: object, other: object) -> bool:

@@ -11,8 +11,8 @@ from callwright.app.run_context import HostProgram
 from callwright.cli.headless.approvals import ExternalApprovals, decline_all
 from callwright.cli.headless.control import ControlChannel, ControlError, Message
 from callwright.cli.render.text import print_notice
+from callwright.core.content import estimate_tokens
 from callwright.core.errors import UsageError
-from callwright.core.messages import estimate_tokens
 from callwright.hooks.shell.config import EVENTS, ShellHook
 from callwright.hooks.shell.process import HookRun
 from callwright.policy.modes import mode_named

@@ -25,9 +25,10 @@ from callwright.cli.terminal.ui import Terminal
 from callwright.cli.terminal.undo_commands import UndoCommands
 from callwright.cli.terminal.workspace_commands import WorkspaceCommands
 from callwright.core.calls import Answers, Outcome, Question
+from callwright.core.content import estimate_tokens
 from callwright.core.errors import CallwrightError, UsageError
 from callwright.core.json import thaw
-from callwright.core.messages import AssistantMessage, Message, ToolMessage, UserMessage, estimate_tokens
+from callwright.core.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from callwright.hooks.builtin import Redact
 from callwright.policy.modes import Mode, mode_named
 from callwright.policy.paths import PathContext

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Sequence
 from typing import Protocol
 
+from callwright.core.calls import SEARCH_ALIASES, SEARCH_NAME
 from callwright.core.content import Output
 from callwright.core.errors import ToolFailed
-from callwright.core.messages import SEARCH_ALIASES, SEARCH_NAME
 from callwright.core.spec import Annotations, Effect, ToolSpec
 from callwright.registry.catalog import Catalog
 from callwright.registry.search.index import Hit
