@@ -93,7 +93,19 @@ def test_first_call_loads_no_pydantic_or_shell_parser() -> None:
         "    return name\n"
         "asyncio.run(Executor(Registry(greet)).run('greet', '{\"name\": \"Ada\"}'))\n"
     )
-    assert not loaded_by(code) & {"pydantic", "jsonschema_rs", "tree_sitter", "tree_sitter_bash", "docstring_parser"}
+    loaded = loaded_by(code)
+    assert not loaded & {"pydantic", "jsonschema_rs", "tree_sitter", "tree_sitter_bash", "docstring_parser"}
+    assert not loaded & {"difflib", "shutil", "secrets"}
+    # what judges shell lines, keeps long outputs, and shows questions
+    for name in (
+        "policy.guards",
+        "policy.walled",
+        "shell.words",
+        "shell.tables",
+        "system.output_capture",
+        "core.escaping",
+    ):
+        assert f"callwright.{name}" not in loaded
 
 
 def test_version_is_printed_before_imports() -> None:

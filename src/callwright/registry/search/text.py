@@ -288,25 +288,40 @@ _MAX_SIMILAR = 4
 class Spelling:
     """Finds known words similar to an unknown one: one edit apart, its two halves, or words that contain it."""
 
-    __slots__ = ("_joined", "_known", "_without_one")
+    __slots__ = ("_by_length", "_joined", "_known", "_without_one")
 
     def __init__(self, vocabulary: Iterable[str]) -> None:
         self._known = frozenset(vocabulary)
         known = sorted(word for word in self._known if len(word) >= _MIN_WORD_CHARS and word.isalpha())
         self._joined = "\n" + "\n".join(known) + "\n"
-        self._without_one: dict[str, list[str]] = {}
+        self._by_length: dict[int, list[str]] = {}
         for word in known:
-            for variant in _variants(word):
-                self._without_one.setdefault(variant, []).append(word)
+            self._by_length.setdefault(len(word), []).append(word)
+        self._without_one: dict[int, dict[str, list[str]]] = {}
 
     def near(self, word: str) -> list[str]:
         """Return the few known words closest to an unknown one: typos first, then halves, then containing words."""
         if len(word) < _MIN_WORD_CHARS or not word.isalpha():
             return []
-        typos = {known for variant in _variants(word) for known in self._without_one.get(variant, ())}
+        typos = self._typos(word)
         found = sorted(typos, key=lambda known: (known[0] != word[0], abs(len(known) - len(word)), known))
         found = found or self._halves(word) or sorted(self._containing(word), key=lambda known: (len(known), known))
         return found[:_MAX_SIMILAR]
+
+    def _typos(self, word: str) -> set[str]:
+        variants = _variants(word)
+        tables = [self._variants_of(chars) for chars in range(len(word) - 1, len(word) + 2)]
+        return {known for table in tables for variant in variants for known in table.get(variant, ())}
+
+    def _variants_of(self, chars: int) -> dict[str, list[str]]:
+        """Return the known words of one length by their variants, computed when a word of that length is looked for."""
+        table = self._without_one.get(chars)
+        if table is None:
+            table = self._without_one[chars] = {}
+            for word in self._by_length.get(chars, ()):
+                for variant in _variants(word):
+                    table.setdefault(variant, []).append(word)
+        return table
 
     def _halves(self, word: str) -> list[str]:
         """Split a compound into known words: some write `screen_shot` for `screenshot`."""
