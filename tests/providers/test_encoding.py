@@ -33,17 +33,25 @@ def _encode(message: Message) -> bytes:
     return to_bytes(message.content)
 
 
-@given(st.lists(st.tuples(st.integers(1, 4), st.integers(0, 5)), max_size=12), st.text(max_size=3))
-def test_growing_history_encodes_like_whole_history(steps: list[tuple[int, int]], system: str) -> None:
-    history, said = History(), list[str]()
-    for count, unjoined in steps:
+_STEPS = st.tuples(st.integers(0, 4), st.integers(0, 5), st.sampled_from(["", "be brief", "be exact"]), st.booleans())
+
+
+@given(st.lists(_STEPS, max_size=12))
+def test_growing_history_encodes_like_whole_history(steps: list[tuple[int, int, str, bool]]) -> None:
+    history, said, kept = History([UserMessage("first")]), ["first"], list[tuple[bytes, object]]()
+    for count, unjoined, system, held in steps:
         for _ in range(count):
             said.append(f"{len(said)}")
             history.append(UserMessage(said[-1]))
         settled, last = encode_history(history, "key", _encode, unjoined=unjoined)
         body = assemble({"system": to_bytes(system), "messages": list_pieces(settled, *last)})
-        assert json.loads(body) == {"system": system, "messages": said}
+        expected = {"system": system, "messages": [*said]}
+        assert json.loads(body) == expected
         assert len(last) == min(unjoined, len(said))
+        if held:
+            kept.append((body, expected))
+    for body, expected in kept:  # a body that is still being sent does not change with the next one
+        assert json.loads(body) == expected
 
 
 def test_empty_list_is_encoded() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, cast
@@ -69,6 +70,30 @@ async def test_request_contains_whole_conversation(
     golden(name, server.received[0].json)
     assert server.received[0].path.endswith(vendor.path)
     assert vendor.headers.items() <= server.received[0].headers.items()
+
+
+async def test_body_is_dropped_with_the_message(
+    server: Loopback, provider: Any, answer: bytes, request_for: Requests, conversation: tuple[Any, ...]
+) -> None:
+    request, build, bodies = request_for(*conversation), provider._body, list[bytes]()
+
+    def note(*given: Any) -> bytes:
+        bodies.append(build(*given))
+        return bodies[-1]
+
+    note(request, provider._encoder.encode(request))
+    unsent = sys.getrefcount(bodies[0])
+    bodies.clear()
+    provider._body = note
+    server.reply(LoopbackReply([answer]))
+    await asked(provider, request)
+    references = sys.getrefcount(bodies[0])
+    for _ in range(1_000):  # a stream that was left early is closed by the event loop
+        if references == unsent:
+            break
+        await asyncio.sleep(0)
+        references = sys.getrefcount(bodies[0])
+    assert references == unsent  # otherwise every turn would copy the whole conversation
 
 
 async def test_deltas_add_up_to_message(

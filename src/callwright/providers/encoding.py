@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from hashlib import sha256
+from io import BytesIO
 from typing import Any, Generic, NoReturn, TypeAlias, TypeVar, cast
 
 from callwright.core.calls import ToolCall
@@ -12,8 +13,6 @@ from callwright.core.json import Json, JsonObject, compact
 from callwright.core.messages import History, Message, Thinking, encode_messages
 
 Made = TypeVar("Made")
-Pieces: TypeAlias = list[bytes | bytearray]
-"""JSON in pieces, to be joined in one copy."""
 
 _MAX_ENTRIES = 64
 _ALLOWED_ID = re.compile(r"[a-zA-Z0-9_-]{1,40}")
@@ -30,17 +29,17 @@ def join_list(items: Sequence[bytes]) -> bytes:
     return b"[" + b",".join(items) + b"]"
 
 
-def assemble(fields: Mapping[str, bytes | Pieces]) -> bytes:
-    """Join encoded fields into an encoded object, copying each piece once."""
+def assemble(fields: "Mapping[str, bytes | Pieces]") -> bytes:
+    """Join encoded fields into an encoded object."""
     pieces: Pieces = []
     for name, value in fields.items():
         pieces += [b"," if pieces else b"{", to_bytes(name), b":"]
         pieces += [value] if isinstance(value, bytes) else value
     pieces.append(b"}")
-    return b"".join(pieces)
+    return join_pieces(pieces)
 
 
-def list_pieces(*values: bytes | bytearray) -> Pieces:
+def list_pieces(*values: "bytes | JoinedMessages") -> "Pieces":
     """Build an encoded list from encoded values without copying them; a value may hold several items already."""
     pieces: Pieces = []
     for value in values:
@@ -49,9 +48,17 @@ def list_pieces(*values: bytes | bytearray) -> Pieces:
     return [*pieces, b"]"] if pieces else [b"[]"]
 
 
+def join_pieces(pieces: "Pieces") -> bytes:
+    """Join the pieces of a body; joined messages among them, at most once, are not copied."""
+    for place, piece in enumerate(pieces):
+        if isinstance(piece, JoinedMessages):
+            return piece.embed(tuple(pieces[:place]), pieces[place + 1 :])
+    return b"".join(cast("list[bytes]", pieces))
+
+
 def encode_history(
     messages: Sequence[Message], key: Hashable, encode: Callable[[Message], bytes], *, unjoined: int = 0
-) -> tuple[bytes | bytearray, list[bytes]]:
+) -> "tuple[bytes | JoinedMessages, list[bytes]]":
     """Encode messages: all but the last `unjoined` ones joined by commas, and the last ones separately.
 
     The joined part is cached with a `History` and only extended: joining thousands of messages again in every turn
@@ -62,7 +69,8 @@ def encode_history(
     last = list(fragments[count:])
     if not isinstance(messages, History) or not count:
         return b",".join(fragments[:count]), last
-    return cache_with_history(messages, (key, _JoinedMessages), _JoinedMessages).extend_to(fragments, count), last
+    joined = cache_with_history(messages, (key, JoinedMessages), JoinedMessages)
+    return (joined if joined.extend_to(fragments, count) else b",".join(fragments[:count])), last
 
 
 def cache_with_history(messages: History, key: Hashable, make: Callable[[], Made]) -> Made:
@@ -71,25 +79,51 @@ def cache_with_history(messages: History, key: Hashable, make: Callable[[], Made
     return messages.encode(key, lambda message: make() if message is first else None)[0] or make()
 
 
-class _JoinedMessages:
-    """Encoded messages, joined incrementally."""
+class JoinedMessages:
+    """Encoded messages inside the body of the last request, which the next turn extends instead of copying it.
 
-    __slots__ = ("_count", "_joined")
+    A `BytesIO` gives its content away without a copy and copies it only if it is changed while the content is still in
+    use. The vendors' clients have dropped a body when the model's message is complete, so the next turn changes it in
+    place.
+    """
+
+    __slots__ = ("_before", "_buffer", "_count", "_end", "_fragments", "_written")
 
     def __init__(self) -> None:
+        self._fragments: Sequence[bytes] = ()
         self._count = 0
-        self._joined = bytearray()
+        self._before: Sequence[object] = ()
+        self._buffer = BytesIO()
+        self._written = 0
+        self._end = 0
 
-    def extend_to(self, fragments: Sequence[bytes], count: int) -> bytes | bytearray:
-        """Return the first `count` messages joined."""
-        if count < self._count:  # bytes cannot be taken back out of the joined part
-            return b",".join(fragments[:count])
-        for fragment in fragments[self._count : count]:
-            if self._joined:
-                self._joined += b","
-            self._joined += fragment
-        self._count = count
-        return self._joined
+    def extend_to(self, fragments: Sequence[bytes], count: int) -> bool:
+        """Hold the first `count` messages; return False if it has more, which cannot be taken back out."""
+        if count < self._count:
+            return False
+        self._fragments, self._count = fragments, count
+        return True
+
+    def embed(self, before: "Sequence[bytes | JoinedMessages]", after: "Pieces") -> bytes:
+        """Return a body: the messages between other pieces."""
+        buffer = self._buffer
+        if before != self._before:  # the fields in front of the conversation have changed
+            self._before, self._buffer, self._written = before, (buffer := BytesIO()), 0
+            buffer.writelines(cast("Sequence[bytes]", before))
+        else:
+            buffer.seek(self._end)
+        added = self._fragments[self._written : self._count]
+        if added and self._written:
+            buffer.write(b",")
+        buffer.write(b",".join(added))
+        self._written, self._end = self._count, buffer.tell()
+        buffer.writelines(cast("list[bytes]", after))
+        buffer.truncate()
+        return buffer.getvalue()
+
+
+Pieces: TypeAlias = list[bytes | JoinedMessages]
+"""JSON in pieces, to be joined in one copy."""
 
 
 def merge_options(fields: Mapping[str, bytes], options: Mapping[str, Json], merged: frozenset[str]) -> dict[str, bytes]:

@@ -178,8 +178,9 @@ class GoogleGemini:
                 current_request.set(sent)  # the request is sent when the first chunk is requested
                 yield chunks
         finally:
-            if sent.response is not None:  # the SDK would leave this to the garbage collector
-                await sent.response.aclose()
+            response, sent.response, sent.body = sent.response, None, b""  # the context may hold it for long
+            if response is not None:  # the SDK would leave this to the garbage collector
+                await response.aclose()
 
     def _body(self, request: ModelRequest, tools: EncodedTools) -> bytes:
         joined, _ = encode_history(

@@ -23,6 +23,7 @@ from callwright.providers.encoding import (
     cache_with_history,
     call_arguments,
     join_list,
+    join_pieces,
     merge_options,
     parse_object,
     to_bytes,
@@ -350,12 +351,12 @@ class RequestBodies:
         self._heads = IdentityCache()
 
     def build(self, request: ModelRequest, tools: EncodedTools, conversation: Pieces) -> bytes:
-        """Build the whole body, copying the conversation once."""
+        """Build the whole body; of the conversation, only what is new is copied."""
         if request.options:  # not cached: the caller may change the mapping
             return self._with_options(request, tools, conversation)
         sources = (tools, request.system, request.output_schema, request.max_tokens)
         head = self._heads.get(*sources, make=lambda: self._head(request, tools))
-        return b"".join([head, *conversation, b"}"])
+        return join_pieces([head, *conversation, b"}"])
 
     def _head(self, request: ModelRequest, tools: EncodedTools) -> bytes:
         fields = assemble(self._fields(request, tools)).removesuffix(b"}")
