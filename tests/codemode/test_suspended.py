@@ -105,6 +105,52 @@ async def test_gathered_questions_are_asked_together(tmp_path: Path) -> None:
     assert sorted(effects(tmp_path)) == ["pay 0", "pay 1", "pay 2"]
 
 
+async def test_answer_counts_for_the_tool_that_was_shown(tmp_path: Path) -> None:
+    @tool(effect=Effect.WRITE)
+    async def pay(amount: int) -> str:
+        """Pay."""
+        return f"another tool has {amount}"
+
+    tools, call = registry(tmp_path), ToolCall("c", "run_code", {"code": "await pay(amount=1)"})
+    executor = Executor(CodeMode(tools))
+    (waiting,) = await executor.execute([call])
+    assert isinstance(waiting, Interrupted)
+    tools.add(pay)
+    (asked_again,) = await executor.execute([call], answers=Answers.approving(waiting.questions))
+    fresh = Executor(CodeMode(Registry(pay)))
+    turn = Turn(asked=waiting.questions)  # on record, for a process with another version of the tool
+    (asked_elsewhere,) = await fresh.execute([call], answers=Answers.approving(waiting.questions), turn=turn)
+    assert isinstance(asked_again, Interrupted) and isinstance(asked_elsewhere, Interrupted)
+
+
+async def test_answer_counts_after_another_tool_was_added(tmp_path: Path) -> None:
+    @tool(effect=Effect.READ)
+    async def weather() -> str:
+        """Tell the weather."""
+        return "sun"
+
+    tools, call = registry(tmp_path), ToolCall("c", "run_code", {"code": "await pay(amount=1)"})
+    executor = Executor(CodeMode(tools))
+    (waiting,) = await executor.execute([call])
+    assert isinstance(waiting, Interrupted)
+    tools.add(weather)
+    (outcome,) = await executor.execute([call], answers=Answers.approving(waiting.questions))
+    assert outcome.text == '"paid 1"' and effects(tmp_path) == ["pay 1"]
+
+
+async def test_program_in_memory_goes_on_with_its_random_numbers(tmp_path: Path) -> None:
+    code = "await quote(amount=0)\nawait pay(amount=random.randint(1, 10**9))"
+    agent = Agent(
+        ScriptedProvider([ToolCall("c", "run_code", {"code": code})], "done"),
+        executor=Executor(CodeMode(registry(tmp_path))),
+        sessions=MemoryStore(),
+    )
+    paused = await agent.run("pay", session="s")
+    assert isinstance(paused, Paused)
+    assert isinstance(await agent.resume("s", Answers.approving(paused.questions)), Done)
+    assert effects(tmp_path) == ["quote 0", f"pay {paused.questions[0].arguments['amount']}"]
+
+
 async def test_hook_that_changes_arguments_fits_the_record(tmp_path: Path) -> None:
     class Double(Hook):
         async def before(self, pending: PendingCall) -> Rewrite | None:

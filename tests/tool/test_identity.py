@@ -9,6 +9,8 @@ import pytest
 
 from callwright import Annotations, Effect, SchemaTool, ToolContext, ToolSpec, TypedTool, tool
 from callwright.core.access import Access, ReadPath, WritePath
+from callwright.registry.compose import RenamedTool
+from callwright.registry.visibility import DeferrableTool
 from callwright.tool.base import Tool
 from callwright.tool.identity import fingerprint, is_same_tool
 
@@ -234,3 +236,11 @@ def test_function_tools_are_the_same_by_function_and_options() -> None:
     assert not is_same_tool(tool(act), tool(group="g")(act))
     assert not is_same_tool(tool(act), SchemaTool(SPEC, handler("a")))
     assert not is_same_tool(SchemaTool(SPEC, handler("a")), tool(act))
+
+
+@pytest.mark.parametrize("wrap", [partial(DeferrableTool, deferred=True), partial(RenamedTool, name="x")])
+def test_wrappers_are_told_apart_by_the_tool_inside(wrap: Callable[[Tool], Tool]) -> None:
+    one, other = SchemaTool(SPEC, handler("a")), SchemaTool(SPEC, other_handler("a"))
+    assert is_same_tool(wrap(one), wrap(one)) and fingerprint(wrap(one)) == fingerprint(wrap(one))
+    assert not is_same_tool(wrap(one), wrap(other)) and fingerprint(wrap(one)) != fingerprint(wrap(other))
+    assert not is_same_tool(wrap(one), one) and not is_same_tool(RenamedTool(one, "a"), RenamedTool(one, "b"))

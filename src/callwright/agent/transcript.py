@@ -230,6 +230,7 @@ class Transcript:
         if wait:
             await self._store_gathered(turn, Kept(path, note))
         else:
+            self._unsaved += self._opening_records(turn)  # a note before its turn would not be found again
             self.note(Kept(path, note))
 
     async def record_restart(self, turn: OpenTurn, call_id: str) -> None:

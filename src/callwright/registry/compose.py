@@ -3,17 +3,16 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from hashlib import sha256
-from typing import Any
 
 from callwright.core.json import JsonObject
 from callwright.core.spec import ToolSpec, check_name
 from callwright.registry.catalog import Catalog, Toolset
-from callwright.tool.base import Invocation, LazyTool, Tool, identify
+from callwright.tool.base import Invocation, Tool, WrapperTool, identify
 
 _MAX_NAME_CHARS = 128
 
 
-class RenamedTool(LazyTool):
+class RenamedTool(WrapperTool):
     """A tool under another name; everything else is the inner tool's."""
 
     def __init__(self, inner: Tool, name: str, aliases: tuple[str, ...] = ()) -> None:
@@ -30,11 +29,6 @@ class RenamedTool(LazyTool):
 
     def bind(self, arguments: JsonObject | str | bytes) -> Invocation:
         return self.inner.bind(arguments)
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "inner":  # missing while the object is being copied
-            raise AttributeError(name)
-        return getattr(self.inner, name)
 
 
 class _View:

@@ -2,20 +2,20 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from callwright.core.calls import Outcome, find_revealed
 from callwright.core.errors import InvalidArguments, UnknownTool
 from callwright.core.json import JsonObject
 from callwright.core.spec import ToolSpec
 from callwright.registry.catalog import SEARCH_NAME
-from callwright.tool.base import Invocation, LazyTool, State, Tool, identify
+from callwright.tool.base import Invocation, State, Tool, WrapperTool, identify
 
 Unrevealed: TypeAlias = Literal["run", "refuse"]
 """What happens to a call of a tool the model was not shown: it runs, or the model must search first."""
 
 
-class DeferrableTool(LazyTool):
+class DeferrableTool(WrapperTool):
     """A tool with its own `deferred` flag; everything else is the inner tool's."""
 
     def __init__(self, inner: Tool, *, deferred: bool, unrevealed: Unrevealed | None = None) -> None:
@@ -50,11 +50,6 @@ class DeferrableTool(LazyTool):
     def reveal(self) -> Tool:
         """Return the tool for a session that found it, still marked as deferred: it is listed after the others."""
         return self.inner if self.inner.spec.deferred else DeferrableTool(self.inner, deferred=True)
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "inner":  # missing while the object is being copied
-            raise AttributeError(name)
-        return getattr(self.inner, name)
 
 
 @dataclass(frozen=True, slots=True)

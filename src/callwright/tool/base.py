@@ -332,6 +332,17 @@ class LazyTool:
     aliases: tuple[str, ...]
 
 
+class WrapperTool(LazyTool):
+    """A tool around another one, which does everything that the wrapper does not."""
+
+    inner: Tool
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "inner":  # missing while the object is being copied
+            raise AttributeError(name)
+        return getattr(self.inner, name)
+
+
 def identify(tool: Tool) -> tuple[str, tuple[str, ...]]:
     """Return the name and aliases of a tool, without deriving its schema if possible."""
     if isinstance(tool, LazyTool):

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from callwright.core.json import hash_text
 from callwright.core.spec import ToolSpec
-from callwright.tool.base import Tool
+from callwright.tool.base import Tool, WrapperTool
 from callwright.tool.function import FunctionTool
 from callwright.tool.schema_tool import SchemaTool
 
@@ -35,7 +35,13 @@ def is_same_tool(one: object, other: object) -> bool:
         return one.function == other.function and one.traits == other.traits
     if isinstance(one, SchemaTool) and isinstance(other, SchemaTool):
         return one.handler == other.handler and one.declare == other.declare and one.spec == other.spec
+    if isinstance(one, WrapperTool) and isinstance(other, WrapperTool):  # made anew whenever a toolset changes
+        return type(one) is type(other) and is_same_tool(one.inner, other.inner) and _have_same_spec(one, other)
     return False
+
+
+def _have_same_spec(one: object, other: object) -> bool:
+    return isinstance(one, Tool) and isinstance(other, Tool) and one.spec == other.spec
 
 
 def _describe_spec(spec: ToolSpec) -> str:
@@ -48,7 +54,9 @@ def _implementation(tool: Tool) -> list[object]:
         return [tool.function, tool.traits.accesses, tool.traits.isolation]
     if isinstance(tool, SchemaTool):
         return [tool.handler, tool.declare]
-    return [type(tool), *(getattr(type(tool), name, None) for name in _METHODS)]
+    inner: object = getattr(tool, "inner", None)  # of any wrapper: what runs is the tool inside
+    wrapped = _implementation(inner) if isinstance(inner, Tool) and inner is not tool else []
+    return [type(tool), *(getattr(type(tool), name, None) for name in _METHODS), *wrapped]
 
 
 def _describe(value: Any, depth: int) -> str:
