@@ -14,6 +14,8 @@ from tests.forked import run_script
 from callwright import (
     Agent,
     Answers,
+    ApprovalRequired,
+    Approve,
     Decline,
     Effect,
     Executor,
@@ -22,12 +24,14 @@ from callwright import (
     Question,
     Registry,
     ToolCall,
+    ToolContext,
     Turn,
     tool,
 )
 from callwright.agent import Done, Paused
 from callwright.codemode import CodeMode
 from callwright.hooks import Hook, PendingCall, Rewrite
+from callwright.policy import AllowEverything
 from callwright.registry import Deferred
 from callwright.sessions import MemoryStore, SqliteStore
 from callwright.sessions.records import Kept
@@ -149,6 +153,51 @@ async def test_program_in_memory_goes_on_with_its_random_numbers(tmp_path: Path)
     assert isinstance(paused, Paused)
     assert isinstance(await agent.resume("s", Answers.approving(paused.questions)), Done)
     assert effects(tmp_path) == ["quote 0", f"pay {paused.questions[0].arguments['amount']}"]
+
+
+async def test_declined_call_is_not_asked_about_again(tmp_path: Path) -> None:
+    code = """
+for amount in (1, 1, 2, 1):
+    try:
+        await pay(amount=amount)
+    except PermissionError as error:
+        print(amount, error)
+"""
+    call, asked = ToolCall("c", "run_code", {"code": code}), list[Any]()
+    executor = Executor(CodeMode(registry(tmp_path)))
+    (outcome,) = await executor.execute([call])
+    while isinstance(outcome, Interrupted):
+        asked += [question.arguments["amount"] for question in outcome.questions]
+        declined = Answers({question.id: Decline("no") for question in outcome.questions})
+        (outcome,) = await executor.execute([call], answers=declined)
+    assert asked == [1, 2] and outcome.text == "1 declined: no\n1 declined: no\n2 declined: no\n1 declined: no\n"
+
+
+@pytest.mark.parametrize("answer", [Approve(), Decline("no")])
+async def test_question_of_a_running_call_is_answered(tmp_path: Path, answer: Approve | Decline) -> None:
+    ran: list[tuple[int, bool]] = []
+
+    @tool(effect=Effect.WRITE)
+    async def send(count: int, context: ToolContext) -> str:
+        """Send messages."""
+        ran.append((count, context.answer is not None))
+        if count > 1 and context.answer is None:
+            raise ApprovalRequired("that is much")
+        return f"sent {count}"
+
+    async with SqliteStore(tmp_path / "s.db") as store:
+        code = "print(await asyncio.gather(send(count=1), send(count=2)))"
+        script = ScriptedProvider([ToolCall("c", "run_code", {"code": code})], "done")
+        executor = Executor(CodeMode(Registry(send)), AllowEverything())
+        agent = Agent(script, executor=executor, sessions=store)
+        paused = await agent.run("send", session="s")
+        assert isinstance(paused, Paused)
+        await agent.resume("s", Answers({paused.questions[0].id: answer}))
+        (outcome,) = [o for message in await agent.messages("s") for o in getattr(message, "outcomes", ())]
+    if isinstance(answer, Approve):
+        assert outcome.text == "['sent 1', 'sent 2']\n" and ran == [(1, False), (2, False), (2, True)]
+    else:
+        assert "PermissionError: declined: no" in outcome.text and ran == [(1, False), (2, False)]
 
 
 async def test_hook_that_changes_arguments_fits_the_record(tmp_path: Path) -> None:

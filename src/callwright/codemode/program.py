@@ -35,6 +35,7 @@ from callwright.core.calls import Completed, Failed, Interrupted, Outcome, ToolC
 from callwright.core.decisions import AnswersNeeded, Question
 from callwright.core.errors import (
     Cancelled,
+    Declined,
     Denied,
     Halted,
     InvalidArguments,
@@ -73,6 +74,8 @@ class _Journal:
     digests: dict[int, str] = field(default_factory=dict[int, str])
     """What each call was, by its number."""
     settled: dict[int, Settled] = field(default_factory=dict[int, Settled])
+    declined: dict[str, Raised] = field(default_factory=dict[str, Raised])
+    """The calls that the user declined, by digest."""
 
 
 class Program:
@@ -171,8 +174,12 @@ class Program:
         number = int(note["call"])
         if "digest" in note:
             journal.digests[number] = str(note["digest"])
-        if "raised" in note:
-            journal.settled[number] = Raised(*map(str, note["raised"]))
+        if "waits" in note:
+            del journal.digests[number]
+        elif "raised" in note:
+            journal.settled[number] = raised = Raised(*map(str, note["raised"]))
+            if "declined" in note:
+                journal.declined[journal.digests[number]] = raised
         elif "returned" in note or "digest" not in note:
             journal.settled[number] = Returned(note["returned"])
 
@@ -219,8 +226,8 @@ class Program:
     def _find_recorded(self, number: int, call: ToolCall) -> Settled | None:
         """Return the result of a call that was made before; None if it must be made now."""
         digest = self._journal.digests.get(number)
-        if digest is None:
-            return None
+        if digest is None:  # a program that repeats a declined call does not get the user asked again
+            return self._journal.declined.get(_digest(call)) if self._journal.declined else None
         if digest != _digest(call):
             raise ToolFailed(_CHANGED)
         if number in self._journal.settled:
@@ -250,10 +257,12 @@ class Program:
             await self._context.keep({"call": number, "digest": digest})
 
     async def _note_end(self, outcome: Outcome) -> None:
-        if isinstance(outcome, Interrupted):
-            return
         journal = self._journal
         number, made = self._made[outcome.call.id]
+        if isinstance(outcome, Interrupted):
+            if journal.digests.pop(number, None):  # it asked while it ran, and runs again with the answer
+                await self._context.keep({"call": number, "waits": True})
+            return
         journal.settled[number] = result = self._settle(outcome)
         note: dict[str, Json] = {"call": number}
         if number not in journal.digests:  # no start on record: repeatable, or refused before it started
@@ -262,6 +271,9 @@ class Program:
             note["returned"] = cast("Json", result.value)
         else:
             note["raised"] = [result.kind, result.message]
+            if isinstance(outcome, Failed) and isinstance(outcome.error, Declined):
+                note["declined"] = True
+                journal.declined[journal.digests[number]] = result
         await self._context.keep(note, wait=False)
 
     def _to_call(self, pending: PendingCall) -> ToolCall:

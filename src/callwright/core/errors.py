@@ -7,6 +7,7 @@ CallwrightError
     ├── InvalidArguments   invalid_input  model      never
     ├── Unsafe             safety         model      never
     ├── Denied             denied         user       never
+    │   ├── Declined       denied         user       never
     │   └── Halted         denied         user       never; the whole run ends
     ├── ToolFailed         tool_failed    tool       never
     ├── Transient          transient      world      up to the retry policy's attempts
@@ -112,6 +113,10 @@ class Denied(ToolError):
     code = "denied"
     fault = "user"
     prefix = "denied: "
+
+
+class Declined(Denied):
+    """The user declined the call."""
 
 
 class Halted(Denied):

@@ -30,6 +30,7 @@ from callwright.core.errors import (
     ApprovalRequired,
     AuthRequired,
     Crashed,
+    Declined,
     Denied,
     InputRequired,
     InvalidArguments,
@@ -321,8 +322,8 @@ def _apply_reply(admitted: Admitted, question: Question, reply: Reply) -> Approv
     if type(checked) is Approve:
         return checked
     if type(checked) is Decline and checked.reason:
-        raise Denied(f"declined: {checked.reason}")
-    raise Denied("declined by the user")
+        raise Declined(f"declined: {checked.reason}")
+    raise Declined("declined by the user")
 
 
 def _is_covered(admitted: Admitted, asks: Sequence[Ask]) -> bool:

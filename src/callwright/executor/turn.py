@@ -15,6 +15,7 @@ from callwright.core.calls import Failed, Interrupted, Outcome, ToolCall
 from callwright.core.decisions import Answers, Approve, Decline, Question, check_reply
 from callwright.core.errors import (
     Cancelled,
+    Declined,
     Denied,
     Halted,
     ToolError,
@@ -120,7 +121,7 @@ class TurnScope:
             case Approve():
                 raise Denied("the arguments cannot be changed while the call is running; decline it instead")
             case Decline(reason):
-                raise Denied(f"declined: {reason}" if reason else "declined by the user")
+                raise Declined(f"declined: {reason}" if reason else "declined by the user")
 
     async def run_all(
         self,
@@ -265,7 +266,7 @@ class TurnScope:
             admitted, questions = await self._admit(calls, answers, local, inside)
         for item in admitted:
             if item.questions:
-                item.error, item.questions = item.error or Denied("declined: the user gave no answer"), ()
+                item.error, item.questions = item.error or Declined("declined: the user gave no answer"), ()
         return admitted
 
     async def _ask(self, ask: AskPerson, questions: Sequence[Question], admitted: Sequence[Admitted]) -> Answers:
