@@ -33,7 +33,7 @@ from callwright.policy import AllowEverything
 from callwright.testing import Recorder, ScriptedProvider
 from callwright.tool.base import Cancellation
 
-QUICK = TurnLimits(grace_seconds=0.01)
+QUICK = TurnLimits(grace_seconds=0.05)  # with time enough to be abandoned in on a busy machine
 SHORT = Limits(seconds=0.01)
 LONG_SECONDS = 30.0
 """Far more than anything here takes, also on a slow machine."""

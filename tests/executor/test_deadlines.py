@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import pickle
 import threading
 import time
 from contextlib import suppress
@@ -25,7 +26,11 @@ from callwright import (
     TurnCancelled,
     tool,
 )
+from callwright.core.decisions import digest_of
+from callwright.core.events import BatchBegan, CallEnded
+from callwright.core.json import Json
 from callwright.executor import TurnLimits
+from callwright.hooks import Hook, PendingCall
 from callwright.policy import AllowEverything
 from callwright.testing import FakeClock, Recorder, ScriptedHook
 from callwright.tool.base import Cancellation
@@ -118,9 +123,7 @@ async def test_swallowed_cancellation_does_not_reach_the_caller() -> None:
 
 
 async def test_fast_path_gives_the_same_outcomes() -> None:
-    """Each call is made twice: the first grants the tool, the second may take the short way."""
-    from callwright import Outcome
-
+    """Each tool is called several times: the first call grants it, the next may take the short way."""
     attempts, clock = 0, LoopClock()
 
     @tool(effect=Effect.READ, limits=Limits(seconds=600, output_chars=200))
@@ -163,15 +166,78 @@ async def test_fast_path_gives_the_same_outcomes() -> None:
             getattr(outcome, "started", None),
         )
 
+    class Look(Hook):
+        def after(self, pending: PendingCall, outcome: Outcome) -> None:
+            return None
+
     executor = Executor(Registry(moody), clock=FakeClock())
-    recorded = Executor(Registry(moody), clock=FakeClock(), observe=Recorder())  # watched, so always the long way
+    events, long_events = Recorder(), Recorder()
+    observed = Executor(Registry(moody), clock=FakeClock(), observe=events)
+    hooked = Executor(Registry(moody), clock=FakeClock(), observe=long_events, hooks=Look())  # always the long way
     for mood in ("fine", "fail", "crash", "busy", "hang", "data", "long", "odd"):
         for arguments in ({"mood": mood}, f'{{"mood": "{mood}"}}', '{"mood": 5}'):
-            attempts = 0
-            short = gist(await executor.run("moody", arguments))
-            attempts = 0
-            assert short == gist(await recorded.run("moody", arguments)), mood
-    assert executor.stats["moody"].outcomes == recorded.stats["moody"].outcomes
+            gists: list[tuple[object, ...]] = []
+            for each in (executor, observed, hooked):
+                attempts = 0
+                gists.append(gist(await each.run("moody", arguments)))
+            assert gists[0] == gists[1] == gists[2], mood
+            assert events.names == long_events.names
+            ended, long_ended = events.events[-1], long_events.events[-1]
+            assert isinstance(ended, CallEnded) and isinstance(long_ended, CallEnded)
+            assert gist(ended.outcome) == gist(long_ended.outcome) == gists[0]
+    assert executor.stats["moody"].outcomes == observed.stats["moody"].outcomes == hooked.stats["moody"].outcomes
+
+
+async def test_observed_call_that_is_cancelled_ends_once_on_the_fast_path() -> None:
+    begun = asyncio.Event()
+
+    @tool(effect=Effect.READ)
+    async def wait(long: bool) -> str:
+        """Wait if told to."""
+        begun.set()
+        if long:
+            await asyncio.Event().wait()
+        return "done"
+
+    recorder = Recorder()
+    executor = Executor(Registry(wait), observe=recorder)
+    await executor.run("wait", {"long": False})  # from now on the fast path is open
+    recorder.events.clear()
+    begun.clear()
+    task = asyncio.ensure_future(executor.run("wait", {"long": True}))
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert recorder.names == ["BatchBegan", "CallBegan", "CallEnded"]
+
+
+async def test_digests_of_a_turn_are_those_of_its_arguments_however_late_they_are_read() -> None:
+    @tool(effect=Effect.READ)
+    async def sort(words: list[str], deep: dict[str, list[int]], strict: bool = True) -> str:
+        """Sort words, in place."""
+        words.append("z")
+        deep["a"].clear()
+        return ""
+
+    given: dict[str, Json] = {"words": ["b", "a"], "deep": {"a": [1]}}
+    recorder, read_at_once = Recorder(), list[list[str]]()
+
+    def read(event: object) -> None:
+        if isinstance(event, BatchBegan):
+            read_at_once.append(list(event.digests))
+
+    for observe in (recorder, read):
+        executor = Executor(Registry(sort), observe=observe)
+        for _ in range(3):  # the long way first, then the fast path
+            await executor.run("sort", given, turn=Turn(session_id="s"))
+        await executor.execute([ToolCall("1", "sort", given), ToolCall("2", "missing")], turn=Turn(session_id="s"))
+    late = [list(event.digests) for event in recorder.events if isinstance(event, BatchBegan)]
+    right = digest_of("sort", {**given, "strict": True}, (), session_id="s")
+    assert late == read_at_once == [[right]] * 3 + [[right, digest_of("missing", {}, (), session_id="s")]]
+    began = next(event for event in recorder.events if isinstance(event, BatchBegan))
+    assert began.digests == (right,) and (right,) == began.digests and hash(began.digests) == hash((right,))
+    assert pickle.loads(pickle.dumps(began.digests)) == (right,) and repr(began.digests) == repr((right,))
 
 
 async def test_tool_removed_while_it_fails_has_an_outcome() -> None:

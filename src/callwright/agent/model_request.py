@@ -1,9 +1,9 @@
 """Requests to the model, with retries of transient failures."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from callwright.agent.history import ensure_unique_ids
 from callwright.agent.results import ModelRetried
@@ -17,7 +17,6 @@ from callwright.executor.driver import drive, is_cancelling
 from callwright.providers.base import MessageDone, ModelRequest, Provider, ProviderError
 from callwright.retry import Clock, RetryPolicy, WallClock
 
-OnRetry = Callable[[ProviderError, int, float], None]
 _GRACE_SECONDS = 5.0
 """How long a request that was cancelled may take to end before it is abandoned."""
 _MAX_DELAY_SECONDS = 300.0
@@ -41,12 +40,24 @@ class Requests:
     clock: Clock = field(default_factory=WallClock)
 
 
+class RequestWatch(Protocol):
+    """Follows a request to the model and its repetitions."""
+
+    def on_event(self) -> None:
+        """Called with each part of the answer that arrives."""
+        ...
+
+    def on_retry(self, error: ProviderError, attempt: int, delay_seconds: float) -> None:
+        """Called before a failed request is repeated."""
+        ...
+
+
 def ask_model(
     provider: Provider,
     request: ModelRequest,
     requests: Requests,
     transcript: Transcript,
-    on_retry: OnRetry | None = None,
+    watch: RequestWatch | None = None,
 ) -> Awaitable[AssistantMessage]:
     """Return the model's complete message.
 
@@ -56,7 +67,7 @@ def ask_model(
         ProviderError: the last failure, when retries are exhausted or pointless.
         TimeoutError: the run was stopped.
     """
-    asking = _ask_with_retries(provider, request, requests, transcript, on_retry)
+    asking = _ask_with_retries(provider, request, requests, transcript, watch)
     return asking if transcript.watch.cancellation is None else _ask_until_cancelled(asking, transcript)
 
 
@@ -66,12 +77,12 @@ async def _ask_until_cancelled(asking: Awaitable[AssistantMessage], transcript: 
 
 
 async def _ask_with_retries(
-    provider: Provider, request: ModelRequest, requests: Requests, transcript: Transcript, on_retry: OnRetry | None
+    provider: Provider, request: ModelRequest, requests: Requests, transcript: Transcript, watch: RequestWatch | None
 ) -> AssistantMessage:
     attempt = 1
     while True:
         try:
-            asking = drive(_ask_once(provider, request, transcript), _GRACE_SECONDS)
+            asking = drive(_ask_once(provider, request, transcript, watch), _GRACE_SECONDS)
             return ensure_unique_ids(_check_message(await asking))
         except ProviderError as error:
             failure = error
@@ -89,8 +100,8 @@ async def _ask_with_retries(
         if failure.fault != "transient" or attempt >= requests.retry.max_attempts or delay > _MAX_DELAY_SECONDS:
             raise failure
         transcript.emit_event(ModelRetried(failure, attempt, delay))
-        if on_retry is not None:
-            on_retry(failure, attempt, delay)
+        if watch is not None:
+            watch.on_retry(failure, attempt, delay)
         await requests.clock.sleep(delay)
         attempt += 1
 
@@ -115,11 +126,15 @@ def _is_part(part: Any) -> bool:
     return isinstance(part, Text) or (issubclass(type(part), Thinking) and isinstance(part.text, str))
 
 
-async def _ask_once(provider: Provider, request: ModelRequest, transcript: Transcript) -> AssistantMessage:
+async def _ask_once(
+    provider: Provider, request: ModelRequest, transcript: Transcript, watch: RequestWatch | None
+) -> AssistantMessage:
     emit = transcript.emit
     stream = provider.stream(request)
     try:
         async for event in stream:
+            if watch is not None:
+                watch.on_event()
             if isinstance(event, MessageDone):
                 return event.message
             if emit is not None:

@@ -11,11 +11,10 @@ from callwright.agent.run_limits import Spending
 from callwright.agent.transcript import Transcript
 from callwright.core._fast import make_constructor
 from callwright.core.events import Event
-from callwright.core.messages import AssistantMessage, Usage
+from callwright.core.messages import AssistantMessage
 from callwright.core.run_events import RequestBegan, RequestEnded, RequestRetried, RunBegan, RunEnd, RunEnded
-from callwright.providers.base import ModelEvent, ModelRequest, Provider, ProviderError, vendor_of
-from callwright.providers.pricing import Prices, find_prices, prices_for
-from callwright.providers.streaming import TappedProvider
+from callwright.providers.base import ModelRequest, Provider, ProviderError, vendor_of
+from callwright.providers.pricing import find_prices, prices_for
 
 Observe = Callable[[Event], None]
 _request_began = make_constructor(RequestBegan)
@@ -57,35 +56,40 @@ async def ask_model_observed(
         request.max_tokens,
         shaped,
     )
-    timing = _Timing()
-
-    def on_retry(error: ProviderError, attempt: int, delay_seconds: float) -> None:
-        observe(RequestRetried(began, error, attempt, delay_seconds))
-
+    watch = _Watch(observe, began)
     observe(began)
     try:
-        message = await ask_model(TappedProvider(provider, timing), request, requests, transcript, on_retry)
+        message = await ask_model(provider, request, requests, transcript, watch)
     except BaseException as error:
-        observe(RequestEnded(began, None, error, _describe_failure(error, transcript), timing.elapsed(), timing.first))
+        observe(RequestEnded(began, None, error, _describe_failure(error, transcript), watch.elapsed(), watch.first))
         raise
-    cost = await _compute_cost(transcript.spending.limits.prices, message.model or provider.model, message.usage)
-    observe(_request_ended(began, message, None, "", timing.elapsed(), timing.first, cost))
+    # prices of the run limits come first: a contract may differ from the list
+    prices = transcript.spending.limits.prices or await find_prices(message.model or provider.model)
+    cost = None if prices is None else prices.request_cost(message.usage)
+    observe(_request_ended(began, message, None, "", watch.elapsed(), watch.first, cost))
     return message
 
 
-class _Timing:
-    """Measures a request and the time to its first event."""
+class _Watch:
+    """Measures a request and the time to the first part of its answer, and reports its repetitions."""
 
-    def __init__(self) -> None:
-        self._began = perf_counter()
+    __slots__ = ("_began", "_observe", "_starts", "first")
+
+    def __init__(self, observe: Observe, began: RequestBegan) -> None:
+        self._observe = observe
+        self._began = began
+        self._starts = perf_counter()
         self.first: float | None = None
 
-    def __call__(self, event: ModelEvent) -> None:
+    def on_event(self) -> None:
         if self.first is None:
             self.first = self.elapsed()
 
+    def on_retry(self, error: ProviderError, attempt: int, delay_seconds: float) -> None:
+        self._observe(RequestRetried(self._began, error, attempt, delay_seconds))
+
     def elapsed(self) -> float:
-        return perf_counter() - self._began
+        return perf_counter() - self._starts
 
 
 def _describe_end(result: Result) -> tuple[RunEnd, str]:
@@ -101,9 +105,3 @@ def _describe_failure(error: BaseException, transcript: Transcript) -> str:
         return "cancelled"
     stopped = transcript.watch.find_stop_reason() if isinstance(error, TimeoutError) else None
     return type(error).__name__ if stopped is None else stopped[0]
-
-
-async def _compute_cost(agreed: Prices | None, model: str, usage: Usage) -> float | None:
-    # prices of the run limits come first: a contract may differ from the list
-    prices = agreed or await find_prices(model)
-    return None if prices is None else prices.request_cost(usage)

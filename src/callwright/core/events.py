@@ -1,6 +1,6 @@
 """The events of calls and registries that observers receive."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from callwright.core._fast import frozen
@@ -18,7 +18,8 @@ class BatchBegan:
     """
 
     calls: tuple[ToolCall, ...]
-    digests: tuple[str, ...]
+    digests: Sequence[str]
+    """Identify exactly what will run, in the order of the calls; see `digest_of`."""
     session_id: str = ""
     turn_id: str = ""
 

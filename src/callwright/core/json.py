@@ -112,6 +112,14 @@ compact = make_json_writer(json.JSONEncoder(separators=(",", ":"), ensure_ascii=
 canonical = make_json_writer(json.JSONEncoder(separators=(",", ":"), sort_keys=True, allow_nan=False))
 """Write a value as JSON text that is the same for equal values, as digests need it."""
 
+
+def copy_json(value: Any) -> Any:
+    """Return a value with its lists and objects copied, so that changing one changes nothing of the other."""
+    if type(value) is dict:
+        return {key: copy_json(item) for key, item in cast("dict[str, Any]", value).items()}
+    return [copy_json(item) for item in cast("list[Any]", value)] if type(value) is list else value
+
+
 _MAX_DEPTH = 100
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _LONG_NUMBER = re.compile(r"\d{4000}")

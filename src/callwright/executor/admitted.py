@@ -9,7 +9,7 @@ from callwright.core.calls import ToolCall
 from callwright.core.content import Output
 from callwright.core.decisions import Approve, Question, digest_of
 from callwright.core.errors import ApprovalRequired, AuthRequired, Crashed, ToolError, safe_repr
-from callwright.core.json import FrozenDict, JsonObject, check_json
+from callwright.core.json import FrozenDict, JsonObject, check_json, copy_json
 from callwright.core.repairs import Repair
 from callwright.core.spec import Effect, ToolSpec
 from callwright.executor.repair import PathTool
@@ -113,7 +113,6 @@ class Admitted:
     """What was changed before the call was judged."""
     pending: PendingCall | None = None
     """What hooks see of it."""
-    _digest: str = ""
 
     def __init__(self, call: ToolCall, entry: ToolEntry | None, session_id: str) -> None:
         self.call = call
@@ -132,11 +131,9 @@ class Admitted:
         return _NO_ARGUMENTS if self.invocation is None else self.invocation.arguments
 
     @property
-    def digest(self) -> str:
-        """Identifies what would run, also for another version of the tool: for the record of a start."""
-        if not self._digest:
-            self._digest = digest_of(self.name, self.arguments, self.accesses, session_id=self.session_id)
-        return self._digest
+    def arguments_copy(self) -> JsonObject:
+        """The final arguments as they are now: a function may change the lists and objects that it is given."""
+        return copy_json(dict(self.arguments))
 
     @property
     def approval_digest(self) -> str:
@@ -159,7 +156,7 @@ class Admitted:
     def bind(self, entry: ToolEntry, arguments: JsonObject | str | bytes) -> None:
         """Bind arguments; a tool may require approval here, together with the invocation that would run."""
         if self.invocation is not None:  # what was derived from the arguments before
-            self._digest, self.pending = "", None
+            self.pending = None
         try:
             if entry.bind_in is None:
                 invocation = entry.bind(arguments)

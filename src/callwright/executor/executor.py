@@ -95,8 +95,7 @@ class Executor:
         self._runtime = Runtime(
             registry, gate, runner, self.state, self.observe, self.limits, LoopLocal(self.limits.grace_seconds)
         )
-        unwatched = self.observe is None and not gate.hooks and not runner.hooks
-        self._fast_path = FastPath(self._runtime) if unwatched else None
+        self._fast_path = None if gate.hooks or runner.hooks else FastPath(self._runtime)
         self._ids = itertools.count(1)
         self._readable: tuple[Catalog, Catalog] | None = None
 

@@ -1,4 +1,4 @@
-"""The fast path for the commonest call: a plain async function, allowed by the policies, without hooks or observers.
+"""The fast path for the commonest call: a plain async function, allowed by the policies, without hooks.
 
 It does what `TurnScope` would do, with nothing in between, and hands over whatever is not plain success: a call with
 invalid arguments starts again there, a failed attempt is continued there.
@@ -14,7 +14,10 @@ from typing import Any
 from callwright.core._fast import make_constructor
 from callwright.core.calls import Completed, Outcome, ToolCall
 from callwright.core.content import Output
+from callwright.core.decisions import Digests
 from callwright.core.errors import ApprovalRequired, AuthRequired, InvalidArguments, ToolError
+from callwright.core.events import BatchBegan, CallBegan, CallEnded
+from callwright.core.json import copy_json
 from callwright.executor.admitted import Admitted, ToolEntry
 from callwright.executor.deadlines import Deadline
 from callwright.executor.driver import Abandoned, count_cancellations, drive_on, is_cancelling, next_order
@@ -26,6 +29,9 @@ from callwright.registry.catalog import Catalog
 from callwright.stats import Tally
 from callwright.tool.function import FunctionTool
 
+_batch_began = make_constructor(BatchBegan)
+_call_began = make_constructor(CallBegan)
+_call_ended = make_constructor(CallEnded)
 _completed = make_constructor(Completed)
 _output = make_constructor(Output)
 
@@ -33,10 +39,12 @@ _output = make_constructor(Output)
 class FastTool:
     """The facts about a tool that the fast path needs."""
 
-    __slots__ = ("_entry", "function", "output_chars", "parse", "parse_strict", "seconds", "tally")
+    __slots__ = ("_entry", "complete", "function", "name", "output_chars", "parse", "parse_strict", "seconds", "tally")
 
     def __init__(self, tool: FunctionTool, function: Callable[..., Coroutine[Any, Any, object]], tally: Tally) -> None:
         self._entry = ToolEntry(tool)
+        self.name = tool.name
+        self.complete = tool.complete
         self.parse = tool.contract.parser.parse
         self.parse_strict = tool.contract.parser.strictly
         """Parses JSON text in one step of the validator, without explaining errors; None if that is not enough."""
@@ -107,6 +115,11 @@ class FastPath:
                 values = tool.parse(call.arguments)
         except (InvalidArguments, ValueError):  # the message that explains them is made on the long way
             return await TurnScope(self._runtime, turn).run(call, None)
+        observe = self._runtime.observe
+        if observe is not None:
+            digests = Digests(((tool.name, copy_json(tool.complete(values)), ()),), turn.session_id)
+            observe(_batch_began((call,), digests, turn.session_id, turn.turn_id))
+            observe(_call_began(call))
         error: ToolError | Interruption | None = None
         deadline: Deadline | None = None
         cancellations = -1
@@ -139,10 +152,13 @@ class FastPath:
             return await self._finish(call, tool, turn, value, error, began, cancellations)
         seconds = perf_counter() - began
         if type(value) is not str or len(value) > tool.output_chars or not value.isascii():
-            return self._runtime.runner.finish_value(tool.admit(call, turn.session_id), value, seconds)
+            return self._runtime.runner.finish_value(tool.admit(call, turn.session_id), value, seconds, observe)
         chars_in = len(call.arguments) if type(call.arguments) is str else 0
         tool.tally.note("completed", 1, seconds, chars_in, len(value))
-        return _completed(call, _output(value, None), seconds, 1, ())
+        outcome = _completed(call, _output(value, None), seconds, 1, ())
+        if observe is not None:
+            observe(_call_ended(outcome))
+        return outcome
 
     def _settle_cancellation(
         self,
@@ -155,7 +171,7 @@ class FastPath:
         """Return the error of a call that ended with a cancellation, or raise one that came from outside."""
         item = tool.admit(call, turn.session_id)
         if isinstance(stopped, Abandoned):
-            self._runtime.runner.report_abandoned(item, self._runtime.limits.grace_seconds)
+            self._runtime.runner.report_abandoned(item, self._runtime.limits.grace_seconds, self._runtime.observe)
         if deadline is not None and deadline.claim_cancellation():
             return make_timeout(tool.seconds, abandoned=item.abandoned)
         if is_cancelling():
@@ -176,7 +192,7 @@ class FastPath:
         """Finish a call that failed or that had to wait."""
         item = tool.admit(call, turn.session_id)
         if error is None:
-            outcome = self._runtime.runner.finish_value(item, value, perf_counter() - began)
+            outcome = self._runtime.runner.finish_value(item, value, perf_counter() - began, self._runtime.observe)
         else:  # continued the long way, which may ask or retry
             outcome = await TurnScope(self._runtime, turn).retry_from(item, (error, began))
         if 0 <= cancellations < count_cancellations():  # the tool ended in spite of it; its caller must not go on

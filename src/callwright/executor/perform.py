@@ -211,13 +211,13 @@ class Runner:
             observe(CallRetried(call, error, attempt, delay))
         await self.clock.sleep(delay)
 
-    def finish_value(self, admitted: Admitted, value: object, seconds: float) -> Outcome:
-        """Finish a call whose first attempt, made elsewhere and unobserved, returned a value."""
+    def finish_value(self, admitted: Admitted, value: object, seconds: float, observe: Observe | None) -> Outcome:
+        """Finish a call whose first attempt, made elsewhere, returned a value."""
         try:
             outcome: Outcome = Completed(admitted.call, render(value), seconds, 1)
         except ToolError as error:
             outcome = Failed(admitted.call, error, True, seconds, 1)
-        return self.finish(admitted, outcome, None)
+        return self.finish(admitted, outcome, observe)
 
     def report_abandoned(self, admitted: Admitted, grace_seconds: float, observe: Observe | None = None) -> None:
         """Report a tool that was left behind: to operators, and by its outcome."""

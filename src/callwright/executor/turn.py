@@ -12,7 +12,7 @@ from callwright.clip import clip_turn
 from callwright.core._fast import make_constructor
 from callwright.core.access import Ask, Deny
 from callwright.core.calls import Failed, Interrupted, Outcome, ToolCall
-from callwright.core.decisions import Answers, Approve, Decline, Question, check_reply
+from callwright.core.decisions import Answers, Approve, Decline, Digests, Question, check_reply
 from callwright.core.errors import (
     Cancelled,
     Declined,
@@ -181,13 +181,13 @@ class TurnScope:
         return item.questions
 
     async def retry_from(self, item: Admitted, failed: tuple[ToolError | Interruption, float]) -> Outcome:
-        """Continue a lone, unobserved call after a first attempt with that error, begun at that time."""
+        """Continue a lone call after a first attempt with that error, begun at that time."""
         runner, local = self._runtime.runner, self._runtime.loops.get()
         try:
-            outcome = await runner.attempt(item, self, local.deadlines, failed=failed)
+            outcome = await runner.attempt(item, self, local.deadlines, self._observe, failed=failed)
         except asyncio.CancelledError:
             raise asyncio.CancelledError(CANCELLED) from self.cancel_alone(item)
-        return runner.finish(item, outcome, None)
+        return runner.finish(item, outcome, self._observe)
 
     def cancel_alone(self, item: Admitted) -> TurnCancelled:
         """Finish a lone call that was cancelled while it ran, and return the cause of the cancellation."""
@@ -283,8 +283,8 @@ class TurnScope:
         return answers
 
     async def _announce(self, calls: Sequence[ToolCall], admitted: Sequence[Admitted]) -> None:
-        digests = tuple([item.digest for item in admitted])
-        began = _batch_began(tuple(calls), digests, self.session_id, self.turn_id)
+        parts = [(item.name, item.arguments_copy, item.accesses) for item in admitted]
+        began = _batch_began(tuple(calls), Digests(parts, self.session_id), self.session_id, self.turn_id)
         if self._turn.journal is not None:
             await self._turn.journal(began)
         if self._observe is not None:
