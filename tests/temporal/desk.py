@@ -92,6 +92,7 @@ async def big(n: int, seconds: float) -> str:
 store = open_store()
 _everything = Executor(Registry(note, keyed, big), Policies(AllowEverything()))
 agent = Agent(Model(reply), executor=_everything, sessions=store, name="desk", limits=RunLimits(turns=2000))
+brief = Agent(Model(reply), executor=_everything, sessions=store, name="brief", limits=RunLimits(seconds=4))
 asking = Agent(Model(reply), [note, keyed], sessions=store, name="asking")
 _hasty = Executor(Registry(note, keyed), limits=TurnLimits(question_seconds=1.0))
 hasty = Agent(Model(reply), executor=_hasty, sessions=store, name="hasty")

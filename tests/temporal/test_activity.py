@@ -1,6 +1,8 @@
 """The activity by itself, in Temporal's environment for tests: retries after a kill at awkward moments."""
 
+import sqlite3
 from collections.abc import AsyncGenerator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,12 +11,17 @@ import pytest
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from callwright import Agent, Answers, RunLimits, SqliteStore, ToolCall, tool
-from callwright.sessions import SessionStore, list_waiting, record_answers
+from callwright import Agent, Answers, Done, Paused, RunLimits, SqliteStore, ToolCall, tool
+from callwright.agent.run_request import count_active_seconds
+from callwright.core.messages import UserMessage
+from callwright.sessions import SessionStore, StoredRecord, list_waiting, record_answers
+from callwright.sessions.records import Said
 from callwright.temporal.activity import Advance
 from callwright.temporal.blobs import keep_prompt
 from callwright.testing import ScriptedProvider
 from callwright.testing.fakes import Line
+
+_LIMITS = RunLimits()
 
 
 @tool
@@ -29,8 +36,10 @@ async def store(tmp_path: Path) -> AsyncGenerator[SqliteStore, None]:
         yield opened
 
 
-async def advance(store: SessionStore, *lines: Line, attempt: int = 1, turns: int = 50, **order: Any) -> dict[str, Any]:
-    agent = Agent(ScriptedProvider(*lines), [change], sessions=store, name="desk", limits=RunLimits(turns=turns))
+async def advance(
+    store: SessionStore, *lines: Line, attempt: int = 1, limits: RunLimits = _LIMITS, **order: Any
+) -> dict[str, Any]:
+    agent = Agent(ScriptedProvider(*lines), [change], sessions=store, name="desk", limits=limits)
     environment = ActivityEnvironment()
     environment.info = replace(environment.info, attempt=attempt, workflow_id="callwright/s")
     given: dict[str, Any] = {
@@ -48,10 +57,10 @@ async def advance(store: SessionStore, *lines: Line, attempt: int = 1, turns: in
 
 async def test_retry_does_not_start_a_reached_limit_again(store: SqliteStore) -> None:
     key = await keep_prompt(store, "go")
-    call = ToolCall("c1", "missing", {})
-    first = await advance(store, call, turns=1, prompt=key, key=key)
+    call, once = ToolCall("c1", "missing", {}), RunLimits(turns=1)
+    first = await advance(store, call, limits=once, prompt=key, key=key)
     assert (first["state"], first["kind"]) == ("stopped", "turns")
-    again = await advance(store, call, turns=1, prompt=key, key=key, attempt=2)  # the report had not arrived
+    again = await advance(store, call, limits=once, prompt=key, key=key, attempt=2)  # the report had not arrived
     assert (again["state"], again["kind"], again["position"]) == ("stopped", "turns", first["position"])
 
 
@@ -107,3 +116,63 @@ async def test_errors_say_whether_a_retry_helps(store: SqliteStore, kind: str, f
         await advance(store, prompt=key, key=key, session=session)
     assert (failed.value.type, failed.value.non_retryable) == (kind, final)
     await hold.release()
+
+
+def make_older(path: Path, seconds: float) -> None:
+    """Move everything on record into the past, as if time had passed."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE records SET at = at - ?", (seconds,))
+
+
+async def test_seconds_count_across_slices(store: SqliteStore, tmp_path: Path) -> None:
+    limits, call = RunLimits(seconds=600), ToolCall("c1", "missing", {})
+    key = await keep_prompt(store, "go")
+    first = await advance(store, call, limits=limits, prompt=key, key=key, turns=1)
+    assert first["state"] == "more"
+    make_older(tmp_path / "s.db", 300)
+    second = await advance(store, call, limits=limits, key=key, turns=1)
+    assert second["state"] == "more"
+    make_older(tmp_path / "s.db", 301)
+    for attempt in (1, 2):  # also if the report of the first attempt is lost
+        last = await advance(store, limits=limits, key=key, attempt=attempt)
+        assert (last["state"], last["kind"], last["position"]) == ("stopped", "seconds", second["position"])
+    again = await keep_prompt(store, "go on")
+    assert (await advance(store, "hello", limits=limits, prompt=again, key=again))["state"] == "done"
+
+
+async def test_retry_of_the_first_slice_has_no_more_seconds(store: SqliteStore, tmp_path: Path) -> None:
+    limits = RunLimits(seconds=600)
+    key = await keep_prompt(store, "go")
+    await advance(store, ToolCall("c1", "missing", {}), limits=limits, prompt=key, key=key, turns=1)
+    make_older(tmp_path / "s.db", 601)
+    again = await advance(store, limits=limits, prompt=key, key=key, attempt=2)
+    assert (again["state"], again["kind"]) == ("stopped", "seconds")
+
+
+async def test_seconds_do_not_count_while_a_question_waits(store: SqliteStore, tmp_path: Path) -> None:
+    limits = RunLimits(seconds=600)
+    key = await keep_prompt(store, "go")
+    calls = [ToolCall(f"c{n}", "change", {"n": n}) for n in range(2)]
+    paused = await advance(store, calls, limits=limits, prompt=key, key=key)
+    for question in (await list_waiting(store))[0].questions:  # one answer after the other, an hour apart
+        make_older(tmp_path / "s.db", 3_000)
+        await record_answers(store, "s", Answers().approve(question))
+    assert (await advance(store, "done", limits=limits, key=key, open=paused["open"]))["state"] == "done"
+
+
+async def test_resume_without_an_owner_starts_the_seconds_again(store: SqliteStore, tmp_path: Path) -> None:
+    limits = RunLimits(seconds=600)
+    agent = Agent(ScriptedProvider(ToolCall("c1", "change", {"n": 1})), [change], sessions=store, limits=limits)
+    paused = await agent.run("go", session="s")
+    make_older(tmp_path / "s.db", 9_000)
+    assert isinstance(paused, Paused)
+    again = Agent(ScriptedProvider("done"), [change], sessions=store, limits=limits)
+    assert isinstance(await again.resume("s", Answers().decline(paused.questions[0])), Done)
+
+
+def test_clocks_that_differ_do_not_make_a_run_shorter_than_nothing() -> None:
+    said = [StoredRecord(0, 1_000.0, Said(UserMessage("go"))), StoredRecord(1, 1_060.0, Said(UserMessage("x"), "t"))]
+    assert count_active_seconds(said, 1_050.0) == 50  # another machine is ahead
+    assert count_active_seconds(said, 900.0) == 0
+    assert count_active_seconds([StoredRecord(0, 0.0, Said(UserMessage("go")))], 900.0) == 0  # no times on record
+    assert count_active_seconds([], 900.0) == 0

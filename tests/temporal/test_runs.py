@@ -268,6 +268,21 @@ async def test_long_runs_have_short_histories(cluster: Cluster) -> None:
             assert sum(event.ByteSize() for event in history.events) < 10_000
 
 
+async def test_seconds_are_those_of_the_whole_run(cluster: Cluster) -> None:
+    worker = cluster.start_worker("brief")
+    async with PostgresStore(cluster.store) as store:
+        runs = await Runs.connect(
+            cluster.address, sessions=store, queue=cluster.queue, turns=1, heartbeat_seconds=1, attempts=99
+        )
+        run = await runs.start("brief", plan(*["keyed"] * 45, seconds=0.3), session="s1")  # 13 s of work, 4 allowed
+        await cluster.wait_for_effects(2)
+        cluster.kill(worker)
+        cluster.start_worker("brief")
+        result = await run.result()
+        assert isinstance(result, Stopped) and result.kind == "seconds"
+        assert len(cluster.read_effects()) < 45
+
+
 async def test_watch_from_another_place(cluster: Cluster, runs: Runs) -> None:
     cluster.start_worker("agent")
     run = await runs.start("desk", plan(*["keyed"] * 5, seconds=0.1), session="s1")

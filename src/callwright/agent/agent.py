@@ -21,6 +21,7 @@ from callwright.agent.run_request import (
     Prompt,
     RunRequest,
     check_prompt,
+    find_used_seconds,
     hold_for,
     release_hold,
     run_blocking,
@@ -284,8 +285,9 @@ class Agent:
         observed = self.executor.observe is not None
         if self.limits.prices is None and (observed or request.lineage is not None):
             await find_prices(self.provider.model)  # loaded now: the end of a run must neither wait nor block the loop
+        used_seconds = 0.0 if self.limits.seconds is None else await find_used_seconds(self.sessions, request)
         hold = await hold_for(self.sessions, request)
-        spending = Spending(self.limits)
+        spending = Spending(self.limits, used_seconds)
         watch = CancelWatch(request.cancellation, spending.deadline, self.limits.seconds)
         try:
             transcript = Transcript(hold, spending, watch, request.emit)

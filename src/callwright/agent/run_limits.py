@@ -18,8 +18,9 @@ class RunLimits:
     """Limits of one run. Reaching one ends the run with `Stopped`; it is not an error. None means no limit.
 
     A run lasts from a prompt to its result. Resuming it after a pause or a crash, also in another process, does not
-    start the limits again, except `seconds`. A new prompt does; and after `Stopped`, resuming starts the limit again
-    that was reached.
+    start the limits again. A new prompt does; and after `Stopped`, resuming starts the limit again that was reached.
+    The exception is `seconds`, which `resume` starts again, unless the run is handed over between processes as workers
+    do: then it counts from the prompt on, without the time in which questions waited.
 
     Args:
         turns: model messages.
@@ -58,14 +59,14 @@ class Spending:
 
     __slots__ = ("_counts", "_earlier", "_fields", "_invalid", "cost", "deadline", "limits", "tokens", "turns")
 
-    def __init__(self, limits: RunLimits) -> None:
+    def __init__(self, limits: RunLimits, used_seconds: float = 0.0) -> None:
         self.limits = limits
         self.turns = 0
         self.tokens = 0
         self.cost = 0.0
         """In the currency of the prices; 0 without prices."""
         self._fields = (0, 0, 0, 0)
-        self.deadline = None if limits.seconds is None else monotonic() + limits.seconds
+        self.deadline = None if limits.seconds is None else monotonic() + max(limits.seconds - used_seconds, 0.0)
         self._counts: dict[tuple[str, str], tuple[str, int]] = {}
         self._invalid: dict[str, int] = {}
         """In how many turns in a row the calls of a tool had invalid arguments, by tool name."""

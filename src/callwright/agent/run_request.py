@@ -1,8 +1,9 @@
 """The request for one run of an agent, and the two ways to drive it: as a stream of events, or blocking."""
 
 import asyncio
+import time
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -13,9 +14,11 @@ from callwright.core.calls import Answers, ToolCall
 from callwright.core.content import Part
 from callwright.core.errors import UsageError, safe_repr
 from callwright.core.events import CallProgressed
+from callwright.core.messages import UserMessage
 from callwright.providers.base import CallDelta, TextDelta, ThinkingDelta
-from callwright.sessions.base import SessionHold, SessionStore
+from callwright.sessions.base import SessionHold, SessionMissing, SessionStore, StoredRecord
 from callwright.sessions.memory import MemoryHold
+from callwright.sessions.records import OpenQuestions, Record, Said
 from callwright.tool.base import Cancellation
 
 Value = TypeVar("Value")
@@ -108,6 +111,46 @@ async def release_hold(hold: SessionHold) -> None:
     else:
         # Shielded: a cancelled run that kept the lock would leave the session busy until the process ends.
         await asyncio.shield(asyncio.ensure_future(hold.release()))
+
+
+async def find_used_seconds(sessions: SessionStore, request: RunRequest) -> float:
+    """Return how long the run of a request has taken already, in this process and others, by the times on record.
+
+    Only runs with an owner are continued by other processes as a matter of course; resuming another one is a new start.
+    """
+    if not request.owner:
+        return 0.0
+    try:
+        stored = await sessions.read_from(request.session_id)
+    except SessionMissing:
+        return 0.0
+    begun = max((index for index, item in enumerate(stored) if _is_prompt(item.record)), default=-1)
+    heard = begun >= 0 and (request.lineage is not None or getattr(stored[begun].record, "key", "") == request.key)
+    if begun < 0 or (request.prompt is not None and not heard):
+        return 0.0
+    return count_active_seconds(stored[begun:], time.time())
+
+
+def count_active_seconds(stored: Sequence[StoredRecord], now: float) -> float:
+    """Return how long a run has taken, without the time in which its questions waited for an answer.
+
+    Args:
+        stored: its records, from the prompt on.
+        now: the present time; clocks of other machines may be ahead of it.
+    """
+    if not stored or not stored[0].at:  # a store that does not know the times
+        return 0.0
+    waited, questions = 0.0, OpenQuestions()
+    until = [*(item.at for item in stored[1:]), now]
+    for item, end in zip(stored, until, strict=True):
+        questions.follow((), (item.record,))
+        if questions:
+            waited += max(end - item.at, 0.0)
+    return max(now - stored[0].at - waited, 0.0)
+
+
+def _is_prompt(record: Record) -> bool:
+    return isinstance(record, Said) and isinstance(record.message, UserMessage) and not record.turn_id
 
 
 async def stream_events(start: Callable[[Emit], Awaitable[Result]]) -> AsyncGenerator[AgentEvent, None]:
