@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from tests.web.conftest import RealServer
 
+from callwright.web.assets import Assets
+
 Web = Callable[..., RealServer]
 
 
@@ -40,7 +42,7 @@ def evil() -> Generator[str, None, None]:
 _ATTACKS = {
     "fetch": """async ([url, token]) => {
         const found = {};
-        for (const path of ["/api/state", "/api/sessions", "/", "/static/app.js"]) {
+        for (const path of ["/api/state", "/api/sessions", "/", "/static/VERSION/app.js"]) {
             for (const [name, options] of Object.entries({
                 plain: {}, bearer: {headers: {authorization: "Bearer " + token}}, opaque: {mode: "no-cors"},
                 credentials: {credentials: "include"},
@@ -75,7 +77,7 @@ _ATTACKS = {
     }""",
     "script": """async ([url]) => {
         const script = document.createElement("script");
-        script.src = url + "/static/app.js";
+        script.src = url + "/static/VERSION/app.js";
         script.type = "module";
         const outcome = new Promise((resolve) => {
             script.onload = () => resolve("loaded"); script.onerror = () => resolve("refused"); });
@@ -86,7 +88,7 @@ _ATTACKS = {
         const image = new Image();
         const outcome = new Promise((resolve) => {
             image.onload = () => resolve("loaded"); image.onerror = () => resolve("refused"); });
-        image.src = url + "/static/favicon.svg";
+        image.src = url + "/api/image?id=a&position=0&place=0";
         return {image: await outcome};
     }""",
     "window": """async ([url]) => {
@@ -110,7 +112,7 @@ def test_another_page_reads_and_does_nothing(web: Web, browser: Any, evil: str) 
         page = context.new_page()
         page.goto(evil)
         for name, attack in _ATTACKS.items():
-            found = page.evaluate(attack, [server.url, server.token])
+            found = page.evaluate(attack.replace("VERSION", Assets().version), [server.url, server.token])
             readable = {
                 key: value
                 for key, value in found.items()

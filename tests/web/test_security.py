@@ -3,7 +3,10 @@
 import pytest
 from tests.web.conftest import Serve
 
+from callwright.web.assets import Assets
+
 API = "/api/state"
+SCRIPT = f"/static/{Assets().version}/app.js"
 
 
 async def test_token_is_needed_for_data_and_not_for_the_page(serve: Serve) -> None:
@@ -32,7 +35,7 @@ async def test_token_is_needed_for_data_and_not_for_the_page(serve: Serve) -> No
 async def test_other_host_names_are_refused(serve: Serve, name: str) -> None:
     async with serve() as web:
         token = ("authorization", f"Bearer {web.server.token}")
-        for path in ("/", "/static/app.js", API):
+        for path in ("/", SCRIPT, API):
             reply = await web.send("GET", path, [("host", name.format(port=web.port)), token])
             assert reply.status in (400, 403) and b"version" not in reply.body
 
@@ -81,8 +84,10 @@ async def test_headers_given_twice_are_refused(serve: Serve) -> None:
 
 async def test_every_response_keeps_other_pages_out(serve: Serve) -> None:
     async with serve() as web:
-        for path in ("/", "/session?id=a", "/static/app.js", "/static/nothing.js", API, "/api/nothing", "/favicon.ico"):
+        for path in ("/", "/session?id=a", "/static/nothing.js", SCRIPT + "x", "/favicon.ico", "/nothing"):
             reply = await web.get(path)
+            if reply["content-type"] == "application/json":
+                continue
             policy = reply["content-security-policy"]
             assert "default-src 'none'" in policy and "script-src 'self';" in policy, path
             assert "unsafe" not in policy and "require-trusted-types-for 'script'" in policy
@@ -91,6 +96,15 @@ async def test_every_response_keeps_other_pages_out(serve: Serve) -> None:
             assert reply["cross-origin-opener-policy"] == reply["cross-origin-resource-policy"] == "same-origin"
             assert reply["cache-control"] == "no-store" and not reply["access-control-allow-origin"]
             assert not reply["set-cookie"] and not reply["server"]
+        for path in (API, "/api/nothing", "/nothing"):  # read by scripts, never shown as a document
+            reply = await web.get(path)
+            assert reply["content-type"] == "application/json" and reply["x-content-type-options"] == "nosniff", path
+            assert reply["cross-origin-resource-policy"] == "same-origin" and reply["cache-control"] == "no-store"
+            assert not reply["access-control-allow-origin"] and not reply["set-cookie"] and not reply["server"]
+        script = await web.get(SCRIPT)
+        assert script.status == 200 and script["content-type"].startswith("text/javascript")
+        assert script["x-content-type-options"] == "nosniff" and "immutable" in script["cache-control"]
+        assert script["cross-origin-resource-policy"] == "same-origin" and not script["access-control-allow-origin"]
         refused = await web.send("GET", API, [("host", web.host)])
         assert refused["x-content-type-options"] == "nosniff" and refused["cache-control"] == "no-store"
 
@@ -104,7 +118,12 @@ async def test_every_response_keeps_other_pages_out(serve: Serve) -> None:
         "/static//etc/passwd",
         "/static/",
         "/static/server.py",
-        "/static/app.js%00.html",
+        SCRIPT + "%00.html",
+        SCRIPT.replace("app.js", "index.html"),
+        SCRIPT.replace("app.js", "vendor.LICENSE"),
+        SCRIPT.replace("app.js", "../../server.py"),
+        "/static/app.js",
+        "/static/0123456789ab/app.js",
         "/server.py",
         "/.git/config",
     ],

@@ -12,6 +12,7 @@ Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
+Header = tuple[bytes, bytes]
 AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 CONTENT_POLICY: Final = "; ".join(
@@ -21,8 +22,6 @@ CONTENT_POLICY: Final = "; ".join(
         "style-src 'self'",
         "connect-src 'self'",
         "img-src 'self' blob: data:",
-        "font-src 'self'",
-        "manifest-src 'self'",
         "base-uri 'none'",
         "form-action 'none'",
         "frame-ancestors 'none'",
@@ -30,7 +29,7 @@ CONTENT_POLICY: Final = "; ".join(
         "trusted-types 'none'",
     )
 )
-HEADERS: Final = (
+DOCUMENT_HEADERS: Final = (
     (b"content-security-policy", CONTENT_POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -38,9 +37,19 @@ HEADERS: Final = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cross-origin-embedder-policy", b"require-corp"),
     (b"permissions-policy", b"camera=(), microphone=(), geolocation=(), usb=(), payment=()"),
-    (b"x-frame-options", b"DENY"),
     (b"cache-control", b"no-store"),
 )
+DATA_HEADERS: Final = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+)
+"""For JSON and live events, which no browser shows as a document: scripts read them, with the token."""
+FILE_HEADERS: Final = (
+    *DATA_HEADERS[:-1],
+    (b"cache-control", b"private, max-age=31536000, immutable"),
+)
+"""For scripts, styles and pictures, whose address changes with their content."""
 _ONCE: Final = (
     b"host",
     b"authorization",
@@ -80,9 +89,9 @@ class Guard:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                own = {name for name, _ in HEADERS}
+                own = {name for name, _ in DOCUMENT_HEADERS}
                 kept = [(name, value) for name, value in message.get("headers", ()) if name.lower() not in own]
-                message["headers"] = [*kept, *HEADERS]
+                message["headers"] = [*kept, *_find_headers(scope["path"], message["status"], kept)]
             await send(message)
 
         await self._app(scope, receive, send_with_headers)
@@ -112,13 +121,21 @@ class Guard:
         return None
 
 
+def _find_headers(path: str, status: int, given: Iterable[Header]) -> tuple[Header, ...]:
+    """Return the headers for a response; whatever is not known to need fewer gets those of a document."""
+    media_type = next((value for name, value in given if name.lower() == b"content-type"), b"").partition(b";")[0]
+    if path.startswith("/static/") and status == 200 and media_type in (b"text/javascript", b"text/css"):
+        return FILE_HEADERS
+    return DATA_HEADERS if media_type in (b"application/json", b"text/event-stream") else DOCUMENT_HEADERS
+
+
 async def _refuse(send: Send, status: int, code: str, message: str) -> None:
     body = json.dumps({"error": message, "code": code}).encode() + b"\n"
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", str(len(body)).encode()),
         (b"connection", b"close"),
-        *HEADERS,
+        *DOCUMENT_HEADERS,
     ]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -64,7 +64,12 @@ class Hub:
     async def open(self) -> None:
         """Start following agents and the session file."""
         await self._open.enter_async_context(self.agents.following())
-        task = asyncio.create_task(self._watch_sessions())
+        version = ""
+        if self.store is not None:
+            with suppress(SessionError):  # told to the pages by the task
+                version = await self.store.version()
+                self._known = await self._list(self.store)
+        task = asyncio.create_task(self._watch_sessions(version))
         self._open.push_async_callback(_end_task, task)
 
     def end_streams(self) -> None:
@@ -119,9 +124,8 @@ class Hub:
         questions = [question for link in links for question in link.questions.values()]
         return {"type": "hello", "version": self._version, "agents": agents, "questions": questions}
 
-    async def _watch_sessions(self) -> None:
-        """Tell which sessions have new records; nothing is read while no page listens."""
-        version = ""
+    async def _watch_sessions(self, version: str) -> None:
+        """Tell which sessions have new records since a version; nothing is read while no page listens."""
         while True:
             if not self._subscribers:
                 self._wanted.clear()
@@ -142,17 +146,20 @@ class Hub:
             await asyncio.sleep(_POLL_SECONDS)
 
     async def _tell_changes(self, store: SessionStore) -> None:
-        entries = await store.list(limit=_MOST_WATCHED)
-        found = {entry.session_id: (entry.records, entry.updated_at, entry.title) for entry in entries}
+        found = await self._list(store)
         for session_id, state in found.items():
             if self._known.get(session_id) != state:
                 records, updated_at, title = state
                 news = {"session": session_id, "records": records, "updated_at": updated_at, "title": title}
                 self.tell({"type": "stored", **news})
-        if len(entries) < _MOST_WATCHED:  # of a longer list, the oldest drop out without being deleted
+        if len(found) < _MOST_WATCHED:  # of a longer list, the oldest drop out without being deleted
             for session_id in self._known.keys() - found.keys():
                 self.tell({"type": "removed", "session": session_id})
         self._known = found
+
+    async def _list(self, store: SessionStore) -> dict[str, tuple[int, float, str]]:
+        entries = await store.list(limit=_MOST_WATCHED)
+        return {entry.session_id: (entry.records, entry.updated_at, entry.title) for entry in entries}
 
 
 async def _end_task(task: "asyncio.Task[None]") -> None:

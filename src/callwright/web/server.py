@@ -1,7 +1,6 @@
 """The server of the page: assembles the routes, serves the static files and runs until it is stopped."""
 
 import asyncio
-import gzip
 import json
 import os
 import secrets
@@ -10,10 +9,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
-from importlib.resources import files
-from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -28,6 +24,7 @@ from callwright.core.errors import UsageError, describe_exception
 from callwright.sessions.base import SessionDamaged
 from callwright.system.private_files import open_private
 from callwright.web.api import ApiError, Fields, route, take_text
+from callwright.web.assets import PAGES, Assets, StaticFile
 from callwright.web.export import export_html
 from callwright.web.figures import FigureRoutes
 from callwright.web.guard import AsgiApp, Guard
@@ -39,21 +36,7 @@ from callwright.web.tools import ToolRoutes
 from callwright.web.workspace import OpenBareApp, WebWorkspace
 
 DEFAULT_PORT = 4870
-PAGES = ("/", "/session", "/tools", "/rules", "/servers", "/skills", "/search", "/costs")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-_TYPES = {
-    ".html": "text/html; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".svg": "image/svg+xml",
-    ".png": "image/png",
-    ".woff2": "font/woff2",
-    ".json": "application/json",
-    ".webmanifest": "application/manifest+json",
-    ".txt": "text/plain; charset=utf-8",
-}
-_GZIP_LEVEL = 9
-"""The files are compressed once, when the server starts."""
 _STOP_SECONDS = 2
 
 
@@ -73,31 +56,6 @@ class WebOptions:
 
 
 _DEFAULTS = WebOptions()
-
-
-@dataclass(frozen=True, slots=True)
-class _StaticFile:
-    data: bytes
-    packed: bytes
-    media_type: str
-
-
-def load_static_files() -> dict[str, _StaticFile]:
-    """Return the files of the page by path: requests look names up here and never on the disk."""
-    found: dict[str, _StaticFile] = {}
-
-    def collect(folder: Any, prefix: str) -> None:
-        for entry in folder.iterdir():
-            if entry.is_dir():
-                collect(entry, f"{prefix}{entry.name}/")
-            elif (media_type := _TYPES.get(Path(entry.name).suffix)) is not None:
-                data = entry.read_bytes()
-                found[f"{prefix}{entry.name}"] = _StaticFile(
-                    data, gzip.compress(data, _GZIP_LEVEL, mtime=0), media_type
-                )
-
-    collect(files("callwright.web").joinpath("static"), "")
-    return found
 
 
 class _Server(uvicorn.Server):
@@ -141,7 +99,7 @@ class WebServer:
         self.token = secrets.token_urlsafe(32)
         self._open_app = open_app
         self._open_bare = open_bare
-        self._static = load_static_files()
+        self.assets = Assets()
         self._running: _Server | None = None
         self._hub: Hub
         self._workspace: WebWorkspace
@@ -183,19 +141,11 @@ class WebServer:
         return Guard(app, self.token, hosts)
 
     async def _page(self, request: Request) -> Response:
-        return self._serve(request, "index.html")
+        return _serve(request, await asyncio.to_thread(self.assets.page, request.url.path))
 
     async def _file(self, request: Request) -> Response:
-        return self._serve(request, request.path_params["name"])
-
-    def _serve(self, request: Request, name: str) -> Response:
-        found = self._static.get(name)
-        if found is None:
-            return Response("there is no such file\n", 404, media_type="text/plain")
-        if "gzip" in request.headers.get("accept-encoding", ""):
-            headers = {"content-type": found.media_type, "content-encoding": "gzip"}
-            return Response(found.packed, headers=headers)
-        return Response(found.data, headers={"content-type": found.media_type})
+        found = await asyncio.to_thread(self.assets.file, request.path_params["name"])
+        return Response("there is no such file\n", 404) if found is None else _serve(request, found)
 
     async def _state(self, request: Request) -> Fields:
         problems: list[str] = []
@@ -329,6 +279,12 @@ def _listen(host: str, port: int | None) -> socket.socket:
             failure = error if isinstance(error, OSError) else OSError(str(error))
     reason = "" if failure is None else describe_exception(failure)
     raise UsageError(f"cannot serve the page on {host} port {ports[0]}: {reason}; choose another with --port")
+
+
+def _serve(request: Request, file: StaticFile) -> Response:
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(file.packed, headers={"content-type": file.media_type, "content-encoding": "gzip"})
+    return Response(file.data, headers={"content-type": file.media_type})
 
 
 async def _no_content(request: Request) -> Response:

@@ -123,8 +123,7 @@ class SessionRoutes:
         return found
 
     async def events(self, request: Request) -> Response:
-        headers = {"x-accel-buffering": "no"}
-        return StreamingResponse(self._hub.stream(), media_type="text/event-stream", headers=headers)
+        return StreamingResponse(self._hub.stream(), headers={"content-type": "text/event-stream"})
 
     async def list_sessions(self, request: Request) -> Fields:
         limit = take_int(request, "limit", 100, least=1, most=_MOST_SESSIONS)
@@ -166,7 +165,12 @@ class SessionRoutes:
         return found
 
     async def show(self, request: Request) -> Fields:
-        session_id = take_text(request, "id")
+        shown = await self._show(take_text(request, "id"))
+        if "from" in request.query_params:  # a page that opens needs both, in one round trip
+            shown["messages"] = await self.messages(request)
+        return shown
+
+    async def _show(self, session_id: str) -> Fields:
         link = self._hub.agents.find(session_id)
         if link is not None and (self._hub.store is None or not await self._has_records(session_id)):
             entry, records, faults = SessionEntry(session_id, "", 0.0, 0.0, 0), (), dict[int, str]()

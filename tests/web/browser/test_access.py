@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import BrowserContext, expect
 
+from callwright.web.assets import SCRIPTS, Assets
+
 from .conftest import Serve, Served
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -23,7 +25,11 @@ def served(serve: Serve) -> Served:
 @pytest.fixture
 def evil(served: Served) -> Iterator[str]:
     """The address of a page on another port that attacks the server, even with the right token."""
-    content = _EVIL.read_text().replace("{{target}}", served.origin).replace("{{token}}", served.token).encode()
+    known = {"target": served.origin, "token": served.token, "version": Assets().version}
+    page = _EVIL.read_text()
+    for name, value in known.items():
+        page = page.replace("{{" + name + "}}", value)
+    content = page.encode()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -93,3 +99,14 @@ def test_scripts_of_others_do_not_run_on_the_page(served: Served, desktop: Brows
     )
     assert said == ["refused", "refused"]
     assert "owned" not in page.title()
+
+
+def test_every_script_loads_and_exports_what_the_others_import(served: Served, desktop: BrowserContext):
+    page = served.open(desktop)
+    expect(page.locator(".status")).to_have_text("live")
+    exports = page.evaluate(
+        """async ([folder, names]) => Object.fromEntries(await Promise.all(names.map(
+          async (name) => [name, Object.keys(await import(folder + name + ".js"))])))""",
+        [f"/static/{Assets().version}/", list(SCRIPTS)],
+    )
+    assert "default" in exports["session"] and "QuestionCard" in exports["question"] and "html" in exports["app"]

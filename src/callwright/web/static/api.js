@@ -72,14 +72,6 @@ export async function blob(url) {
   return (await request(url)).blob();
 }
 
-export async function download(path, query, name) {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(await blob(address(path, query)));
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
-}
-
 // ---- live events
 
 const listeners = new Set();

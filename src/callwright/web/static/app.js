@@ -1,18 +1,12 @@
 // The frame of every page: address, navigation, live state, errors, keys.
-import { html, render, useEffect, useRef, useState } from "/static/vendor.js";
-import { get, listen, live, reconnect, startStream, takeToken, token } from "/static/api.js";
-import { plain, show } from "/static/text.js";
+import { html, render, useEffect, useRef, useState } from "./vendor.js";
+import { get, listen, live, reconnect, startStream, takeToken, token } from "./api.js";
+import { plain, show } from "./text.js";
 
-const PAGES = [
-  ["/", "Sessions", "sessions"],
-  ["/tools", "Tools", "tools"],
-  ["/rules", "Rules", "rules"],
-  ["/servers", "Servers", "servers"],
-  ["/skills", "Skills", "skills"],
-  ["/search", "Search", "search"],
-  ["/costs", "Costs", "costs"],
-];
-const MODULES = Object.fromEntries([...PAGES.map(([path, , module]) => [path, module]), ["/session", "session"]]);
+const PAGES = ["sessions", "tools", "rules", "servers", "skills", "search", "costs"];
+const pathOf = (name) => (name === "sessions" ? "/" : "/" + name);
+const titleOf = (name) => name[0].toUpperCase() + name.slice(1);
+const MODULES = Object.fromEntries([...PAGES, "session"].map((name) => [pathOf(name), name]));
 
 /** Go to an address of this page without loading it anew. */
 export function go(address, replace = false) {
@@ -47,8 +41,8 @@ function usePage(name) {
   const [page, setPage] = useState(null);
   useEffect(() => {
     let ended = false;
-    const styles = name === "sessions" ? [] : name === "session" ? ["session"] : ["session", "pages"];
-    Promise.all([import(`/static/${name}.js`), ...styles.map((style) => loadStyle(`/static/${style}.css`))]).then(
+    const styled = name === "session" || name === "outside" ? null : loadStyle(name === "sessions" ? "sessions.css" : "pages.css");
+    Promise.all([import(`./${name}.js`), styled]).then(
       ([module]) => ended || setPage({ name, View: module.default }),
       () => ended || setPage({ name, error: "This part of the page did not load. Is callwright web still running?" }),
     );
@@ -57,8 +51,9 @@ function usePage(name) {
   return page?.name === name ? page : null;
 }
 
-/** Styles of single pages are loaded with them. */
-export function loadStyle(href) {
+/** Styles that not every page needs are loaded with those that do. */
+export function loadStyle(name) {
+  const href = new URL(name, import.meta.url).pathname; // beside this script
   const there = document.querySelector(`link[href="${href}"]`);
   if (there) return there.ready;
   const link = Object.assign(document.createElement("link"), { rel: "stylesheet", href });
@@ -102,10 +97,10 @@ function App() {
   }, []);
 
   const name = MODULES[url.pathname];
-  const page = usePage(refused || !name ? "text" : name);
+  const page = usePage(refused || !name ? "outside" : name);
   const question = asks ? [...live.questions.values()][0] : null;
   useEffect(() => {
-    const title = PAGES.find(([path]) => path === url.pathname)?.[1] || "Session";
+    const title = titleOf(name || "session");
     const current = document.querySelector("header nav [aria-current]");
     current?.parentElement.scrollTo({ left: current.offsetLeft - 80 });
     document.title = (asks ? `(${asks}) ` : "") + (server ? `${title} · ${plain(server.name)}` : "callwright");
@@ -114,9 +109,8 @@ function App() {
   return html`<div class="frame" onClick=${followLink}>
     <a class="skip" href="#main" onClick=${(event) => (event.preventDefault(), document.querySelector("main").focus())}>Skip to the content</a>
     <header>
-      <a class="brand" href="/"><img src="/static/favicon.svg" alt="" width="20" height="20" /><span>callwright</span></a>
-      <nav aria-label="Pages">${PAGES.map(([path, title]) => html`<a href=${path}
-        aria-current=${url.pathname === path || (path === "/" && url.pathname === "/session") ? "page" : null}>${title}</a>`)}</nav>
+      <a class="brand" href="/"><img src=${document.querySelector("link[rel=icon]").href} alt="" width="20" height="20" /><span>callwright</span></a>
+      <nav aria-label="Pages">${PAGES.map((each) => html`<a href=${pathOf(each)} aria-current=${each === name || (each === "sessions" && name === "session") ? "page" : null}>${titleOf(each)}</a>`)}</nav>
       <span class="space"></span>
       ${server && html`<span class="where" title=${plain(server.project)}>${show(server.name)}${server.read_only && html`<span class="tag">read only</span>`}${server.demo && html`<span class="tag">demo</span>`}</span>`}
       ${question && html`<a class="asks" href=${`/session?id=${encodeURIComponent(question.session)}`}>${asks} to answer</a>`}
@@ -125,7 +119,7 @@ function App() {
     ${status === "gone" && !refused && html`<p class="banner bad" role="alert">The server does not answer. If callwright web ended, start it again: this page goes on by itself.</p>`}
     ${[...(server?.problems || []), problem].filter(Boolean).map((text) => html`<p class="banner">${show(text)}</p>`)}
     <main id="main" tabindex="-1" class=${"on-" + name}>
-      ${refused ? html`<${SignIn} />` : !name ? html`<${Missing} path=${url.pathname} />` : html`<${Body} page=${page} failure=${server ? null : failure} url=${url} server=${server} retry=${load} />`}
+      <${Body} page=${page} failure=${server || refused ? null : failure} url=${url} server=${server} retry=${load} />
     </main>
   </div>`;
 }
@@ -134,17 +128,7 @@ function Body({ page, failure, url, server, retry }) {
   if (failure && failure.status) return html`<div class="problem" role="alert"><p>${show(failure.message)}</p><button onClick=${retry}>Try again</button></div>`;
   if (!page) return html`<p class="boot">Loading…</p>`;
   if (page.error) return html`<div class="problem" role="alert"><p>${page.error}</p><button onClick=${() => location.reload()}>Reload</button></div>`;
-  return html`<${page.View} url=${url} server=${server} key=${page.name} />`;
-}
-
-function SignIn() {
-  return html`<div class="empty" role="alert"><p class="title">${token() ? "The token of this browser is not the server's" : "This browser has no token"}</p>
-    <p>Open the link that <code>callwright web</code> printed: it ends in <code>#token=…</code>. A new token is made each time the server starts.
-    In a terminal session, <code>/web</code> prints the link again.</p></div>`;
-}
-
-function Missing({ path }) {
-  return html`<div class="empty"><p class="title">There is no page ${show(path)}</p><p><a href="/">All sessions</a></p></div>`;
+  return html`<${page.View} url=${url} server=${server} known=${url.pathname in MODULES} key=${page.name} />`;
 }
 
 /** g and a letter goes to a page; ? and / belong to the pages. */

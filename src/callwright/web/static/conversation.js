@@ -1,5 +1,5 @@
 // The record of one session as the page holds it: loaded in chunks, kept up to date by events.
-import { get, listen, live } from "/static/api.js";
+import { get, listen, live } from "./api.js";
 
 const CHUNK = 100;
 const KEPT = 3000; // records held in memory; those far from the view are fetched again
@@ -45,9 +45,8 @@ export class Conversation {
   async open(at) {
     this.opening = true;
     try {
-      // both at once: the page is there after one round trip
       const from = at === null ? -CHUNK : Math.max(0, at - CHUNK / 2);
-      const [detail, page] = await Promise.all([get("session", { id: this.id }), get("messages", { id: this.id, from, limit: CHUNK })]);
+      const { messages: page, ...detail } = await get("session", { id: this.id, from, limit: CHUNK });
       this.error = null;
       this.setDetail(detail);
       this.items.clear();

@@ -1,8 +1,9 @@
 // The costs page: money and tokens by day, model, tool and session, drawn as inline SVG.
-import { html, useState } from "/static/vendor.js";
-import { get } from "/static/api.js";
-import { Empty, Problem, useLoad } from "/static/parts.js";
-import { count, duration, money, oneLine, plain, show, tokens } from "/static/text.js";
+import { html, useState } from "./vendor.js";
+import { get } from "./api.js";
+import { Empty, useLoad } from "./page_parts.js";
+import { Problem } from "./parts.js";
+import { count, duration, money, oneLine, plain, show, tokens } from "./text.js";
 
 const SPANS = [7, 30, 90];
 const HEIGHT = 180;

@@ -1,7 +1,7 @@
 // Forms from JSON Schema: every value a schema allows can be entered, and a field left empty is not sent.
-import { html, useEffect, useMemo, useRef, useState } from "/static/vendor.js";
-import { oneLine, plain, show } from "/static/text.js";
-import { alternatives, fit, initial, resolve, typesOf, withoutNull } from "/static/schema.js";
+import { html, useEffect, useMemo, useRef, useState } from "./vendor.js";
+import { oneLine, plain, show } from "./text.js";
+import { alternatives, fit, initial, resolve, typesOf, withoutNull } from "./schema.js";
 
 let serial = 0;
 function useStableId() {

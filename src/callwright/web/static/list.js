@@ -1,5 +1,5 @@
 // A windowed list: only the rows near the view exist, however many there are.
-import { html, useEffect, useLayoutEffect, useRef, useState } from "/static/vendor.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "./vendor.js";
 
 const MARGIN = 500; // pixels rendered above and below the view
 const GUESS = 56;

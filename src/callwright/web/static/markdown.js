@@ -1,6 +1,6 @@
 // Markdown as virtual nodes. No HTML string is ever made, so nothing in a text can become markup.
-import { h, html, useMemo } from "/static/vendor.js";
-import { show } from "/static/text.js";
+import { h, html, useMemo } from "./vendor.js";
+import { show } from "./text.js";
 
 const FENCE = /^( {0,3})(`{3,}|~{3,})\s*([^\s`]*)[^`]*$/;
 const ITEM = /^( *)([-*+]|\d{1,9}[.)])\s+(.*)$/;

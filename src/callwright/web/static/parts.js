@@ -1,6 +1,6 @@
-// Small pieces that every page uses: problems, empty states, copying, loading.
-import { h, html, useEffect, useRef, useState } from "/static/vendor.js";
-import { show } from "/static/text.js";
+// Small pieces that every page uses: problems, and parts that come later.
+import { html, useEffect, useState } from "./vendor.js";
+import { show } from "./text.js";
 
 /** A problem, said where it happened. */
 export function Problem({ error, retry }) {
@@ -9,42 +9,11 @@ export function Problem({ error, retry }) {
   return html`<div class="problem" role="alert"><p>${show(text)}</p>${retry && html`<button onClick=${retry}>Try again</button>`}</div>`;
 }
 
-/** The title of a list: the page's heading until something of the list is chosen. */
-export function Title({ chosen, children }) {
-  return h(chosen ? "h2" : "h1", { class: "list-title" }, children);
-}
-
-export function Empty({ title, children }) {
-  return html`<div class="empty"><p class="title">${title}</p>${children && html`<p>${children}</p>`}</div>`;
-}
-
-export function Copy({ text, label = "Copy" }) {
-  const [done, setDone] = useState("");
-  const copy = async () => {
-    try {
-      await navigator.clipboard.writeText(typeof text === "function" ? text() : text);
-      setDone("Copied");
-    } catch {
-      setDone("The browser did not allow copying");
-    }
-    setTimeout(() => setDone(""), 1500);
-  };
-  return html`<button class="quiet" onClick=${copy}><span aria-live="polite">${done || label}</span></button>`;
-}
-
-/** Load something when `inputs` change; gives [data, error, reload]. */
-export function useLoad(load, inputs) {
-  const [state, setState] = useState([null, null]);
-  const round = useRef(0);
-  const reload = () => {
-    const mine = ++round.current;
-    const settle = (next) => mine === round.current && setState(next);
-    return load().then((data) => settle([data, null]), (error) => settle([null, error]));
-  };
+/** The exports of a module that is loaded once it is `needed`; `failed` says why it is not there. */
+export function useModule(load, needed) {
+  const [module, setModule] = useState({});
   useEffect(() => {
-    setState([null, null]);
-    reload();
-    return () => void round.current++;
-  }, inputs);
-  return [...state, reload];
+    if (needed) load().then(setModule, () => setModule({ failed: "This part of the page did not load. Is callwright web still running? Then reload the page." }));
+  }, [needed]);
+  return module;
 }

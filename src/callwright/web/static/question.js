@@ -1,10 +1,10 @@
 // Approval cards: what a call wants to do, why it was asked, and the answers.
-import { html, useEffect, useRef, useState } from "/static/vendor.js";
-import { get, post } from "/static/api.js";
-import { loadStyle } from "/static/app.js";
-import { LongText, Preview } from "/static/outcome.js";
-import { Problem } from "/static/parts.js";
-import { oneLine, plain, show } from "/static/text.js";
+import { html, useEffect, useRef, useState } from "./vendor.js";
+import { get, post } from "./api.js";
+import { loadStyle } from "./app.js";
+import { LongText, Preview, TELLING } from "./calls.js";
+import { Problem } from "./parts.js";
+import { oneLine, plain, show } from "./text.js";
 
 const DEAD = 300; // milliseconds: a tap meant for what stood here before must not answer this card
 
@@ -32,14 +32,6 @@ function useDead(card) {
     return () => cancelAnimationFrame(frame);
   }, []);
   return [dead, () => performance.now() - moved.current < DEAD];
-}
-
-const BY = { page: "on a page", terminal: "in the terminal", editor: "in the editor" };
-const SCOPES = { once: "once", session: "for this session", always: "always" };
-
-export function describeSettled(settled) {
-  const what = settled.approved ? `Allowed ${SCOPES[settled.scope] || settled.scope || "once"}` : "Declined";
-  return what + (settled.edited ? ", with changed arguments" : "") + (settled.by ? ` ${BY[settled.by] || "by " + plain(settled.by)}` : "") + (settled.reason ? `: ${plain(settled.reason)}` : "");
 }
 
 /** One open question. `onDone` gets how it ended; `send` replaces the request that answers it. */
@@ -106,14 +98,6 @@ export function QuestionCard({ question, readOnly, onDone, first, send }) {
             declining=${declining} reason=${reason} setReason=${setReason} onBack=${() => setDeclining(false)} />`}
     <${Problem} error=${error} />
   </section>`;
-}
-
-const TELLING = ["command", "path", "url", "file_path", "pattern"];
-
-/** What a question is about, on one line. */
-export function subjectOf(question) {
-  const key = TELLING.find((name) => typeof question.arguments?.[name] === "string");
-  return key ? `${question.tool} ${oneLine(question.arguments[key], 100)}` : oneLine(question.summary || question.tool, 120);
 }
 
 /** The summary if it is short, else the tool and the argument that says most: the card shows the rest. */
@@ -185,7 +169,7 @@ function Input({ question, answer, dead }) {
 /** Forms are loaded when one is needed; most sessions never show one. */
 function useForms() {
   const [module, setModule] = useState(null);
-  useEffect(() => void Promise.all([import("/static/form.js"), loadStyle("/static/pages.css")]).then(([found]) => setModule(found)), []);
+  useEffect(() => void Promise.all([import("./form.js"), loadStyle("pages.css")]).then(([found]) => setModule(found)), []);
   return module;
 }
 

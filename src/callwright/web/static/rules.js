@@ -1,9 +1,10 @@
 // The rules page: every rule by layer, a tester, and what a draft rule would have changed.
-import { html, useEffect, useState } from "/static/vendor.js";
-import { get, post } from "/static/api.js";
-import { Problem, useLoad } from "/static/parts.js";
-import { many, oneLine, plain, show } from "/static/text.js";
-import { Verdict } from "/static/verdict.js";
+import { html, useEffect, useState } from "./vendor.js";
+import { get, post } from "./api.js";
+import { useLoad } from "./page_parts.js";
+import { Problem } from "./parts.js";
+import { many, oneLine, plain, show } from "./text.js";
+import { Verdict } from "./verdict.js";
 
 const LAYERS = { managed: "Managed by the organisation", "command line": "Command line", local: "This project, only you", project: "This project, shared", user: "You, every project" };
 

@@ -1,9 +1,10 @@
 // The search page: which tools a sentence would find and why, and where past sessions speak of it.
-import { html, useEffect, useState } from "/static/vendor.js";
-import { get } from "/static/api.js";
-import { go } from "/static/app.js";
-import { Empty, Problem } from "/static/parts.js";
-import { many, oneLine, show } from "/static/text.js";
+import { html, useEffect, useState } from "./vendor.js";
+import { get } from "./api.js";
+import { go } from "./app.js";
+import { Empty } from "./page_parts.js";
+import { Problem } from "./parts.js";
+import { many, oneLine, show } from "./text.js";
 
 export default function Search({ url }) {
   const wanted = url.searchParams.get("q") || "";

@@ -1,9 +1,10 @@
 // The servers page: the MCP servers of the project, their condition, tools and logs.
-import { html, useState } from "/static/vendor.js";
-import { get, post } from "/static/api.js";
-import { LongText } from "/static/outcome.js";
-import { Empty, Problem, useLoad } from "/static/parts.js";
-import { duration, many, plain, show } from "/static/text.js";
+import { html, useState } from "./vendor.js";
+import { get, post } from "./api.js";
+import { LongText } from "./calls.js";
+import { Empty, useLoad } from "./page_parts.js";
+import { Problem } from "./parts.js";
+import { duration, many, plain, show } from "./text.js";
 
 const GOOD = new Set(["ready"]);
 const BAD = /fail|closed|error|broken|refused|damaged/;

@@ -1,15 +1,20 @@
 // The session page: the conversation as it happens, its open questions, its timeline, and what can be done with it.
-import { html, useEffect, useRef, useState } from "/static/vendor.js";
-import { download, get, post } from "/static/api.js";
-import { go, isTyping } from "/static/app.js";
-import { Conversation } from "/static/conversation.js";
-import { WindowedList } from "/static/list.js";
-import { Growing, Record } from "/static/messages.js";
-import { Problem } from "/static/parts.js";
-import { QuestionCard, describeSettled, subjectOf } from "/static/question.js";
-import { STATES, useSessions } from "/static/sessions.js";
-import { SessionSide } from "/static/timeline.js";
-import { ago, many, oneLine, plain, show } from "/static/text.js";
+import { html, useEffect, useRef, useState } from "./vendor.js";
+import { get, post } from "./api.js";
+import { go, isTyping, loadStyle } from "./app.js";
+import { Conversation } from "./conversation.js";
+import { WindowedList } from "./list.js";
+import { Growing, Record, needsCalls } from "./messages.js";
+import { Problem, useModule } from "./parts.js";
+import { STATES, useSessions } from "./session_list.js";
+import { ago, many, money, oneLine, plain, show, tokens } from "./text.js";
+
+// What a plain conversation never draws comes when it is needed.
+const withStyle = (module) => Promise.all([module, loadStyle("cards.css")]).then(([found]) => found);
+const loadCards = () => withStyle(import("./question.js"));
+const loadCalls = () => withStyle(import("./calls.js"));
+const loadTimeline = () => withStyle(import("./timeline.js"));
+const loadDialogs = () => withStyle(import("./dialogs.js"));
 
 export default function Session({ url, server }) {
   const id = url.searchParams.get("id") || "";
@@ -58,6 +63,9 @@ function Talk({ talk, server, at }) {
   const [marked, setMarked] = useState(at);
   const [panel, setPanel] = useState(false);
   const { detail } = talk;
+  const active = detail.state !== "ended";
+  const { QuestionCard, failed } = useModule(loadCards, active || talk.questions.length > 0);
+  const calls = useModule(loadCalls, active || talk.questions.length > 0 || [...talk.items.values()].some(needsCalls));
   const jump = (position) => {
     setMarked(position);
     list.current.show(position);
@@ -82,13 +90,14 @@ function Talk({ talk, server, at }) {
   const row = (position) => {
     const item = talk.items.get(position);
     if (!item) return html`<div class="ghost" aria-hidden="true"></div>`;
-    const record = Record({ item, talk, session: detail.id });
+    const record = Record({ item, talk, session: detail.id, calls });
     return record && html`<div class=${position === marked ? "marked" : ""}>${record}</div>`;
   };
   const tail = html`<${Growing} partial=${talk.partial} />
-    ${[...talk.settled.values()].slice(-3).filter((settled) => !onRecord(talk, settled)).map((settled) => html`<p class=${"line " + (settled.approved ? "good" : "bad")} key=${"s" + settled.question}>
-      <span class="glyph" aria-hidden="true">${settled.approved ? "✓" : "✕"}</span> ${settled.note ? show(settled.note) : describeSettled(settled)} <span class="muted">· ${show(subjectOf(settled.subject))}</span></p>`)}
-    ${talk.questions.map((question, place) => html`<${QuestionCard} key=${question.id} question=${question} first=${place === 0} readOnly=${server?.read_only} onDone=${(settled) => talk.settle(settled)} />`)}
+    ${calls.CallFrame && [...talk.settled.values()].slice(-3).filter((settled) => !onRecord(talk, settled)).map((settled) => html`<p class=${"line " + (settled.approved ? "good" : "bad")} key=${"s" + settled.question}>
+      <span class="glyph" aria-hidden="true">${settled.approved ? "✓" : "✕"}</span> ${settled.note ? show(settled.note) : calls.describeSettled(settled)} <span class="muted">· ${show(calls.subjectOf(settled.subject))}</span></p>`)}
+    ${failed && talk.questions.length > 0 && html`<${Problem} error=${failed} />`}
+    ${QuestionCard && talk.questions.map((question, place) => html`<${QuestionCard} key=${question.id} question=${question} first=${place === 0} readOnly=${server?.read_only} onDone=${(settled) => talk.settle(settled)} />`)}
     ${talk.notices.map((text) => html`<p class="line warning" role="status">${show(text)}</p>`)}`;
   return html`<section class="talk" aria-label="Conversation">
       <div class="talk-head"><h1>${show(oneLine(detail.title || "untitled", 140))}</h1>
@@ -110,60 +119,14 @@ function onRecord(talk, settled) {
   return false;
 }
 
-function Find({ id, onHit, onClose, scroller }) {
+/** The field is there at once: what is typed after Ctrl-F must not go anywhere else while the rest loads. */
+function Find({ onClose, ...about }) {
   const [text, setText] = useState("");
-  const [hits, setHits] = useState(null);
-  const [place, setPlace] = useState(0);
-  const [error, setError] = useState("");
-  useEffect(() => {
-    if (!text.trim()) return void setHits(null);
-    const abort = new AbortController();
-    const timer = setTimeout(() => get("find", { id, q: text }, abort.signal).then((data) => {
-      setError("");
-      setHits(data);
-      setPlace(data.hits.length - 1);
-      if (data.hits.length) onHit(data.hits.at(-1).position);
-    }, (failure) => failure.name === "AbortError" || setError(failure.message)), 120);
-    return () => (clearTimeout(timer), abort.abort());
-  }, [text, id]);
-  useEffect(() => {
-    if (!CSS.highlights) return;
-    const timer = setInterval(() => mark(scroller.current?.box.current, text), 200);
-    return () => (clearInterval(timer), CSS.highlights.delete("find"));
-  }, [text]);
-  const move = (step) => {
-    if (!hits?.hits.length) return;
-    const next = (place + step + hits.hits.length) % hits.hits.length;
-    setPlace(next);
-    onHit(hits.hits[next].position);
-  };
-  const onKey = (event) => {
-    if (event.key === "Enter") (event.preventDefault(), move(event.shiftKey ? 1 : -1));
-    if (event.key === "Escape") onClose();
-  };
+  const keys = useRef(null);
+  const { Hits, failed } = useModule(loadDialogs, true);
   return html`<div class="find" role="search"><input type="search" ref=${(element) => element && !element.dataset.on && ((element.dataset.on = "1"), element.focus())} value=${text}
-      onInput=${(event) => setText(event.target.value)} onKeyDown=${onKey} aria-label="Find in this session" placeholder="Find in this session" />
-    <span class="num muted" role="status">${error ? show(error) : hits ? (hits.hits.length ? `${place + 1} of ${hits.hits.length}${hits.more ? "+" : ""}` : "not found") : ""}</span>
-    <button onClick=${() => move(-1)} aria-label="Previous hit">↑</button><button onClick=${() => move(1)} aria-label="Next hit">↓</button><button onClick=${onClose} aria-label="Close find">✕</button></div>`;
-}
-
-/** Mark the words in what is drawn, without changing a node. */
-function mark(root, text) {
-  const wanted = text.trim().toLowerCase();
-  if (!root || !wanted) return;
-  const ranges = [];
-  const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
-  while (walker.nextNode() && ranges.length < 500) {
-    const node = walker.currentNode;
-    const whole = node.data.toLowerCase();
-    for (let from = whole.indexOf(wanted); from >= 0 && ranges.length < 500; from = whole.indexOf(wanted, from + wanted.length)) {
-      const range = new Range();
-      range.setStart(node, from);
-      range.setEnd(node, Math.min(node.length, from + wanted.length));
-      ranges.push(range);
-    }
-  }
-  CSS.highlights.set("find", new Highlight(...ranges));
+      onInput=${(event) => setText(event.target.value)} onKeyDown=${(event) => (event.key === "Escape" ? onClose() : keys.current?.(event))} aria-label="Find in this session" placeholder="Find in this session" />
+    ${Hits ? html`<${Hits} ...${about} text=${text} keys=${keys} onClose=${onClose} />` : failed}</div>`;
 }
 
 function Composer({ talk, server }) {
@@ -171,6 +134,7 @@ function Composer({ talk, server }) {
   const [error, setError] = useState(null);
   const [undo, setUndo] = useState(null);
   const area = useRef(null);
+  const { Undo } = useModule(loadDialogs, undo !== null);
   const { detail } = talk;
   const busy = detail.state === "running" || detail.state === "waiting";
   const act = (path, body, then) => post(path, { session: detail.id, ...body }).then((data) => (setError(null), then?.(data)), setError);
@@ -184,7 +148,7 @@ function Composer({ talk, server }) {
     if (event.key === "Escape") area.current.blur();
   };
   return html`<div class="composer"><${Problem} error=${error} />
-    ${undo && html`<${Undo} plan=${undo} onDo=${(overwrite) => act("undo", { position: undo.position, dry_run: false, ...(overwrite && { overwrite }) }, (done) => (setUndo(null), done.problems?.length && talk.notice(done.problems.join("; ")), talk.open(null)))} onClose=${() => setUndo(null)} />`}
+    ${undo && Undo && html`<${Undo} plan=${undo} talk=${talk} act=${act} onClose=${() => setUndo(null)} />`}
     <form onSubmit=${send}><textarea ref=${area} rows="1" value=${text} aria-label="Say something to this session" placeholder=${detail.state === "ended" || detail.state === "paused" ? "Continue this session…" : "Say something…"}
         onInput=${(event) => setText(event.target.value)} onKeyDown=${onKey}></textarea>
       <button class="primary" disabled=${!text.trim()}>Send</button></form>
@@ -192,26 +156,44 @@ function Composer({ talk, server }) {
       ${busy && html`<button class="danger" onClick=${() => act("stop", {})}>Stop</button>`}
       ${detail.state === "paused" && !talk.questions.length && html`<button onClick=${() => act("resume", {})}>Resume</button>`}
       <button class="quiet" onClick=${() => act("fork", {}, (data) => go(`/session?id=${encodeURIComponent(data.session)}`))}>Fork</button>
-      <button class="quiet" disabled=${busy} title=${busy ? "Stop the run first" : null} onClick=${() => act("undo", { position: null, dry_run: true }, (plan) => setUndo({ ...plan, position: null }))}>Undo</button>
+      <button class="quiet" disabled=${busy} title=${busy ? "Stop the run first" : null} onClick=${() => act("undo", { position: null, dry_run: true }, setUndo)}>Undo</button>
       <${Export} detail=${detail} />
     </div></div>`;
 }
 
 function Export({ detail }) {
   const [error, setError] = useState(null);
-  const save = () => download("export", { id: detail.id, format: "html" }, plain(detail.title || "session").replace(/[^\w-]+/g, "-").slice(0, 60) + ".html").catch(setError);
+  const save = () => loadDialogs().then(({ exportSession }) => exportSession(detail)).then(() => setError(null), setError);
   return html`<button class="quiet" onClick=${save}>Export</button><${Problem} error=${error} />`;
 }
 
-function Undo({ plan, onDo, onClose }) {
-  const dialog = useRef(null);
-  useEffect(() => dialog.current.showModal(), []);
-  const clash = plan.conflicts?.length > 0;
-  return html`<dialog ref=${dialog} onClose=${onClose} aria-label="Undo">
-    <h2>Undo${plan.label ? html` “${show(oneLine(plan.label, 80))}”` : ""}?</h2>
-    ${plan.conversation && html`<p>The conversation goes back to before this message.</p>`}
-    ${plan.changes.length ? html`<ul class="plain">${plan.changes.map((change) => html`<li><span class="tag">${show(change.action)}</span> <code>${show(change.path)}</code></li>`)}</ul>` : html`<p>No file changes.</p>`}
-    ${clash && html`<p class="warning">Changed since then, and overwritten by the undo: ${show(plan.conflicts.join(", "))}</p>`}
-    ${plan.problems?.map((problem) => html`<p class="warning">${show(problem)}</p>`)}
-    <div class="answers"><button class=${clash ? "danger" : "primary"} onClick=${() => onDo(clash)}>${clash ? "Undo and overwrite" : "Undo"}</button><button onClick=${() => dialog.current.close()}>Cancel</button></div></dialog>`;
+/** The side of a session: what it cost, its to-dos, and where the time of each turn went. */
+function SessionSide({ detail, talk, onCall }) {
+  const [turns, setTurns] = useState(null);
+  const [error, setError] = useState(null);
+  useEffect(() => {
+    if (talk.items.size >= talk.records && ![...talk.items.values()].some(needsCalls)) return void setTurns([]);
+    let ended = false;
+    const timer = setTimeout(() => get("timeline", { id: detail.id, turns: 20 }).then((data) => ended || (setTurns(data.turns), setError(null)), (failure) => ended || setError(failure)), turns ? 400 : 0);
+    return () => ((ended = true), clearTimeout(timer));
+  }, [detail.id, talk.records, detail.state]);
+  const { Timeline, failed } = useModule(loadTimeline, Boolean(turns?.length));
+  const usage = detail.usage || {};
+  return html`<aside class="side" aria-label="This session">
+    <dl class="facts-grid">
+      <div><dt>cost</dt><dd>${money(detail.cost?.usd)}</dd></div>
+      <div><dt>tokens in</dt><dd>${tokens(usage.input_tokens)}</dd></div>
+      <div><dt>tokens out</dt><dd>${tokens(usage.output_tokens)}</dd></div>
+    </dl>
+    ${detail.cost?.unpriced_tokens > 0 && html`<p class="note">${tokens(detail.cost.unpriced_tokens)} tokens have no known price.</p>`}
+    <dl class="pairs"><dt>model</dt><dd>${show(detail.model || "none")}</dd><dt>mode</dt><dd>${show(detail.mode || "default")}</dd>
+      ${usage.cache_read_tokens > 0 && html`<dt>from cache</dt><dd>${tokens(usage.cache_read_tokens)} tokens</dd>`}
+      ${detail.pid ? html`<dt>process</dt><dd>${detail.pid}</dd>` : ""}</dl>
+    ${detail.todos?.length > 0 && html`<section><h2>To do</h2><ul class="todos">${detail.todos.map((todo) => html`<li class=${todo.status}><span aria-hidden="true">${todo.status === "completed" ? "☑" : todo.status === "in_progress" ? "◧" : "☐"}</span><span class="sr">${plain(todo.status)}: </span> ${show(todo.text)}</li>`)}</ul></section>`}
+    <section><h2>Timeline</h2>
+      ${error && html`<p class="note bad">${show(error.message)}</p>`}
+      ${turns && !turns.length && html`<p class="note">Turns with calls appear here.</p>`}
+      ${turns?.length > 0 && (Timeline ? html`<${Timeline} turns=${turns} onCall=${onCall} />` : failed && html`<p class="note bad">${failed}</p>`)}
+    </section>
+  </aside>`;
 }

@@ -1,35 +1,13 @@
 // The sessions page: every conversation of the project, those that wait for an answer first.
-import { html, useEffect, useState } from "/static/vendor.js";
-import { get, listen, live, post } from "/static/api.js";
-import { go } from "/static/app.js";
-import { Empty, Problem } from "/static/parts.js";
-import { ago, count, dayOf, many, show, when } from "/static/text.js";
+import { html, useState } from "./vendor.js";
+import { post } from "./api.js";
+import { go } from "./app.js";
+import { Empty } from "./page_parts.js";
+import { Problem } from "./parts.js";
+import { STATES, useSessions } from "./session_list.js";
+import { DAY, YEAR, ago, count, many, show, when } from "./text.js";
 
-export const STATES = { waiting: "waits for you", running: "running", idle: "open", paused: "paused, waits for you", ended: "" };
 const URGENT = { waiting: 0, paused: 1, running: 2, idle: 3, ended: 4 };
-
-/** The sessions, kept up to date by the live stream. */
-export function useSessions() {
-  const [state, setState] = useState({ sessions: null, error: null });
-  const load = () => get("sessions", { limit: 200 }).then(
-    (data) => setState({ sessions: data.sessions, error: data.error }),
-    (error) => setState((before) => ({ ...before, error })),
-  );
-  useEffect(() => {
-    let timer = 0;
-    const soon = () => {
-      if (!timer) timer = setTimeout(() => ((timer = 0), load()), 250);
-    };
-    load();
-    let greeted = live.status === "live";
-    const stop = listen((batch) => {
-      if (!greeted && batch.some((event) => event.type === "hello")) return void (greeted = true); // being loaded already
-      if (batch.some((event) => /^(hello|agent|stored|removed|asked|settled|run_began|run_ended|lagged)$/.test(event.type))) soon();
-    });
-    return () => (clearTimeout(timer), stop());
-  }, []);
-  return { ...state, load };
-}
 
 export default function Sessions({ server }) {
   const { sessions, error, load } = useSessions();
@@ -78,4 +56,13 @@ function Start({ model }) {
       value=${text} onInput=${(event) => setText(event.target.value)} />
     <button class="primary" disabled=${!model || !text.trim()}>Start</button>
     <${Problem} error=${error} /></form>`;
+}
+
+function dayOf(at, now = Date.now() / 1000) {
+  const date = new Date(at * 1000);
+  const today = new Date(now * 1000);
+  const days = Math.round((new Date(today.toDateString()) - new Date(date.toDateString())) / 864e5);
+  if (days <= 0) return "Today";
+  if (days === 1) return "Yesterday";
+  return (date.getFullYear() === today.getFullYear() ? DAY : YEAR).format(date);
 }

@@ -1,9 +1,10 @@
 // The skills page: what the agent can be told to do, as the model reads it.
-import { html, useState } from "/static/vendor.js";
-import { get } from "/static/api.js";
-import { Markdown } from "/static/markdown.js";
-import { Empty, Problem, Title, useLoad } from "/static/parts.js";
-import { count, oneLine, show } from "/static/text.js";
+import { html, useState } from "./vendor.js";
+import { get } from "./api.js";
+import { Markdown } from "./markdown.js";
+import { Empty, Title, useLoad } from "./page_parts.js";
+import { Problem } from "./parts.js";
+import { count, oneLine, show } from "./text.js";
 
 export default function Skills({ url }) {
   const [data, error, reload] = useLoad(() => get("skills"), []);

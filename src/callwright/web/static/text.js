@@ -1,8 +1,8 @@
 // Text as the page shows it: invisible and direction-changing characters made visible, numbers, times.
-import { html } from "/static/vendor.js";
+import { html } from "./vendor.js";
 
 // Joiners inside emoji and accents are normal text; everything else here hides, reorders or rings a bell.
-const HIDDEN =
+export const HIDDEN =
   /\r(?!\n)|[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb]|(?<![\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f\p{L}\p{M}])[\u200c\u200d]|[\u{e0000}-\u{e0fff}]|[\ud800-\udfff]/gu;
 const NAMES = { 0x1b: "ESC", 0x07: "BEL", 0x08: "BS", 0x00: "NUL", 0x0d: "CR", 0x7f: "DEL" };
 
@@ -29,11 +29,6 @@ export function show(text) {
   }
   nodes.push(plain(text.slice(end)));
   return nodes;
-}
-
-/** JSON that can be pasted anywhere: what cannot be seen is escaped. */
-export function safeJson(value, indent) {
-  return (JSON.stringify(value, null, indent) ?? "null").replace(HIDDEN, (found) => found.replace(/[\s\S]/g, (unit) => "\\u" + unit.charCodeAt(0).toString(16).padStart(4, "0")));
 }
 
 export function clip(text, characters) {
@@ -77,8 +72,8 @@ export function duration(seconds) {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-const DAY = new Intl.DateTimeFormat("en", { month: "short", day: "numeric" });
-const YEAR = new Intl.DateTimeFormat("en", { month: "short", day: "numeric", year: "numeric" });
+export const DAY = new Intl.DateTimeFormat("en", { month: "short", day: "numeric" });
+export const YEAR = new Intl.DateTimeFormat("en", { month: "short", day: "numeric", year: "numeric" });
 const CLOCK = new Intl.DateTimeFormat("en", { hour: "2-digit", minute: "2-digit", hour12: false });
 const WHEN = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "medium", hour12: false });
 
@@ -94,13 +89,4 @@ export function ago(at, now = Date.now() / 1000) {
   const date = new Date(at * 1000);
   if (date.toDateString() === new Date(now * 1000).toDateString()) return CLOCK.format(date);
   return (date.getFullYear() === new Date(now * 1000).getFullYear() ? DAY : YEAR).format(date);
-}
-
-export function dayOf(at, now = Date.now() / 1000) {
-  const date = new Date(at * 1000);
-  const today = new Date(now * 1000);
-  const days = Math.round((new Date(today.toDateString()) - new Date(date.toDateString())) / 864e5);
-  if (days <= 0) return "Today";
-  if (days === 1) return "Yesterday";
-  return (date.getFullYear() === today.getFullYear() ? DAY : YEAR).format(date);
 }

@@ -1,37 +1,12 @@
-// The side of a session: what it cost, its to-dos, and where the time of each turn went.
-import { html, useEffect, useState } from "/static/vendor.js";
-import { get } from "/static/api.js";
-import { duration, money, plain, show, tokens } from "/static/text.js";
+// Where the time of each turn went.
+import { html } from "./vendor.js";
+import { duration, plain, show } from "./text.js";
 
 const KINDS = { ask: "waits for a person", wait: "waits for another call", run: "runs", retry: "waits to retry", model: "model" };
 
-export function SessionSide({ detail, talk, onCall }) {
-  const [turns, setTurns] = useState(null);
-  const [error, setError] = useState(null);
-  useEffect(() => {
-    let ended = false;
-    const timer = setTimeout(() => get("timeline", { id: detail.id, turns: 20 }).then((data) => ended || (setTurns(data.turns), setError(null)), (failure) => ended || setError(failure)), turns ? 400 : 0);
-    return () => ((ended = true), clearTimeout(timer));
-  }, [detail.id, talk.records, detail.state]);
-  const usage = detail.usage || {};
-  return html`<aside class="side" aria-label="This session">
-    <dl class="facts-grid">
-      <div><dt>cost</dt><dd>${money(detail.cost?.usd)}</dd></div>
-      <div><dt>tokens in</dt><dd>${tokens(usage.input_tokens)}</dd></div>
-      <div><dt>tokens out</dt><dd>${tokens(usage.output_tokens)}</dd></div>
-    </dl>
-    ${detail.cost?.unpriced_tokens > 0 && html`<p class="note">${tokens(detail.cost.unpriced_tokens)} tokens have no known price.</p>`}
-    <dl class="pairs"><dt>model</dt><dd>${show(detail.model || "none")}</dd><dt>mode</dt><dd>${show(detail.mode || "default")}</dd>
-      ${usage.cache_read_tokens > 0 && html`<dt>from cache</dt><dd>${tokens(usage.cache_read_tokens)} tokens</dd>`}
-      ${detail.pid ? html`<dt>process</dt><dd>${detail.pid}</dd>` : ""}</dl>
-    ${detail.todos?.length > 0 && html`<section><h2>To do</h2><ul class="todos">${detail.todos.map((todo) => html`<li class=${todo.status}><span aria-hidden="true">${todo.status === "completed" ? "☑" : todo.status === "in_progress" ? "◧" : "☐"}</span><span class="sr">${plain(todo.status)}: </span> ${show(todo.text)}</li>`)}</ul></section>`}
-    <section><h2>Timeline</h2>
-      ${error && html`<p class="note bad">${show(error.message)}</p>`}
-      ${turns && !turns.length && html`<p class="note">Turns with calls appear here.</p>`}
-      ${turns?.slice().reverse().map((turn, place) => html`<${Turn} turn=${turn} number=${turns.length - place} onCall=${onCall} key=${turn.position} />`)}
-      ${turns?.length > 0 && html`<p class="legend">${Object.entries(KINDS).map(([kind, name]) => html`<span><i class=${"bar " + kind}></i>${name}</span>`)}</p>`}
-    </section>
-  </aside>`;
+export function Timeline({ turns, onCall }) {
+  return html`${turns.slice().reverse().map((turn, place) => html`<${Turn} turn=${turn} number=${turns.length - place} onCall=${onCall} key=${turn.position} />`)}
+    <p class="legend">${Object.entries(KINDS).map(([kind, name]) => html`<span><i class=${"bar " + kind}></i>${name}</span>`)}</p>`;
 }
 
 /** The calls of one turn as bars on a common scale, after the time the model took. */

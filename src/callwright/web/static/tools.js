@@ -1,14 +1,15 @@
 // The tools page: try a tool, see what the policies say while typing, and take the call along.
-import { html, useEffect, useState } from "/static/vendor.js";
-import { get, post } from "/static/api.js";
-import { ArgumentsEditor } from "/static/form.js";
-import { Markdown } from "/static/markdown.js";
-import { LongText, Outcome, Preview, outcomeFacts } from "/static/outcome.js";
-import { Copy, Empty, Problem, Title, useLoad } from "/static/parts.js";
-import { QuestionCard } from "/static/question.js";
-import { count, oneLine, plain, safeJson, show } from "/static/text.js";
-import { initial } from "/static/schema.js";
-import { Verdict } from "/static/verdict.js";
+import { html, useEffect, useState } from "./vendor.js";
+import { get, post } from "./api.js";
+import { ArgumentsEditor } from "./form.js";
+import { Markdown } from "./markdown.js";
+import { LongText, Outcome, Preview, outcomeFacts } from "./calls.js";
+import { Copy, Empty, Title, useLoad } from "./page_parts.js";
+import { Problem } from "./parts.js";
+import { QuestionCard } from "./question.js";
+import { HIDDEN, count, oneLine, plain, show } from "./text.js";
+import { initial } from "./schema.js";
+import { Verdict } from "./verdict.js";
 
 export default function Tools({ url, server }) {
   const [data, error, reload] = useLoad(() => get("tools"), []);
@@ -125,4 +126,9 @@ export function pythonOf(value) {
   if (Array.isArray(value)) return `[${value.map(pythonOf).join(", ")}]`;
   if (typeof value === "object") return `{${Object.entries(value).map(([key, part]) => `${safeJson(key)}: ${pythonOf(part)}`).join(", ")}}`;
   return safeJson(value);
+}
+
+/** JSON that can be pasted anywhere: what cannot be seen is escaped. */
+function safeJson(value, indent) {
+  return (JSON.stringify(value, null, indent) ?? "null").replace(HIDDEN, (found) => found.replace(/[\s\S]/g, (unit) => "\\u" + unit.charCodeAt(0).toString(16).padStart(4, "0")));
 }

@@ -1,6 +1,6 @@
 // What the policies say of a call: the decision, the reason, and the rule behind it.
-import { html } from "/static/vendor.js";
-import { show } from "/static/text.js";
+import { html } from "./vendor.js";
+import { show } from "./text.js";
 
 const WORDS = { allow: "Allowed", ask: "Asks first", deny: "Denied", invalid: "Not complete", error: "Not known" };
 

@@ -1,7 +1,7 @@
-// What calls do and what came of them: long text, diffs, outcomes, images.
-import { html, useEffect, useState } from "/static/vendor.js";
-import { blob, get } from "/static/api.js";
-import { count, duration, many, plain, show, tokens } from "/static/text.js";
+// What calls do and what came of them and of their questions: frames, long text, diffs, outcomes, images.
+import { html, useEffect, useState } from "./vendor.js";
+import { blob, get } from "./api.js";
+import { count, duration, many, oneLine, plain, show, tokens } from "./text.js";
 
 const LINES = 14;
 const CHARACTERS = 4000;
@@ -128,4 +128,64 @@ export function outcomeFacts(outcome) {
   if (outcome.attempts > 1) facts.push(many(outcome.attempts, "attempt"));
   if (outcome.tokens) facts.push(tokens(outcome.tokens) + " tokens");
   return facts.join(" · ");
+}
+
+const BY = { page: "on a page", terminal: "in the terminal", editor: "in the editor" };
+const SCOPES = { once: "once", session: "for this session", always: "always" };
+
+/** How a question ended, in words. */
+export function describeSettled(settled) {
+  const what = settled.approved ? `Allowed ${SCOPES[settled.scope] || settled.scope || "once"}` : "Declined";
+  return what + (settled.edited ? ", with changed arguments" : "") + (settled.by ? ` ${BY[settled.by] || "by " + plain(settled.by)}` : "") + (settled.reason ? `: ${plain(settled.reason)}` : "");
+}
+
+export const TELLING = ["command", "path", "url", "file_path", "pattern"];
+
+/** What a question is about, on one line. */
+export function subjectOf(question) {
+  const key = TELLING.find((name) => typeof question.arguments?.[name] === "string");
+  return key ? `${question.tool} ${oneLine(question.arguments[key], 100)}` : oneLine(question.summary || question.tool, 120);
+}
+
+const GLYPHS = { good: "✓", bad: "✕", run: "◌", wait: "⧗", ask: "?", none: "·" };
+const STATE_WORDS = { good: "completed", bad: "failed", run: "running", wait: "waiting", ask: "waits for an answer", none: "not run" };
+
+/** A call on one line; opened, its arguments and what came of it. */
+export function CallFrame({ id, name, summary, values, preview, outcome, run, session, asks }) {
+  const state = outcome ? (outcome.ok ? "good" : "bad") : asks ? "ask" : run ? (run.state === "waiting" ? "wait" : "run") : "none";
+  const [open, setOpen] = useState(null);
+  const shown = open ?? (outcome && (!outcome.ok || Boolean(outcome.diff) || preview?.kind === "diff"));
+  const line = summaryLine(name, summary, values);
+  return html`<div class=${"call " + state} data-call=${id}>
+    <button class="call-line" aria-expanded=${Boolean(shown)} onClick=${() => setOpen(!shown)}>
+      <span class=${"glyph " + state} aria-hidden="true">${GLYPHS[state]}</span><span class="sr">${STATE_WORDS[state]}</span>
+      <b>${show(name)}</b> <span class="target">${show(line)}</span>
+      <span class="facts">${outcome ? outcomeFacts(outcome) : run ? html`<${Doing} run=${run} />` : asks ? "waits for your answer" : ""}</span>
+    </button>
+    ${run?.text && !outcome && html`<pre class="progress">${show(String(run.text).slice(-600))}</pre>`}
+    ${shown && html`<div class="call-body">
+      ${values && !(outcome?.diff || preview) && html`<${Values} values=${values} />`}
+      ${outcome ? html`<${Outcome} outcome=${outcome.diff || !preview || !outcome.ok ? outcome : { ...outcome, diff: preview }} session=${session} />` : preview && html`<${Preview} preview=${preview} />`}
+    </div>`}
+  </div>`;
+}
+
+function Doing({ run }) {
+  if (run.state === "waiting") return run.on?.length ? html`waits for ${show(run.on.join(", "))}` : "waits for a free place";
+  return run.state === "retrying" ? "retrying" : "running";
+}
+
+/** The one argument that says most: the path, the command, the address, the pattern. */
+function summaryLine(name, summary, values) {
+  if (summary) return oneLine(summary.startsWith(name + " ") ? summary.slice(name.length + 1) : summary, 160);
+  const telling = ["command", "path", "file_path", "pattern", "url", "query"].find((key) => typeof values?.[key] === "string");
+  return telling ? oneLine(values[telling], 160) : values ? oneLine(values, 160) : "";
+}
+
+function Values({ values }) {
+  if (typeof values === "string") return html`<${LongText} text=${values} label="arguments" lines=${8} />`;
+  const entries = Object.entries(values);
+  if (!entries.length) return html`<p class="note">no arguments</p>`;
+  return html`<dl class="values">${entries.map(([key, value]) => html`<dt>${show(key)}</dt><dd>${typeof value === "string" && value.length < 100 && !value.includes("\n")
+    ? html`<code>${show(value)}</code>` : html`<${LongText} text=${typeof value === "string" ? value : JSON.stringify(value, null, 1)} label=${plain(key)} lines=${8} />`}</dd>`)}</dl>`;
 }
