@@ -1,6 +1,9 @@
 """Tools and rules over HTTP: verdicts as the command line gives them, trying calls, saving and replaying rules."""
 
 import json
+import os
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,9 @@ from callwright.core.messages import AssistantMessage
 from callwright.testing import ScriptedProvider
 
 LINES = Path(__file__).with_name("verdict_lines.jsonl")
+TESTS = Path(__file__).parents[1]
+CORPUS = ("policy/data/everyday.jsonl", "shell/data/harmful_lines.jsonl", "effects/data/attacks.jsonl")
+EXTERNAL = os.environ.get("CALLWRIGHT_CASES", "")
 
 
 def permissions_test(capture: pytest.CaptureFixture[str], *arguments: str) -> Any:
@@ -43,6 +49,56 @@ async def test_tester_says_what_the_command_says(serve: Serve, capsys: pytest.Ca
             {"tool": "bash", "argument": "ls", "mode": "no"},
         ):
             assert (await web.post("/api/rules/test", body)).status == 400
+
+
+def corpus() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yield every call of the rule corpus, with the mode and the rules of its case."""
+    for name in CORPUS:
+        for line in (TESTS / name).read_text("utf-8").splitlines():
+            row = json.loads(line)
+            mode = row.get("mode", "default")
+            yield "bash", row["line"], {} if mode == "default" else {"mode": mode}
+    for file in sorted(Path(EXTERNAL, "shell").glob("*.jsonl")) if EXTERNAL else ():
+        for line in file.read_text("utf-8").splitlines():
+            row = json.loads(line)
+            if isinstance(command := row.get("command", row.get("cmd")), str):
+                prefixes = {kind: row.get(kind) or () for kind in ("allow", "ask", "deny")}
+                rules = {
+                    kind: [f"Bash({prefix} *)" for prefix in found if "(" not in prefix]
+                    for kind, found in prefixes.items()
+                }
+                yield "bash", command, {kind: found for kind, found in rules.items() if found}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+async def test_tester_says_what_the_command_says_on_the_whole_corpus(
+    serve: Serve, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with serve() as web:
+        rules = {"deny": ["Bash(rm *)", "Bash(curl *)", "Bash(git push *)"], "ask": ["Bash(git log *)", "Bash(make *)"]}
+        (web.project / ".callwright").mkdir()
+        (web.project / ".callwright" / "settings.json").write_text(json.dumps({"permissions": rules}, indent=2))
+        decisions: Counter[str] = Counter()
+        for tool, argument, given in corpus():
+            options = [
+                option
+                for name, found in given.items()
+                for each in ([found] if isinstance(found, str) else found)
+                for option in (f"--{name}", each)
+            ]
+            found = await web.post("/api/rules/test", {"tool": tool, "argument": argument, **given})
+            capsys.readouterr()
+            code = run_command(["permissions", "test", "--json", *options, "--", tool, argument])
+            said = capsys.readouterr()
+            if code == 2:  # not a call: both refuse it, for the same reason
+                assert found.status == 400 and found.data["error"] in said.err, (argument, given, said.err)
+            else:
+                assert found.data == json.loads(said.out), (argument, given)
+            decisions[found.data.get("decision", "refused")] += 1
+        assert sum(decisions.values()) > 800 and min(decisions[each] for each in ("allow", "ask", "deny")) > 10, (
+            decisions
+        )
 
 
 async def test_verdict_follows_what_is_typed(serve: Serve) -> None:

@@ -172,7 +172,7 @@ def _open_module(name: str, source: str) -> tuple[dict[str, str], str]:
         found = _VENDOR_EXPORTS.search(source)
         if found is None:
             raise BundleError("vendor.js does not end with its exports")
-        pairs = dict(reversed(part.split(" as ")) for part in found[1].split(","))
+        pairs = {outside: own for own, _, outside in (part.partition(" as ") for part in found[1].split(","))}
         inside = source[: found.start()].strip()
         given = ",".join(f"{outside}:{own}" for outside, own in pairs.items())
         return {each: each for each in pairs}, f"const{{{','.join(pairs)}}}=(()=>{{{inside};return{{{given}}}}})();"
