@@ -18,6 +18,7 @@ from callwright.policy import AllowEverything
 from callwright.providers.base import MessageDone, ModelEvent, ModelRequest
 from callwright.sessions import MemoryStore, SessionStore, SqliteStore
 
+_NO_REQUEST = ModelRequest(())
 ARGUMENTS = '{"path":"src/main.py","pattern":"TODO","limit":20,"recursive":true}'
 
 
@@ -171,6 +172,21 @@ async def crowd(agents: int = 1_000, turns: int = 10) -> tuple[float, float, flo
     return turns * 0.05 / (time.perf_counter() - began), time.process_time() - cpu, idle
 
 
+async def bare_crowd(loops: int = 1_000, turns: int = 10) -> tuple[float, float]:
+    """Return the share of the ideal pace and the processor seconds of bare loops that get a reply and wait."""
+
+    async def loop() -> None:
+        model = Terse(turns)
+        for _ in range(turns):
+            async for _ in model.stream(_NO_REQUEST):
+                await asyncio.sleep(0.05)
+
+    gc.collect()
+    began, cpu = time.perf_counter(), time.process_time()
+    await asyncio.gather(*(loop() for _ in range(loops)))
+    return turns * 0.05 / (time.perf_counter() - began), time.process_time() - cpu
+
+
 class Remote:
     """A model that takes 200 ms per request."""
 
@@ -222,11 +238,14 @@ async def _main() -> None:
             end="",
         )
         print(f"{memory / durable:.0%} of the throughput (target 50)")
+    bare_pace, bare_cpu = max([await bare_crowd() for _ in range(3)])
+    print(f"1,000 bare loops of 10 waits of 50 ms: {bare_pace:.0%} of ideal, {bare_cpu:.2f} s CPU")
     for collector, thresholds in (("as it is", gc.get_threshold()), ("set for a service", (200_000, 20, 100))):
         gc.set_threshold(*thresholds)
         pace, cpu, idle = max([await crowd() for _ in range(3)])
         print(f"1,000 agents, 10 turns of 50 ms, collector {collector}: ", end="")
-        print(f"{pace:.0%} of ideal (target 85), {cpu:.2f} s CPU, {idle:.1f} KB idle (target 60)")
+        print(f"{pace:.0%} of ideal (target 85), {cpu / bare_cpu:.1f}x of {bare_cpu:.2f} s CPU, ", end="")
+        print(f"{idle:.1f} KB idle (target 60)")
 
 
 def main() -> None:

@@ -151,7 +151,10 @@ class Spending:
         limit = self.limits.same_failures
         if limit is None or limit <= _WARNED_FAILURES or not self._counts:
             return outcomes
-        return [self._warn(outcome, limit) if isinstance(outcome, Failed) else outcome for outcome in outcomes]
+        for outcome in outcomes:
+            if isinstance(outcome, Failed):
+                return [self._warn(each, limit) if isinstance(each, Failed) else each for each in outcomes]
+        return outcomes
 
     def _warn(self, outcome: Failed, limit: int) -> Failed:
         key, text = _repetition_key(outcome)

@@ -330,7 +330,8 @@ class Transcript:
         self._add_tokens(message)
 
     def _add_tokens(self, message: Message, *, estimate: bool = False) -> None:
-        if isinstance(message, AssistantMessage) and message.usage.total and not estimate:
-            self.tokens = message.usage.total  # covers everything up to this message, so it replaces the sum
+        reported = message.usage.total if isinstance(message, AssistantMessage) and not estimate else 0
+        if reported:
+            self.tokens = reported  # covers everything up to this message, so it replaces the sum
         else:
             self.tokens += estimate_message_tokens(message)
