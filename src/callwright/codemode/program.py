@@ -31,6 +31,7 @@ from callwright.codemode.engine import (
     find_unawaited,
 )
 from callwright.codemode.stubs import order_parameters
+from callwright.core._fast import make_constructor
 from callwright.core.calls import Completed, Failed, Interrupted, Outcome, ToolCall
 from callwright.core.decisions import AnswersNeeded, Question
 from callwright.core.errors import (
@@ -57,6 +58,8 @@ _EXCEPTIONS: Mapping[type[ToolError], str] = {
 }
 _encode_arguments = json.JSONEncoder(allow_nan=False).encode
 _encode_result = json.JSONEncoder(ensure_ascii=False).encode
+_tool_call = make_constructor(ToolCall)
+_inner_batch = make_constructor(InnerBatch)
 _UNKNOWN = "the process ended while this call was running; it may have had an effect"
 _MAX_STEP_SECONDS = 0.05
 """The longest step of a program whose steps may be taken in the event loop."""
@@ -186,9 +189,9 @@ class Program:
     async def _make_calls(self, batch: Batch) -> Mapping[int, Settled]:
         """Return a result for every call of a batch: from the record, or by making the call."""
         began = perf_counter()
-        settled = dict[int, Settled]()
-        calls = list[ToolCall]()
-        origins = list[str]()
+        settled: dict[int, Settled] = {}  # literals, because dict[…]() costs a microsecond more
+        calls: list[ToolCall] = []
+        origins: list[str] = []
         for pending in batch.calls:
             try:
                 call = self._to_call(pending)
@@ -240,7 +243,7 @@ class Program:
 
     async def _execute(self, calls: Sequence[ToolCall], origins: Sequence[str]) -> None:
         """Make calls; their results are then on record."""
-        batch = InnerBatch(origins, self._note_start, self._note_end)
+        batch = _inner_batch(origins, self._note_start, self._note_end)
         questions: list[Question] = []
         for outcome in await self._context.execute(*calls, batch=batch):
             if isinstance(outcome, Interrupted):
@@ -291,7 +294,7 @@ class Program:
         if unawaited := find_unawaited(text):
             message = f"{pending.function}(): the arguments have {unawaited}, a call without its result; write `await`"
             raise InvalidArguments(message)
-        return ToolCall(f"{self._context.call_id}.{pending.number}", name, text)
+        return _tool_call(f"{self._context.call.id}.{pending.number}", name, text)
 
     def _name_arguments(self, pending: PendingCall, name: str) -> Mapping[str, Any]:
         if name not in self._parameters:
