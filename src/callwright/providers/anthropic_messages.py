@@ -1,6 +1,7 @@
 """Claude's messages: encoding of a conversation as content blocks, reading of the event stream."""
 
 import json
+from secrets import token_hex
 from typing import Any
 
 from callwright.core.calls import Completed, Failed, ToolCall, find_revealed
@@ -142,7 +143,7 @@ class AnthropicDraft:
         """Add one event and return the model events it causes."""
         match event.get("type"):
             case "message_start":
-                self._model = event["message"].get("model", "")
+                self._model = event["message"].get("model") or ""
                 self._count(event["message"].get("usage"))
             case "content_block_start":
                 return self._start_block(event["index"], event["content_block"])
@@ -172,7 +173,8 @@ class AnthropicDraft:
     def _take_whole(self, message: Event) -> list[ModelEvent]:
         self._model, self._reason, self._finished = message.get("model", ""), message.get("stop_reason"), True
         self._count(message.get("usage"))
-        return [event for index, block in enumerate(message["content"]) for event in self._start_block(index, block)]
+        blocks = enumerate(message.get("content") or ())
+        return [event for index, block in blocks for event in self._start_block(index, block)]
 
     def _count(self, usage: Event | None) -> None:
         for name in _COUNTS:  # each report covers the whole request so far
@@ -181,8 +183,13 @@ class AnthropicDraft:
                 self._counts[name] = value
 
     def _start_block(self, index: int, block: Event) -> list[ModelEvent]:
-        self._blocks[index] = {**block, "_json": ""}
+        if index in self._blocks:
+            raise broken_stream(f"it has two blocks with the index {index}")
+        block = self._blocks[index] = {**block, "_json": ""}
         if block.get("type") == "tool_use":
+            if not block.get("name"):
+                raise broken_stream("a call has no name")
+            block["id"] = block.get("id") or f"call_{token_hex(8)}"
             return [CallDelta(block["id"], self._tools.tool_name_of(block["name"]), "")]
         if block.get("type") == "text" and block.get("text"):
             return [TextDelta(block["text"])]
@@ -190,11 +197,11 @@ class AnthropicDraft:
 
     def _extend_block(self, index: int, delta: Event) -> list[ModelEvent]:
         block, kind = self._blocks[index], delta.get("type", "")
-        if kind == "input_json_delta":
+        if kind == "input_json_delta" and delta["partial_json"] is not None:
             block["_json"] += delta["partial_json"]
             if block.get("type") == "tool_use" and delta["partial_json"]:
                 return [CallDelta(block["id"], self._tools.tool_name_of(block["name"]), delta["partial_json"])]
-        elif kind in _GROWING:
+        elif kind in _GROWING and delta[_GROWING[kind]] is not None:
             field = _GROWING[kind]
             block[field] = (block.get(field) or "") + delta[field]
             if kind != "signature_delta" and delta[field]:
@@ -207,7 +214,7 @@ class AnthropicDraft:
         text: str = block.pop("_json")
         match block.get("type"):
             case "text":
-                return Text(block["text"])
+                return Text(block.get("text") or "")
             case "tool_use":
                 written = text or (json.dumps(block["input"]) if block.get("input") else "")
                 return self._tools.read_call(block["id"], block["name"], written, cut=self._is_cut(block))

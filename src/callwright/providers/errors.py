@@ -1,13 +1,13 @@
 """Translation of vendor failures (HTTP statuses, error codes, SDK exceptions) into `ProviderError`."""
 
 import re
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from email.utils import parsedate_to_datetime
 from time import time
 from typing import Any, cast
 
-from callwright.core.errors import CallwrightError
+from callwright.core.errors import CallwrightError, UsageError
 from callwright.providers.base import ProviderError, ProviderFault
 from callwright.providers.error_wordings import DECISIVE_NAMES, ERROR_NAMES, WORDINGS
 
@@ -164,6 +164,17 @@ async def vendor_errors(*, key: str) -> AsyncGenerator[None]:
         raise
     except Exception as error:  # SDKs let the HTTP library's own errors through, and JSON's
         raise _failure(error, key) from error
+
+
+@contextmanager
+def reading_errors() -> Generator[None]:
+    """Turn what a response of an unknown form causes into a `ProviderError`: a field is missing, or of another type."""
+    try:
+        yield
+    except ProviderError:
+        raise
+    except (KeyError, IndexError, TypeError, AttributeError, ValueError, UsageError) as error:
+        raise broken_stream(f"it has an unexpected form ({type(error).__name__}: {error})") from error
 
 
 def _failure(error: Exception, key: str) -> ProviderError:

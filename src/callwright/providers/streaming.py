@@ -1,19 +1,19 @@
 """Reading a response stream into a message, and passing its events to a callback."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 from callwright.core.messages import AssistantMessage
 from callwright.providers.base import MessageDone, ModelEvent, ModelRequest, Provider, vendor_of
 from callwright.providers.clients import close_provider
-from callwright.providers.errors import vendor_errors
+from callwright.providers.errors import reading_errors, vendor_errors
 
 
 class Draft(Protocol):
     """A message under construction, fed with the pieces one vendor sends."""
 
-    def take(self, piece: Any, /) -> Iterable[ModelEvent]:
+    def take(self, piece: Any, /) -> Sequence[ModelEvent]:
         """Add one piece and return the events it causes."""
         ...
 
@@ -31,9 +31,13 @@ async def read_stream(
     """
     async with vendor_errors(key=key), opened as pieces:
         async for piece in pieces:
-            for event in draft.take(piece):
+            with reading_errors():
+                events = draft.take(piece)
+            for event in events:
                 yield event
-    yield MessageDone(draft.message())
+    with reading_errors():
+        message = draft.message()
+    yield MessageDone(message)
 
 
 class TappedProvider:

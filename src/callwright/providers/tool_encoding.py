@@ -244,8 +244,8 @@ class EncodedTools:
     def read_call(self, call_id: str, name: str, text: str, *, cut: bool = False) -> ToolCall:
         """Read a model's call. The text stays unchanged, except for strict mode and empty arguments."""
         own = self.tool_name_of(name)
-        if not text.strip() and not cut:
-            return ToolCall(call_id, own)
+        if not text.strip():
+            return ToolCall(call_id, own, "{") if cut else ToolCall(call_id, own)  # cut off before its first argument
         form = self.forms.get(own)
         arguments = None if form is None or cut else parse_object(text)
         if form is None or arguments is None:

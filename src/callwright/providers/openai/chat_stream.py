@@ -59,6 +59,8 @@ class _Call:
     extra: Chunk = field(default_factory=dict[str, Any])
     unsent: str = ""
     """Text that was not passed on yet, because the name was not complete."""
+    following: tuple[str, str] | None = None
+    """The id and name of a call that was announced under the same index, and begins with its first text."""
 
     @property
     def complete(self) -> bool:
@@ -87,6 +89,7 @@ class ChatDraft:
         self._reason: str | None = None
         self._ended = False
         self._usage = Usage()
+        self._choice: object = None
 
     def take(self, chunk: Any) -> list[ModelEvent]:
         """Add one chunk, or a whole unstreamed response, and return the model events it causes."""
@@ -102,16 +105,25 @@ class ChatDraft:
         if get_object(found, "usage"):
             self._usage = openai_usage(found["usage"], "prompt", "completion")
         events: list[ModelEvent] = []
-        for choice in [cast("Chunk", each) for each in found.get("choices") or () if isinstance(each, dict)][:1]:
+        for choice in self._own_choice(found.get("choices")):
             events = self._add_delta(get_object(choice, "delta") or get_object(choice, "message"))
             if choice.get("finish_reason"):
                 self._reason = choice["finish_reason"]
                 events += self._say(self._think.flush())
         return events
 
+    def _own_choice(self, choices: Any) -> list[Chunk]:
+        """Return the choice that the message is made of; of several, the one that came first."""
+        listed = cast("list[Any]", choices) if isinstance(choices, list) else []
+        found = [cast("Chunk", each) for each in listed if isinstance(each, dict)]
+        if found and self._choice is None:
+            self._choice = min(str(each.get("index") or 0) for each in found)
+        return [each for each in found if str(each.get("index") or 0) == self._choice][:1]
+
     def message(self) -> AssistantMessage:
         """Return the finished message; raises `ProviderError` if the stream ended early."""
         stop = self._stop()
+        self._split_unopened_thought()
         parts: list[AssistantPart] = []
         if self._think.thought:
             parts.append(Thinking(self._think.thought))  # in the text, so the server does not want it back
@@ -127,9 +139,16 @@ class ChatDraft:
                 raise broken_stream("a call has no name")
             if call.extra:
                 parts.append(Thinking("", self._opaque({"extra_content": call.extra})))
-            cut = stop == "length" and call is self._calls[-1]
+            cut = stop == "length" and (call is self._calls[-1] or not call.text.strip())
             parts.append(self._tools.read_call(call.id, call.name, call.text, cut=cut))
         return finish_message(parts, stop, self._usage, self._model)
+
+    def _split_unopened_thought(self) -> None:
+        """Take out thinking that a chat template opened in the prompt, so that only its end is in the text."""
+        thought, closed, rest = self._text.partition(_CLOSE)
+        if closed and rest[:1] in ("", "\n") and _OPEN not in thought and "`" not in thought[-1:]:
+            self._think.thought += thought.strip("\n")
+            self._text = rest.lstrip("\n")
 
     def _opaque(self, value: Chunk) -> Any:
         return wrap_opaque(PROVIDER, {**value, "for": self._tag})
@@ -161,7 +180,7 @@ class ChatDraft:
         self._refused = self._refused or bool(delta.get("refusal"))
         events += self._add_content(delta.get("content") or delta.get("refusal"))
         named_before = False
-        for piece in delta.get("tool_calls") or ():
+        for piece in _call_pieces(delta):
             if isinstance(piece, dict):
                 events += self._extend_call(cast("Chunk", piece), beside=named_before)
                 named_before = True
@@ -214,7 +233,8 @@ class ChatDraft:
         call = self._find_call(piece.get("index"), fresh, name or "", text or "", beside=beside)
         call.ids.add(fresh)
         if name and name != call.name:
-            call.name += name
+            whole = name.startswith(call.name) and name in self._tools.own  # sent from its beginning each time
+            call.name = name if whole else call.name + name
         call.text += text or ""
         call.unsent += text or ""
         call.extra |= get_object(piece, "extra_content")
@@ -241,9 +261,15 @@ class ChatDraft:
         if last is None and not name and self._calls and self._calls[-1].index is None:  # numbered only from here on
             last = self._calls[-1]
             last.index = index
+        if last is not None and last.following is not None and text and not name:
+            fresh, begun = last.following
+            self._calls.append(_Call(fresh, index, {fresh}, begun))
+            return self._calls[-1]
         if last is None or (name and self._starts_call(last, fresh, name, text, beside=beside and index is None)):
             last = _Call(fresh or f"call_{token_hex(8)}", index, set())
             self._calls.append(last)
+        elif name and fresh and last.complete:
+            last.following = (fresh, name)
         return last
 
     def _starts_call(self, last: _Call, fresh: str, name: str, text: str, *, beside: bool) -> bool:
@@ -253,6 +279,16 @@ class ChatDraft:
         if fresh and fresh in last.ids:
             return False
         return bool(text) and last.complete
+
+
+def _call_pieces(delta: Chunk) -> list[Any]:
+    """Return the pieces of calls in a delta: a list, a lone one, or the field that came before `tool_calls`."""
+    pieces = delta.get("tool_calls") or []
+    old = get_object(delta, "function_call")
+    return [
+        *(cast("list[Any]", pieces) if isinstance(pieces, list) else [pieces]),
+        *([{"function": old}] if old else []),
+    ]
 
 
 def _text_in(part: Chunk) -> str:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import AsyncIterator
 from os import environ
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from callwright.core.calls import Completed, Failed, ToolCall
 from callwright.core.content import Image, Part, Text
@@ -127,6 +127,7 @@ class ResponsesDraft:
     def __init__(self, tools: EncodedTools) -> None:
         self._tools = tools
         self._items: dict[int, Event] = {}
+        self._done: set[int] = set()
         self._response: Event | None = None
 
     def take(self, event: Any) -> list[ModelEvent]:
@@ -140,6 +141,7 @@ class ResponsesDraft:
             return self._start_item(event["output_index"], event["item"])
         if kind == "response.output_item.done":
             self._items[event["output_index"]] = event["item"]
+            self._done.add(event["output_index"])
         elif kind == "response.function_call_arguments.delta":
             item = self._items.setdefault(event["output_index"], {})
             if not item.get("name"):
@@ -162,13 +164,20 @@ class ResponsesDraft:
         if response is None:
             raise broken_stream("it ended before the message was complete")
         # some gateways leave the list in the last event empty
-        items: list[Event] = response.get("output") or [item for _, item in sorted(self._items.items())]
+        items: list[Event] = response.get("output") or [self._check_done(index) for index in sorted(self._items)]
+        items = [item for item in items if isinstance(item, dict)]  # pyright: ignore[reportUnnecessaryIsInstance] - JSON
         stop = self._stop(response, items)
         parts: list[AssistantPart] = []
         for item in items:
             parts += self._parts(item, cut=stop == "length" and item is items[-1])
         usage = openai_usage(get_object(response, "usage"), "input", "output")
         return finish_message(parts, stop, usage, response.get("model", ""))
+
+    def _check_done(self, index: int) -> Event:
+        item = self._items[index]
+        if item.get("type") == "function_call" and index not in self._done and not item.get("arguments"):
+            raise broken_stream("the arguments of a call never came")
+        return item
 
     def _take_whole(self, response: Event) -> list[ModelEvent]:
         if response.get("status") == "failed":
@@ -187,15 +196,26 @@ class ResponsesDraft:
         why = get_object(response, "incomplete_details").get("reason")
         if response.get("status") == "incomplete":
             return "length" if why == "max_output_tokens" else "refusal" if why == "content_filter" else "other"
-        refused = any(part.get("type") == "refusal" for item in items for part in item.get("content") or ())
+        if response.get("status") not in (None, "completed"):
+            return "other"
+        contents = [item.get("content") for item in items]
+        parts = [part for content in contents if isinstance(content, list) for part in cast("list[Any]", content)]
+        refused = any(isinstance(part, dict) and "refusal" in (part.get("type") or "") for part in parts)  # pyright: ignore[reportUnknownMemberType] - JSON
         return "refusal" if refused else "end"
+
+    def _read_call(self, item: Event, *, cut: bool) -> ToolCall:
+        name, written = item.get("name"), item.get("arguments")
+        if not name:
+            raise broken_stream("a call has no name")
+        text = written if isinstance(written, str) else "" if written is None else compact(written)
+        return self._tools.read_call(item.get("call_id") or item.get("id") or "", name, text, cut=cut)
 
     def _parts(self, item: Event, *, cut: bool) -> list[AssistantPart]:
         match item.get("type"):
             case "function_call":
-                return [self._tools.read_call(item["call_id"], item["name"], item.get("arguments", ""), cut=cut)]
+                return [self._read_call(item, cut=cut or item.get("status") == "incomplete")]
             case "message":
-                text = "".join(part.get("text") or part.get("refusal") or "" for part in item.get("content") or ())
+                text = _join_content(item.get("content"))
                 phase = item.get("phase")
                 label = [Thinking("", wrap_opaque(PROVIDER, {"phase": phase}))] if phase else []
                 return [*label, Text(text)] if text else []
@@ -205,9 +225,15 @@ class ResponsesDraft:
                 return [Thinking("", wrap_opaque(PROVIDER, item))]
 
 
+def _join_content(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    return "".join(part.get("text") or part.get("refusal") or "" for part in content or ())
+
+
 def _read_reasoning(item: Event) -> Thinking:
     texts: list[Event] = [*(item.get("summary") or ()), *(item.get("content") or ())]
-    text = "\n\n".join([part["text"] for part in texts])
+    text = "\n\n".join([part["text"] for part in texts if part.get("text")])
     if not item.get("encrypted_content"):
         return Thinking(text)  # nothing is stored at OpenAI, so the item could not be found again
     names = ("type", "id", "summary", "content", "encrypted_content")

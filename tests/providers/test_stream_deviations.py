@@ -1,0 +1,240 @@
+"""Streams that deviate from the standard: each becomes the message the model meant, or a `ProviderError`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from callwright import tool
+from callwright.core.messages import AssistantMessage, UserMessage
+from callwright.core.spec import ToolSpec
+from callwright.providers.anthropic_messages import AnthropicDraft
+from callwright.providers.base import ModelRequest, ProviderError
+from callwright.providers.errors import reading_errors
+from callwright.providers.openai.chat_stream import ChatDraft
+from callwright.providers.openai.client import STREAM_ENDED
+from callwright.providers.openai.responses import ResponsesDraft
+from callwright.providers.streaming import Draft
+from callwright.providers.tool_encoding import EncodedTools, ToolEncoder, ToolPayload, to_openai_chat
+
+
+@tool
+async def read(path: str = ".") -> str:
+    """Read a file."""
+    return path
+
+
+@tool
+async def read_file(path: str = ".") -> str:
+    """Read another file."""
+    return path
+
+
+@tool
+async def bash(command: str) -> str:
+    """Run a line."""
+    return command
+
+
+def _encode(spec: ToolSpec, name: str, strict: bool) -> ToolPayload:
+    return to_openai_chat(spec, name, strict=strict)
+
+
+@pytest.fixture(scope="module")
+def tools() -> EncodedTools:
+    request = ModelRequest((UserMessage("x"),), tools=(read.spec, read_file.spec, bash.spec))
+    return ToolEncoder("test", _encode).encode(request)
+
+
+def _message(draft: Draft, pieces: Sequence[Any]) -> AssistantMessage:
+    with reading_errors():
+        for piece in pieces:
+            draft.take(piece)
+        return draft.message()
+
+
+def _calls(message: AssistantMessage) -> list[tuple[str, str]]:
+    return [
+        (call.name, str(dict(call.arguments) if not isinstance(call.arguments, (str, bytes)) else call.arguments))
+        for call in message.calls
+    ]
+
+
+def _piece(
+    index: object = None, call_id: object = None, name: object = None, arguments: object = None
+) -> dict[str, Any]:
+    function = {key: value for key, value in (("name", name), ("arguments", arguments)) if value is not None}
+    found = {"index": index, "id": call_id, "function": function}
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _delta(*pieces: dict[str, Any], end: object = None, **delta: Any) -> dict[str, Any]:
+    listed = {"tool_calls": list(pieces)} if pieces else {}
+    return {"choices": [{"index": 0, "delta": {**listed, **delta}, "finish_reason": end}]}
+
+
+END = _delta(end="tool_calls")
+X, Y = '{"path":"x"}', '{"path":"y"}'
+
+
+@pytest.mark.parametrize(
+    ("chunks", "calls"),
+    [
+        (
+            [
+                _delta(_piece(0, "a", "read", "")),
+                _delta(_piece(0, None, None, X)),
+                _delta(_piece(0, "b", "read", "")),
+                _delta(_piece(0, None, None, Y)),
+                END,
+            ],
+            [("read", X), ("read", Y)],
+        ),
+        (
+            [
+                _delta(_piece(0, "1", "read", '{"pa')),
+                _delta(_piece(0, "2", "read", 'th":"x"}')),
+                _delta(_piece(0, "3", "read", "")),
+                END,
+            ],
+            [("read", X)],
+        ),
+        (
+            [
+                _delta(_piece(0, "a", "read", '{"pa')),
+                _delta(_piece(1, "b", "bash", '{"com')),
+                _delta(_piece(0, None, None, 'th":"x"}')),
+                _delta(_piece(1, None, None, 'mand":"y"}')),
+                END,
+            ],
+            [("read", X), ("bash", '{"command":"y"}')],
+        ),
+        ([_delta(_piece(0, "a", "rea")), _delta(_piece(0, "a", "read", X)), END], [("read", X)]),
+        ([_delta(_piece(0, "a", "read")), _delta(_piece(0, None, "_file", X)), END], [("read_file", X)]),
+        ([_delta(end="function_call", function_call={"name": "read", "arguments": X})], [("read", X)]),
+        (
+            [
+                _delta(function_call={"name": "read", "arguments": ""}),
+                _delta(end="function_call", function_call={"arguments": X}),
+            ],
+            [("read", X)],
+        ),
+        ([_delta(end="tool_calls", tool_calls=_piece(0, "a", "read", X))], [("read", X)]),
+        ([_delta(_piece(0, "a", "read", {"path": "x"})), END], [("read", '{"path": "x"}')]),
+        (
+            [
+                _delta(_piece(0, "a", "read", "")),
+                _delta(_piece(1, "b", "bash", '{"command":"y"}')),
+                _delta(end="length"),
+            ],
+            [("read", "{"), ("bash", '{"command":"y"}')],
+        ),
+        ([_delta(_piece(0, "a", "read")), _delta(end="length")], [("read", "{")]),
+    ],
+)
+def test_chat_calls_are_those_the_model_sent(
+    chunks: list[dict[str, Any]], calls: list[tuple[str, str]], tools: EncodedTools
+):
+    assert _calls(_message(ChatDraft(tools), [*chunks, STREAM_ENDED])) == calls
+
+
+def test_only_one_choice_is_read(tools: EncodedTools):
+    chunks = [
+        {"choices": [{"index": 0, "delta": {"content": "a"}}, {"index": 1, "delta": {"content": "b"}}]},
+        {"choices": [{"index": 1, "delta": {"content": "c"}, "finish_reason": "length"}]},
+        {"choices": [{"index": 0, "delta": {"content": "d"}, "finish_reason": "stop"}]},
+    ]
+    message = _message(ChatDraft(tools), chunks)
+    assert (message.text, message.stop) == ("ad", "end")
+
+
+def test_thinking_that_the_template_opened_is_no_answer(tools: EncodedTools):
+    message = _message(ChatDraft(tools), [_delta(content="hm\n</think>\n\nanswer", end="stop")])
+    assert message.text == "answer"
+    message = _message(ChatDraft(tools), [_delta(content="Close it with `</think>` at the end.", end="stop")])
+    assert message.text == "Close it with `</think>` at the end."
+
+
+def _call(**fields: Any) -> dict[str, Any]:
+    return {"type": "function_call", "call_id": "c1", "name": "read", "arguments": X, **fields}
+
+
+def _completed(*output: Any, status: str = "completed") -> dict[str, Any]:
+    return {"type": "response.completed", "response": {"status": status, "output": list(output)}}
+
+
+ADDED = {"type": "response.output_item.added", "output_index": 0, "item": _call(arguments="")}
+
+
+@pytest.mark.parametrize(
+    ("events", "calls"),
+    [
+        ([_completed(None, _call())], [("read", X)]),
+        ([_completed(_call(arguments={"path": "x"}))], [("read", X)]),
+        ([_completed(_call(arguments=None))], [("read", "{}")]),
+        ([_completed(_call(call_id=None, id="fc"))], [("read", X)]),
+        ([_completed(_call(), status="cancelled")], []),
+        ([_completed(_call(), status="in_progress")], []),
+        ([_completed(_call(arguments="", status="incomplete"))], [("read", "{")]),
+        (
+            [_completed({"type": "reasoning", "summary": [{"type": "x"}], "encrypted_content": "e"}, _call())],
+            [("read", X)],
+        ),
+        ([_completed({"type": "message", "content": "hi"}, _call())], [("read", X)]),
+    ],
+)
+def test_responses_calls_are_those_the_model_sent(
+    events: list[dict[str, Any]], calls: list[tuple[str, str]], tools: EncodedTools
+):
+    assert _calls(_message(ResponsesDraft(tools), events)) == calls
+
+
+START = {"type": "message_start", "message": {"model": None, "usage": None}}
+STOP = {"type": "message_stop"}
+
+
+def _block(index: int, **block: Any) -> dict[str, Any]:
+    return {"type": "content_block_start", "index": index, "content_block": block}
+
+
+def _ends(reason: str) -> dict[str, Any]:
+    return {"type": "message_delta", "delta": {"stop_reason": reason}}
+
+
+def _use(index: int, **fields: Any) -> dict[str, Any]:
+    return _block(index, **{"type": "tool_use", "id": "t1", "name": "read", "input": {"path": "x"}, **fields})
+
+
+def test_anthropic_call_without_an_id_gets_one(tools: EncodedTools):
+    (call,) = _message(AnthropicDraft(tools), [START, _use(0, id=None), _ends("tool_use"), STOP]).calls
+    assert call.id
+
+
+def test_anthropic_empty_pieces_are_left_out(tools: EncodedTools):
+    nothing = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": None}}
+    pieces = [START, _block(0, type="text", text=None), nothing, _ends("end_turn"), STOP]
+    assert _message(AnthropicDraft(tools), pieces).text == ""
+
+
+@pytest.mark.parametrize(
+    ("draft", "pieces"),
+    [
+        (ResponsesDraft, [_completed(_call(name=None))]),
+        (ResponsesDraft, [ADDED, _completed()]),
+        (ResponsesDraft, [{"type": "response.function_call_arguments.delta", "delta": "{}"}]),
+        (ResponsesDraft, ["text"]),
+        (AnthropicDraft, [START, _use(0, name=None), _ends("tool_use"), STOP]),
+        (AnthropicDraft, [START, _use(0), _use(0), _ends("tool_use"), STOP]),
+        (AnthropicDraft, [START, {"type": "content_block_delta", "index": 3, "delta": {"type": "text_delta"}}]),
+        (AnthropicDraft, [{"type": "message_start"}]),
+        (AnthropicDraft, ["text"]),
+        (ChatDraft, [_delta(_piece(0, "a", None, X)), END]),
+        (ChatDraft, [_delta(content="hi")]),
+    ],
+)
+def test_response_of_an_unknown_form_is_an_error_that_may_be_retried(
+    draft: type[ChatDraft] | type[ResponsesDraft] | type[AnthropicDraft], pieces: list[Any], tools: EncodedTools
+):
+    with pytest.raises(ProviderError) as caught:
+        _message(draft(tools), pieces)
+    assert caught.value.fault == "transient"
