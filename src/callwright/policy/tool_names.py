@@ -133,7 +133,7 @@ def names_tool(pattern: str, names: Iterable[str], group: str) -> bool:
     if pattern.startswith("group:"):
         wanted = pattern.removeprefix("group:")
         return group.casefold() == wanted or not _GROUPS.get(wanted, frozenset[str]()).isdisjoint(names)
-    if pattern.startswith("mcp__") and pattern.count("__") == 1:
+    if pattern.startswith("mcp__") and pattern.count("__") == 1 and "*" not in pattern:
         return any(name.startswith(pattern + "__") for name in names)
     if "*" in pattern:
         return any(fnmatchcase(name, pattern.replace("[", "[[]")) for name in names)

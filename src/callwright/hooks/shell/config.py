@@ -72,6 +72,7 @@ UNSUPPORTED_EVENTS: Mapping[str, str] = {
 
 
 _LIST_OF_NAMES = re.compile(r"[A-Za-z0-9_\- ,|]*")
+_LOOKS_LIKE_REGEX = re.compile(r"[\^$\\\[?+]|\.\*|^\(")
 _FIELDS = (
     "type",
     "command",
@@ -153,15 +154,31 @@ class ShellHook:
         """Whether the matcher matches any of these names; an empty one matches all."""
         if self.matcher.strip() in ("", "*"):
             return True
-        if isinstance(self._matcher_names, re.Pattern):
-            return any(self._matcher_names.search(name) for name in names)
-        return not self._matcher_names.isdisjoint(name.casefold() for name in names)
+        names = tuple(names)
+        if isinstance(self._matcher_names, re.Pattern) and any(self._matcher_names.search(name) for name in names):
+            return True
+        listed = self.named if isinstance(self._matcher_names, re.Pattern) else self._matcher_names
+        return "!" in listed or not listed.isdisjoint(name.casefold() for name in names)
 
     @cached_property
     def _matcher_names(self) -> "frozenset[str] | re.Pattern[str]":
-        if _LIST_OF_NAMES.fullmatch(self.matcher):
-            return frozenset(name.strip().casefold() for name in re.split(r"[|,]", self.matcher))
-        return re.compile(self.matcher)
+        matcher = self.matcher.strip()
+        if _LIST_OF_NAMES.fullmatch(matcher):
+            names = frozenset(name.strip().casefold() for name in re.split(r"[|,]", matcher))
+            return names | frozenset(word for name in names for word in name.split())
+        return re.compile(matcher)
+
+    @cached_property
+    def named(self) -> frozenset[str]:
+        """The names in a matcher that is neither a list nor a regular expression for one, such as `Bash(git *)`.
+
+        A guard runs for these tools too: it was meant for some of their calls. `!` stands for every tool.
+        """
+        if not EVENTS[self.event].guards or _LOOKS_LIKE_REGEX.search(self.matcher):
+            return frozenset()
+        if self.matcher.strip().startswith("!"):
+            return frozenset({"!"})
+        return frozenset(re.findall(r"[a-z][\w-]*", self.matcher.casefold().partition("(")[0]))
 
 
 def parse_shell_hooks(
@@ -192,6 +209,8 @@ def parse_shell_hooks(
     for event, group, path in _iterate_groups(events):
         place = _locate(written_in, path, line_of)
         fault = _check_group(group)
+        if not fault and "hooks" not in group and group.keys() - {"matcher", "description"}:
+            fault = f"it has no hooks; write them as a list under hooks, not {', '.join(map(repr, group))}"
         if fault:
             hooks += _broken_guard(event, fault, place)
         if fault := fault or _find_unread_key(group, ("matcher", "hooks")):
@@ -355,6 +374,11 @@ def _find_faults(entry: object, hook: ShellHook) -> Iterator[str]:
         return
     if unread := _find_unread_key(cast("Mapping[str, Any]", entry), _FIELDS):
         yield f"{hook.command!r}: {unread}"
+    if hook.matcher.strip() not in ("", "*") and not _LIST_OF_NAMES.fullmatch(hook.matcher.strip()) and hook.named:
+        yield (
+            f"{hook.command!r}: the matcher {hook.matcher!r} is not a list of names or a regular expression; the hook "
+            'runs for every call of the tools it names; a rule goes into "if"'
+        )
     if hook.matcher.strip() not in ("", "*") and not kind.matcher_field:
         yield f"{hook.command!r}: this event has no matcher, so the hook runs every time"
     if hook.condition and not kind.tool:

@@ -47,10 +47,15 @@ _KNOWN_KEYS: Mapping[str, frozenset[str]] = {
     ),
     "decision": frozenset({"behavior", "message", "interrupt", "updatedInput", "updatedPermissions"}),
 }
+_REFUSING_KEYS = frozenset(
+    {"block", "blocked", "deny", "denied", "reject", "rejected", "refuse", "refused", "error", "forbidden", "abort"}
+)
+_ALLOWING_KEYS = frozenset({"ok", "allow", "allowed", "approve", "approved", "success", "permitted"})
 _DECISION_KEYS = ("permissionDecision", "decision", "behavior", "action", "continue", "hookSpecificOutput")
 # plain text without any of these is taken for a log line
 _MAY_DECIDE = re.compile(
-    r"[{}]|decision|continue|\b(den(y|ied)|block(ed)?|ask|declined?|cancel(led)?|refused?|reject(ed)?|forbid(den)?)\b",
+    r"[{}]|decision|continue|\b(den(y|ied)|block(ed)?|ask|declined?|cancel(led)?|refused?|reject(ed)?|forbid(den)?|"
+    r"not (allowed|permitted))\b",
     re.IGNORECASE,
 )
 _TEXT_CHARS = 10_000
@@ -230,6 +235,8 @@ def _find_reply_fault(
     for name, value in (("continue", written.get("continue")), ("interrupt", asked.get("interrupt"))):
         if value is not None and not isinstance(value, bool):
             return f"gave {name} as {value!r:.80}; use true or false"
+    if written.get("stopReason") and written.get("continue") is None:
+        return "gave a stopReason without continue; write continue: false to end the run"
     for value in _given_arguments(own, asked):
         if value is not None and not isinstance(value, dict):
             return f"gave arguments that are not an object: {value!r:.80}"
@@ -242,7 +249,10 @@ def _find_unknown_key(where: str, known: frozenset[str], part: Mapping[str, Any]
     for key, value in part.items():
         misspelt = get_close_matches(key.casefold(), [name.casefold() for name in _DECISION_KEYS], n=1, cutoff=0.75)
         decides = isinstance(value, str) and value.strip().casefold() in _DECISIONS
-        if key not in known and (misspelt or decides):
+        folded = key.casefold()
+        refuses = (folded in _REFUSING_KEYS and value) or (folded in _ALLOWING_KEYS and not value)
+        misplaced = any(key in names for names in _KNOWN_KEYS.values())  # such as updatedInput beside, not inside
+        if key not in known and (misspelt or decides or refuses or misplaced):
             return f"gave {key!r} in {where}, which may be a decision and is not known"
     return ""
 

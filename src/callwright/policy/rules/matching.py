@@ -170,6 +170,9 @@ def _by_domain(rule: Rule, url: str) -> Match:
     domain = wanted.removeprefix("domain:")
     if domain == wanted and not rule.restricts:
         return Match.NO  # without `domain:` an allow rule is ambiguous, a deny rule is read as a domain
+    if "/" in domain:  # an address: a deny rule is about its host
+        domain = domain.partition("//")[2] or domain
+        domain = domain.partition("/")[0].rpartition("@")[2]
     return _match_if(domain_matches(domain, host))
 
 

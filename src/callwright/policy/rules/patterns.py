@@ -19,14 +19,20 @@ class PathPattern:
     expression: re.Pattern[str]
     literal: str = ""
     """The folder it is bound to before its first wildcard; empty when it matches at any depth."""
+    other: "PathPattern | None" = None
+    """A second reading of the same text, which counts too."""
 
     def matches(self, path: str) -> bool:
         """Compare an absolute path."""
-        return self.expression.match(_plain(path)) is not None
+        if self.expression.match(_plain(path)) is not None:
+            return True
+        return self.other is not None and self.other.matches(path)
 
     def below(self, folder: str) -> bool:
         """Whether the folder it is bound to lies inside another one."""
-        return bool(self.literal) and self.literal.casefold().startswith(_plain(folder).rstrip("/").casefold() + "/")
+        if self.literal and self.literal.casefold().startswith(_plain(folder).rstrip("/").casefold() + "/"):
+            return True
+        return self.other is not None and self.other.below(folder)
 
 
 def _plain(path: str) -> str:
@@ -38,7 +44,8 @@ def path_pattern(text: str, *, base: str, cwd: str, home: str, wide: bool) -> Pa
     """Parse a path pattern.
 
     `//x` starts at the root of the file system, `~/x` at the home folder, `/x` where the rule was written, `x` and
-    `./x` at the working folder. `wide` is for deny and ask: a relative pattern then matches anywhere, in any case.
+    `./x` at the working folder. `wide` is for deny and ask: a relative pattern then matches anywhere, in any case, and
+    `/etc/x` means the file of that name too.
     """
     start, rest, anchored = _anchor(text, base, cwd, home)
     folder_only = rest.endswith("/")
@@ -51,7 +58,16 @@ def path_pattern(text: str, *, base: str, cwd: str, home: str, wide: bool) -> Pa
     middle = "/(?:.*/)?" if any_depth else "/" if body else ""
     flags = re.DOTALL | (re.IGNORECASE if wide else 0)
     literal = "" if any_depth else _literal_part(start, rest)
-    return PathPattern(re.compile(inside + middle + body + tail + r"\Z", flags), literal)
+    other = None
+    if wide and _may_be_absolute(text):
+        other = path_pattern(f"/{text}", base=base, cwd=cwd, home=home, wide=True)
+    return PathPattern(re.compile(inside + middle + body + tail + r"\Z", flags), literal, other)
+
+
+def _may_be_absolute(text: str) -> bool:
+    """Tell whether a pattern with one slash begins like a path of this machine, which was probably meant."""
+    first = text[1:].partition("/")[0]
+    return text.startswith("/") and not text.startswith("//") and bool(first) and os.path.isdir(f"/{first}")  # noqa: PTH112 - a text
 
 
 _STRICT = replace(GITIGNORE, strict=True)

@@ -1,5 +1,6 @@
 """The rule value, and the parser of a rule's text."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -7,7 +8,7 @@ from typing import Literal, TypeAlias
 from callwright.core.errors import UsageError
 from callwright.core.spec import REPOSITORY, SHADOWS, ToolSpec
 from callwright.policy.rules.patterns import check_path_pattern
-from callwright.policy.tool_names import FILE_FAMILIES, canonical
+from callwright.policy.tool_names import FILE_FAMILIES, canonical, is_known
 from callwright.system.search.globs import BadClass
 
 RuleKind: TypeAlias = Literal["deny", "ask", "allow"]
@@ -73,7 +74,15 @@ def parse_rule(
         raise UsageError(
             f"the {kind} rule {text!r} is not of the form Tool or Tool(specifier), such as Bash(git log *)"
         )
+    if kind != "allow" and not is_known(name) and any(is_known(part) for part in re.split(r"[^\w*.-]+", name) if part):
+        raise UsageError(
+            f"the {kind} rule {text!r} names several tools, or one in another form; write one rule for each, such as "
+            "Bash(git push *)"
+        )
     specifier = rest[:-1].strip() if opened else None
+    judged_by_access = canonical(name) in (*FILE_FAMILIES, "bash", "webfetch")
+    if kind != "allow" and specifier in ("*", ":*", "**") and not judged_by_access:
+        specifier = None  # every call, also one without arguments
     if specifier and "[" in specifier and canonical(name) in (*FILE_FAMILIES, "group:file"):
         try:
             check_path_pattern(specifier)

@@ -283,12 +283,10 @@ class ChatDraft:
 
 def _call_pieces(delta: Chunk) -> list[Any]:
     """Return the pieces of calls in a delta: a list, a lone one, or the field that came before `tool_calls`."""
-    pieces = delta.get("tool_calls") or []
+    found: Any = delta.get("tool_calls") or []
+    pieces = cast("list[Any]", found if isinstance(found, list) else [found])
     old = get_object(delta, "function_call")
-    return [
-        *(cast("list[Any]", pieces) if isinstance(pieces, list) else [pieces]),
-        *([{"function": old}] if old else []),
-    ]
+    return [*pieces, {"function": old}] if old else pieces
 
 
 def _text_in(part: Chunk) -> str:
