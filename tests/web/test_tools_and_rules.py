@@ -96,9 +96,8 @@ async def test_tester_says_what_the_command_says_on_the_whole_corpus(
             else:
                 assert found.data == json.loads(said.out), (argument, given)
             decisions[found.data.get("decision", "refused")] += 1
-        assert sum(decisions.values()) > 800 and min(decisions[each] for each in ("allow", "ask", "deny")) > 10, (
-            decisions
-        )
+        assert sum(decisions.values()) > 800, decisions
+        assert min(decisions[each] for each in ("allow", "ask", "deny")) >= 10, decisions
 
 
 async def test_verdict_follows_what_is_typed(serve: Serve) -> None:

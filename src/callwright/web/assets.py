@@ -26,7 +26,7 @@ PAGES: Final = {
     "/costs": "costs",
 }
 """The script of each page."""
-SCRIPTS: Final = ("app", *PAGES.values(), "outside", "question", "calls", "timeline", "dialogs", "form")
+SCRIPTS: Final = ("app", *PAGES.values(), "outside", "runs", "question", "calls", "timeline", "dialogs", "form")
 """The modules that scripts are named after. A script holds the modules that its own imports, but for other scripts."""
 STYLES: Final = {
     "app.css": ("app.css", "session.css"),

@@ -30,6 +30,7 @@ from callwright.web.figures import FigureRoutes
 from callwright.web.guard import AsgiApp, Guard
 from callwright.web.hosting import Hosts, OpenApp
 from callwright.web.hub import Hub
+from callwright.web.runs import RunRoutes
 from callwright.web.session_actions import SessionActions
 from callwright.web.sessions import SessionRoutes
 from callwright.web.tools import ToolRoutes
@@ -104,6 +105,7 @@ class WebServer:
         self._hub: Hub
         self._workspace: WebWorkspace
         self._sessions: SessionRoutes
+        self._runs: RunRoutes
 
     def asgi(self, hosts: tuple[str, ...]) -> AsgiApp:
         """Return the application that answers to these values of the Host header."""
@@ -112,6 +114,7 @@ class WebServer:
         running = Hosts(self.locations, self._open_app)
         self._sessions = SessionRoutes(self._hub, self._workspace)
         read_only = self.options.read_only
+        self._runs = RunRoutes(read_only=read_only)
         actions = SessionActions(self._hub, running, self._workspace, self._sessions, read_only=read_only)
 
         @asynccontextmanager
@@ -123,6 +126,7 @@ class WebServer:
                 yield
             finally:
                 await running.aclose()
+                await self._runs.aclose()
                 await self._workspace.aclose()
                 await self._hub.aclose()
 
@@ -135,6 +139,7 @@ class WebServer:
             *self._sessions.routes(),
             *actions.routes(),
             *ToolRoutes(self._hub, self._workspace, read_only=read_only).routes(),
+            *self._runs.routes(),
             *FigureRoutes(self._hub, self._workspace).routes(),
         ]
         app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={404: _not_found, 405: _not_found})
@@ -166,6 +171,7 @@ class WebServer:
             "model": self.options.model,
             "mode": mode,
             "trusted": trusted,
+            "runs": bool(self._runs.address),
             "problems": problems,
             "open_questions": sum(len(link.questions) for link in self._hub.agents.links),
         }

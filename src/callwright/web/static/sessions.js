@@ -1,17 +1,19 @@
 // The sessions page: every conversation of the project, those that wait for an answer first.
 import { html, useState } from "./vendor.js";
 import { post } from "./api.js";
-import { go } from "./app.js";
+import { go, loadStyle } from "./app.js";
 import { Empty } from "./page_parts.js";
-import { Problem } from "./parts.js";
+import { Problem, useModule } from "./parts.js";
 import { STATES, useSessions } from "./session_list.js";
 import { DAY, YEAR, ago, count, many, show, when } from "./text.js";
 
+const loadRuns = () => Promise.all([import("./runs.js"), loadStyle("cards.css")]).then(([module]) => module);
 const URGENT = { waiting: 0, paused: 1, running: 2, idle: 3, ended: 4 };
 
 export default function Sessions({ server }) {
   const { sessions, error, load } = useSessions();
   const [filter, setFilter] = useState("");
+  const { Runs, failed } = useModule(loadRuns, Boolean(server?.runs));
   const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
   const found = (sessions || []).filter((session) => words.every((word) => (session.title + " " + session.id).toLowerCase().includes(word)));
   const open = found.filter((session) => session.state !== "ended").sort((one, other) => URGENT[one.state] - URGENT[other.state] || other.updated_at - one.updated_at);
@@ -20,7 +22,8 @@ export default function Sessions({ server }) {
     <div class="head"><h1>Sessions</h1><span class="muted">${sessions ? count(sessions.length) : ""}</span><span class="space"></span>
       <input type="search" placeholder="Filter by title" aria-label="Filter sessions by title" value=${filter} onInput=${(event) => setFilter(event.target.value)} /></div>
     ${!server?.read_only && html`<${Start} model=${server?.model} />`}
-    <${Problem} error=${error} retry=${load} />
+    <${Problem} error=${error || failed} retry=${load} />
+    ${Runs && html`<${Runs} readOnly=${server.read_only} />`}
     ${sessions && !sessions.length && !error && html`<${Empty} title="No sessions in this project">Run <code>callwright</code> in ${show(server?.project || "the project")} and this page shows it as it works.</${Empty}>`}
     ${sessions?.length > 0 && !found.length && html`<${Empty} title="No title contains these words"><a href=${`/search?q=${encodeURIComponent(filter)}`}>Search inside the conversations</a></${Empty}>`}
     ${open.length > 0 && html`<section aria-label="Open sessions"><h2>Open</h2><ul class="cards">${open.map((session) => html`<${Row} session=${session} />`)}</ul></section>`}
