@@ -112,7 +112,7 @@ def serve(tmp_path_factory: pytest.TempPathFactory) -> Generator[Serve, None, No
             command, cwd=project, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
         running.append(process)
-        return Served(project, home, _read_link(process), process)
+        return Served(project, home, read_link(process), process)
 
     yield start
     for process in running:
@@ -122,7 +122,7 @@ def serve(tmp_path_factory: pytest.TempPathFactory) -> Generator[Serve, None, No
             process.stdout.close()
 
 
-def _read_link(process: "subprocess.Popen[str]") -> str:
+def read_link(process: "subprocess.Popen[str]") -> str:
     assert process.stdout is not None
     said: list[str] = []
     for line in process.stdout:
