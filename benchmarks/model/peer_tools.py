@@ -6,7 +6,7 @@ from pathlib import Path
 
 from benchmarks.model.sandbox import run_confined
 
-MAX_TOKENS = 512
+MAX_TOKENS = 256
 """The most tokens of one answer, for every package."""
 _MOST_CHARS = 10_000
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from callwright import Agent, Executor, Registry, ToolCall, tool
+from callwright import Agent, Effect, Executor, Registry, ToolCall, tool
 from callwright.agent.results import Done, Paused, Stopped
 from callwright.agent.run_limits import RunLimits
 from callwright.core.content import Text
@@ -36,7 +36,7 @@ async def test_call_written_as_text_runs(tmp_path: Path):
     message = provider.requests[1].messages[-1]
     assert isinstance(message, ToolMessage)
     assert "x = 42" in message.outcomes[0].text
-    assert "written as text" in message.outcomes[0].text
+    assert "(The call was read from the text of the message.)" in message.outcomes[0].text
     assert agent.executor.stats["read"].repairs == {"text": 1}
 
 
@@ -99,3 +99,83 @@ async def test_third_failure_of_the_same_call_is_told_what_to_change():
     assert seen[:2] == ["no such thing", "no such thing"]
     assert "failed 3 times in a row" in seen[2]
     assert "look at the present state first" in seen[2]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"name": "mul", "arguments": {"a": 5}}',
+        '```json\n{"name": "package.json", "arguments": {"command": "cat"}}\n```',
+        '{{"name": "parse_date", "arguments": {"path": "a"}}}',
+        '[{"tool": "append", "parameters": {"path": "a"}}]',
+    ],
+)
+async def test_call_of_unknown_tool_as_text_is_no_answer(tmp_path: Path, text: str):
+    agent, provider = agent_for(tmp_path, say(text), say("done"))
+    assert isinstance(await agent.run("go"), Done)
+    told = str(provider.requests[1].messages[-1])
+    assert "there is no such tool" in told
+    assert "grep" in told
+    agent, _ = agent_for(tmp_path, say(text), say(text))
+    result = await agent.run("go")
+    assert isinstance(result, Stopped)
+    assert result.kind == "empty"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{{"name": "write", "arguments": {"path": "made", "content": "{{user.name}}"}}}',
+        '{"name": "write", "arguments": {"path": "made", "content": "cut',
+    ],
+)
+async def test_call_with_no_reading_or_two_is_no_answer(tmp_path: Path, text: str):
+    agent, provider = agent_for(tmp_path, say(text), say("done"))
+    assert isinstance(await agent.run("go"), Done)
+    assert "a call of write" in str(provider.requests[1].messages[-1])
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"name": "mul", "version": "1.0"}',
+        '{"name": "mul", "arguments": "a"}',
+        '{"name": "a person", "arguments": {"a": 5}}',
+        '{"name": "mul", "arguments": {"a": 5}, "result": 3}',
+        'The object is {"name": "mul", "arguments": {"a": 5}}.',
+    ],
+)
+async def test_other_objects_are_answers(tmp_path: Path, text: str):
+    agent, _ = agent_for(tmp_path, say(text))
+    assert isinstance(await agent.run("go"), Done)
+
+
+async def test_model_may_be_asked_again_after_calls(tmp_path: Path):
+    call = say('{"name": "glob", "arguments": {"pattern": "*"}}')
+    agent, _ = agent_for(tmp_path, say(""), call, say(""), say("done"))
+    assert isinstance(await agent.run("go"), Done)
+    agent, _ = agent_for(tmp_path, say(""), call, say(""), say(""))
+    assert isinstance(await agent.run("go"), Stopped)
+
+
+async def test_repeated_call_is_told_that_its_outcome_is_known():
+    numbers = iter((1, 1, 1, 2, 2))
+
+    @tool(effect=Effect.READ)
+    async def count() -> int:
+        """Count."""
+        return next(numbers)
+
+    seen: list[str] = []
+
+    def reply(request: ModelRequest) -> ToolCall | str:
+        last = request.messages[-1]
+        if isinstance(last, ToolMessage):
+            seen.append(last.outcomes[0].text)
+        return ToolCall(f"c{len(seen)}", "count", {}) if len(seen) < 5 else "done"
+
+    agent = Agent(ScriptedProvider.answering(reply), executor=Executor(Registry(count), policies=AllowEverything()))
+    assert isinstance(await agent.run("go"), Done)
+    known = "\n[this call was made before and had the same outcome; with it the question can be answered]"
+    assert seen == ["1", f"1{known}", f"1{known}", "2", f"2{known}"]

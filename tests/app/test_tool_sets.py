@@ -1,6 +1,7 @@
 """The tool sets of the command: small enough for small models, and named in full when a name is wrong."""
 
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -24,11 +25,18 @@ def tools(tmp_path: Path) -> list[Tool]:
     return agent_tools(workspace, ModeSwitch("default"), bash=Bash(workspace), hidden=None)
 
 
-def test_compact_set_takes_at_most_1200_tokens(tools: list[Tool]):
+def test_compact_set_takes_at_most_800_tokens(tools: list[Tool]):
     """Tokens are estimated as characters divided by four."""
     compact = choose_tools(tools, "compact")
     assert sorted(tool.spec.name for tool in compact) == sorted(COMPACT_TOOLS)
-    assert sum(estimate_spec_tokens(tool.spec) for tool in compact) <= 1200
+    assert sum(estimate_spec_tokens(tool.spec) for tool in compact) <= 800
+
+
+def test_compact_set_shows_every_field_that_is_required(tools: list[Tool]):
+    for tool in choose_tools(tools, "compact"):
+        shown = COMPACT_TOOLS[tool.spec.name]
+        assert set(cast("Any", tool.spec.input_schema["required"])) <= set(shown)
+        assert set(cast("Any", tool.spec.input_schema["properties"])) == set(shown)
 
 
 def _request_tokens(folder: Path, tools: str) -> tuple[int, int]:
@@ -45,8 +53,8 @@ def test_requests_of_the_command_stay_small(tmp_path: Path):
     assert definitions <= 2_600
     assert definitions + system < 3_135
     definitions, system = _request_tokens(tmp_path, "compact")
-    assert definitions <= 1_200
-    assert definitions + system <= 1_500
+    assert definitions <= 800
+    assert definitions + system <= 1_000
 
 
 def test_tools_are_chosen_by_name_or_alias(tools: list[Tool]):

@@ -43,7 +43,7 @@ async def test_repaired_call_runs_and_says_so(name: str, arguments: Any, kind: s
     outcome = await executor.run(name, arguments)
     assert isinstance(outcome, Completed), outcome
     assert outcome.text.startswith("hello Ada 1 ")
-    assert "[the call was repaired: " in outcome.text
+    assert "(The call was repaired: " in outcome.text
     assert [repair.kind for repair in outcome.repairs] == [kind]
     assert executor.stats["greet"].repairs == {kind: 1}
     assert decode_outcome(encode_outcome(outcome)).repairs == outcome.repairs

@@ -1,7 +1,8 @@
 """Prefixed, renamed, filtered and combined toolsets."""
 
 import copy
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -13,16 +14,21 @@ from callwright import (
     Limits,
     Registry,
     SchemaTool,
+    ToolCall,
     ToolSpec,
+    Turn,
     UsageError,
     tool,
 )
 from callwright.core.access import ReadPath
+from callwright.policy import AllowEverything
 from callwright.registry import combined, filtered, prefixed, renamed
 from callwright.registry.catalog import Catalog, Toolset
-from callwright.registry.compose import RenamedTool
-from callwright.tool.base import Tool
+from callwright.registry.compose import RenamedTool, SlimTool
+from callwright.system.paths import Workspace
+from callwright.tool.base import State, Tool
 from callwright.tool.function import FunctionTool
+from callwright.toolbox import Bash, Read
 
 
 def _echo(arguments: object) -> object:
@@ -203,3 +209,27 @@ async def test_renamed_tool_runs_like_inner() -> None:
     executor: Any = Executor(view)
     for name in ("x.read", "x_read", "x.cat"):
         assert (await executor.run(name, {"path": "p"})).text == "read p"
+
+
+async def test_renamed_tool_keeps_what_belongs_to_sessions(tmp_path: Path) -> None:
+    """A shell remembers its folder for each session, also under another name, on every Python."""
+    (tmp_path / "inner").mkdir()
+    executor = Executor(prefixed(Registry(Bash(Workspace(tmp_path))), "x."), AllowEverything())
+    states = {"one": State(), "two": State()}
+
+    async def run(session: str, command: str) -> str:
+        call = ToolCall(session, "x.bash", {"command": command})
+        (outcome,) = await executor.execute([call], turn=Turn(session, state=states[session]))
+        return outcome.text.split("\n")[0]
+
+    await run("one", "cd inner")
+    assert [await run("one", "pwd"), await run("two", "pwd")] == [str(tmp_path / "inner"), str(tmp_path)]
+
+
+def test_slim_tool_shows_some_fields_and_accepts_all(tmp_path: Path) -> None:
+    slim = SlimTool(Read(Workspace(tmp_path)), ("path",))
+    assert set(cast("Any", slim.spec.input_schema["properties"])) == {"path"}
+    assert slim.spec.name == "read" and slim.spec.annotations == slim.inner.spec.annotations
+    assert slim.bind({"path": "a", "limit": 3}).arguments["limit"] == 3
+    with pytest.raises(InvalidArguments, match="limit"):
+        slim.bind({"path": "a", "limit": "many"})

@@ -52,7 +52,7 @@ async def test_slip_class(title: str, project: Path):
         case Repaired(name, fields, kinds, changes):
             assert isinstance(outcome, Completed), outcome
             assert tuple(repair.kind for repair in outcome.repairs) == kinds
-            assert "[the call was repaired: " in outcome.text
+            assert "(The call was repaired: " in outcome.text
             assert executor.stats[name].repairs == dict.fromkeys(kinds, 1)
             assert decode_outcome(encode_outcome(outcome)).repairs == outcome.repairs
         case Accepted(name, fields, changes):

@@ -152,6 +152,7 @@ class Loop:
                 reply = self._text_replies.read_calls(reply, catalog)
                 calls = reply.calls
             if calls:
+                self._text_replies.note_calls()
                 turn = transcript.open_turn(reply, calls)
                 ended = self._find_end(transcript, await make_calls(transcript, turn, catalog, self._call_context))
             else:

@@ -7,6 +7,7 @@ from time import monotonic
 
 from callwright.agent.results import StopKind
 from callwright.core.calls import Completed, Failed, ToolCall
+from callwright.core.content import Output, Text
 from callwright.core.errors import UsageError
 from callwright.core.json import FrozenDict
 from callwright.core.messages import Usage
@@ -147,19 +148,22 @@ class Spending:
         return None
 
     def warn_repetition(self, outcomes: Sequence[Completed | Failed]) -> Sequence[Completed | Failed]:
-        """Change the message of a call that fails the same way for the third time: the model reads what to change."""
-        limit = self.limits.same_failures
-        if limit is None or limit <= _WARNED_FAILURES or not self._counts:
+        """Tell the model about a call that it repeats: what to change if it fails, that it has the answer if not."""
+        if not self._counts:
             return outcomes
-        for outcome in outcomes:
-            if isinstance(outcome, Failed):
-                return [self._warn(each, limit) if isinstance(each, Failed) else each for each in outcomes]
-        return outcomes
+        if all((outcome.call.name, _arguments_text(outcome.call)) not in self._counts for outcome in outcomes):
+            return outcomes  # without reading the texts of outcomes: almost every turn
+        return [self._warn(outcome) for outcome in outcomes]
 
-    def _warn(self, outcome: Failed, limit: int) -> Failed:
+    def _warn(self, outcome: Completed | Failed) -> Completed | Failed:
         key, text = _repetition_key(outcome)
         before, count = self._counts.get(key, ("", 0))
-        if text != before or count + 1 < _WARNED_FAILURES:
+        if text != before or not count:
+            return outcome
+        if isinstance(outcome, Completed):
+            return replace(outcome, output=_add_text(outcome.output, _KNOWN))
+        limit = self.limits.same_failures
+        if limit is None or limit <= _WARNED_FAILURES or count + 1 < _WARNED_FAILURES:
             return outcome
         advice = _ADVICE.get(outcome.error.code, "change the arguments, use another tool, or say what is missing")
         warning = f"{_WARNING} {count + 1} times in a row with this error, and the run ends at {limit}: {advice}"
@@ -218,6 +222,7 @@ _WARNED_FAILURES = 3
 _UNKNOWN = ""
 """Stands for all tools that do not exist."""
 _WARNING = "\nThe same call has now failed"
+_KNOWN = "\n[this call was made before and had the same outcome; with it the question can be answered]"
 _ADVICE = {
     "not_found": "call a tool that exists, or do without",
     "invalid_input": "send other arguments: compare each field with the tool's schema",
@@ -228,8 +233,16 @@ _ADVICE = {
 
 def _repetition_key(outcome: Completed | Failed) -> tuple[tuple[str, str], str]:
     """Return what makes outcomes the same: tool, arguments and text, without a warning about the repetition."""
-    text = outcome.output.text if isinstance(outcome, Completed) else outcome.text.partition(_WARNING)[0]
+    if isinstance(outcome, Completed):
+        text = outcome.output.text.removesuffix(_KNOWN)
+    else:
+        text = outcome.text.partition(_WARNING)[0]
     return (outcome.call.name, _arguments_text(outcome.call)), text
+
+
+def _add_text(output: Output, note: str) -> Output:
+    content = output.content
+    return replace(output, content=content + note if isinstance(content, str) else (*content, Text(note)))
 
 
 def _arguments_text(call: ToolCall) -> str:

@@ -11,21 +11,26 @@ from callwright.core.repairs import Repair
 from callwright.executor.repair import tell_repairs
 from callwright.providers.base import Provider
 from callwright.registry.catalog import Catalog
-from callwright.repairs.prose_calls import find_call_in_prose
+from callwright.repairs.prose_calls import find_call_in_prose, find_unknown_call
 from callwright.repairs.text_calls import read_text_calls
 from callwright.stats import Stats
 
 _PREFIX = "text_"
-_NOTE = Repair("text", "it was written as text; use the tool-calling format, not the text of the message")
+_NOTE = Repair("text", "the call was read from the text of the message")
 _SWITCH_AFTER = 2
 """How many messages with calls as text make a session change to schema mode."""
+_UNKNOWN = (
+    "your message is a call of {name}, and there is no such tool, so nothing ran. The tools are {tools}. Call one of "
+    "them, or answer in words"
+)
+_MOST_NAMES = 20
 _EMPTY = (
     "your message had no text and no call. If the task is done, say what you did in a few words; if not, go on with "
     "the next call"
 )
 _PROSE = (
-    "your message has a call of {name} among other text, so nothing ran. Make the call with the tool-calling format "
-    "and nothing else in the message, or answer in words without it"
+    "your message has a call of {name} among other text, or one that cannot be read, so nothing ran. Make the call "
+    "with the tool-calling format and nothing else in the message, or answer in words without it"
 )
 
 
@@ -35,6 +40,10 @@ class TextReplies:
     def __init__(self, provider: Provider) -> None:
         self._provider = provider
         self._seen = 0
+        self._asked = False
+
+    def note_calls(self) -> None:
+        """Note that the model made calls, so that it may be asked again the next time it gives no answer."""
         self._asked = False
 
     def read_calls(self, reply: AssistantMessage, catalog: Catalog) -> AssistantMessage:
@@ -59,12 +68,20 @@ class TextReplies:
         if not catalog.tools or not _may_hold_call(reply.text):
             return None
         name = find_call_in_prose(reply.text, catalog.spellings)
-        return None if name is None else _PROSE.format(name=name)
+        if name is not None:
+            return _PROSE.format(name=name)
+        name = find_unknown_call(reply.text)
+        return None if name is None else _UNKNOWN.format(name=name, tools=_list_names(catalog))
 
     def may_ask(self) -> bool:
-        """Whether the model may be asked again: once in a run."""
+        """Whether the model may be asked again: once, until it makes a call."""
         asked, self._asked = self._asked, True
         return not asked
+
+
+def _list_names(catalog: Catalog) -> str:
+    names = [spec.name for spec in catalog.definitions]
+    return ", ".join(names if len(names) <= _MOST_NAMES else [*names[:_MOST_NAMES], "…"])
 
 
 def fill_empty(reply: AssistantMessage) -> AssistantMessage:
@@ -84,7 +101,7 @@ def _note(outcome: Completed | Failed, stats: Stats) -> Completed | Failed:
     if not outcome.call.id.startswith(_PREFIX):
         return outcome
     stats.count_repairs(outcome.call.name, (_NOTE,))
-    return tell_repairs(outcome, (*outcome.repairs, _NOTE), told=outcome.repairs)
+    return tell_repairs(outcome, (*outcome.repairs, _NOTE), note=f"({_NOTE.note.capitalize()}.)")
 
 
 def _may_hold_call(text: str) -> bool:

@@ -244,7 +244,7 @@ def _plugins(
 
 def _system(options: RunOptions, locations: Locations, settings: Settings, skills: Skills) -> str:
     if options.system is None:
-        return system_prompt(locations, settings, skills, more=options.more_system)
+        return system_prompt(locations, settings, skills, more=options.more_system, compact=options.tools == "compact")
     return "\n\n".join(filter(None, (options.system, options.more_system)))
 
 

@@ -157,8 +157,18 @@ you are given. Read before you change, change as little as the task needs, follo
 tests that prove it works. The user may have to approve your calls: describe briefly what a command is for. Answer \
 in short Markdown."""
 
+_COMPACT_ROLE = """\
+You are a coding agent in a terminal. You work on the user's files in the working folder with your tools. You do not \
+know what the files contain: find it out with a tool instead of guessing, and do the work with tools instead of \
+describing it. Read a file before you change it, and change as little as the task needs. When a call fails, read what \
+it says and change something before you try again. When it is done, or you have what was asked for, answer in a few \
+words."""
+"""For small models, which follow a few short sentences better than many."""
 
-def system_prompt(locations: Locations, settings: Settings, skills: Skills, *, more: str = "") -> str:
+
+def system_prompt(
+    locations: Locations, settings: Settings, skills: Skills, *, more: str = "", compact: bool = False
+) -> str:
     """Return the system prompt: role, environment, instructions and skills, in this order.
 
     Args:
@@ -166,6 +176,7 @@ def system_prompt(locations: Locations, settings: Settings, skills: Skills, *, m
         settings: May add instructions.
         skills: Listed for the model.
         more: Text to add at the end.
+        compact: Whether the model is small, and has the compact tool set.
     """
     environment = "\n".join(
         [
@@ -177,7 +188,7 @@ def system_prompt(locations: Locations, settings: Settings, skills: Skills, *, m
     )
     offered = list_skills(skills)
     parts = [
-        default_system_prompt(_ROLE),
+        _COMPACT_ROLE if compact else default_system_prompt(_ROLE),
         environment,
         instructions_for(locations),
         settings.last("instructions") or "",

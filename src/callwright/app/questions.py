@@ -89,7 +89,7 @@ def question_fields(
 
 def preview_fields(tool: Tool | None, arguments: JsonObject) -> dict[str, Any] | None:
     """Return what a call would change, as JSON; None if its tool cannot tell."""
-    preview = tool.preview(arguments) if isinstance(tool, PreviewTool) else None
+    preview = cast(PreviewTool, tool).preview(arguments) if hasattr(tool, "preview") else None
     if preview is None:
         return None
     rows = [

@@ -20,6 +20,7 @@ from callwright.policy import LoadedRules, Rules
 from callwright.policy.modes import AutoAllow, ModeSwitch
 from callwright.policy.paths import PathContext
 from callwright.policy.plan_tools import plan_tools
+from callwright.registry.compose import SlimTool
 from callwright.system.paths import Workspace
 from callwright.system.sandbox.sandbox import INSTALL, SandboxMode, check_mode
 from callwright.system.undo.kept_content import UndoLimits
@@ -89,8 +90,17 @@ def shell_tool(workspace: Workspace, options: SandboxOptions, hidden: Hidden | N
     )
 
 
-COMPACT_TOOLS = ("read", "write", "edit", "bash", "grep")
-"""The tool set for models with little context: the definitions take less than half of the room."""
+COMPACT_TOOLS: Mapping[str, tuple[str, ...]] = {
+    "read": ("path", "offset", "limit"),
+    "write": ("path", "content"),
+    "edit": ("path", "old_string", "new_string", "replace_all"),
+    "bash": ("command",),
+    "grep": ("pattern", "path", "mode"),
+}
+"""The tool set for models with little context, with the fields they are shown: small models fill in every one.
+
+The fields that are not shown keep their defaults, and a model that sends them is understood.
+"""
 
 
 _LITTLE_CONTEXT_TOKENS = 16_384
@@ -112,14 +122,15 @@ def choose_tools(tools: list[Tool], chosen: str) -> list[Tool]:
         return tools
     if chosen == "none":
         return []
-    wanted = COMPACT_TOOLS if chosen == "compact" else tuple(name for name in re.split(r"[\s,]+", chosen) if name)
+    wanted = tuple(COMPACT_TOOLS if chosen == "compact" else (name for name in re.split(r"[\s,]+", chosen) if name))
     known = {spelling: tool for tool in tools for spelling in (*tool.spec.aliases, tool.spec.name)}
     unknown = [name for name in wanted if name not in known]
     if unknown or not wanted:
         named = ", ".join(tool.spec.name for tool in tools)
         raise UsageError(f"--tools {chosen!r}: expected all, compact, none or names of tools ({named})")
     names = {known[name].spec.name for name in wanted}
-    return [tool for tool in tools if tool.spec.name in names]
+    found = [tool for tool in tools if tool.spec.name in names]
+    return [SlimTool(tool, COMPACT_TOOLS[tool.spec.name]) for tool in found] if chosen == "compact" else found
 
 
 def agent_tools(

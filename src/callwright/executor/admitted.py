@@ -44,8 +44,9 @@ class ToolEntry:
         self._fingerprint = ""
         self.spec = tool.spec
         self.bind = tool.bind
-        self.bind_in = tool.bind_in if isinstance(tool, SessionTool) else None
-        self.repair_paths = tool.repair_paths if isinstance(tool, PathTool) else None
+        # hasattr: from Python 3.12 on, isinstance does not see what a renamed tool passes on
+        self.bind_in = cast(SessionTool, tool).bind_in if hasattr(tool, "bind_in") else None
+        self.repair_paths = cast(PathTool, tool).repair_paths if hasattr(tool, "repair_paths") else None
         self.name = self.spec.name
         self.annotations = self.spec.annotations
         self.limits = self.spec.limits

@@ -192,10 +192,12 @@ def tell_edit(outcome: Outcome, who: str, arguments: JsonObject) -> Outcome:
 Ending = TypeVar("Ending", bound=Outcome)
 
 
-def tell_repairs(outcome: Ending, repairs: tuple[Repair, ...], *, told: tuple[Repair, ...] = ()) -> Ending:
-    """Put the repairs of a call into its outcome, with a note for the model about those that it was not told yet."""
-    notes = "; ".join(repair.note for repair in repairs if repair not in told)
-    note = f"[the call was repaired: {notes}; write it that way next time]"
+def tell_repairs(outcome: Ending, repairs: tuple[Repair, ...], *, note: str = "") -> Ending:
+    """Put the repairs of a call into its outcome, with a note for the model.
+
+    The note is a whole sentence and demands nothing: small models would make the call again.
+    """
+    note = note or f"(The call was repaired: {'; '.join(repair.note for repair in repairs)}.)"
     edits = () if isinstance(outcome, Interrupted) else outcome.repairs
     merged = (*repairs, *(edit for edit in edits if edit not in repairs))
     match outcome:

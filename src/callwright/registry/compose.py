@@ -3,8 +3,9 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from hashlib import sha256
+from typing import cast
 
-from callwright.core.json import JsonObject
+from callwright.core.json import JsonObject, freeze
 from callwright.core.spec import ToolSpec, check_name
 from callwright.registry.catalog import Catalog, Toolset
 from callwright.tool.base import Invocation, Tool, WrapperTool, identify
@@ -29,6 +30,17 @@ class RenamedTool(WrapperTool):
 
     def bind(self, arguments: JsonObject | str | bytes) -> Invocation:
         return self.inner.bind(arguments)
+
+
+class SlimTool(RenamedTool):
+    """A tool whose definition shows only some of its fields; the others are accepted, and have defaults."""
+
+    def __init__(self, inner: Tool, fields: tuple[str, ...]) -> None:
+        super().__init__(inner, inner.spec.name, inner.spec.aliases)
+        schema = inner.spec.input_schema
+        properties = cast("JsonObject", schema["properties"])
+        shown = {name: properties[name] for name in fields}
+        self._spec = replace(inner.spec, input_schema=freeze({**schema, "properties": shown}))
 
 
 class _View:

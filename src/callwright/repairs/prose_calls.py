@@ -6,8 +6,9 @@ Nothing that is found here runs. The model is told, and asked to make the call o
 import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
+from typing import Any, cast
 
-from callwright.repairs.lenient_json import read_first
+from callwright.repairs.lenient_json import NotJson, read_first, read_lenient
 from callwright.repairs.markup_calls import find_markup
 from callwright.repairs.names import repair_name
 from callwright.repairs.text_calls import (
@@ -47,6 +48,8 @@ _ATTEMPTS = (
 """Beginnings of calls, each with the name of a tool: found only if the tool is known."""
 _WHOLE = re.compile(r"(?:```\w*\s*)?(?:await\s+|\w+\s*=\s*)?(?:print\()?(?P<name>[\w.]+)\(.*\)\s*(?:```)?", re.DOTALL)
 _BLANK = re.compile(r"\s{20,}")
+_LABELS = ("name", "tool", "tool_name", "function", "function_name")
+_NAME = re.compile(r"[\w.:-]{1,64}")
 _MOST_PARTS = 20
 _MOST_CHARS = 100_000
 
@@ -72,6 +75,29 @@ def find_call_in_prose(text: str, spellings: Mapping[str, str]) -> str | None:
         if calls:
             return calls[0].name
     return _find_attempt(body, spellings)
+
+
+def find_unknown_call(text: str) -> str | None:
+    """Return the name in a message that is nothing but an object with a name and arguments; None for any other.
+
+    Only for messages in which no known tool was found.
+    """
+    body = THINKING.sub("", text).strip()
+    fenced = FENCED.fullmatch(body)
+    try:
+        value = read_lenient(fenced["body"].strip() if fenced else body)
+    except NotJson:
+        return None
+    if isinstance(value, list) and value:
+        value = cast("list[Any]", value)[0]
+    if not isinstance(value, dict):
+        return None
+    given = cast("dict[str, Any]", value)
+    label = next((key for key in _LABELS if isinstance(given.get(key), str)), None)
+    holder = next((key for key in ("arguments", "parameters") if isinstance(given.get(key), dict)), None)
+    if label is None or holder is None or set(given) - {label, holder, "id", "type"}:
+        return None
+    return given[label] if _NAME.fullmatch(given[label]) else None
 
 
 def _find_parts(body: str, spellings: Mapping[str, str]) -> Iterator[str]:
