@@ -131,14 +131,13 @@ def _find_new(pattern: re.Pattern[str], content: str, before: str) -> str | None
 def _find_fence(suffix: str, content: str) -> str | None:
     text = content.strip()
     opening = _FENCE.match(text)
+    if opening is not None and (suffix not in _MARKDOWN or opening[0].strip("`~ \n").lower() in ("markdown", "md")):
+        mark = opening["mark"]
+        closings = [line for line in text.split("\n")[1:] if line.startswith(mark) and not line.strip(mark[0] + " ")]
+        if len(closings) == 1 and text.endswith(closings[0]):
+            return "the whole content stands in a code fence (```), which would become part of the file; leave it out"
     if suffix in _PROGRAMS and _has_outer_fence(text):
         return "a code fence (```) begins or ends the content, and would become part of the file; leave it out"
-    if opening is None or (suffix in _MARKDOWN and opening[0].strip("`~ \n").lower() not in ("markdown", "md")):
-        return None
-    mark = opening["mark"]
-    closings = [line for line in text.split("\n")[1:] if line.startswith(mark) and not line.strip(mark[0] + " ")]
-    if len(closings) == 1 and text.endswith(closings[0]):
-        return "the whole content stands in a code fence (```), which would become part of the file; leave it out"
     return None
 
 
