@@ -55,11 +55,11 @@ class Lease:
         name = f"{sha256(session_id.encode(errors='surrogatepass')).hexdigest()[:32]}.lock"
         with _guard:
             try:
-                path = _make_folder(folder) / name
+                path = Path(os.path.realpath(folder)) / name
                 held = _held.get(path)
                 if held is not None and not (owner and owner == held.owner):
                     raise SessionBusy(f"session {session_id!r} is being written by another run in this process")
-                lease = cls(path, _lock(path, session_id) if held is None else held.hand_over(), owner)
+                lease = cls(path, _lock(folder, path, session_id) if held is None else held.hand_over(), owner)
             except OSError as error:
                 raise SessionError(f"session {session_id!r} cannot be locked in {folder}: {error}") from error
             _held[path] = lease
@@ -87,16 +87,21 @@ class Lease:
             os.close(self._descriptor)
 
 
-def _make_folder(folder: Path) -> Path:
-    # `parents=True` ignores the mode, so create the parent with its own
-    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder.mkdir(mode=0o700, exist_ok=True)
-    return Path(os.path.realpath(folder))
+def _open(folder: Path, path: Path) -> int:
+    """Open a lock file. Its folder is made only if it is missing, because almost always it is there."""
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+    try:
+        return os.open(path, flags, 0o600)
+    except FileNotFoundError:
+        # `parents=True` ignores the mode, so create the parent with its own
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        return os.open(path, flags, 0o600)
 
 
-def _lock(path: Path, session_id: str) -> int:
+def _lock(folder: Path, path: Path, session_id: str) -> int:
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
+        descriptor = _open(folder, path)
         try:
             lock_file(descriptor)
         except BlockingIOError:
