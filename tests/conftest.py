@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("authority.pem"))
 _DEFAULT_SHARE = 4
 """The default run tries a quarter of the examples of a property, the slow run all of them."""
 _LEAST_EXAMPLES = 10
+_ONLY_SLOW = re.compile(r"^pytestmark = .*\bpytest\.mark\.slow\b", re.MULTILINE)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -30,6 +32,13 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import files whose tests are all slow, and what they need, where slow tests do not run."""
+    if "not slow" not in str(config.getoption("markexpr")) or collection_path.suffix != ".py":
+        return None
+    return _ONLY_SLOW.search(collection_path.read_text(encoding="utf-8")) is not None or None
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -21,9 +21,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from io import TextIOWrapper
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
-from typing import IO, Any
+from typing import IO, Any, cast
 
 AGENTS = (
     "asyncio, sqlite3, callwright.agent.agent, callwright.agent.loop, callwright.agent.transcript,"
@@ -33,7 +34,7 @@ AGENTS = (
 )
 COMMANDS = (
     f"{AGENTS}, mcp, callwright.app.app, callwright.cli.commands.serve, callwright.cli.headless.run,"
-    "callwright.cli.main, callwright.serve.stdio"
+    "callwright.cli.main, callwright.cli.terminal.app, callwright.serve.stdio"
 )
 
 
@@ -174,9 +175,10 @@ def _relay(address: str, arguments: list[str]) -> int:
     def pass_on(number: int, frame: object) -> None:
         os.kill(pid, number)
 
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGWINCH):
         signal.signal(number, pass_on)
-    return int(replies.readline())
+    code = int(replies.readline())
+    return code if code >= 0 else 128 - code
 
 
 if __name__ == "__main__":
@@ -192,4 +194,5 @@ if __name__ == "__main__":
         if os.environ.get("PYTHONWARNINGS") == "error":
             warnings.simplefilter("error")
         os.chdir(script["cwd"])
+        cast(TextIOWrapper, sys.stdout).reconfigure(line_buffering=os.isatty(1))
         _run(script["arguments"])

@@ -4,6 +4,7 @@ import asyncio
 import fcntl
 import json
 import os
+import shlex
 import shutil
 import struct
 import sys
@@ -17,6 +18,7 @@ from typing import Any
 
 import pytest
 from docs.play.terminal import Tmux as Window
+from tests.forked import warm_command
 
 from callwright.cli.main import run
 from callwright.testing.loopback import Loopback
@@ -80,15 +82,22 @@ class Machine:
 class Tmux(Window):
     """A real terminal of 80 columns that runs the command."""
 
-    command = f"{sys.executable} -m callwright"
+    real_command = f"{sys.executable} -m callwright"
 
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         super().__init__(folder, environment)
         self._pasted = folder / "pasted"
 
+    @property
+    def command(self) -> str:
+        """The command without the time for its imports."""
+        return shlex.join(warm_command("-m", "callwright"))
+
     def start(self, project: Path, *arguments: str, rows: int = 40, before: str = "") -> None:
+        """Start the command, or the real one after what stands before it."""
         self.open(project, rows=rows)
-        self.enter(f"clear; {' '.join([before, self.command, *arguments])}; echo EXIT $?")
+        started = [before, self.real_command] if before else [self.command]
+        self.enter(f"clear; {' '.join([*started, *arguments])}; echo EXIT $?")
 
     def resize(self, columns: int, rows: int) -> None:
         self.tmux("resize-window", "-x", str(columns), "-y", str(rows))

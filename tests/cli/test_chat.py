@@ -233,7 +233,7 @@ def test_unknown_model_is_explained(machine: Any, tmux: Any) -> None:
 
 @pytest.mark.slow
 def test_user_can_leave_at_any_time(machine: Any, tmux: Any, calls: Call) -> None:
-    tmux.start(machine.project, machine.says("x"))
+    tmux.start(machine.project, machine.says("x"), before="env")
     tmux.shows(">")
     tmux.type("C-d")  # while everything is still being loaded
     tmux.shows("EXIT 0")

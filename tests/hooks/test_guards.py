@@ -72,10 +72,10 @@ UNREADABLE = [
 
 
 @pytest.mark.parametrize("event", [event for event, kind in EVENTS.items() if kind.guards and kind.tool])
-@pytest.mark.parametrize("stdout", UNREADABLE, ids=range(len(UNREADABLE)))
-def test_unreadable_or_mixed_reply_of_a_guard_denies(event: str, stdout: str) -> None:
-    reply = read_reply(ShellHook(event, "guard"), HookRun(0, stdout))
-    assert reply.decision == "deny" and reply.arguments is None
+def test_unreadable_or_mixed_reply_of_a_guard_denies(event: str) -> None:
+    for stdout in UNREADABLE:
+        reply = read_reply(ShellHook(event, "guard"), HookRun(0, stdout))
+        assert reply.decision == "deny" and reply.arguments is None, stdout
 
 
 @pytest.mark.parametrize("stdout", ["", "checked 3 files", "[guard] all is well", ALLOW, f"\ufeff{ALLOW}", "{}"])

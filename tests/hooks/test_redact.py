@@ -138,15 +138,14 @@ FORMS = [
 ]
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_credential_is_replaced(form: str) -> None:
-    text, secret = fake(form)
-    cleaned = Redact().clean(f"line before\n{text}\nline after")
-    assert secret not in cleaned and "[redacted]" in cleaned
-    assert cleaned.startswith("line before\n") and cleaned.endswith("\nline after")
+def test_credentials_are_replaced() -> None:
+    for form in FORMS:
+        text, secret = fake(form)
+        cleaned = Redact().clean(f"line before\n{text}\nline after")
+        assert secret not in cleaned and "[redacted]" in cleaned, form
+        assert cleaned.startswith("line before\n") and cleaned.endswith("\nline after"), form
 
 
-@pytest.mark.parametrize("form", ["ghp_{a36}", "AKIA{u16}", "xoxb-{d12}-{d12}-{a24}", "sk-ant-{w90}", "hf_{a34}"])
 @pytest.mark.parametrize(
     "around",
     [
@@ -163,9 +162,10 @@ def test_credential_is_replaced(form: str) -> None:
         r"a\n{}\n",
     ],
 )
-def test_credential_is_found_wherever_it_stands(form: str, around: str) -> None:
-    text, secret = fake(form)
-    assert secret not in Redact().clean(around.format(text))
+def test_credential_is_found_wherever_it_stands(around: str) -> None:
+    for form in ("ghp_{a36}", "AKIA{u16}", "xoxb-{d12}-{d12}-{a24}", "sk-ant-{w90}", "hf_{a34}"):
+        text, secret = fake(form)
+        assert secret not in Redact().clean(around.format(text)), form
 
 
 def test_private_keys_are_replaced_with_and_without_an_end() -> None:

@@ -116,12 +116,13 @@ _UNDECIDABLE = [
 ]
 
 
-@pytest.mark.parametrize("line", _SPELLED + _WRAPPED + _PLACED)
-def test_denied_command_is_denied_in_every_disguise(tmp_path: Path, line: str) -> None:
-    decision = judge_command(
-        line, cwd=tmp_path, workspace=tmp_path, mode="bypass", allow=["Bash", "Edit"], deny=["Bash(touch *)"]
-    )
-    assert isinstance(decision, Deny)
+@pytest.mark.parametrize("lines", [_SPELLED, _WRAPPED, _PLACED], ids=["spelled", "wrapped", "placed"])
+def test_denied_command_is_denied_in_every_disguise(tmp_path: Path, lines: list[str]) -> None:
+    for line in lines:
+        decision = judge_command(
+            line, cwd=tmp_path, workspace=tmp_path, mode="bypass", allow=["Bash", "Edit"], deny=["Bash(touch *)"]
+        )
+        assert isinstance(decision, Deny), line
 
 
 _WRAPS = [

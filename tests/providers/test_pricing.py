@@ -85,13 +85,15 @@ def test_short_requests_stay_at_base_price() -> None:
     assert spending.cost == pytest.approx(0.7 * 1.25 + 0.4 * 2.5)
 
 
-@pytest.mark.parametrize("model", _PRICED)
-def test_common_models_have_positive_prices(model: str) -> None:
-    prices = prices_for(model)
-    assert prices is not None
-    listed = [prices, prices.long or prices]
-    assert all(price is None or price > 0 for p in listed for price in (p.input, p.output, p.cache_read, p.cache_write))
-    assert (prices.long is None) == (prices.above_tokens == 0)
+def test_common_models_have_positive_prices() -> None:
+    for model in _PRICED:
+        prices = prices_for(model)
+        assert prices is not None, model
+        given = (
+            price for p in (prices, prices.long or prices) for price in (p.input, p.output, p.cache_read, p.cache_write)
+        )
+        assert all(price is None or price > 0 for price in given), model
+        assert (prices.long is None) == (prices.above_tokens == 0), model
 
 
 def test_prices_load_only_for_vendor_models() -> None:

@@ -582,10 +582,9 @@ _EVERYTHING = [
 ]
 
 
-@pytest.mark.parametrize("line", _EVERYTHING, ids=repr)
-def test_no_known_bypass_is_proven_harmless(line: str) -> None:
-    plan = analyze(line, "/srv/project")
-    assert not (plan.proven and plan.verdict in _HARMLESS), plan.reason
+def test_no_known_bypass_is_proven_harmless() -> None:
+    plans = {line: analyze(line, "/srv/project") for line in _EVERYTHING}
+    assert [line for line, plan in plans.items() if plan.proven and plan.verdict in _HARMLESS] == []
 
 
 @pytest.mark.parametrize("delimiter", ["1", "-c", "E-1", "END", "é", "a.b", "+"])

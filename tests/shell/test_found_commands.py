@@ -90,10 +90,10 @@ def _layers(command: SimpleCommand) -> tuple[tuple[str, ...], ...]:
     return (command.words, *command.wrapped)
 
 
-@pytest.mark.parametrize("line", _HIDING_TOUCH, ids=lambda line: repr(line[:60]))
-def test_hidden_commands_are_found(line: str) -> None:
-    layers = [layer for command in analyze(line, "/w").commands for layer in _layers(command)]
-    assert any(layer[:2] == ("touch", "x") for layer in layers)
+def test_hidden_commands_are_found() -> None:
+    for line in _HIDING_TOUCH:
+        layers = [layer for command in analyze(line, "/w").commands for layer in _layers(command)]
+        assert any(layer[:2] == ("touch", "x") for layer in layers), line
 
 
 def test_program_path_does_not_hide_its_name() -> None:

@@ -109,7 +109,6 @@ def test_argument_in_command_is_shell_quoted(template: str, arguments: str, resu
     assert line(template, arguments) == result
 
 
-@pytest.mark.parametrize("argument", HOSTILE)
 @pytest.mark.parametrize(
     "template",
     [
@@ -129,9 +128,10 @@ def test_argument_in_command_is_shell_quoted(template: str, arguments: str, resu
         "echo '$ARGUMENTS",
     ],
 )
-def test_unquotable_place_refuses_the_command(template: str, argument: str) -> None:
-    (request,) = expand(f"```!\n{template}\n```", argument).requests
-    assert request.refusal
+def test_unquotable_place_refuses_the_command(template: str) -> None:
+    for argument in HOSTILE:
+        (request,) = expand(f"```!\n{template}\n```", argument).requests
+        assert request.refusal, argument
 
 
 def test_command_without_arguments_may_use_any_syntax() -> None:

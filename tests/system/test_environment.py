@@ -31,14 +31,12 @@ ORDINARY = [
 ]
 
 
-@pytest.mark.parametrize("name", CREDENTIALS)
-def test_credential_names_are_recognised(name: str) -> None:
-    assert is_credential(name, "x")
+def test_credential_names_are_recognised() -> None:
+    assert [name for name in CREDENTIALS if not is_credential(name, "x")] == []
 
 
-@pytest.mark.parametrize("name", ORDINARY)
-def test_ordinary_names_are_kept(name: str) -> None:
-    assert not is_credential(name, "/usr/local/x")
+def test_ordinary_names_are_kept() -> None:
+    assert [name for name in ORDINARY if is_credential(name, "/usr/local/x")] == []
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,16 @@ from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from callwright.app.locations import Locations
 from callwright.sessions import SqliteStore
 from callwright.sessions.records import Record
+
+if TYPE_CHECKING:  # importing it takes half a second in every worker
+    from playwright.sync_api import Browser, BrowserContext, Page
 
 CHROMIUM = "/usr/bin/chromium"
 _ARGUMENTS = (
@@ -29,7 +31,6 @@ _ARGUMENTS = (
 DESKTOP: Any = {"width": 1280, "height": 800}
 PHONE: Any = {"width": 390, "height": 780}
 _PATIENCE_MS = 30_000
-expect.set_options(timeout=_PATIENCE_MS)  # a loaded machine must not fail a test
 
 
 @dataclass
@@ -49,14 +50,14 @@ class Served:
     def token(self) -> str:
         return self.link.partition("#token=")[2]
 
-    def open(self, context: BrowserContext, path: str = "/") -> Page:
+    def open(self, context: "BrowserContext", path: str = "/") -> "Page":
         """Open a page of the server in a browser that has the token."""
         page = context.new_page()
         page.set_default_timeout(_PATIENCE_MS)
         page.goto(f"{self.origin}{path}#token={self.token}")
         return page
 
-    def start(self, context: BrowserContext, text: str = "go") -> Page:
+    def start(self, context: "BrowserContext", text: str = "go") -> "Page":
         """Start a session on the page and return the page that shows it."""
         page = self.open(context)
         page.get_by_label("Start a session: what should be done?").fill(text)
@@ -69,7 +70,10 @@ Serve = Callable[..., Served]
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+def browser() -> "Iterator[Browser]":
+    from playwright.sync_api import expect, sync_playwright
+
+    expect.set_options(timeout=_PATIENCE_MS)  # a loaded machine must not fail a test
     with sync_playwright() as playwright:
         found = playwright.chromium.launch(executable_path=CHROMIUM, args=list(_ARGUMENTS))
         yield found
@@ -77,13 +81,13 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def desktop(browser: Browser) -> Iterator[BrowserContext]:
+def desktop(browser: "Browser") -> "Iterator[BrowserContext]":
     with browser.new_context(viewport=DESKTOP) as context:
         yield context
 
 
 @pytest.fixture
-def phone(browser: Browser) -> Iterator[BrowserContext]:
+def phone(browser: "Browser") -> "Iterator[BrowserContext]":
     with browser.new_context(viewport=PHONE, has_touch=True, is_mobile=True) as context:
         yield context
 
