@@ -1,9 +1,11 @@
 """callwright: the tasks through the agent of the command, with its compact tool set and permissions."""
 
+import json
 import shutil
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +19,14 @@ from callwright.app.run_context import RunOptions
 from callwright.app.settings import load_settings
 from callwright.core.calls import Answers, Failed, Question
 from callwright.core.events import CallEnded, Event
-from callwright.core.messages import AssistantMessage
+from callwright.core.messages import AssistantMessage, Usage
 from callwright.providers.base import MessageDone, ModelEvent, ModelRequest, Provider
-from callwright.repairs.text_calls import find_call_in_prose, read_text_calls
+from callwright.repairs.prose_calls import find_call_in_prose, find_unknown_call
+from callwright.repairs.text_calls import read_text_calls
 from callwright.sessions.record_encoding import encode_message
 
+PROJECT = "{project}"
+"""Stands for the project's folder in recorded replies."""
 _INVALID = ("invalid_input", "not_found")
 _CONTEXT = 8192
 _NAMES = {name: name for name in ("read", "write", "edit", "bash", "grep")}
@@ -82,8 +87,14 @@ async def run_task(task: Task, provider: Provider, folder: Path) -> dict[str, An
         "repairs": dict(repairs),
     }
     found["passed"] = task.passed(project, found["answer"] if isinstance(result, Done) else "")
-    found["replies"] = [encode_message(reply) for reply in kept.replies]
+    found["replies"] = _encode_replies(kept.replies, project)
     return found
+
+
+def _encode_replies(replies: Sequence[AssistantMessage], project: Path) -> list[Any]:
+    """Return replies as JSON, without usage and with a placeholder for the project's folder."""
+    bare = [encode_message(replace(reply, usage=Usage(), model="")) for reply in replies]
+    return json.loads(json.dumps(bare).replace(str(project), PROJECT))
 
 
 def describe_run(result: Result, events: Sequence[Event]) -> dict[str, Any]:
@@ -103,4 +114,5 @@ def describe_run(result: Result, events: Sequence[Event]) -> dict[str, Any]:
 
 def is_call(answer: str) -> bool:
     """Tell whether an answer is or contains a call that was never made."""
-    return bool(read_text_calls(answer, _NAMES)) or find_call_in_prose(answer, _NAMES) is not None
+    found = find_call_in_prose(answer, _NAMES) or find_unknown_call(answer)
+    return found is not None or bool(read_text_calls(answer, _NAMES))

@@ -103,6 +103,22 @@ async def test_recorded_replies_play_to_the_same_end(tmp_path: Path) -> None:
     assert again["repairs"] == first["repairs"] == {"list": 1, "text": 1}
 
 
+RECORDED: dict[str, Any] = json.loads(Path(__file__).with_name("replies_of_a_small_model.json").read_text())["tasks"]
+
+
+@needs_bubblewrap
+@pytest.mark.parametrize("name", RECORDED)
+async def test_replies_of_a_real_model_play_to_the_same_end(name: str, tmp_path: Path) -> None:
+    """Replies of a model with 1.5 billion parameters, as `python -m benchmarks model --record` wrote them."""
+    kept = RECORDED[name]
+    text = json.dumps(kept["replies"]).replace(ours.PROJECT, str(tmp_path / "task" / "project"))
+    messages = [decode_message(message) for message in json.loads(text)]
+    replies = [message for message in messages if isinstance(message, AssistantMessage)]
+    found = await ours.run_task(_task(name), ScriptedProvider(*replies), tmp_path / "task")
+    assert (found["passed"], found["end"]) == (kept["passed"], kept["end"])
+    assert not (found["end"] == "answer" and ours.is_call(found["answer"]))
+
+
 def test_report_counts_calls_that_passed_as_answers() -> None:
     run: dict[str, Any] = {"task": "read JSON", "passed": False, "end": "answer", "calls": 0, "invalid": 0, "errors": 0}
     run |= {"turns": 1, "tokens": [10, 5], "seconds": 60, "answer": '{"name": "read", "arguments": {"path": "a"}}'}
