@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from callwright import (
+    Allow,
     Annotations,
     AuthRequired,
     Completed,
@@ -20,8 +21,10 @@ from callwright import (
     Image,
     Interrupted,
     InvalidArguments,
+    Limits,
     Outcome,
     Output,
+    Policy,
     Registry,
     SchemaTool,
     ToolCall,
@@ -33,6 +36,7 @@ from callwright import (
     UsageError,
     tool,
 )
+from callwright.core.access import Access, Decision
 from callwright.hooks import (
     Answer,
     Ask,
@@ -45,8 +49,10 @@ from callwright.hooks import (
     Redact,
     Rewrite,
 )
-from callwright.policy import AllowEverything, ByMode
-from callwright.testing import FakeClock, ScriptedHook
+from callwright.policy import AllowEverything, ByMode, Subject, Tier
+from callwright.policy.modes import ModeSwitch
+from callwright.testing import FakeClock, Recorder, ScriptedHook
+from callwright.tool.function import FunctionTool
 
 ran: list[str] = []
 
@@ -420,3 +426,151 @@ async def test_sign_in_is_asked_alone_and_before_hooks(asked: str, hooks_asked: 
     outcome = await executor.run("fetch", {"store": asked})
     assert isinstance(outcome, Interrupted) and [question.kind for question in outcome.questions] == ["auth"]
     assert len(seen) == hooks_asked and not ran
+
+
+class Obeying(Hook):
+    """A hook that does what the argument of a call says, before or after it."""
+
+    seconds = 0.05
+
+    def __init__(self, when: str, switch: ModeSwitch, log: list[str]) -> None:
+        self._when, self._switch, self._log = when, switch, log
+
+    def before(self, pending: PendingCall) -> Any:
+        self._log.append(f"before {pending.arguments['do']}")
+        return self._obey(pending) if self._when == "before" else None
+
+    def after(self, pending: PendingCall, outcome: Outcome) -> Any:
+        self._log.append(f"after {type(outcome).__name__}")
+        if self._when == "after" and pending.arguments["do"] == "replace":
+            return Completed(outcome.call, Output("replaced"))
+        return self._obey(pending) if self._when == "after" else None
+
+    def _obey(self, pending: PendingCall) -> Any:
+        async def wait(returned: object) -> object:
+            await asyncio.sleep(0)
+            return returned
+
+        match pending.arguments["do"]:
+            case "raise":
+                raise ValueError("broken")
+            case "exit":
+                raise SystemExit
+            case "fail":
+                raise ToolFailed("no")
+            case "deny":
+                return Deny("not this")
+            case "halt":
+                return Halt("stop")
+            case "ask":
+                return Ask("really?")
+            case "answer":
+                return Answer("from a cache")
+            case "rewrite":
+                return Rewrite({"do": "rewritten"})
+            case "proceed":
+                return Proceed()
+            case "nonsense":
+                return 5
+            case "later":
+                return wait(None)
+            case "deny later":
+                return wait(Deny("not this"))
+            case "hang":
+                return asyncio.Event().wait()
+            case "switch":
+                self._switch.mode = "plan"
+            case _:
+                pass
+        return None
+
+
+def make_worker(runs: list[str]) -> FunctionTool:
+    @tool(effect=Effect.READ, limits=Limits(output_chars=100))
+    async def work(do: str) -> object:
+        """Work as told."""
+        runs.append(do)
+        if do == "crash":
+            raise KeyError("lost")
+        if do == "busy" and runs.count(do) < 2:
+            raise Transient("busy")
+        return {"done": do} if do == "data" else "x" * 500 if do == "long" else f"did {do}"
+
+    return work
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_hooks_mean_the_same_on_the_fast_path(when: str) -> None:
+    orders = "go raise exit fail deny halt ask answer rewrite proceed nonsense later replace hang switch".split()
+    for order in (*orders, "deny later", "crash", "busy", "data", "long"):
+        seen: list[tuple[object, ...]] = []
+        for opened in (False, True):
+            runs, log, events = list[str](), list[str](), Recorder()
+            mode = ByMode("default")
+            tools = Registry(make_worker(runs))
+            hooks = [Obeying("", mode.switch, log), Obeying(when, mode.switch, log), Obeying("", mode.switch, log)]
+            executor = Executor(tools, mode, hooks=hooks, observe=events, clock=FakeClock())
+            if opened:
+                await executor.run("work", {"do": "open"})  # from now on the fast path is open
+            for part in (runs, log, events.events):
+                part.clear()
+            outcome = await executor.run("work", {"do": order})
+            text = outcome.text.split(" is in ")[0]
+            started = outcome.started if isinstance(outcome, Failed) else None
+            attempts = outcome.attempts if isinstance(outcome, (Completed, Failed)) else 0
+            seen.append((type(outcome), text, started, attempts, runs, log, events.names, mode.switch.mode))
+        assert seen[0] == seen[1], order
+
+
+async def test_call_is_judged_by_the_policies_as_its_hooks_leave_them() -> None:
+    class Switchable(Policy):
+        tier, is_open = Tier.MODE, True
+
+        @property
+        def cache_key(self) -> str | None:
+            return str(self.is_open)
+
+        def judge(self, access: Access, subject: Subject) -> Decision:
+            return Allow() if self.is_open else Deny("closed")
+
+    policy, runs = Switchable(), list[str]()
+
+    @tool(effect=Effect.WRITE)
+    async def change(name: str) -> str:
+        """Change something."""
+        runs.append(name)
+        return name
+
+    class Closing(Hook):
+        def before(self, pending: PendingCall) -> None:
+            policy.is_open = pending.arguments["name"] != "last"
+
+    executor = Executor(Registry(change), policy, hooks=Closing())
+    outcomes = [await executor.run("change", {"name": name}) for name in ("first", "second", "third", "last")]
+    assert runs == ["first", "second", "third"]
+    assert isinstance(outcomes[3], Failed) and isinstance(outcomes[3].error, Denied)
+
+
+async def test_cancellation_during_an_after_hook_leaves_an_outcome_on_the_fast_path() -> None:
+    begun = asyncio.Event()
+
+    class Waiting(Hook):
+        async def after(self, pending: PendingCall, outcome: Outcome) -> None:
+            if pending.arguments["wait"]:
+                begun.set()
+                await asyncio.Event().wait()
+
+    @tool(effect=Effect.READ)
+    async def work(wait: bool) -> str:
+        """Work."""
+        return "done"
+
+    executor = Executor(Registry(work), hooks=Waiting())
+    await executor.run("work", {"wait": False})
+    running = asyncio.ensure_future(executor.run("work", {"wait": True}))
+    await begun.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError) as caught:
+        await running
+    cancelled = TurnCancelled.find(caught.value)
+    assert cancelled is not None and [type(outcome) for outcome in cancelled.outcomes] == [Failed]

@@ -40,7 +40,7 @@ from callwright.core.errors import (
 )
 from callwright.core.json import FrozenDict, JsonObject
 from callwright.executor.admitted import Admitted, ToolEntry
-from callwright.executor.before_hooks import ask_hooks
+from callwright.executor.before_hooks import Asking, ask_hooks
 from callwright.executor.deadlines import Deadlines
 from callwright.executor.driver import is_cancelling
 from callwright.executor.repair import RepairMode, repair_call, repair_paths
@@ -123,17 +123,28 @@ class Gate:
         return entry
 
     async def admit(
-        self, calls: Sequence[Admitted], answers: AnswerSource | None, turn_id: str, deadlines: Deadlines
+        self,
+        calls: Sequence[Admitted],
+        answers: AnswerSource | None,
+        turn_id: str,
+        deadlines: Deadlines,
+        asking: Asking | None = None,
     ) -> None:
-        """Decide about bound calls, hooks included; the error or the questions of each, if any, are set on it."""
+        """Decide about bound calls, hooks included; the error or the questions of each, if any, are set on it.
+
+        `asking` is what is left to await of the hooks of the first call, if they were asked elsewhere.
+        """
         for admitted in calls:
             changed = True
             while changed:  # an answer may change the arguments, and hooks and policies judge what will run
                 if admitted.error is None and admitted.sign_in is None:
                     try:
-                        await ask_hooks(self.hooks, admitted, turn_id, deadlines)
+                        asking = asking or ask_hooks(self.hooks, admitted, turn_id, deadlines)
+                        if asking is not None:
+                            await asking
                     except BaseException as error:  # noqa: BLE001 - a failing hook fails this call only: nothing ran
                         self._fail(admitted, error, answers)
+                    asking = None
                 changed = self.judge(admitted, answers)
 
     def judge(self, admitted: Admitted, answers: AnswerSource | None) -> bool:

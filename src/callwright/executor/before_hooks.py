@@ -1,7 +1,8 @@
 """Asks the before-hooks about a call and applies their verdicts; a hook that fails denies."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from typing import Any, TypeAlias
 
 from callwright.core.access import Allow, Ask, Deny
 from callwright.core.errors import Denied, Halted, ToolError, safe_str
@@ -11,26 +12,51 @@ from callwright.executor.driver import is_cancelling
 from callwright.hooks.base import Answer, Halt, Hook, Proceed, Rewrite
 from callwright.tool.render import render
 
+Asking: TypeAlias = Coroutine[Any, Any, None]
+"""Asks the hooks that are left. Awaiting it raises `Denied` if one denies, fails, takes too long or returns something
+else than a verdict, and `Halted` if one halts the run."""
+Begun: TypeAlias = tuple[Admitted, Asking]
+"""A call that was bound elsewhere, where its hooks have begun to be asked."""
 
-async def ask_hooks(hooks: Sequence[Hook], admitted: Admitted, turn_id: str, deadlines: Deadlines) -> None:
+
+def ask_hooks(hooks: Sequence[Hook], admitted: Admitted, turn_id: str, deadlines: Deadlines) -> Asking | None:
     """Ask the hooks in order; each sees the arguments as the ones before it left them.
 
-    Raises:
-        Denied: A hook denies, fails, takes too long or returns something else than a verdict.
-        Halted: A hook halts the run.
+    Returns:
+        None if all let the call go on; otherwise what must be awaited before it may.
     """
-    for hook in hooks:
+    for place, hook in enumerate(hooks):
         pending = admitted.pending or make_pending_call(admitted, turn_id)
         try:
             verdict = hook.before(pending)
-            if verdict is None:
-                continue
-            decided = await deadlines.limit(hook.seconds, verdict)
-        except ToolError:
+        except KeyboardInterrupt:
             raise
-        except BaseException as error:
-            raise _explain_failure(hook, error) from error
-        _apply_verdict(admitted, hook, decided)
+        except BaseException as error:  # noqa: BLE001 - raised where the call is decided about
+            return _fail(hook, error)
+        if verdict is not None:
+            return _ask_on(hooks[place:], verdict, admitted, turn_id, deadlines)
+    return None
+
+
+async def _fail(hook: Hook, error: BaseException) -> None:
+    if isinstance(error, ToolError):
+        raise error
+    raise _explain_failure(hook, error) from error
+
+
+async def _ask_on(
+    hooks: Sequence[Hook], verdict: object, admitted: Admitted, turn_id: str, deadlines: Deadlines
+) -> None:
+    """Apply the verdict of the first hook, which may have to be waited for, and ask the others."""
+    try:
+        decided = await deadlines.limit(hooks[0].seconds, verdict)
+    except BaseException as error:  # noqa: BLE001 - a hook that fails denies
+        await _fail(hooks[0], error)
+        return
+    _apply_verdict(admitted, hooks[0], decided)
+    asking = ask_hooks(hooks[1:], admitted, turn_id, deadlines)
+    if asking is not None:
+        await asking
 
 
 def _explain_failure(hook: Hook, error: BaseException) -> Denied:

@@ -95,7 +95,7 @@ class Executor:
         self._runtime = Runtime(
             registry, gate, runner, self.state, self.observe, self.limits, LoopLocal(self.limits.grace_seconds)
         )
-        self._fast_path = None if gate.hooks or runner.hooks else FastPath(self._runtime)
+        self._fast_path = FastPath(self._runtime)
         self._ids = itertools.count(1)
         self._readable: tuple[Catalog, Catalog] | None = None
 
@@ -118,8 +118,11 @@ class Executor:
         Raises:
             UsageError: `answers` is not `Answers`.
         """
-        call = _call(f"run-{next(self._ids)}" if answers is None else self._resumed_id(answers, name), name, arguments)
-        return self._run_alone(call, answers, turn)
+        if answers is not None:
+            return self._run_alone(_call(self._resumed_id(answers, name), name, arguments), answers, turn)
+        call = _call(f"run-{next(self._ids)}", name, arguments)
+        running = self._fast_path.start(call, turn)
+        return self._run_alone(call, None, turn) if running is None else running
 
     async def execute(
         self, calls: Sequence[ToolCall], *, answers: Answers | None = None, turn: Turn = _NO_TURN
@@ -146,10 +149,10 @@ class Executor:
         return await TurnScope(self._runtime, turn).run_all(calls, checked)
 
     def _run_alone(self, call: ToolCall, answers: Answers | None, turn: Turn) -> Coroutine[Any, Any, Outcome]:
-        if self._fast_path is not None and answers is None:
-            tool = self._fast_path.find(call.name, turn)
-            if tool is not None:
-                return self._fast_path.run(call, tool, turn)
+        if answers is None:
+            running = self._fast_path.start(call, turn)
+            if running is not None:
+                return running
         return TurnScope(self._runtime, turn).run(call, None if answers is None else check_answers(answers))
 
     def run_sync(

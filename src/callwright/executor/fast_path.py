@@ -1,7 +1,8 @@
-"""The fast path for the commonest call: a plain async function, allowed by the policies, without hooks.
+"""The fast path for the commonest call: a plain async function, allowed by the policies.
 
 It does what `TurnScope` would do, with nothing in between, and hands over whatever is not plain success: a call with
-invalid arguments starts again there, a failed attempt is continued there.
+invalid arguments starts again there; a failed attempt, and a call that a hook does not simply let go on, are continued
+there.
 """
 
 import asyncio
@@ -15,19 +16,20 @@ from callwright.core._fast import make_constructor
 from callwright.core.calls import Completed, Outcome, ToolCall
 from callwright.core.content import Output
 from callwright.core.decisions import Digests
-from callwright.core.errors import ApprovalRequired, AuthRequired, InvalidArguments, ToolError
+from callwright.core.errors import ApprovalRequired, AuthRequired, ToolError
 from callwright.core.events import BatchBegan, CallBegan, CallEnded
 from callwright.core.json import copy_json
-from callwright.executor.admitted import Admitted, ToolEntry
+from callwright.executor.admitted import Admitted, ToolEntry, make_pending_call
+from callwright.executor.before_hooks import ask_hooks
 from callwright.executor.deadlines import Deadline
 from callwright.executor.driver import Abandoned, count_cancellations, drive_on, is_cancelling, next_order
-from callwright.executor.perform import Interruption, make_timeout, normalise
+from callwright.executor.perform import Interruption, complete, make_timeout, normalise
 from callwright.executor.runtime import Runtime
 from callwright.executor.turn import TurnScope
 from callwright.executor.turn_context import Turn, TurnCancelled
 from callwright.registry.catalog import Catalog
 from callwright.stats import Tally
-from callwright.tool.function import FunctionTool
+from callwright.tool.function import Bound, FunctionTool
 
 _batch_began = make_constructor(BatchBegan)
 _call_began = make_constructor(CallBegan)
@@ -39,10 +41,31 @@ _output = make_constructor(Output)
 class FastTool:
     """The facts about a tool that the fast path needs."""
 
-    __slots__ = ("_entry", "complete", "function", "name", "output_chars", "parse", "parse_strict", "seconds", "tally")
+    __slots__ = (
+        "_entry",
+        "_tool",
+        "allowed_key",
+        "complete",
+        "function",
+        "name",
+        "output_chars",
+        "parse",
+        "parse_strict",
+        "seconds",
+        "tally",
+    )
 
-    def __init__(self, tool: FunctionTool, function: Callable[..., Coroutine[Any, Any, object]], tally: Tally) -> None:
+    def __init__(
+        self,
+        tool: FunctionTool,
+        function: Callable[..., Coroutine[Any, Any, object]],
+        tally: Tally,
+        allowed_key: str | None,
+    ) -> None:
+        self._tool = tool
         self._entry = ToolEntry(tool)
+        self.allowed_key = allowed_key
+        """The cache key of the policies that allow it."""
         self.name = tool.name
         self.complete = tool.complete
         self.parse = tool.contract.parser.parse
@@ -53,10 +76,10 @@ class FastTool:
         self.output_chars = tool.spec.limits.output_chars
         self.tally = tally
 
-    def admit(self, call: ToolCall, session_id: str) -> Admitted:
+    def admit(self, call: ToolCall, values: dict[str, Any], session_id: str) -> Admitted:
         """Return the call as `TurnScope` needs it: of this tool, even if the registry has changed meanwhile."""
         item = Admitted(call, self._entry, session_id)
-        item.bind(self._entry, call.arguments)
+        item.invocation = Bound(self._tool, values)
         return item
 
 
@@ -78,10 +101,11 @@ class FastPath:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._registry, self._policies = runtime.registry, runtime.gate.policies
+        self._hooked = bool(runtime.gate.hooks or runtime.runner.hooks)
         self._known = _Known(-1, None, Catalog({}))
 
-    def find(self, name: str, turn: Turn) -> FastTool | None:
-        """Return the tool if its calls may take the fast path in this turn."""
+    def start(self, call: ToolCall, turn: Turn) -> Coroutine[Any, Any, Outcome] | None:
+        """Return what brings a call to its outcome; None if it may not take the fast path in this turn."""
         if turn.cancellation is not None or turn.journal is not None or turn.observe is not None:
             return None
         # compared on every call: a removed tool or a switched mode must not be missed
@@ -91,7 +115,8 @@ class FastPath:
             known = self._known = _Known(changes, policy_key, self._runtime.catalog())
         if turn.catalog is not None and turn.catalog is not known.catalog:
             return None
-        return known.tools.get(name) or self._add(name, known)
+        tool = known.tools.get(call.name) or self._add(call.name, known)
+        return None if tool is None else self._run(call, tool, turn)
 
     def _add(self, name: str, known: "_Known") -> FastTool | None:
         tool = known.catalog.get(name)
@@ -102,19 +127,29 @@ class FastPath:
         # the first call goes the long way: only there do the policies decide
         if tool.traits.limits.concurrency is not None or not self._runtime.gate.is_allowed(name, known.catalog):
             return None
-        fast = FastTool(tool, tool.direct, self._runtime.runner.stats.tally(tool.name))
+        fast = FastTool(tool, tool.direct, self._runtime.runner.stats.tally(tool.name), known.policy_key)
         known.tools[name] = fast
         return fast
 
-    async def run(self, call: ToolCall, tool: FastTool, turn: Turn) -> Outcome:
+    async def _run(self, call: ToolCall, tool: FastTool, turn: Turn) -> Outcome:
         """Bring a call to its outcome."""
+        item: Admitted | None = None
         try:
             if tool.parse_strict is not None and type(call.arguments) is str:
                 values = tool.parse_strict(call.arguments, strict=True)
             else:
                 values = tool.parse(call.arguments)
-        except (InvalidArguments, ValueError):  # the message that explains them is made on the long way
+            if self._hooked:
+                item = tool.admit(call, values, turn.session_id)
+                make_pending_call(item, turn.turn_id)
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # noqa: BLE001 - the message that explains it is made on the long way
             return await TurnScope(self._runtime, turn).run(call, None)
+        if item is not None and self._runtime.gate.hooks:
+            asking = ask_hooks(self._runtime.gate.hooks, item, turn.turn_id, self._runtime.loops.get().deadlines)
+            if asking is not None or self._policies.cache_key != tool.allowed_key:  # a hook may switch the mode
+                return await TurnScope(self._runtime, turn).run(call, None, (item, asking or _ask_no_more()))
         observe = self._runtime.observe
         if observe is not None:
             digests = Digests(((tool.name, copy_json(tool.complete(values)), ()),), turn.session_id)
@@ -138,7 +173,8 @@ class FastPath:
                     deadline = deadlines.start(deadlines.now() + tool.seconds - (perf_counter() - began), order)
                 value = await drive_on(running, waits_for, deadlines.grace_seconds, order)
         except asyncio.CancelledError as stopped:
-            error = self._settle_cancellation(call, tool, turn, stopped, deadline)
+            item = item or tool.admit(call, values, turn.session_id)
+            error = self._settle_cancellation(item, turn, stopped, deadline)
         except (ApprovalRequired, AuthRequired) as raised:
             error = raised
         except KeyboardInterrupt:
@@ -148,32 +184,28 @@ class FastPath:
         finally:
             if deadline is not None:
                 self._runtime.loops.get().deadlines.stop(deadline)
-        if error is not None or cancellations >= 0:
-            return await self._finish(call, tool, turn, value, error, began, cancellations)
         seconds = perf_counter() - began
-        if type(value) is not str or len(value) > tool.output_chars or not value.isascii():
-            return self._runtime.runner.finish_value(tool.admit(call, turn.session_id), value, seconds, observe)
-        chars_in = len(call.arguments) if type(call.arguments) is str else 0
-        tool.tally.note("completed", 1, seconds, chars_in, len(value))
-        outcome = _completed(call, _output(value, None), seconds, 1, ())
+        if error is None and type(value) is str and len(value) <= tool.output_chars and value.isascii():
+            outcome, chars_out = _completed(call, _output(value, None), seconds, 1, ()), len(value)
+            if item is not None or cancellations >= 0:
+                item = item or tool.admit(call, values, turn.session_id)
+                return await self._finish(item, turn, outcome, began, cancellations)
+        else:
+            item = item or tool.admit(call, values, turn.session_id)
+            return await self._finish(item, turn, error or complete(call, value, seconds), began, cancellations)
+        tool.tally.note("completed", 1, seconds, len(call.arguments) if type(call.arguments) is str else 0, chars_out)
         if observe is not None:
             observe(_call_ended(outcome))
         return outcome
 
     def _settle_cancellation(
-        self,
-        call: ToolCall,
-        tool: FastTool,
-        turn: Turn,
-        stopped: asyncio.CancelledError,
-        deadline: Deadline | None,
+        self, item: Admitted, turn: Turn, stopped: asyncio.CancelledError, deadline: Deadline | None
     ) -> ToolError:
         """Return the error of a call that ended with a cancellation, or raise one that came from outside."""
-        item = tool.admit(call, turn.session_id)
         if isinstance(stopped, Abandoned):
             self._runtime.runner.report_abandoned(item, self._runtime.limits.grace_seconds, self._runtime.observe)
         if deadline is not None and deadline.claim_cancellation():
-            return make_timeout(tool.seconds, abandoned=item.abandoned)
+            return make_timeout(item.require_entry().limits.seconds, abandoned=item.abandoned)
         if is_cancelling():
             cause = TurnScope(self._runtime, turn).cancel_alone(item)
             raise asyncio.CancelledError(str(cause)) from cause
@@ -181,24 +213,24 @@ class FastPath:
 
     async def _finish(
         self,
-        call: ToolCall,
-        tool: FastTool,
+        item: Admitted,
         turn: Turn,
-        value: object,
-        error: ToolError | Interruption | None,
+        ended: Outcome | ToolError | Interruption,
         began: float,
         cancellations: int,
     ) -> Outcome:
-        """Finish a call that failed or that had to wait."""
-        item = tool.admit(call, turn.session_id)
-        if error is None:
-            outcome = self._runtime.runner.finish_value(item, value, perf_counter() - began, self._runtime.observe)
-        else:  # continued the long way, which may ask or retry
-            outcome = await TurnScope(self._runtime, turn).retry_from(item, (error, began))
-        if 0 <= cancellations < count_cancellations():  # the tool ended in spite of it; its caller must not go on
+        """Finish a call that failed, that had to wait, whose output is not plain text, or that has hooks."""
+        if cancellations < 0:
+            cancellations = count_cancellations()
+        outcome = await TurnScope(self._runtime, turn).finish_from(item, ended, began)
+        if cancellations < count_cancellations():  # the tool or a hook ended in spite of it; its caller must not go on
             cause = TurnCancelled([outcome])
             raise asyncio.CancelledError(str(cause)) from cause
         return outcome
+
+
+async def _ask_no_more() -> None:
+    """Stand for hooks that were all asked."""
 
 
 def _makes_coroutines(function: Callable[..., object]) -> bool:

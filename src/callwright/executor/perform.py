@@ -97,9 +97,8 @@ class Runner:
             if observe is not None:
                 observe(_call_began(admitted.call))
             outcome = await self.attempt(admitted, scope, deadlines, observe, parent)
-        # a hook cannot be shown a call of no tool, and an interrupted call has not ended
-        if self.hooks and admitted.entry is not None and not isinstance(outcome, Interrupted):
-            outcome = await self._run_after_hooks(admitted, outcome, scope.turn_id, deadlines)
+        if self.hooks:
+            outcome = await self.run_after_hooks(admitted, outcome, scope.turn_id, deadlines)
         return self.finish(admitted, outcome, observe)
 
     async def attempt(
@@ -211,14 +210,6 @@ class Runner:
             observe(CallRetried(call, error, attempt, delay))
         await self.clock.sleep(delay)
 
-    def finish_value(self, admitted: Admitted, value: object, seconds: float, observe: Observe | None) -> Outcome:
-        """Finish a call whose first attempt, made elsewhere, returned a value."""
-        try:
-            outcome: Outcome = Completed(admitted.call, render(value), seconds, 1)
-        except ToolError as error:
-            outcome = Failed(admitted.call, error, True, seconds, 1)
-        return self.finish(admitted, outcome, observe)
-
     def report_abandoned(self, admitted: Admitted, grace_seconds: float, observe: Observe | None = None) -> None:
         """Report a tool that was left behind: to operators, and by its outcome."""
         admitted.abandoned = True
@@ -251,9 +242,13 @@ class Runner:
             observe(_call_ended(outcome))
         return outcome
 
-    async def _run_after_hooks(
+    async def run_after_hooks(
         self, admitted: Admitted, outcome: Outcome, turn_id: str, deadlines: Deadlines
     ) -> Outcome:
+        """Show the outcome to the after-hooks; one that fails withholds it."""
+        # a hook cannot be shown a call of no tool, and an interrupted call has not ended
+        if not self.hooks or admitted.entry is None or isinstance(outcome, Interrupted):
+            return outcome
         pending = make_pending_call(admitted, turn_id)
         for hook in self.hooks:
             try:
@@ -290,6 +285,14 @@ def _is_short(outcome: Outcome, chars: int) -> bool:
         return False
     content = outcome.output.content
     return type(content) is str and len(content) <= chars
+
+
+def complete(call: ToolCall, value: object, seconds: float) -> Outcome:
+    """Return the outcome of a call whose first attempt returned a value."""
+    try:
+        return Completed(call, render(value), seconds, 1)
+    except ToolError as error:
+        return Failed(call, error, True, seconds, 1)
 
 
 def _replace_outcome(outcome: Outcome, returned: object) -> Outcome:

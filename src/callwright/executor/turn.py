@@ -13,19 +13,12 @@ from callwright.core._fast import make_constructor
 from callwright.core.access import Ask, Deny
 from callwright.core.calls import Failed, Interrupted, Outcome, ToolCall
 from callwright.core.decisions import Answers, Approve, Decline, Digests, Question, check_reply
-from callwright.core.errors import (
-    Cancelled,
-    Declined,
-    Denied,
-    Halted,
-    ToolError,
-    ToolFailed,
-    Unanswered,
-)
+from callwright.core.errors import Cancelled, Declined, Denied, Halted, ToolError, ToolFailed, Unanswered
 from callwright.core.events import BatchBegan, CallProgressed, QuestionsRaised, QuestionsSettled
 from callwright.core.json import Json
 from callwright.executor.admitted import Admitted
 from callwright.executor.asking import ask_user, race
+from callwright.executor.before_hooks import Begun
 from callwright.executor.deadlines import LoopParts
 from callwright.executor.driver import is_cancelling
 from callwright.executor.inner_record import InnerRecord
@@ -94,9 +87,9 @@ class TurnScope:
         outcomes = iter(await self.run_all(left, None, context, recording) if left else ())
         return [done[index] if index in done else next(outcomes) for index in range(len(calls))]
 
-    async def run(self, call: ToolCall, answers: Answers | None) -> Outcome:
+    async def run(self, call: ToolCall, answers: Answers | None, begun: Begun | None = None) -> Outcome:
         """Bring a lone call to its outcome."""
-        return (await self.run_all((call,), answers))[0]
+        return (await self.run_all((call,), answers, begun=begun))[0]
 
     async def ask_running(self, admitted: Admitted, raised: Interruption) -> tuple[Question, Approve] | Interrupted:
         """Ask what a running tool wants to know, or interrupt the call if the user cannot be asked now."""
@@ -129,6 +122,7 @@ class TurnScope:
         answers: Answers | None,
         parent: ToolContext | None = None,
         batch: InnerBatch = NO_DETAILS,
+        begun: Begun | None = None,
     ) -> list[Outcome]:
         """Bring the calls of a turn to one outcome each, in call order."""
         local = self._runtime.loops.get()
@@ -139,7 +133,7 @@ class TurnScope:
         else:  # a turn that goes on after a question may have answers for the calls that its tools make
             given = None if parent is None or self._answers is None else self._answers.for_inner_calls()
         inside = None if parent is None else describe_batch(parent, calls, batch)
-        admitted, questions = await self._admit(calls, given, local, inside)
+        admitted, questions = await self._admit(calls, given, local, inside, begun)
         if questions:
             self._note_questions(admitted)
             self._raise_questions(questions)
@@ -180,11 +174,13 @@ class TurnScope:
             self._raise_questions(item.questions)
         return item.questions
 
-    async def retry_from(self, item: Admitted, failed: tuple[ToolError | Interruption, float]) -> Outcome:
-        """Continue a lone call after a first attempt with that error, begun at that time."""
+    async def finish_from(self, item: Admitted, ended: Outcome | ToolError | Interruption, began: float) -> Outcome:
+        """Finish a lone call whose first attempt, begun at that time, gave an outcome or an error."""
         runner, local = self._runtime.runner, self._runtime.loops.get()
         try:
-            outcome = await runner.attempt(item, self, local.deadlines, self._observe, failed=failed)
+            if not isinstance(ended, Outcome):
+                ended = await runner.attempt(item, self, local.deadlines, self._observe, failed=(ended, began))
+            outcome = await runner.run_after_hooks(item, ended, self.turn_id, local.deadlines)
         except asyncio.CancelledError:
             raise asyncio.CancelledError(CANCELLED) from self.cancel_alone(item)
         return runner.finish(item, outcome, self._observe)
@@ -197,13 +193,21 @@ class TurnScope:
         return self._runtime.catalog() if self._turn.catalog is None else self._turn.catalog
 
     async def _admit(
-        self, calls: Sequence[ToolCall], answers: TurnAnswers | None, local: LoopParts, inside: Inside | None
+        self,
+        calls: Sequence[ToolCall],
+        answers: TurnAnswers | None,
+        local: LoopParts,
+        inside: Inside | None,
+        begun: Begun | None = None,
     ) -> tuple[Sequence[Admitted], tuple[Question, ...]]:
         """Admit one call or many, and collect their questions; a hook that halts the run stops all of them."""
         gate, catalog = self._runtime.gate, self._catalog()
         if answers is not None:
             answers.begin_pass()
-        admitted = [gate.bind(call, catalog, self.session_id, self.state) for call in calls]
+        if begun is None:
+            admitted, asking = [gate.bind(call, catalog, self.session_id, self.state) for call in calls], None
+        else:
+            admitted, asking = [begun[0]], begun[1]
         if inside is not None:
             for item, origin in zip(admitted, inside.origins, strict=True):
                 item.within, item.origin, item.batch = inside.call_id, origin, inside.batch
@@ -213,7 +217,7 @@ class TurnScope:
                     while gate.judge(item, answers):
                         pass
             else:
-                admission = gate.admit(admitted, answers, self.turn_id, local.deadlines)
+                admission = gate.admit(admitted, answers, self.turn_id, local.deadlines, asking)
                 await (admission if self._turn.cancellation is None else race(self._turn.cancellation, admission))
         except asyncio.CancelledError:
             if is_cancelling():
