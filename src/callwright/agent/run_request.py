@@ -106,7 +106,7 @@ async def hold_for(sessions: SessionStore, request: RunRequest) -> SessionHold:
 
 async def release_hold(hold: SessionHold) -> None:
     """Let others write the session, also when the task is being cancelled."""
-    if isinstance(hold, MemoryHold):
+    if type(hold) is MemoryHold:
         await hold.release()  # waits for nothing, so a cancellation cannot interrupt it
     else:
         # Shielded: a cancelled run that kept the lock would leave the session busy until the process ends.
