@@ -1,9 +1,17 @@
 """Requests that do not come from the page itself are refused with a status and one line."""
 
-import pytest
-from tests.web.conftest import Serve
+import asyncio
+import logging
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
 
-from callwright.web.assets import Assets
+import pytest
+from tests.web.conftest import Serve, Served
+
+from callwright.web import api, hub
+from callwright.web.assets import PAGES, Assets
+from callwright.web.listener import TimedProtocol
 
 API = "/api/state"
 SCRIPT = f"/static/{Assets().version}/app.js"
@@ -161,6 +169,118 @@ async def test_bodies_are_json_and_not_too_long(serve: Serve) -> None:
         ):
             reply = await web.send("POST", path, headers, body)
             assert reply.status == status and "\n" not in reply.data["error"], (status, reply)
+
+
+def list_routes(web: Served) -> Iterator[tuple[str, set[str]]]:
+    for each in web.server.routes:
+        yield each.path, each.methods or set()
+
+
+async def test_only_the_page_and_its_files_are_public(serve: Serve) -> None:
+    async with serve() as web:
+        public = {*PAGES, "/static/{name:path}", "/favicon.ico"}
+        paths = {path for path, _ in list_routes(web)}
+        assert public <= paths and all(path.startswith("/api/") for path in paths - public)
+        host = ("host", web.host)
+        for target in (
+            "//api/state",
+            "/./api/state",
+            "/static/../api/state",
+            "/static/%2e%2e/api/state",
+            "/API/state",
+            "/api%2fstate",
+            "/api/state/",
+            "/api//state",
+            "/api/state%00",
+            "/;/api/state",
+            f"http://{web.host}/api/state",
+            "http://evil.example/api/state",
+            "*",
+        ):
+            reply = await web.send("GET", target, [host])
+            assert reply.status in (307, 400, 401, 404) and b"version" not in reply.body, (target, reply)
+
+
+async def test_read_only_page_refuses_every_change(serve: Serve) -> None:
+    judging = {"/api/verdict", "/api/rules/test", "/api/rules/replay"}
+    async with serve(read_only=True) as web:
+        posts = {path for path, methods in list_routes(web) if "POST" in methods}
+        assert len(posts) > 15 and judging < posts
+        for path in sorted(posts - judging):
+            reply = await web.post(path, {})
+            assert (reply.status, reply.data["code"]) == (403, "read_only"), path
+
+
+async def test_head_of_a_request_that_does_not_arrive_ends_the_connection(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TimedProtocol, "head_seconds", 0.05)
+    async with serve() as web:
+        whole = f"GET / HTTP/1.1\r\nhost: {web.host}\r\n\r\n".encode()
+        for sent in (b"", b"GET / HT", whole + b"GET /"):
+            stream, writer = await asyncio.open_connection("127.0.0.1", web.port)
+            writer.write(sent)
+            data = await asyncio.wait_for(stream.read(), 60)  # until the server closes it
+            assert data.startswith(b"HTTP/1.1 200") is sent.startswith(whole)
+            writer.close()
+        stream, writer = await asyncio.open_connection("127.0.0.1", web.port)
+        writer.write(b"GET / HTTP/1.1\r\nx: ")
+        ended = asyncio.ensure_future(stream.read())
+        while not ended.done():  # a byte now and then does not keep it open
+            writer.write(b"x")
+            await asyncio.sleep(0.01)
+        writer.close()
+        assert (await web.get(API)).status == 200
+
+
+async def test_body_that_does_not_arrive_is_refused(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "BODY_SECONDS", 0.05)
+    async with serve() as web:
+        headers = [("host", web.host), ("authorization", f"Bearer {web.server.token}")]
+        headers += [("content-type", "application/json"), ("content-length", "100")]
+        reply = await asyncio.wait_for(web.send("POST", "/api/verdict", headers), 60)
+        assert (reply.status, reply.data["code"]) == (408, "too_slow")
+
+
+async def test_long_heads_and_wrong_lengths_are_refused(serve: Serve) -> None:
+    async with serve() as web:
+        base = [("host", web.host), ("authorization", f"Bearer {web.server.token}")]
+        for more in (
+            [("x", "y" * 200_000)],
+            [("content-length", "-1")],
+            [("content-length", "1"), ("transfer-encoding", "chunked")],
+            [("transfer-encoding", "gzip, chunked")],
+        ):
+            with suppress(ConnectionError):  # closed before all of it was read
+                assert (await web.send("POST", "/api/verdict", [*base, *more])).status in (400, 415, 501), more
+        assert (await web.get(API)).status == 200
+
+
+async def test_streams_are_limited(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub, "MOST_STREAMS", 2)
+    async with serve() as web:
+        async with web.events() as one, web.events() as other:
+            await one.wait(type="hello")
+            await other.wait(type="hello")
+            refused = await web.get("/api/events")
+            assert (refused.status, refused.data["code"]) == (503, "busy")
+            assert (await web.get(API)).status == 200
+        await web.until(API, lambda _: not web.server.streams)
+        async with web.events() as again:
+            await again.wait(type="hello")
+
+
+async def test_token_is_kept_from_logs_and_other_users(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        async with serve() as web:
+            link = web.locations.web_link
+            assert stat.S_IMODE(link.stat().st_mode) == 0o600 and stat.S_IMODE(link.parent.stat().st_mode) == 0o700
+            for path in (API, "/api/session?id=none", "/api/nothing", f"/api/state?token={web.server.token}x"):
+                reply = await web.get(path)
+                assert web.server.token not in reply.body.decode() + repr(reply.headers)
+            await web.send("GET", API, [("host", "evil.example"), ("authorization", f"Bearer {web.server.token}")])
+    assert web.server.token not in caplog.text
+    assert not link.exists()
 
 
 async def test_read_only_page_changes_nothing(serve: Serve) -> None:

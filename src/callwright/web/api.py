@@ -1,5 +1,6 @@
 """JSON requests and responses: bodies are checked, every error is a status and one line."""
 
+import asyncio
 import gzip
 import json
 import logging
@@ -19,6 +20,7 @@ from callwright.sessions.base import SessionDamaged
 
 _log = logging.getLogger("callwright")
 _MOST_BODY_BYTES = 1 << 20
+BODY_SECONDS = 30.0
 _LEAST_GZIP_BYTES = 300
 _LONG_BYTES = 1 << 15
 """Compressing more than this at level 9 takes eight times as long, for a tenth less."""
@@ -118,10 +120,14 @@ async def read_body(request: Request, fields: Mapping[str, type | tuple[type, ..
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise ApiError(415, "invalid", "expected a body of the type application/json")
     data = bytearray()
-    async for chunk in request.stream():
-        data += chunk
-        if len(data) > _MOST_BODY_BYTES:
-            raise ApiError(413, "too_large", f"the request has more than {_MOST_BODY_BYTES} bytes")
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for chunk in request.stream():
+                data += chunk
+                if len(data) > _MOST_BODY_BYTES:
+                    raise ApiError(413, "too_large", f"the request has more than {_MOST_BODY_BYTES} bytes")
+    except TimeoutError:
+        raise ApiError(408, "too_slow", f"the request did not arrive within {BODY_SECONDS:.0f} seconds") from None
     try:
         found: object = json.loads(bytes(data), object_pairs_hook=_build_object, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:

@@ -17,6 +17,8 @@ _POLL_SECONDS = 0.05
 _IDLE_SECONDS = 1.0
 _MOST_WAITING = 20_000
 _MOST_WATCHED = 200
+MOST_STREAMS = 100
+"""The tabs of a browser share one; each stream holds a connection and the events it has not sent."""
 Fields = dict[str, Any]
 
 
@@ -96,6 +98,16 @@ class Hub:
         """Pass an event to every page."""
         for each in self._subscribers:
             each.add(event)
+
+    @property
+    def streams(self) -> int:
+        """How many pages follow the events."""
+        return len(self._subscribers)
+
+    @property
+    def full(self) -> bool:
+        """Whether no further page can follow."""
+        return self.streams >= MOST_STREAMS
 
     async def stream(self) -> AsyncGenerator[bytes, None]:
         """Yield server-sent events for one page: batches of events, the first with the state of now."""

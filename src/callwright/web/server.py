@@ -4,14 +4,11 @@ import asyncio
 import json
 import os
 import secrets
-import socket
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
-from types import FrameType
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
@@ -20,7 +17,7 @@ from starlette.routing import Route
 from callwright.app.locations import Locations, read_web_link
 from callwright.app.transcripts import export_redacted
 from callwright.app.trust import Trust
-from callwright.core.errors import UsageError, describe_exception
+from callwright.core.errors import UsageError
 from callwright.sessions.base import SessionDamaged
 from callwright.system.private_files import open_private
 from callwright.web.api import ApiError, Fields, route, take_text
@@ -30,15 +27,12 @@ from callwright.web.figures import FigureRoutes
 from callwright.web.guard import AsgiApp, Guard
 from callwright.web.hosting import Hosts, OpenApp
 from callwright.web.hub import Hub
+from callwright.web.listener import PageServer, list_host_names, listen
 from callwright.web.runs import RunRoutes
 from callwright.web.session_actions import SessionActions
 from callwright.web.sessions import SessionRoutes
 from callwright.web.tools import ToolRoutes
 from callwright.web.workspace import OpenBareApp, WebWorkspace
-
-DEFAULT_PORT = 4870
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
-_STOP_SECONDS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,29 +51,6 @@ class WebOptions:
 
 
 _DEFAULTS = WebOptions()
-
-
-class _Server(uvicorn.Server):
-    """A server that tells when it is ready, and ends the endless streams before it waits for its connections."""
-
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None], end_streams: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._ready = ready
-        self._end_streams = end_streams
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        if self.started:
-            self._ready()
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        # not as the base does, which raises the signal again: the process would end before it has cleaned up
-        self.force_exit = self.should_exit
-        self.should_exit = True
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._end_streams()
-        await super().shutdown(sockets)
 
 
 class WebServer:
@@ -101,11 +72,12 @@ class WebServer:
         self._open_app = open_app
         self._open_bare = open_bare
         self.assets = Assets()
-        self._running: _Server | None = None
+        self._running: PageServer | None = None
         self._hub: Hub
         self._workspace: WebWorkspace
         self._sessions: SessionRoutes
         self._runs: RunRoutes
+        self.routes: list[Route] = []
 
     def asgi(self, hosts: tuple[str, ...]) -> AsgiApp:
         """Return the application that answers to these values of the Host header."""
@@ -130,7 +102,7 @@ class WebServer:
                 await self._workspace.aclose()
                 await self._hub.aclose()
 
-        routes = [
+        self.routes = [
             *(Route(path, self._page, methods=["GET"]) for path in PAGES),
             Route("/static/{name:path}", self._file, methods=["GET"]),
             Route("/favicon.ico", _no_content, methods=["GET"]),
@@ -142,7 +114,7 @@ class WebServer:
             *self._runs.routes(),
             *FigureRoutes(self._hub, self._workspace).routes(),
         ]
-        app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={404: _not_found, 405: _not_found})
+        app = Starlette(routes=self.routes, lifespan=lifespan, exception_handlers={404: _not_found, 405: _not_found})
         return Guard(app, self.token, hosts)
 
     async def _page(self, request: Request) -> Response:
@@ -204,33 +176,27 @@ class WebServer:
         Raises:
             UsageError: The address cannot be used.
         """
-        listening = _listen(self.options.host, self.options.port)
+        listening = listen(self.options.host, self.options.port)
         port = listening.getsockname()[1]
-        names = _host_names(self.options.host)
+        names = list_host_names(self.options.host)
         app = self.asgi(tuple(f"{name}:{port}" for name in names))
-        config = uvicorn.Config(
-            app,
-            log_level="error",
-            access_log=False,
-            server_header=False,
-            date_header=False,
-            proxy_headers=False,
-            ws="none",
-            lifespan="on",
-            timeout_graceful_shutdown=_STOP_SECONDS,
-        )
         link = f"http://{names[0]}:{port}/#token={self.token}"
 
         def ready() -> None:
             self._write_link(link)
             started(link)
 
-        self._running = _Server(config, ready, self._hub.end_streams)
+        self._running = PageServer(app, ready, self._hub.end_streams)
         try:
             await self._running.serve(sockets=[listening])
         finally:
             self._remove_link()
             listening.close()
+
+    @property
+    def streams(self) -> int:
+        """How many pages follow the live events."""
+        return self._hub.streams
 
     def stop(self) -> None:
         """Let `run` return soon."""
@@ -248,43 +214,6 @@ class WebServer:
         found = read_web_link(self.locations)
         if found is not None and found[1] == os.getpid():
             self.locations.web_link.unlink(missing_ok=True)
-
-
-def _host_names(host: str) -> tuple[str, ...]:
-    """Return the names in the Host header that mean this server; the first is for the link."""
-    if host in LOOPBACK:
-        shown = f"[{host}]" if ":" in host else host
-        return tuple(dict.fromkeys((shown, "127.0.0.1", "localhost", "[::1]")))
-    return (f"[{host}]" if ":" in host else host.lower(),)
-
-
-def _listen(host: str, port: int | None) -> socket.socket:
-    """Return a socket on the address.
-
-    Raises:
-        UsageError: The address cannot be used.
-    """
-    if host in ("", "0.0.0.0", "::", "*"):
-        raise UsageError("--host needs the address or name of one interface: with all of them, no name is exact")
-    ports = (DEFAULT_PORT, 0) if port is None else (port,)
-    failure: OSError | None = None
-    for each in ports:
-        try:
-            family = socket.getaddrinfo(host, each, type=socket.SOCK_STREAM)[0][0]
-            found = socket.socket(family, socket.SOCK_STREAM)
-            try:
-                found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                found.bind((host, each))
-                found.listen(128)
-            except BaseException:
-                found.close()
-                raise
-            found.setblocking(False)
-            return found
-        except (OSError, OverflowError) as error:
-            failure = error if isinstance(error, OSError) else OSError(str(error))
-    reason = "" if failure is None else describe_exception(failure)
-    raise UsageError(f"cannot serve the page on {host} port {ports[0]}: {reason}; choose another with --port")
 
 
 def _serve(request: Request, file: StaticFile) -> Response:

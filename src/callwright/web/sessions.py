@@ -123,6 +123,8 @@ class SessionRoutes:
         return found
 
     async def events(self, request: Request) -> Response:
+        if self._hub.full:
+            raise ApiError(503, "busy", "too many pages follow this server; close some of them")
         return StreamingResponse(self._hub.stream(), headers={"content-type": "text/event-stream"})
 
     async def list_sessions(self, request: Request) -> Fields:

@@ -72,9 +72,10 @@ def _port(text: str) -> int:
 @contextmanager
 def _open_server(options: argparse.Namespace) -> "Generator[WebServer, None, None]":
     try:
-        from callwright.web.server import LOOPBACK, WebOptions, WebServer
+        from callwright.web.listener import LOOPBACK
+        from callwright.web.server import WebOptions, WebServer
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn"):
+        if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "h11"):
             raise
         raise UsageError(INSTALL) from None
     served = WebOptions(options.host, options.port, options.read_only)
