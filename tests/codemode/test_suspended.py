@@ -71,6 +71,23 @@ async def test_program_waits_at_each_question(tmp_path: Path) -> None:
     assert effects(tmp_path) == ["quote 1", "pay 1", "quote 2", "pay 2"]
 
 
+@pytest.mark.parametrize(
+    ("code", "marked"),
+    [
+        ("# a\x0cb\u2028c\x85d\n\nawait pay(amount=1)\n# end", ["> 3 await pay(amount=1)"]),
+        ("x = 'é'\r\nawait pay(amount=1)\r\n", ["> 2 await pay(amount=1)"]),
+        ("x = 1\nexec('later = pay(amount=1)')\nawait later", []),
+        ("#\n" * 40_000 + "await pay(amount=1)\n" + "#\n" * 40_000, ["> 40001 await pay(amount=1)"]),
+        ("await pay(amount=1)  " + "#" * 100_000, [f"> 1 await pay(amount=1)  {'#' * 279}…"]),
+    ],
+)
+async def test_question_marks_the_line_of_its_call(tmp_path: Path, code: str, marked: list[str]) -> None:
+    (outcome,) = await Executor(CodeMode(registry(tmp_path))).execute([ToolCall("c", "run_code", {"code": code})])
+    assert isinstance(outcome, Interrupted)
+    lines = outcome.questions[0].origin.split("\n")
+    assert [line for line in lines if line.startswith(">")] == marked and len(lines) < 60
+
+
 async def test_answered_in_another_process(tmp_path: Path) -> None:
     agent, store = agent_in(tmp_path, [CALL])
     assert isinstance(await agent.run("pay", session="s"), Paused)

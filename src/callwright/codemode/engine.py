@@ -23,6 +23,8 @@ from callwright.core.errors import UsageError
 _MAX_WORKERS = 64
 _PRELUDE = "import asyncio, datetime, json, math, random, re"
 """Models often forget these; a program that imports them too does no harm."""
+_PROGRAM_NAME = "<python-input-1>"
+"""The engine's name for the program: what it is fed after the prelude."""
 _CHECKOUT_SECONDS = 30.0
 _STEP_LIMIT = "TimeoutError: turn time limit exceeded"
 _STEP_GRACE_SECONDS = 0.1
@@ -75,6 +77,7 @@ class PendingCall(NamedTuple):
     positional: tuple[Any, ...]
     named: Mapping[str, Any]
     line: int
+    """Where the program makes it; 0 if that is in a text that it evaluates."""
 
 
 class Batch(NamedTuple):
@@ -300,7 +303,8 @@ class Session:
         if function not in self._functions:
             return None
         self._count_call()
-        line = bisect_left(self._line_ends, snapshot.position.start) + 1
+        position = snapshot.position
+        line = bisect_left(self._line_ends, position.start) + 1 if position.filename == _PROGRAM_NAME else 0
         number = snapshot.call_id
         self._pending[number] = call = PendingCall(number, function, snapshot.args, snapshot.kwargs, line)
         return call
@@ -324,7 +328,7 @@ class Session:
             case monty.MontyCrashedError() if self._step_seconds and error.timed_out:
                 return StepTooLong(str(error))
             case monty.MontySyntaxError() | monty.MontyRuntimeError():
-                return ProgramFailed(error.display().replace('File "<python-input-1>", ', ""))
+                return ProgramFailed(error.display().replace(f'File "{_PROGRAM_NAME}", ', ""))
             case monty.MontyCrashedError():
                 reason = "its time was up" if error.timed_out else "it ran out of memory or crashed"
                 return ProgramFailed(f"the program was ended: {reason}")

@@ -64,6 +64,9 @@ _UNKNOWN = "the process ended while this call was running; it may have had an ef
 _MAX_STEP_SECONDS = 0.05
 """The longest step of a program whose steps may be taken in the event loop."""
 _SHORT_STEP_SECONDS = 0.002
+_SHOWN_LINES = 25
+"""How many lines around a call the user is shown, on each side."""
+_SHOWN_CHARS = 300
 _MAX_HOLD_SECONDS = 0.005
 _CHANGED = "the record of this program does not fit it, so it cannot go on; nothing more was done. Start it again"
 
@@ -102,6 +105,7 @@ class Program:
         self._limits = limits
         self._parameters: dict[str, list[str]] = {}
         self._origins: dict[int, str] = {}
+        self._lines = code.removesuffix("\n").split("\n")  # as the engine counts them: a form feed ends no line
         self._made: dict[str, tuple[int, ToolCall]] = {}
         """The calls as the program made them, with their numbers, by id: hooks may have changed what runs."""
 
@@ -311,7 +315,7 @@ class Program:
     def _find_origin(self, line: int) -> str:
         """Return the program with a mark at a line, for the user who is asked about a call in it."""
         if line not in self._origins:
-            self._origins[line] = _mark_line(self._code, line)
+            self._origins[line] = _mark_line(self._lines, line)
         return self._origins[line]
 
     def _settle(self, outcome: Completed | Failed) -> Settled:
@@ -333,12 +337,23 @@ def _digest(call: ToolCall) -> str:
     return sha256(f"{call.name}\0{call.arguments}".encode(errors="surrogatepass")).hexdigest()[:32]
 
 
-def _mark_line(code: str, number: int) -> str:
-    lines = code.splitlines()
-    width = len(str(len(lines)))
-    return "\n".join(
-        f"{'>' if index == number else ' '} {index:{width}} {line}" for index, line in enumerate(lines, start=1)
-    )
+def _mark_line(lines: Sequence[str], number: int) -> str:
+    """Return the lines of a program around the one with this number, which is marked."""
+    first = max(number - _SHOWN_LINES, 1)
+    last = min(max(number, 1) + _SHOWN_LINES, len(lines))
+    width = len(str(last))
+    shown = [
+        f"{'>' if index == number else ' '} {index:{width}} {_clip_line(lines[index - 1])}"
+        for index in range(first, last + 1)
+    ]
+    above = [f"  … {first - 1} lines above"] if first > 1 else []
+    below = [f"  … {len(lines) - last} lines below"] if last < len(lines) else []
+    return "\n".join([*above, *shown, *below])
+
+
+def _clip_line(line: str) -> str:
+    line = line.removesuffix("\r")
+    return line if len(line) <= _SHOWN_CHARS else f"{line[:_SHOWN_CHARS]}…"
 
 
 def _describe_result(printed: str, finished: Finished) -> str:
