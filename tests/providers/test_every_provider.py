@@ -91,7 +91,7 @@ async def test_body_is_dropped_with_the_message(
     for _ in range(1_000):  # a stream that was left early is closed by the event loop
         if references == unsent:
             break
-        await asyncio.sleep(0)
+        await asyncio.sleep(0.01)
         references = sys.getrefcount(bodies[0])
     assert references == unsent  # otherwise every turn would copy the whole conversation
 
