@@ -232,3 +232,18 @@ def test_shared_words_do_not_hide_the_right_tool() -> None:
     specs = [_spec(f"list_{noun}_{other}", f"List every {noun} with its {other}.") for noun in nouns for other in nouns]
     index = ToolIndex(specs)
     assert index.search("please list all files of the nimbret and its ropsule")[0].name == "list_nimbret_ropsule"
+
+
+def test_coverage_is_the_share_of_the_query_that_a_tool_contains() -> None:
+    index = ToolIndex(
+        [
+            ToolSpec("get_weather", "Weather forecast of a city.", {}),
+            ToolSpec("get_time", "Time in a city.", {}),
+            ToolSpec("get_map", "Map of a city.", {}),
+        ]
+    )
+    assert index.coverage("weather city", "get_weather") == 1.0
+    assert index.coverage("zebra unicorn", "get_weather") == 0.0
+    rare, common = index.coverage("weather city", "get_weather"), index.coverage("weather city", "get_map")
+    assert 0 < common < 0.5 < rare  # every tool has the city
+    assert index.coverage("", "get_map") == 0.0

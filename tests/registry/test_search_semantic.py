@@ -35,28 +35,47 @@ _SPECS = [
 
 def test_meaning_beats_a_common_word() -> None:
     hits = [Hit("send", 2.0, "text: me"), Hit("weather", 1.9, "text: it")]
-    assert [hit.name for hit in fuse(hits, {"send": 0.1, "weather": 0.7, "far": 0.05}, set(), 3)] == [
-        "weather",
-        "send",
-        "far",
-    ]
+    near = {"send": 0.1, "weather": 0.7, "far": 0.05}
+    assert [hit.name for hit in fuse(hits, near, set(), 3, coverage=0.3)] == ["weather", "send", "far"]
+
+
+def test_words_count_by_their_share_of_the_query() -> None:
+    hits = [Hit("send", 2.0, "text: me"), Hit("weather", 0.5, "text: it")]
+    near = {"send": 0.5, "weather": 1.0, "far": 0.2, "other": 0.1}
+    assert fuse(hits, near, set(), 1, coverage=0.1)[0].name == "weather"
+    assert fuse(hits, near, set(), 1, coverage=0.9)[0].name == "send"
+
+
+def test_words_count_less_if_one_tool_is_clearly_closest() -> None:
+    hits, others = [Hit("send", 2.0, "text: me")], {f"far{number}": 0.0 for number in range(20)}
+    assert fuse(hits, {"weather": 1.0, "send": 0.1, **others}, set(), 1, coverage=0.3)[0].name == "weather"
+    crowd = {f"close{number}": 0.9 for number in range(9)}
+    near = {"weather": 1.0, "send": 0.1, **others, **crowd}
+    assert fuse(hits, near, set(), 1, coverage=0.3)[0].name == "send"
 
 
 def test_named_tool_stays_first() -> None:
     hits = [Hit("send", 9.0, "name: send"), Hit("weather", 1.0, "")]
-    assert fuse(hits, {"send": -0.2, "weather": 0.9}, {"send"}, 1)[0].name == "send"
+    for coverage in (0.0, 1.0):
+        assert fuse(hits, {"send": -0.2, "weather": 0.9}, {"send"}, 1, coverage=coverage)[0].name == "send"
 
 
 def test_why_separates_words_and_meaning() -> None:
     near = {"send": 0.5, "far": 0.25}
-    assert [hit.why for hit in fuse([Hit("send", 1.0, "name: send")], near, set(), 2)] == [
+    assert [hit.why for hit in fuse([Hit("send", 1.0, "name: send")], near, set(), 2, coverage=1.0)] == [
         "name: send; meaning: 0.50",
         "meaning: 0.25",
     ]
 
 
 def test_words_decide_without_similarity() -> None:
-    assert fuse([Hit("send", 1.0, "")], {"far": -0.1, "send": -0.3}, set(), 1)[0].name == "send"
+    near = {"far": -0.1, "send": -0.3}
+    assert fuse([Hit("send", 1.0, "")], near, set(), 1, coverage=1.0)[0].name == "send"
+
+
+def test_equally_close_tools_are_ordered_by_words() -> None:
+    assert fuse([Hit("b", 1.0, "")], {"a": 0.5, "b": 0.5}, set(), 1, coverage=0.1)[0].name == "b"
+    assert [hit.name for hit in fuse([], {"only": 0.5}, set(), 1, coverage=0.0)] == ["only"]
 
 
 def test_tool_is_found_by_meaning() -> None:

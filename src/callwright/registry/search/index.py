@@ -144,6 +144,18 @@ def _boost(postings: Postings, query: ToolQuery, rarities: Mapping[str, float], 
     return score * (1 + _NAME_SHARE * fsum(shared) / postings.name_rarity(name)) if shared else score
 
 
+def _coverage(postings: Postings, query: ToolQuery, name: str) -> float:
+    own = postings.tools[name].sums
+    whole = found = 0.0
+    for term in query.words:
+        meanings = postings.meanings(term)
+        certain = [certainty * postings.rarity(known) for known, certainty in meanings]
+        weight = max(certain, default=postings.rarity(term))
+        whole += weight
+        found += weight if any(known in own for known, _ in meanings) else 0.0
+    return found / whole if whole else 0.0
+
+
 _MANY_TOOLS = 500
 
 
@@ -198,6 +210,17 @@ class ToolIndex:
             request = parse_query(query)
             explanation = MatchExplanation(self._postings, request)
             return [Hit(name, score, explanation.why(name)) for name, score in rank(self._postings, request, k)]
+
+    def coverage(self, query: str, name: str) -> float:
+        """Return the share of a query that a tool contains, from 0 to 1; rare words count more than common ones.
+
+        Args:
+            query: As for `search`.
+            name: A tool that `search` found.
+        """
+        with self._lock:
+            self._update()
+            return _coverage(self._postings, parse_query(query), name)
 
     def _update(self) -> None:
         collecting = gc.isenabled() and len(self._pending) >= _MANY_TOOLS

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
+from statistics import fmean, median
 from threading import Lock
 from typing import Any
 
@@ -11,7 +12,9 @@ from callwright.registry.search.index import Hit, ToolIndex
 from callwright.registry.search.text import normalize_name, parse_query, split_sentences, split_words
 
 # changing one of these moves NDCG@10: measure with `python -m benchmarks search`
-_MEANING_WEIGHT = 1.0
+_WORDS_WEIGHT = 2.5
+_MIN_LEAD = 0.1
+_RIVALS = 9
 _SENTENCE_WEIGHT = 0.7
 _MIN_SIMILARITY = 0.05
 _NAMED_BONUS = 10.0
@@ -75,7 +78,8 @@ class SemanticIndex:
             return []
         with self._lock:
             hits = self._lexical.search(query, max(k, _CANDIDATES))
-            return fuse(hits, self._meanings.near(query), self._find_named(query, hits), k)
+            coverage = self._lexical.coverage(query, hits[0].name) if hits else 0.0
+            return fuse(hits, self._meanings.near(query), self._find_named(query, hits), k, coverage=coverage)
 
     def _find_named(self, query: str, hits: Sequence[Hit]) -> set[str]:
         names = parse_query(query).names
@@ -137,16 +141,39 @@ class _Meanings:
         return known | made
 
 
-def fuse(hits: Sequence[Hit], near: Mapping[str, float], named: set[str], k: int) -> list[Hit]:
-    """Add the scores of words and meaning, each relative to its best; tools in `named` stay first."""
+def fuse(hits: Sequence[Hit], near: Mapping[str, float], named: set[str], k: int, *, coverage: float) -> list[Hit]:
+    """Add the scores of words and meaning, each by how much it tells for this query; tools in `named` stay first.
+
+    Words count more the more of the query the best hit contains: descriptions written to sell share few words with a
+    request, and then a shared word is an accident. Meaning counts more the further the closest tool is ahead.
+
+    Args:
+        hits: The result of the lexical search.
+        near: The similarity of every tool.
+        named: The tools that the query names.
+        k: How many to return.
+        coverage: The share of the query that the best hit contains.
+    """
     words = {hit.name: hit for hit in hits}
     best_score = max((hit.score for hit in hits if hit.name not in named), default=1.0)
+    closeness, lead = _compare(near)
+    weight = _WORDS_WEIGHT * coverage / (_MIN_LEAD + lead)
     scores: dict[str, float] = {}
-    for name, similarity in near.items():
+    for name, close in closeness.items():
         lexical = min(words[name].score / best_score, 1.0) if name in words else 0.0
-        scores[name] = lexical + _MEANING_WEIGHT * similarity + (_NAMED_BONUS if name in named else 0.0)
+        scores[name] = weight * lexical + close + (weight + _NAMED_BONUS if name in named else 0.0)
     order = sorted(scores, key=lambda name: (-scores[name], name))[:k]
     return [Hit(name, scores[name], _why(words.get(name), near[name])) for name in order]
+
+
+def _compare(near: Mapping[str, float]) -> tuple[dict[str, float], float]:
+    """Return how close each tool is, from 0 for a typical tool to 1 for the closest, and the lead of the closest."""
+    ordered = sorted(near.values(), reverse=True)
+    best, typical = ordered[0], median(ordered)
+    scale = 1 / (best - typical) if best > typical else 0.0
+    rivals = ordered[1 : 1 + _RIVALS]
+    lead = 1 - fmean(max((each - typical) * scale, 0.0) for each in rivals) if rivals else 1.0
+    return {name: max((each - typical) * scale, 0.0) for name, each in near.items()}, lead
 
 
 def _why(hit: Hit | None, similarity: float) -> str:
