@@ -313,27 +313,31 @@ class Batch:
         """Perform calls one after the other; the first that waits keeps this task for itself."""
         task = asyncio.current_task()
         assert task is not None
+        alone = len(indexes) == 1  # it has the context variables of its task
         while indexes and not self._stopping:
             index = indexes.popleft()
             item = self._admitted[index]
             self._running[index] = task
-            context = copy_context()  # one call must not see the context variables that another sets
             performing = self._perform(item)
             try:
-                waits_for = context.run(performing.send, None)
-                self._give_away(indexes)
-                outcome = await go_on_in(context, performing, waits_for)
+                if alone:
+                    outcome = await performing
+                else:
+                    context = copy_context()  # one call must not see the context variables that another sets
+                    waits_for = context.run(performing.send, None)
+                    self._give_away(indexes)
+                    outcome = await go_on_in(context, performing, waits_for)
             except StopIteration as end:
-                # a tool that cancelled its own task ends as cancelled, and its cancellation must reach no other call
-                outcome = self._finish_cancelled(item, True) if task.cancelling() else end.value
+                outcome = end.value
             except asyncio.CancelledError:
                 outcome = self._finish_cancelled(item, True)
             except (KeyboardInterrupt, GeneratorExit):
                 raise
             except BaseException as error:  # noqa: BLE001 - whatever fails, every call gets its outcome
                 outcome = Failed(item.call, Crashed(describe_raised(error)), started=True)
-            self._end_call(index, item, outcome)
-            if task.cancelling():
+            doomed = bool(getattr(task, "_must_cancel", False))  # a tool has cancelled its own task and returned
+            self._end_call(index, item, self._finish_cancelled(item, True) if doomed else outcome)
+            if doomed or task.cancelling():  # which must reach no other call
                 break
         self._give_away(indexes)
 
