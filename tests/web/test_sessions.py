@@ -11,9 +11,12 @@ import pytest
 from tests.web.conftest import Serve, Served
 
 from callwright import Agent, Registry, SqliteStore
+from callwright.app.live import LiveAgent
 from callwright.app.live_client import LiveAgents
+from callwright.app.locations import Locations
 from callwright.core.calls import Completed, ToolCall
 from callwright.core.content import Image, Output
+from callwright.core.events import CallBegan, CallWaits
 from callwright.core.json import thaw
 from callwright.core.messages import AssistantMessage, Text, ToolMessage, UserMessage
 from callwright.sessions.records import Said
@@ -370,3 +373,15 @@ async def test_long_session_is_shown_before_all_of_it_is_read(serve: Serve) -> N
         await events.wait(type="summary", session="s")
         second = (await web.get("/api/session?id=s")).data
         assert second["usage"]["input_tokens"] == 0 and second["cost"]["usd"] == 0
+
+
+async def test_page_that_comes_later_shows_a_call_that_waits(serve: Serve, project: Path, tmp_path: Path) -> None:
+    locations = Locations.of(project, home=tmp_path / "home")
+    async with LiveAgent(locations.live, "terminal", Registry()) as live:
+        live.open_session("s")
+        edit, write = ToolCall("c1", "edit", {}), ToolCall("c2", "write", {})
+        live.observe(CallBegan(edit))
+        live.observe(CallWaits(write, (edit,)))  # before any page looks
+        async with serve() as web:
+            found = await web.until("/api/session?id=s", lambda data: data["running"])
+            assert [call["id"] for call in found["running"]] == ["c1"] and found["waits"] == {"c2": ["c1"]}

@@ -38,6 +38,7 @@ _MOST_REQUEST_BYTES = 2 << 20
 _MOST_UNSENT_BYTES = 8 << 20
 """A reader that is further behind is disconnected; it may connect again and start from the state of that moment."""
 _MOST_PROGRESS_CHARS = 2_000
+_MOST_WAITS = 500
 Fields = dict[str, Any]
 
 
@@ -87,6 +88,7 @@ class LiveAgent:
         self._thinking: list[str] = []
         self._calls: dict[str, Fields] = {}
         self._running: dict[str, Fields] = {}
+        self._waits: dict[str, list[str]] = {}
         self._inner_calls = InnerCalls()
         self._runs = 0
 
@@ -154,7 +156,10 @@ class LiveAgent:
                 self.publish({"type": "run_ended", "ended": ended, "reason": reason, "cost": cost, "at": now})
                 self._tell_state()
             case CallWaits(call, on):
-                waits = {"call": call.id, "name": call.name, "on": [other.id for other in on]}
+                self._waits[call.id] = [other.id for other in on]
+                if len(self._waits) > _MOST_WAITS:
+                    del self._waits[next(iter(self._waits))]
+                waits = {"call": call.id, "name": call.name, "on": self._waits[call.id]}
                 self.publish({"type": "call_waits", **waits, "at": now})
             case CallBegan(call):
                 self._running[call.id] = {"id": call.id, "name": call.name, "since": now, "progress": ""}
@@ -224,6 +229,7 @@ class LiveAgent:
             "questions": self.questions.fields(),
             "partial": partial,
             "running": list(self._running.values()),
+            "waits": self._waits,
         }
 
     def _accept(self, stream: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

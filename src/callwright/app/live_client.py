@@ -36,7 +36,7 @@ class AgentLink:
         self.questions: dict[str, Fields] = {each["id"]: each for each in hello.get("questions", ())}
         self.partial: Fields = hello.get("partial") or {"text": "", "thinking": "", "calls": []}
         self.running: dict[str, Fields] = {each["id"]: each for each in hello.get("running", ())}
-        self.waits: dict[str, list[str]] = {}
+        self.waits: dict[str, list[str]] = dict(hello.get("waits") or {})
         """The calls that each call waited for, by id."""
 
     async def request(self, **fields: Any) -> Fields:

@@ -36,7 +36,7 @@ DOCUMENT_HEADERS: Final = (
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cross-origin-embedder-policy", b"require-corp"),
-    (b"permissions-policy", b"camera=(), microphone=(), geolocation=(), usb=(), payment=()"),
+    (b"permissions-policy", b"camera=(), microphone=(), geolocation=()"),
     (b"cache-control", b"no-store"),
 )
 DATA_HEADERS: Final = (

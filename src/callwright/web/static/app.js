@@ -114,7 +114,7 @@ function App() {
       <span class="space"></span>
       ${server && html`<span class="where" title=${plain(server.project)}>${show(server.name)}${server.read_only && html`<span class="tag">read only</span>`}${server.demo && html`<span class="tag">demo</span>`}</span>`}
       ${question && html`<a class="asks" href=${`/session?id=${encodeURIComponent(question.session)}`}>${asks} to answer</a>`}
-      <span class=${"status " + status} role="status" title=${(STATUS[status] || STATUS.gone)[1]}>${(STATUS[status] || STATUS.gone)[0]}</span>
+      <span class=${"status " + status} role="status" title=${STATUS[status][1]}>${STATUS[status][0]}</span>
     </header>
     ${status === "gone" && !refused && html`<p class="banner bad" role="alert">The server does not answer. If callwright web ended, start it again: this page goes on by itself.</p>`}
     ${[...(server?.problems || []), problem].filter(Boolean).map((text) => html`<p class="banner">${show(text)}</p>`)}

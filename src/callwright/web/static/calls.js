@@ -50,7 +50,7 @@ export function Preview({ preview }) {
   const rows = open ? preview.rows.slice(0, 5000) : preview.rows.slice(0, DIFF_ROWS);
   const added = preview.rows.filter((row) => row.mark === "+").length;
   const removed = preview.rows.filter((row) => row.mark === "-").length;
-  return html`<figure class="diff">
+  return html`<figure class=${"diff" + (preview.new ? " fresh" : "")}>
     <figcaption><span class="path">${show(preview.path)}</span>${preview.new && html`<span class="tag">new file</span>`}
       <span class="space"></span><span class="plus">+${added}</span> <span class="minus">−${removed}</span></figcaption>
     ${preview.note && html`<p class="note">${show(preview.note)}</p>`}
@@ -151,7 +151,7 @@ const GLYPHS = { good: "✓", bad: "✕", run: "◌", wait: "⧗", ask: "?", non
 const STATE_WORDS = { good: "completed", bad: "failed", run: "running", wait: "waiting", ask: "waits for an answer", none: "not run" };
 
 /** A call on one line; opened, its arguments and what came of it. */
-export function CallFrame({ id, name, summary, values, preview, outcome, run, session, asks }) {
+export function CallFrame({ id, name, summary, values, preview, outcome, run, session, asks, talk }) {
   const state = outcome ? (outcome.ok ? "good" : "bad") : asks ? "ask" : run ? (run.state === "waiting" ? "wait" : "run") : "none";
   const [open, setOpen] = useState(null);
   const shown = open ?? (outcome && (!outcome.ok || Boolean(outcome.diff) || preview?.kind === "diff"));
@@ -160,7 +160,7 @@ export function CallFrame({ id, name, summary, values, preview, outcome, run, se
     <button class="call-line" aria-expanded=${Boolean(shown)} onClick=${() => setOpen(!shown)}>
       <span class=${"glyph " + state} aria-hidden="true">${GLYPHS[state]}</span><span class="sr">${STATE_WORDS[state]}</span>
       <b>${show(name)}</b> <span class="target">${show(line)}</span>
-      <span class="facts">${outcome ? outcomeFacts(outcome) : run ? html`<${Doing} run=${run} />` : asks ? "waits for your answer" : ""}</span>
+      <span class="facts">${outcome ? outcomeFacts(outcome) : run ? html`<${Doing} run=${run} talk=${talk} />` : asks ? "waits for your answer" : ""}</span>
     </button>
     ${run?.text && !outcome && html`<pre class="progress">${show(String(run.text).slice(-600))}</pre>`}
     ${shown && html`<div class="call-body">
@@ -170,8 +170,9 @@ export function CallFrame({ id, name, summary, values, preview, outcome, run, se
   </div>`;
 }
 
-function Doing({ run }) {
-  if (run.state === "waiting") return run.on?.length ? html`waits for ${show(run.on.join(", "))}` : "waits for a free place";
+function Doing({ run, talk }) {
+  const nameOf = (id) => [...talk.items.values()].flatMap((item) => item.parts || []).findLast((part) => part.type === "call" && part.id === id)?.name || id;
+  if (run.state === "waiting") return run.on?.length ? html`waits for ${show(run.on.map(nameOf).join(", "))}` : "waits for a free place";
   return run.state === "retrying" ? "retrying" : "running";
 }
 

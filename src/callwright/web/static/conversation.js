@@ -65,7 +65,9 @@ export class Conversation {
     this.records = Math.max(this.records, detail.records);
     this.setQuestions(detail.questions);
     if (detail.partial) this.partial = { ...newPartial(), ...detail.partial, calls: [...(detail.partial.calls || [])] };
-    this.runs = new Map((detail.running || []).map((call) => [call.id, { state: "running", since: call.since, text: call.progress }]));
+    this.runs.clear();
+    for (const [call, on] of Object.entries(detail.waits || {})) this.runs.set(call, { state: "waiting", on });
+    for (const call of detail.running || []) this.runs.set(call.id, { state: "running", since: call.since, text: call.progress });
   }
 
   /** The stream may have told of questions and answers after this list was made. */
@@ -266,7 +268,7 @@ export class Conversation {
     const busy = this.detail && (this.detail.state === "running" || this.detail.state === "waiting");
     this.runs.clear();
     this.partial = newPartial();
-    if (busy) this.notice("The process that ran this session has ended. What it had stored is shown; the session can be continued here or in the terminal.");
+    if (busy) this.notice("The process that ran this session has ended. The session can be continued here or in the terminal.");
     this.refresh();
   }
 }

@@ -55,7 +55,7 @@ function Part({ part, talk, position, session, calls }) {
   if (part.type === "call") {
     const outcome = talk.calls.get(`${position}/${part.id}`) || (position >= talk.records - 40 ? talk.fresh.get(part.id) : undefined);
     return html`<${calls.CallFrame} id=${part.id} name=${part.name} summary=${part.summary} values=${part.arguments} preview=${part.preview} outcome=${outcome}
-      run=${outcome ? null : talk.runs.get(part.id)} session=${session} asks=${talk.questions.some((question) => question.call_id === part.id)} />`;
+      run=${outcome ? null : talk.runs.get(part.id)} talk=${talk} session=${session} asks=${talk.questions.some((question) => question.call_id === part.id)} />`;
   }
   return null;
 }
