@@ -509,7 +509,7 @@ def test_string_annotations_resolve_local_names() -> None:
         """Act."""
         return f"{value}{more}{others}"
 
-    assert local.bind({"value": {"a": 1}}).values == {"value": Local(a=1)}
+    assert local.bind({"value": {"a": 1}}).values == {"value": Local(a=1), "others": []}
 
 
 class Plain(BaseModel):

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+from callwright.core.errors import UsageError
+
 FOLDER = ".callwright"
 _MANAGED = Path("/etc/callwright/settings.json")
 
@@ -38,7 +40,10 @@ class Locations:
             cwd: The working folder; by default that of the process.
             home: The user's folder; by default `CALLWRIGHT_HOME` or `~/.callwright`.
         """
-        here = Path(os.path.realpath(cwd or Path.cwd()))
+        try:
+            here = Path(os.path.realpath(cwd or Path.cwd()))
+        except FileNotFoundError:
+            raise UsageError("the working folder no longer exists; change to another one, such as cd ~") from None
         own = home or os.environ.get("CALLWRIGHT_HOME") or Path("~", FOLDER).expanduser()
         claude = os.environ.get("CLAUDE_CONFIG_DIR") or Path("~", ".claude")
         return cls(Path(own).absolute(), _find_project(here), here, claude=Path(claude).expanduser().absolute())

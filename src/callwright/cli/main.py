@@ -1,5 +1,6 @@
 """Dispatches a command line to its command, and defines the exit codes."""
 
+import errno
 import sys
 from importlib import import_module
 
@@ -75,8 +76,17 @@ def run(arguments: list[str]) -> int:
         return USAGE if isinstance(error, UsageError) else ERROR
     except OSError as error:  # such as a full disk or a folder without write permission
         file = f"{error.filename}: " if error.filename else ""
-        print_notice(f"{file}{describe_exception(error)}")
+        advice = _ADVICE.get(error.errno or 0, "")
+        print_notice(f"{file}{describe_exception(error)}{'; ' + advice if advice else ''}")
         return ERROR
+
+
+_ADVICE = {
+    errno.EEXIST: "a file is where a folder is needed; move it, or set CALLWRIGHT_HOME to another folder",
+    errno.ENOTDIR: "a file is where a folder is needed; move it, or set CALLWRIGHT_HOME to another folder",
+    errno.EROFS: "set CALLWRIGHT_HOME to a folder that can be written",
+    errno.EACCES: "check its permissions, or set CALLWRIGHT_HOME to a folder of your own",
+}
 
 
 def _split_command(arguments: list[str]) -> tuple[str, list[str]]:

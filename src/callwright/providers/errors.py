@@ -51,7 +51,10 @@ def connection_failure(error: BaseException) -> ProviderError:
     names = {kind.__name__ for cause in _causes(error) for kind in type(cause).__mro__}
     detail = next((str(cause) for cause in reversed(_causes(error)) if str(cause)), type(error).__name__)
     if "ConnectError" in names or "ConnectionRefusedError" in names or "gaierror" in names:
-        return ProviderError(f"the model API cannot be reached: {detail}", fault="unavailable")
+        return ProviderError(
+            f"the model API cannot be reached: {detail}; check its address and that the server runs",
+            fault="unavailable",
+        )
     if any("Timeout" in name for name in names):
         return ProviderError(f"the model API did not answer in time: {detail}", fault="transient")
     return ProviderError(f"the connection to the model API broke: {detail}", fault="transient")
@@ -183,7 +186,10 @@ def _failure(error: Exception, key: str) -> ProviderError:
     headers: Mapping[str, str] = getattr(response, "headers", None) or _NO_HEADERS
     body = getattr(error, "body", None) or getattr(error, "details", None)
     if isinstance(status, int):
-        return status_failure(status, body, headers, str(error))
+        failure = status_failure(status, body, headers, str(error))
+        if failure.fault == "auth" and key not in str(failure):
+            return ProviderError(f"{failure}; check {key}", fault="auth")
+        return failure
     kinds = {kind.__name__ for kind in type(error).__mro__}
     if "APIError" in kinds and "APIConnectionError" not in kinds:
         return status_failure(200, body, headers, str(cast("Any", error).message))

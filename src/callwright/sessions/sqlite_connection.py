@@ -123,7 +123,8 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
         connection.execute(f"PRAGMA user_version={len(_MIGRATIONS)}")
         connection.execute("COMMIT")
     except BaseException:
-        connection.execute("ROLLBACK")
+        with suppress(sqlite3.Error):  # a full disk has rolled it back already; its own error says more
+            connection.execute("ROLLBACK")
         raise
 
 

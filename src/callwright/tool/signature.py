@@ -116,6 +116,7 @@ def _add(shape: FunctionShape, parameter: inspect.Parameter, hints: Mapping[str,
         return
     # a gap between positional arguments can only be closed by filling in the default
     filled = positional and parameter.default is not MISSING
+    filled = filled or isinstance(parameter.default, (list, dict, set))  # else one call would change it for the next
     shape.parameters.append(Parameter(name, hints[name], parameter.default, filled=filled))
 
 

@@ -1,0 +1,66 @@
+"""Unusual surroundings of the command: each gives one clear error, or works."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from callwright import Completed, Executor, Registry, tool
+from callwright.app.locations import Locations
+from callwright.cli.main import run
+from callwright.core.errors import UsageError
+from callwright.policy import AllowEverything
+from callwright.sessions.sqlite_connection import migrate
+
+
+def test_output_without_the_characters_is_escaped(tmp_path: Path):
+    environment = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "callwright", "permissions", "test", "bash", "echo h\u00e9"]
+    found = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)
+    assert "Traceback" not in found.stderr
+    assert "echo h\\xe9" in found.stdout
+
+
+def test_deleted_working_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(UsageError, match="no longer exists"):
+        Locations.of()
+
+
+def test_home_that_is_a_file_is_explained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    (tmp_path / "home").write_text("")
+    (tmp_path / "replies.json").write_text('["hello"]')
+    monkeypatch.setenv("CALLWRIGHT_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    assert run(["-p", "hi", "--model", f"script:{tmp_path / 'replies.json'}"]) == 1
+    assert "CALLWRIGHT_HOME" in capsys.readouterr().err
+
+
+def test_full_disk_is_reported_as_such(tmp_path: Path):
+    connection = sqlite3.connect(tmp_path / "sessions.db", isolation_level=None)
+    connection.execute("PRAGMA page_size=512")
+    connection.execute("PRAGMA max_page_count=2")
+    with pytest.raises(sqlite3.OperationalError, match="full"):
+        migrate(connection, tmp_path / "sessions.db")
+    connection.close()
+
+
+async def test_mutable_default_is_fresh_for_every_call():
+    @tool
+    def collect(item: str, seen: list[str] = []) -> list[str]:  # noqa: B006 - what the test is about
+        """Collect items."""
+        seen.append(item)
+        return seen
+
+    executor = Executor(Registry(collect), AllowEverything())
+    outcomes = [await executor.run("collect", {"item": item}) for item in ("a", "b")]
+    assert all(isinstance(outcome, Completed) for outcome in outcomes)
+    assert [outcome.text for outcome in outcomes] == ['["a"]', '["b"]']
