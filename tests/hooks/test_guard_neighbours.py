@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from callwright.app.claude_settings import parse_claude_layer
+from callwright.app.settings_file import parse_layer
 from callwright.core.errors import UsageError
 from callwright.hooks.shell.config import ShellHook, parse_shell_hooks
 from callwright.hooks.shell.process import HookRun
@@ -114,3 +115,5 @@ def test_deny_with_one_slash_means_the_absolute_path_too(tmp_path: Path):
 def test_misspelt_section_with_rules_stops_the_start(content: dict[str, Any]):
     with pytest.raises(UsageError, match=r"settings\.json:1:"):
         parse_claude_layer("project", "settings.json", json.dumps(content))
+    with pytest.raises(UsageError, match=r"settings\.json:1: .* write "):
+        parse_layer("user", "settings.json", json.dumps(content))

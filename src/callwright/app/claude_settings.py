@@ -8,12 +8,19 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, cast
 
 from callwright.app.locations import Locations
-from callwright.app.settings_file import Scope, SettingsLayer, parse_layer, place_of, read_json, read_text
+from callwright.app.settings_file import (
+    Scope,
+    SettingsLayer,
+    find_misspelt,
+    parse_layer,
+    place_of,
+    read_json,
+    read_text,
+)
 from callwright.core.errors import UsageError
 from callwright.core.json import freeze
 from callwright.policy.modes import mode_named
@@ -68,13 +75,13 @@ def _parse(scope: Scope, source: str, text: str, content: object) -> SettingsLay
     used = {key: value for key, value in given.items() if key in _SECTIONS and value is not None}
     unused = [key for key in given if key not in (*_SECTIONS, *_SILENT)]
     for key in unused:
-        if (meant := _find_misspelt(key, ("permissions", "hooks", "disableAllHooks"))) is not None:
+        if (meant := find_misspelt((key,))) is not None:
             raise UsageError(f"{place_of(source, text, (key,))}: {key!r} is not a section; did you mean {meant!r}?")
     problems = [f"{source}: not used here: {', '.join(unused)}"] if unused else []
     for fault_path, message in _faults(used):
         raise UsageError(f"{place_of(source, text, fault_path)}: {'.'.join(map(str, fault_path))}: {message}")
     for key in cast("Mapping[str, Any]", used.get("permissions", {})):
-        if key not in _PERMISSIONS and (meant := _find_misspelt(key, ("deny", "ask"))) is not None:
+        if key not in _PERMISSIONS and (meant := find_misspelt(("permissions", key))) is not None:
             where = place_of(source, text, ("permissions", key))
             raise UsageError(f"{where}: {key!r} is not a list of rules, so it would protect nothing; write {meant!r}")
     permissions, named = _permissions(used)
@@ -89,19 +96,6 @@ def _parse(scope: Scope, source: str, text: str, content: object) -> SettingsLay
     return replace(
         layer, content=freeze({**layer.content, **passed_on}), problems=(*problems, *layer.problems), foreign=True
     )
-
-
-_RESTRICTING = ("deny", "denied", "denies", "ask", "block", "forbid", "disallow")
-
-
-def _find_misspelt(key: str, known: Sequence[str]) -> str | None:
-    """Return the key that a misspelt one means: rules and hooks under a wrong name would be lost."""
-    folded = {name.casefold(): name for name in known}
-    near = get_close_matches(key.strip().casefold(), folded, n=1, cutoff=0.8)
-    if near:
-        return folded[near[0]]
-    restricting = "deny" in known and key.strip().casefold().startswith(_RESTRICTING)
-    return ("ask" if key.strip().casefold().startswith("ask") else "deny") if restricting else None
 
 
 def _text(value: Any) -> Any:

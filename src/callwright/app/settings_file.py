@@ -155,6 +155,12 @@ def _check(scope: Scope, source: str, content: object, shown: str) -> SettingsLa
     if faults:
         raise UsageError("; ".join(faults))
     settings = cast("dict[str, Any]", content)
+    for path, _ in _unknown_keys(settings):
+        if (meant := find_misspelt(path)) is not None:
+            where = f"{source}:{line_of(shown, path)}"
+            raise UsageError(
+                f"{where}: {'.'.join(path)!r} is not known, and what it holds would be lost; write {meant!r}"
+            )
     unknown = (
         f"{source}:{line_of(shown, path)}: {_describe_unknown_key(path, known)}"
         for path, known in _unknown_keys(settings)
@@ -225,6 +231,21 @@ def _describe_unexpected(content: object, path: Sequence[str | int]) -> Iterator
                 [*path, key],
                 f"{'.'.join(map(str, [*path, key]))}: unknown, with the value {json.dumps(value)}; {advice}",
             )
+
+
+_GUARDS = ("permissions", "hooks", "disableAllHooks")
+_RESTRICTING = ("deny", "denied", "denies", "ask", "block", "forbid", "disallow")
+
+
+def find_misspelt(path: Sequence[str]) -> str | None:
+    """Return the section or list that an unknown key means, if rules or hooks under the wrong name would be lost."""
+    key = path[-1].strip().casefold()
+    if len(path) == 1:
+        near = get_close_matches(key, [name.casefold() for name in _GUARDS], n=1, cutoff=0.8)
+        return next((name for name in _GUARDS if near and name.casefold() == near[0]), None)
+    if path[0] != "permissions" or not key.startswith(_RESTRICTING):
+        return None
+    return "ask" if key.startswith("ask") else "deny"
 
 
 def _unknown_keys(settings: Mapping[str, Any]) -> Iterator[tuple[Sequence[str], Sequence[str]]]:

@@ -116,7 +116,10 @@ def _add(shape: FunctionShape, parameter: inspect.Parameter, hints: Mapping[str,
         return
     # a gap between positional arguments can only be closed by filling in the default
     filled = positional and parameter.default is not MISSING
-    filled = filled or isinstance(parameter.default, (list, dict, set))  # else one call would change it for the next
+    mutable = (list, dict, set)
+    filled = filled or isinstance(
+        cast("object", parameter.default), mutable
+    )  # else one call would change it for the next
     shape.parameters.append(Parameter(name, hints[name], parameter.default, filled=filled))
 
 
