@@ -351,8 +351,7 @@ class Agent:
             executor, ask = inherit_executor(executor, lineage), lineage.ask or ask or decline_all
         state = self.state(request.session_id)
         inherited = state.get(Lineage)
-        # The first run in this process of a session with earlier ones: show again what their tool searches revealed.
-        if inherited.executor is None and transcript.hold.records:
+        if inherited.executor is None and transcript.hold.records:  # restarted: show again what searches revealed
             messages = (message for message in transcript.history if isinstance(message, ToolMessage))
             recall_reveals(state, (outcome for message in messages for outcome in message.outcomes))
         if self.sessions.durable:
