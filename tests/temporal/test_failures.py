@@ -10,10 +10,12 @@ from typing import Any
 
 import asyncpg
 import pytest
-from tests.temporal.conftest import HERE, Cluster, free_port, plan, wait_for_questions
+from tests.temporal.conftest import HERE, Cluster, free_port, plan, start_server, wait_for_questions
 
-from callwright import Done
-from callwright.sessions import PostgresStore, StoreTooNew
+from callwright import Answers, Done
+from callwright.core.messages import ToolMessage, UserMessage
+from callwright.sessions import PostgresStore, StoreTooNew, record_answers
+from callwright.sessions.records import Said
 from callwright.temporal import RunFailed, Runs, TemporalError
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -45,6 +47,58 @@ async def test_database_that_is_gone_ends_the_run(cluster: Cluster) -> None:
         await run.result()
     assert failed.value.kind == "SessionError"
     assert not cluster.find_doubled()
+
+
+async def test_lost_connections_to_the_database_cost_nothing(cluster: Cluster) -> None:
+    cluster.start_worker("agent")
+    address, _, name = cluster.store.rpartition("/")
+    query = f"SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = '{name}'"
+    async with PostgresStore(cluster.store) as store:
+        runs = await Runs.connect(cluster.address, sessions=store, queue=cluster.queue, attempts=200)
+        started = [await runs.start("desk", plan(*["note keyed"] * 6, seconds=0.1), session=f"s{n}") for n in range(3)]
+        connection, cut = await connect(f"{address}/postgres"), 0
+        for number in range(6):
+            await cluster.wait_for_effects(2 * number + 2)
+            cut += await connection.fetchval(query)
+        await connection.close()
+    async with PostgresStore(cluster.store) as store:
+        runs = await Runs.connect(cluster.address, sessions=store, queue=cluster.queue)
+        for run in started:
+            assert isinstance(await runs.get(run.session_id).result(), Done)
+            said = [record.message for record in await store.read(run.session_id) if isinstance(record, Said)]
+            assert sum(isinstance(message, UserMessage) for message in said) == 1
+            assert sum(isinstance(message, ToolMessage) for message in said) == 6
+    assert cut >= 6 and not cluster.find_doubled()
+
+
+async def test_server_that_is_killed_and_comes_back_costs_nothing(
+    postgres: str, tmp_path: Path, farm: "subprocess.Popen[str]"
+) -> None:
+    port = free_port()
+    server = start_server(port, str(tmp_path))
+    cluster = Cluster(f"127.0.0.1:{port}", postgres, tmp_path, farm)
+    try:
+        cluster.start_worker("agent", "asking")
+        async with PostgresStore(postgres) as store:
+            runs = await Runs.connect(cluster.address, sessions=store, queue=cluster.queue, turns=2, attempts=200)
+            await runs.start("desk", plan(*["note keyed"] * 8, seconds=0.1), session="s1")
+            asking = await runs.start("asking", plan("note"), session="s2")
+            (question,) = await wait_for_questions(asking)
+            await cluster.wait_for_effects(4, "s1")
+            server.kill()
+            server.wait()
+            await record_answers(store, "s2", Answers().approve(question))  # needs no server
+            server = start_server(port, str(tmp_path))
+            runs = await Runs.connect(cluster.address, sessions=store, queue=cluster.queue)
+            result = await asyncio.wait_for(runs.get("s1").result(), 200)
+            assert isinstance(result, Done) and result.text == "done after 8 turns"
+            assert isinstance(await asyncio.wait_for(runs.get("s2").result(), 200), Done)
+        assert not cluster.find_doubled()
+        assert sum(words[:2] == ["note", "s2"] for words in cluster.read_effects()) == 1
+    finally:
+        cluster.end()
+        server.kill()
+        server.wait()
 
 
 async def test_damaged_session_fails_at_once(cluster: Cluster, runs: Runs) -> None:
@@ -89,6 +143,7 @@ async def test_worker_without_database_or_server_says_so(cluster: Cluster) -> No
     assert refused.returncode == 1 and "cannot be reached" in refused.stderr
 
 
+@pytest.mark.timeout(900)  # it starts fifteen processes, one after the other
 async def test_commands(cluster: Cluster, runs: Runs) -> None:
     worker = cluster.start_worker("asking")
     started = cluster.call("ask", "asking", plan("note", "note"), "--session", "c1", "--no-wait")
@@ -109,6 +164,8 @@ async def test_commands(cluster: Cluster, runs: Runs) -> None:
     assert "c1" in cluster.call("list").stdout
     assert "waits for no answer" in cluster.call("approve", "c1").stderr
     assert cluster.call("ask", "asking", plan(answer="hello"), "--session", "c2").stdout == "hello after 0 turns\n"
+    unknown = cluster.call("ask", "nobody", "x", "--session", "c4")
+    assert unknown.returncode == 1 and "there is no agent 'nobody' on this queue" in unknown.stderr
     busy = cluster.call("ask", "asking", plan("note"), "--session", "c3", "--no-wait")
     assert busy.returncode == 0
     assert "has not ended" in cluster.call("ask", "asking", "x", "--session", "c3").stderr

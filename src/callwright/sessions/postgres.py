@@ -5,7 +5,7 @@ import secrets
 import time
 import weakref
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
@@ -36,7 +36,8 @@ from callwright.sessions.records import Record, count_settled_records
 
 _MOST_BATCHED = 500
 _create_pool: Callable[..., Any] = getattr(asyncpg, "create_pool")  # noqa: B009 - it has no types
-_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
+# InternalClientError: a connection that was lost between two messages of one statement
+_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
 
 
 @dataclass(slots=True)
@@ -242,7 +243,13 @@ class PostgresStore:
         try:
             while loop.waiting:
                 batch, loop.waiting = loop.waiting[:_MOST_BATCHED], loop.waiting[_MOST_BATCHED:]
-                await self._commit(loop, batch)
+                try:
+                    await self._commit(loop, batch)
+                finally:  # whatever happened: a run that waits for its record would wait for ever
+                    failed = SessionError(f"the writer for {self._place} was stopped; the records may be stored or not")
+                    for write in batch:
+                        if not write.done.done():
+                            write.done.set_exception(failed)
         finally:
             loop.writer = None
 
@@ -253,7 +260,11 @@ class PostgresStore:
             if len(batch) > 1:  # one of them may be at fault
                 for write in batch:
                     await self._commit(loop, [write])
-            elif not batch[0].done.done():
+            elif batch[0].done.done():
+                pass
+            elif await self._is_stored(batch[0], error):
+                batch[0].done.set_result(None)
+            else:
                 batch[0].done.set_exception(error)
             return
         for write in batch:
@@ -265,6 +276,16 @@ class PostgresStore:
                 write.done.set_exception(
                     SessionBusy(f"session {write.hold.session_id!r} was taken over by another process")
                 )
+
+    async def _is_stored(self, write: Write, error: SessionError) -> bool:
+        """Whether a write failed because it had been committed before its connection was lost."""
+        if not isinstance(error.__cause__, asyncpg.UniqueViolationError):
+            return False
+        try:
+            rows = await self._rows(sql.READ_BODIES, write.hold.session_id, write.position, len(write.bodies))
+        except SessionError:
+            return False
+        return [row[0] for row in rows] == write.bodies
 
     async def _append(self, loop: _Loop, batch: Sequence[Write]) -> set[str]:
         """Commit a batch and return the sessions whose leases were still held."""
@@ -279,8 +300,12 @@ class PostgresStore:
         columns = [list(column) for column in zip(*leases, strict=True)]
         added = [list(column) for column in zip(*rows, strict=True)] or [[], [], []]
         try:
-            async with loop.pool.acquire() as connection:
+            connection = await loop.pool.acquire()
+            try:
                 found = await connection.fetch(sql.APPEND, *columns, self.lease_seconds, time.time(), *added)
+            finally:
+                with suppress(*_ERRORS):  # a connection that is lost after the commit does not undo it
+                    await loop.pool.release(connection)
         except _ERRORS as error:
             raise self._explain(error) from error
         return {str(row[0]) for row in found}

@@ -82,6 +82,10 @@ FIND = "SELECT key FROM callwright_sessions WHERE id = $1"
 READ = (
     "SELECT position, at, body FROM callwright_records WHERE session = $1 AND position >= $2 ORDER BY position LIMIT $3"
 )
+READ_BODIES = """
+SELECT body FROM callwright_records JOIN callwright_sessions ON key = session
+WHERE id = $1 AND position >= $2 ORDER BY position LIMIT $3
+"""
 READ_OUTPUT = """
 SELECT body FROM callwright_outputs JOIN callwright_sessions ON key = session
 WHERE callwright_sessions.id = $1 AND callwright_outputs.id = $2

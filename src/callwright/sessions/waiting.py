@@ -1,6 +1,7 @@
 """Sessions that wait for a person: listed from a store and answered in it, whether or not a process runs them."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,9 +9,28 @@ from dataclasses import dataclass
 from callwright.core.calls import Answers, Approve, Question, Reply
 from callwright.core.decisions import check_answers
 from callwright.core.errors import UsageError
-from callwright.sessions.base import SessionBusy, SessionError, SessionHold, SessionMissing, SessionStore
-from callwright.sessions.records import Answered, Asked, Record, find_open_questions, follow_rewinds
+from callwright.sessions.base import (
+    SessionBusy,
+    SessionDamaged,
+    SessionEntry,
+    SessionError,
+    SessionHold,
+    SessionMissing,
+    SessionStore,
+)
+from callwright.sessions.records import (
+    Answered,
+    Asked,
+    Compacted,
+    Record,
+    Rewound,
+    Said,
+    find_open_questions,
+    follow_rewinds,
+)
 
+_log = logging.getLogger("callwright")
+_LAST_RECORDS = 50
 _BUSY_SECONDS = 10.0
 _LOOK_SECONDS = 0.05
 
@@ -42,10 +62,27 @@ async def list_waiting(store: SessionStore, *, limit: int = 100) -> Sequence[Wai
     """
     found: list[WaitingRun] = []
     for entry in await store.list(limit=limit, waiting=True):
-        questions = await read_questions(store, entry.session_id)
-        if questions:
+        try:
+            asked = await _read_asked(store, entry)
+        except SessionDamaged as error:  # it must not hide the others
+            _log.warning("%s", error)
+            continue
+        if questions := _drop_expired(asked):
             found.append(WaitingRun(entry.session_id, entry.title, questions, entry.updated_at))
     return found
+
+
+async def _read_asked(store: SessionStore, entry: SessionEntry) -> tuple[Question, ...]:
+    """Return the open questions of a session from its last records: a long transcript is not read for them."""
+    start = max(entry.records - _LAST_RECORDS, 0)
+    try:
+        last = [item.record for item in await store.read_from(entry.session_id, start)]
+        # questions belong to the turn that the last message began; a rewind may lead anywhere
+        begun = start == 0 or any(isinstance(record, (Said, Compacted)) for record in last)
+        whole = not begun or any(isinstance(record, Rewound) for record in last)
+        return find_open_questions(await store.read(entry.session_id) if whole else last)
+    except SessionMissing:
+        return ()  # deleted meanwhile
 
 
 async def read_questions(store: SessionStore, session_id: str) -> tuple[Question, ...]:
@@ -62,8 +99,12 @@ async def read_questions(store: SessionStore, session_id: str) -> tuple[Question
         records = await store.read(session_id)
     except SessionMissing:
         return ()
+    return _drop_expired(find_open_questions(records))
+
+
+def _drop_expired(questions: Sequence[Question]) -> tuple[Question, ...]:
     now = time.time()
-    return tuple(question for question in find_open_questions(records) if not question.is_expired(now))
+    return tuple(question for question in questions if not question.is_expired(now))
 
 
 async def record_answers(

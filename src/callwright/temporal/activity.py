@@ -13,8 +13,15 @@ from callwright.agent.run_request import Handover
 from callwright.core.calls import Answers, Question
 from callwright.core.decisions import Decline
 from callwright.core.errors import UsageError, describe_raised
-from callwright.sessions.base import SessionDamaged, SessionError, SessionMissing, SessionStore, StoreTooNew
-from callwright.sessions.records import LimitReached, Record, Said, find_open_questions
+from callwright.sessions.base import (
+    SessionDamaged,
+    SessionError,
+    SessionMissing,
+    SessionStore,
+    StoredRecord,
+    StoreTooNew,
+)
+from callwright.sessions.records import Answered, LimitReached, Record, Said, find_open_questions
 from callwright.temporal.blobs import ClusterStore, read_prompt, require_cluster_store
 from callwright.temporal.workflow import ACTIVITY, Data, question_key
 from callwright.tool.base import Cancellation
@@ -94,10 +101,17 @@ class _Slice:
         if self._order["open"] and not self._order["lapsed"]:
             # A signal only says where to look, and anybody who reaches the server can send one: the answers that count
             # are on record. Resuming without them would ask the same questions anew.
-            questions = find_open_questions(await self._read())
+            questions = await self._find_unanswered()
             if questions:
                 return Paused(questions, session_id=self._session)
         return await self._resume(None)
+
+    async def _find_unanswered(self) -> Sequence[Question]:
+        replies = [item.record.replies for item in await self._read_new() if isinstance(item.record, Answered)]
+        answered = {question_key(question_id) for each in replies for question_id in each}
+        if answered >= {*self._order["open"]}:  # the usual case, without reading the whole session
+            return ()
+        return find_open_questions(await self._read())
 
     async def _begin(self, reference: str) -> Result:
         prompt = await read_prompt(self._store, reference)
@@ -141,9 +155,16 @@ class _Slice:
         """Return the limit at which an earlier attempt of this slice ended the run; resuming would start it again."""
         if activity.info().attempt == 1:
             return None
-        fresh = (await self._read())[int(self._order["position"]) :]
-        last = fresh[-1] if fresh else None
+        fresh = await self._read_new()
+        last = fresh[-1].record if fresh else None
         return last.kind if isinstance(last, LimitReached) else None
+
+    async def _read_new(self) -> Sequence[StoredRecord]:
+        """Return the records since the last report; a long session is read once, when it is resumed."""
+        try:
+            return await self._store.read_from(self._session, int(self._order["position"]))
+        except SessionMissing:
+            return ()
 
     async def _read(self) -> Sequence[Record]:
         try:
@@ -155,7 +176,8 @@ class _Slice:
         return any(isinstance(record, Said) and record.key == self._order["key"] for record in records)
 
     async def _report(self, result: Result) -> Data:
-        report: Data = {"state": "done", "position": len(await self._read()), "open": [], "expires": 0}
+        position = int(self._order["position"]) + len(await self._read_new())
+        report: Data = {"state": "done", "position": position, "open": [], "expires": 0}
         match result:
             case Done():
                 return report

@@ -8,7 +8,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
 from callwright.core.errors import describe_raised
-from callwright.sessions.base import SessionError, SessionMissing, SessionStore
+from callwright.sessions.base import SessionMissing, SessionStore
 from callwright.sessions.records import Answered
 from callwright.sessions.waiting import find_answered
 from callwright.temporal.run import WORKFLOW_PREFIX
@@ -57,7 +57,7 @@ class AnswerWatch:
                 if paused or current != version:
                     await self._look(client, store, paused)
                     version = current
-            except (SessionError, RPCError) as error:
+            except Exception as error:  # noqa: BLE001 - answers must be noticed again when what failed is back
                 message = describe_raised(error)
                 if message != told:  # once, not once a second, while a server is away
                     _log.warning("answers in the store cannot be looked for: %s", message)
