@@ -20,6 +20,7 @@ from callwright.app.locations import Locations
 from callwright.cli.parsing import Parser
 from callwright.cli.render.text import print_notice
 from callwright.core.errors import UsageError, describe_raised, safe_repr
+from callwright.system.private_files import open_private
 
 _READY_SECONDS = 60.0
 _DESCRIPTION = """\
@@ -77,7 +78,7 @@ async def _work(options: argparse.Namespace) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, worker.stop)
         if options.dev:
-            stack.callback(_end, await _start_server(options.address, options.ui_port))
+            stack.callback(_end, await _start_server(options.address, options.namespace, options.ui_port))
         names = ", ".join(worker.agents)
         print_notice(f"worker for {names} on queue {options.queue!r} of {options.address}")
         await worker.run(options.address, namespace=options.namespace)
@@ -125,7 +126,7 @@ async def _make(function: Callable[[], Any], stack: AsyncExitStack) -> Any:
     return await made if inspect.isawaitable(made) else made
 
 
-async def _start_server(address: str, ui_port: int) -> "subprocess.Popen[bytes] | None":
+async def _start_server(address: str, namespace: str, ui_port: int) -> "subprocess.Popen[bytes] | None":
     """Start a server for development, with its data in the user's folder; None if one is running already."""
     host, _, port = address.rpartition(":")
     if host not in ("localhost", "127.0.0.1") or not port.isdecimal():
@@ -142,9 +143,10 @@ async def _start_server(address: str, ui_port: int) -> "subprocess.Popen[bytes] 
     # without these pragmas each step of a workflow waits for several writes of the whole journal
     pragmas = ["--sqlite-pragma", "journal_mode=wal", "--sqlite-pragma", "synchronous=normal"]
     storage = ["--db-filename", str(folder / "temporal.db"), "--log-level", "error"]
-    server = _spawn([*command, *storage, *pragmas])
+    log = folder / "temporal.log"  # while it starts, it reports errors that mean nothing
+    server = _spawn([*command, *storage, *pragmas], log)
     try:
-        await _wait_until_ready(server, int(port))
+        await _wait_until_ready(server, address, namespace, log)
     except BaseException:
         _end(server)
         raise
@@ -152,16 +154,28 @@ async def _start_server(address: str, ui_port: int) -> "subprocess.Popen[bytes] 
     return server
 
 
-def _spawn(command: Sequence[str]) -> "subprocess.Popen[bytes]":
-    # its own group: Ctrl-C must not end it before the worker has handed its runs over
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
+def _spawn(command: Sequence[str], log: Path) -> "subprocess.Popen[bytes]":
+    with open_private(log) as written:
+        # its own group: Ctrl-C must not end it before the worker has handed its runs over
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=written, start_new_session=True)
 
 
-async def _wait_until_ready(server: "subprocess.Popen[bytes]", port: int) -> None:
+async def _wait_until_ready(server: "subprocess.Popen[bytes]", address: str, namespace: str, log: Path) -> None:
+    """Wait until the server answers: it listens before it can."""
+    from callwright.temporal import TemporalError
+    from callwright.temporal.client import connect_client
+
     deadline = asyncio.get_running_loop().time() + _READY_SECONDS
-    while not _is_listening(port):
+    port = int(address.rpartition(":")[2])
+    while True:
+        if _is_listening(port):
+            try:
+                await connect_client(address, namespace)
+                return
+            except TemporalError:
+                pass  # not yet
         if server.poll() is not None or asyncio.get_running_loop().time() > deadline:
-            raise UsageError(f"the server for development did not start on port {port}; see its message above")
+            raise UsageError(f"the server for development did not start on {address}; its messages are in {log}")
         await asyncio.sleep(0.1)
 
 
