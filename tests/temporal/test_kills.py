@@ -14,7 +14,7 @@ from callwright.sessions import PostgresStore
 from callwright.sessions.records import Said
 from callwright.temporal import Run, Runs
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 async def connect(cluster: Cluster, store: PostgresStore) -> Runs:

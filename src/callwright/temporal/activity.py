@@ -106,7 +106,7 @@ class _Slice:
                 return Paused(questions, session_id=self._session)
         return await self._resume(None)
 
-    async def _find_unanswered(self) -> Sequence[Question]:
+    async def _find_unanswered(self) -> tuple[Question, ...]:
         replies = [item.record.replies for item in await self._read_new() if isinstance(item.record, Answered)]
         answered = {question_key(question_id) for each in replies for question_id in each}
         if answered >= {*self._order["open"]}:  # the usual case, without reading the whole session
