@@ -134,11 +134,12 @@ class FastPath:
     async def _run(self, call: ToolCall, tool: FastTool, turn: Turn) -> Outcome:
         """Bring a call to its outcome."""
         item: Admitted | None = None
+        arguments = call.arguments
         try:
-            if tool.parse_strict is not None and type(call.arguments) is str:
-                values = tool.parse_strict(call.arguments, strict=True)
+            if tool.parse_strict is not None and type(arguments) is str:
+                values = tool.parse_strict(arguments, strict=True)
             else:
-                values = tool.parse(call.arguments)
+                values = tool.parse(arguments)
             if self._hooked:
                 item = tool.admit(call, values, turn.session_id)
                 make_pending_call(item, turn.turn_id)
@@ -155,61 +156,76 @@ class FastPath:
             digests = Digests(((tool.name, copy_json(tool.complete(values)), ()),), turn.session_id)
             observe(_batch_began((call,), digests, turn.session_id, turn.turn_id))
             observe(_call_began(call))
-        error: ToolError | Interruption | None = None
-        deadline: Deadline | None = None
-        cancellations = -1
-        value: object = None
         order, began = next_order(), perf_counter()
-        try:
+        try:  # the first step here: most calls end with it, and nothing has to watch them
             running = tool.function(**values)
-            try:  # the first step here: most calls end with it, and nothing has to watch them
-                waits_for = running.send(None)
-            except StopIteration as end:
-                value = end.value
-            else:
-                cancellations = count_cancellations()
-                deadlines = self._runtime.loops.get().deadlines
-                if tool.seconds != inf:  # only now: no deadline can pass while the event loop stands still
-                    deadline = deadlines.start(deadlines.now() + tool.seconds - (perf_counter() - began), order)
-                value = await drive_on(running, waits_for, deadlines.grace_seconds, order)
-        except asyncio.CancelledError as stopped:
-            item = item or tool.admit(call, values, turn.session_id)
-            error = self._settle_cancellation(item, turn, stopped, deadline)
-        except (ApprovalRequired, AuthRequired) as raised:
-            error = raised
+            waits_for = running.send(None)
+        except StopIteration as end:
+            value: object = end.value
         except KeyboardInterrupt:
             raise
-        except BaseException as raised:  # noqa: BLE001 - anything else a tool raises becomes a value
-            error = normalise(raised)
-        finally:
-            if deadline is not None:
-                self._runtime.loops.get().deadlines.stop(deadline)
-        seconds = perf_counter() - began
-        if error is None and type(value) is str and len(value) <= tool.output_chars and value.isascii():
-            outcome, chars_out = _completed(call, _output(value, None), seconds, 1, ()), len(value)
-            if item is not None or cancellations >= 0:
-                item = item or tool.admit(call, values, turn.session_id)
-                return await self._finish(item, turn, outcome, began, cancellations)
+        except BaseException as raised:  # noqa: BLE001 - whatever else a tool raises becomes a value
+            item = item or tool.admit(call, values, turn.session_id)
+            return await self._finish(item, turn, self._settle(item, turn, raised), began, count_cancellations())
         else:
             item = item or tool.admit(call, values, turn.session_id)
-            return await self._finish(item, turn, error or complete(call, value, seconds), began, cancellations)
-        tool.tally.note("completed", 1, seconds, len(call.arguments) if type(call.arguments) is str else 0, chars_out)
+            return await self._wait(item, tool, turn, running, waits_for, order, began)
+        seconds = perf_counter() - began
+        if type(value) is not str or len(value) > tool.output_chars or not value.isascii():
+            item = item or tool.admit(call, values, turn.session_id)
+            return await self._finish(item, turn, complete(call, value, seconds), began, count_cancellations())
+        outcome = _completed(call, _output(value, None), seconds, 1, ())
+        if item is not None:
+            return await self._finish(item, turn, outcome, began, count_cancellations())
+        tool.tally.note("completed", 1, seconds, len(arguments) if type(arguments) is str else 0, len(value))
         if observe is not None:
             observe(_call_ended(outcome))
         return outcome
 
-    def _settle_cancellation(
-        self, item: Admitted, turn: Turn, stopped: asyncio.CancelledError, deadline: Deadline | None
-    ) -> ToolError:
-        """Return the error of a call that ended with a cancellation, or raise one that came from outside."""
-        if isinstance(stopped, Abandoned):
+    async def _wait(
+        self,
+        item: Admitted,
+        tool: FastTool,
+        turn: Turn,
+        running: Coroutine[Any, Any, object],
+        waits_for: object,
+        order: int,
+        began: float,
+    ) -> Outcome:
+        """Finish a call whose first step did not end it, within its time limit."""
+        cancellations, deadlines = count_cancellations(), self._runtime.loops.get().deadlines
+        deadline: Deadline | None = None
+        if tool.seconds != inf:  # only now: no deadline can pass while the event loop stands still
+            deadline = deadlines.start(deadlines.now() + tool.seconds - (perf_counter() - began), order)
+        ended: Outcome | ToolError | Interruption
+        try:
+            value = await drive_on(running, waits_for, deadlines.grace_seconds, order)
+            ended = complete(item.call, value, perf_counter() - began)
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as raised:  # noqa: BLE001 - whatever else a tool raises becomes a value
+            ended = self._settle(item, turn, raised, deadline)
+        finally:
+            if deadline is not None:
+                deadlines.stop(deadline)
+        return await self._finish(item, turn, ended, began, cancellations)
+
+    def _settle(
+        self, item: Admitted, turn: Turn, raised: BaseException, deadline: Deadline | None = None
+    ) -> ToolError | Interruption:
+        """Return the error that an attempt ended with, or raise a cancellation that came from outside."""
+        if isinstance(raised, (ApprovalRequired, AuthRequired)):
+            return raised
+        if not isinstance(raised, asyncio.CancelledError):
+            return normalise(raised)
+        if isinstance(raised, Abandoned):
             self._runtime.runner.report_abandoned(item, self._runtime.limits.grace_seconds, self._runtime.observe)
         if deadline is not None and deadline.claim_cancellation():
             return make_timeout(item.require_entry().limits.seconds, abandoned=item.abandoned)
         if is_cancelling():
             cause = TurnScope(self._runtime, turn).cancel_alone(item)
             raise asyncio.CancelledError(str(cause)) from cause
-        return normalise(stopped)
+        return normalise(raised)
 
     async def _finish(
         self,
@@ -220,8 +236,6 @@ class FastPath:
         cancellations: int,
     ) -> Outcome:
         """Finish a call that failed, that had to wait, whose output is not plain text, or that has hooks."""
-        if cancellations < 0:
-            cancellations = count_cancellations()
         outcome = await TurnScope(self._runtime, turn).finish_from(item, ended, began)
         if cancellations < count_cancellations():  # the tool or a hook ended in spite of it; its caller must not go on
             cause = TurnCancelled([outcome])
