@@ -202,8 +202,9 @@ def test_invalid_command_line_gives_one_line(machine: Any, line: str, told: str)
 
 def test_unwritable_file_is_named(machine: Any) -> None:
     machine("-p", "hi", machine.says("x"), "--session-id", "s1")
-    ended = machine("sessions", "export", "s1", "-o", "/nonexistent/x")
-    assert ended.code == 2 and "/nonexistent/x: no such file or directory; name another file" in ended.err
+    absent = machine.project / "absent" / "x"
+    ended = machine("sessions", "export", "s1", "-o", str(absent))
+    assert ended.code == 2 and f"{absent}: no such file or directory; name another file" in ended.err
 
 
 def test_session_id_must_be_new(machine: Any) -> None:

@@ -7,11 +7,12 @@ narrow rule for each command, file, host, resource or tool, shown to the user be
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, TypeAlias, cast, get_args
 from urllib.parse import urlsplit
 
 from callwright.core.access import (
@@ -59,6 +60,7 @@ _WIDENED = {
 }
 _GLOB_CHARACTERS = frozenset("*?[]\\!#")
 _KINDS = frozenset(get_args(RuleKind))
+_ProposeCommand: TypeAlias = "Callable[[PartOfLine, SimpleCommand], Proposal]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ def propose(accesses: Iterable[Access], *, prefix: bool = False) -> Proposal:
         accesses: What a question shows.
         prefix: Let a command's rule cover other arguments too, where that does not mean "run anything".
     """
-    return _propose_all(accesses, prefix=prefix)
+    return _propose_all(accesses, partial(_propose_command, prefix=prefix))
 
 
 def generalise(accesses: Iterable[Access]) -> Proposal:
@@ -91,17 +93,17 @@ def generalise(accesses: Iterable[Access]) -> Proposal:
         accesses: What a question shows.
     """
     shown = tuple(accesses)
-    wider = _propose_all(shown, widen=True)
+    wider = _propose_all(shown, _widen_command)
     if wider.refusal or wider.rules != propose(shown).rules:
         return wider
     return Proposal(refusal="no wider rule is safe")
 
 
-def _propose_all(accesses: Iterable[Access], *, prefix: bool = False, widen: bool = False) -> Proposal:
+def _propose_all(accesses: Iterable[Access], propose_command: _ProposeCommand) -> Proposal:
     texts = list[str]()
     for access in accesses:
         line = isinstance(access, RunCommand)
-        found = _propose_line(access, prefix=prefix, widen=widen) if line else _propose_one(access)
+        found = _propose_line(access, propose_command) if line else _propose_one(access)
         if found.refusal:
             return found
         texts.extend(found.rules)
@@ -125,8 +127,6 @@ def _propose_one(access: Access) -> Proposal:
             return _propose_resource(type(access).__name__, uri)
         case UseTool(name):
             return Proposal((name,))
-        case RunCommand():
-            return _propose_line(access)
         case _:  # pyright: ignore[reportUnnecessaryComparison] - an unknown kind of access must not become a rule
             return Proposal(refusal=f"{access!r} cannot be written as a rule")
 
@@ -145,7 +145,7 @@ def _path_text(path: str) -> str:
     return f"/{text}" if text.startswith("/") else f"./{text}"
 
 
-def _propose_line(access: RunCommand, *, prefix: bool = False, widen: bool = False) -> Proposal:
+def _propose_line(access: RunCommand, propose_command: _ProposeCommand) -> Proposal:
     from callwright.shell import analyze  # the parser is loaded when a line is judged, not before
 
     plan = analyze(access.line, access.cwd)
@@ -157,7 +157,7 @@ def _propose_line(access: RunCommand, *, prefix: bool = False, widen: bool = Fal
         if command.verdict is Verdict.READ_ONLY:
             continue  # every mode runs it unasked
         part = PartOfLine(dry_run_line(access.line), access, plan, command)
-        found = _widen_command(part, command) if widen else _propose_command(part, command, prefix=prefix)
+        found = propose_command(part, command)
         if found.refusal:
             return found
         texts.extend(found.rules)
