@@ -21,10 +21,11 @@ from callwright.core.access import (
     WritePath,
 )
 from callwright.core.errors import UsageError
-from callwright.core.json import JsonObject
+from callwright.core.json import Json, JsonObject
 from callwright.core.spec import Annotations, Effect, ToolSpec
 from callwright.policy import PathContext, Rules, parse_rule, rules_of
 from callwright.policy.dry_run import DryRunCall, dry_run_line
+from callwright.policy.rules.matching import Match, match
 from callwright.policy.rules.rule import Rule, RuleKind
 from callwright.policy.shell_line import PartOfLine
 from callwright.shell import analyze
@@ -295,3 +296,51 @@ def test_arguments_that_accesses_judge_are_not_compared_as_text(key: str) -> Non
 def test_skill_rule_finds_the_name_in_each_argument(key: str) -> None:
     rules = rules_of(deny=["Skill(deploy)"])
     assert isinstance(_judge(rules, UseTool("skill", Effect.WRITE), call=_call("skill", {key: "deploy"})), Deny)
+
+
+def test_allow_rule_for_commands_needs_a_line_that_was_analysed() -> None:
+    line = RunCommand("ls src", "/w")
+    assert _judge(rules_of(allow=["Bash(ls *)"]), line, call=dry_run_line("ls src")) is None
+    doubtful = _judge(rules_of(deny=["Bash(ls *)"]), line, call=dry_run_line("ls src"))
+    assert isinstance(doubtful, Ask) and doubtful.firm
+
+
+def test_command_rule_is_not_compared_with_other_arguments() -> None:
+    call = _call("bash", {"command": "ls", "description": "touch nothing"})
+    assert _judge(rules_of(deny=["Bash(touch *)"]), UseTool("bash", Effect.READ), call=call) is None
+
+
+@pytest.mark.parametrize("name", ["describe_file", "grep", "mcp__x__read"])
+def test_deny_rule_for_a_search_tool_protects_reads_by_any_tool(name: str) -> None:
+    rules = rules_of(deny=["Grep(secret/**)"])
+    assert isinstance(_judge(rules, ReadPath("/w/secret/a"), call=_call(name)), Deny)
+    assert _judge(rules, ReadPath("/w/other/a"), call=_call(name)) is None
+
+
+def test_rule_that_is_not_about_a_call_is_no_match() -> None:
+    here, call = PathContext("/w", "/home/ann"), _call("read")
+    for rule in (parse_rule("deny", "mcp__x__write(a)"), parse_rule("allow", "*")):
+        assert match(rule, ReadPath("/w/a"), call, here) is Match.NO
+
+
+@pytest.mark.parametrize("tool", ["Glob", "Grep", "List", "Edit", "Bash"])
+def test_denied_tool_hides_no_file_from_the_others(tool: str) -> None:
+    here = PathContext("/w", "/home/ann")
+    assert not Rules(rules_of(deny=[tool]), here).hides("/w/a")
+    assert Rules(rules_of(deny=["Read"]), here).hides("/w/a")
+
+
+@pytest.mark.parametrize("value", [["x"], {"x": "x"}, None])
+def test_rule_for_an_argument_matches_no_list_or_object(value: Json) -> None:
+    use = UseTool("runner", Effect.WRITE)
+    assert _judge(rules_of(allow=["runner(kind:*)"]), use, call=_call("runner", {"kind": value})) is None
+    for plain in ("x", 1, 0.5, True):
+        assert isinstance(_judge(rules_of(allow=["runner(kind:*)"]), use, call=_call("runner", {"kind": plain})), Allow)
+
+
+@pytest.mark.parametrize(("value", "text"), [(True, "true"), (False, "false"), (True, "TRUE"), (7, "7")])
+def test_rule_for_an_argument_is_compared_as_json_writes_it(value: Json, text: str) -> None:
+    use = UseTool("runner", Effect.WRITE)
+    assert isinstance(
+        _judge(rules_of(allow=[f"runner(kind:{text})"]), use, call=_call("runner", {"kind": value})), Allow
+    )

@@ -251,9 +251,7 @@ def _strings(arguments: JsonObject, primary: tuple[str, ...], rule: Rule) -> Ite
 
 
 def _equals(wanted: str, given: object) -> bool:
-    if isinstance(given, bool):
-        given = "true" if given else "false"
-    if not isinstance(given, (str, int, float)):
+    if not isinstance(given, (str, int, float)):  # a bool is an int, and reads "true" or "false"
         return False
     text, pattern = str(given).casefold(), wanted.strip().casefold()
     trailing = wildcard(pattern.removesuffix(" *")).matches(text) if pattern.endswith(" *") else False
