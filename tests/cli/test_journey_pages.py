@@ -76,7 +76,7 @@ def test_question_page_asks_and_keeps_a_list_of_steps(follow: Follow) -> None:
     asked, done = seen.shown
     assert "╭ The model asks" in asked.text and "❯ Hello" in asked.text and "your reply >" in asked.text
     assert "todo: 2 of 2 done" in done.text and "☑ write greet.py" in done.text
-    assert (seen.home / "greeting" / "greet.py").read_text() == 'print("Hello")\n'
+    assert (seen.home / "hello" / "greet.py").read_text() == 'print("Hello")\n'
 
 
 @pytest.mark.slow

@@ -47,6 +47,14 @@ def test_every_start_page_has_the_four_sections(page: Path) -> None:
     assert any(isinstance(step, Enter) for step in steps(page))
 
 
+def test_start_pages_can_be_followed_in_one_terminal() -> None:
+    """Each page makes a folder of its own and names it from the home folder, wherever the page before ended."""
+    lines = [line for page in PAGES for line in page.read_text(encoding="utf-8").splitlines()]
+    made = [line for line in lines if line.startswith("$ mkdir ")]
+    assert len(made) == len(set(made)) == 7
+    assert all(re.fullmatch(r"\$ (?:mkdir|cd) ~/\w+", line) for line in lines if line.startswith(("$ mkdir ", "$ cd ")))
+
+
 @pytest.mark.parametrize("file", ALL, ids=lambda file: file.stem)
 def test_picture_has_a_description_and_no_external_parts(file: Path) -> None:
     text = file.read_text(encoding="utf-8")
