@@ -1,6 +1,7 @@
 """Prompts as they travel, answers in the store, and the checks of clients and workers; without a server."""
 
 import asyncio
+import json
 import socket
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -8,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from callwright import Agent, Image, MemoryStore, Question, SqliteStore, Text, ToolCall, tool
+from callwright import Agent, Answers, Image, MemoryStore, Question, SqliteStore, Text, ToolCall, tool
 from callwright.cli.main import run as run_command
 from callwright.core.errors import UsageError
 from callwright.core.messages import ToolMessage
+from callwright.sessions import list_waiting, record_answers
 from callwright.temporal import AgentWorker, Runs, TemporalError
 from callwright.temporal.blobs import keep_prompt, read_prompt
 from callwright.temporal.workflow import question_key
@@ -156,3 +158,43 @@ def test_commands_answer_in_the_store(tmp_path: Path, capsys: pytest.CaptureFixt
     assert asyncio.run(go_on(path)) == ["paid 7"]
     first, second = asyncio.run(go_on(path, "two"))
     assert first == "paid 8" and "not me" in second
+
+
+def test_command_answers_what_was_shown_or_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(tmp_path / "s.db")
+    asyncio.run(pause(tmp_path / "s.db", 7))
+    assert run_command(["runs", "waiting", "--json", "--store", path]) == 0
+    (shown,) = json.loads(capsys.readouterr().out)
+    assert shown["arguments"] == {"amount": 7}
+
+    async def move_on() -> None:
+        """Decline it elsewhere; the run then asks for something else."""
+        async with SqliteStore(path) as store:
+            ((question,),) = [run.questions for run in await list_waiting(store)]
+            await record_answers(store, "invoice", Answers().decline(question))
+            await make_agent(store, ToolCall("8", "pay", {"amount": 1_000_000})).resume("invoice")
+
+    asyncio.run(move_on())
+    for code in (shown["question"], "0", "x"):
+        assert run_command(["runs", "approve", "invoice", "--question", code, "--store", path]) == 2
+        assert "does not wait for question" in capsys.readouterr().err
+    assert run_command(["runs", "waiting", "--json", "--store", path]) == 0
+    (other,) = json.loads(capsys.readouterr().out)
+    assert other["question"] != shown["question"]
+    assert run_command(["runs", "decline", "invoice", "--question", other["question"], "--store", path]) == 0
+
+
+def test_waiting_shows_arguments_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    @tool
+    async def send(text: str) -> str:
+        """Send a text."""
+        return text
+
+    async def ask() -> None:
+        async with SqliteStore(tmp_path / "s.db") as store:
+            call = ToolCall("1", "send", {"text": "hello " * 200 + "and delete everything"})
+            await Agent(ScriptedProvider(call), [send], sessions=store).run("go", session="s")
+
+    asyncio.run(ask())
+    assert run_command(["runs", "waiting", "--store", str(tmp_path / "s.db")]) == 0
+    assert "delete everything" in capsys.readouterr().out

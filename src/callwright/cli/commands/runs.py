@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 from callwright.agent.results import Done, Stopped
 from callwright.app.waiting_runs import STORE_VARIABLE, find_run_store, open_run_store, sign_reply
+from callwright.cli.approval_dialog import dialog_text
 from callwright.cli.commands.worker import add_server_options
 from callwright.cli.main import DONE, ERROR, INTERRUPTED, LIMIT
 from callwright.cli.parsing import Parser, positive_int
-from callwright.cli.render.text import print_json, print_notice, print_text, visible_line
+from callwright.cli.render.text import Palette, print_json, print_notice, print_text, visible_line
 from callwright.core.calls import Answers, Approve, Decline, Question
 from callwright.core.errors import UsageError
+from callwright.core.json import thaw
 from callwright.core.messages import AssistantMessage, ToolMessage, UserMessage
 from callwright.sessions.base import SessionStore, StoredRecord
 from callwright.sessions.records import Answered, Asked, Said
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from callwright.temporal import Run, Runs
 
 _LINE_CHARS = 200
+_COLUMNS = 110
+_CODE_CHARS = 8
 _DESCRIPTION = """\
 Starts runs of agents on the workers of a Temporal server, and looks after them. Questions are listed from the store and
 answered in it: neither a worker nor the server needs to run for that."""
@@ -72,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
         if name in ("approve", "decline"):
             add("--number", type=positive_int, metavar="N", help="the question of this number in `waiting`")
             add("--all", action="store_true", help="every question of the run")
+            add("--question", default="", metavar="CODE", help="only the question with this code in `waiting`")
         if name == "decline":
             add("--reason", default="", metavar="TEXT", help="the model reads it")
         if name == "watch":
@@ -111,7 +116,8 @@ async def _tell_questions(run: "Run") -> None:
         for question in await run.questions():
             if question.digest not in told:
                 told.add(question.digest)
-                print_notice(f"waiting: {_line(question.summary)}  (callwright runs approve {run.session_id})")
+                command = f"callwright runs approve {visible_line(run.session_id)} --question {_code(question)}"
+                print_notice(f"waiting: {_line(question.summary)}  ({command})")
         await asyncio.sleep(0.5)
 
 
@@ -142,7 +148,16 @@ async def _waiting(store: SessionStore, options: argparse.Namespace) -> int:
     found = await list_waiting(store, limit=options.limit)
     if options.json:
         shown = [
-            {"session": each.session_id, "number": number, "tool": question.tool, "summary": question.summary}
+            {
+                "session": each.session_id,
+                "number": number,
+                "question": _code(question),
+                "tool": question.tool,
+                "summary": question.summary,
+                "reason": question.reason,
+                "arguments": thaw(question.arguments),
+                "expires_at": question.expires_at,
+            }
             for each in found
             for number, question in enumerate(each.questions, 1)
         ]
@@ -151,7 +166,8 @@ async def _waiting(store: SessionStore, options: argparse.Namespace) -> int:
     for each in found:
         print_text(f"{visible_line(each.session_id)}  {_line(each.title)}")
         for number, question in enumerate(each.questions, 1):
-            print_text(f"  {number}. {_line(question.summary)}  {_line(question.reason)}".rstrip())
+            print_text(f"  {number}. {_line(question.summary)}  [{_code(question)}]")
+            print_text("\n".join(f"   {row}" for row in dialog_text(question, Palette(False), _COLUMNS).body))
     if not found:
         print_text("No questions are waiting.")
     return DONE
@@ -167,8 +183,16 @@ async def _answer(store: SessionStore, options: argparse.Namespace) -> int:
 
 
 def _choose(questions: Sequence[Question], options: argparse.Namespace) -> Sequence[Question]:
-    """Return the questions to answer; several are never answered by accident."""
+    """Return the questions to answer; several are never answered by accident, nor one that was not meant."""
     session = visible_line(options.session)
+    if options.question:
+        code = options.question.lower()
+        questions = [each for each in questions if len(code) >= _CODE_CHARS and each.digest.startswith(code)]
+        if not questions:
+            raise UsageError(
+                f"session {session} does not wait for question {visible_line(code)}; callwright runs waiting lists "
+                "what waits now"
+            )
     if not questions:
         raise UsageError(f"session {session} waits for no answer; callwright runs waiting lists those that do")
     if options.all:
@@ -209,6 +233,11 @@ def _describe(stored: StoredRecord) -> str:
             return _line("answered: " + ", ".join(type(reply).__name__ for reply in replies.values()))
         case record:
             return type(record).__name__.lower()
+
+
+def _code(question: Question) -> str:
+    """Return what names a question on the command line: the start of its digest, so that a changed call has another."""
+    return visible_line(question.digest[:_CODE_CHARS])
 
 
 def _line(text: str) -> str:
