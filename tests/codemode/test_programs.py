@@ -139,6 +139,31 @@ async def test_value_that_cannot_be_shown_ends_the_program_well(value: str) -> N
     assert isinstance(outcome, Completed) and outcome.text.startswith("paid 1\n[the value")
 
 
+async def test_program_gets_outputs_whole() -> None:
+    @tool(effect=Effect.READ)
+    async def read_log(lines: int) -> str:
+        """Return a log."""
+        return "\n".join(f"line {number}" for number in range(lines))
+
+    recorder = Recorder()
+    code = "text = await read_log(lines=20_000)\nprint(text.splitlines()[10_000], len(text.splitlines()))"
+    assert (await run(code, executor_of(read_log, observe=recorder))).text == "line 10000 20000\n"
+    inner = next(event for event in recorder.events if isinstance(event, CallEnded))
+    assert len(inner.outcome.text) <= 30_000  # the limit of the tool, for observers
+    outcome = await run("print(len(await read_log(lines=200_000)))", executor_of(read_log))
+    assert outcome.text == "1000000\n"
+
+
+async def test_message_with_a_lone_surrogate_is_an_exception() -> None:
+    @tool(effect=Effect.READ)
+    async def find(name: str) -> str:
+        """Find a file."""
+        raise ToolFailed("no file \udce4")
+
+    code = "try:\n    await find(name='x')\nexcept RuntimeError as error:\n    print(error)"
+    assert (await run(code, executor_of(find))).text == "no file ?\n"
+
+
 async def test_tools_named_like_builtins_are_called() -> None:
     @tool(effect=Effect.READ, name="list")
     async def list_files(folder: str) -> str:

@@ -64,6 +64,8 @@ _UNKNOWN = "the process ended while this call was running; it may have had an ef
 _MAX_STEP_SECONDS = 0.05
 """The longest step of a program whose steps may be taken in the event loop."""
 _SHORT_STEP_SECONDS = 0.002
+_MAX_RESULT_CHARS = 1_000_000
+"""How long a text that a call returns may be in the program; what the model gets is limited by what it prints."""
 _SHOWN_LINES = 25
 """How many lines around a call the user is shown, on each side."""
 _SHOWN_CHARS = 300
@@ -247,7 +249,7 @@ class Program:
 
     async def _execute(self, calls: Sequence[ToolCall], origins: Sequence[str]) -> None:
         """Make calls; their results are then on record."""
-        batch = _inner_batch(origins, self._note_start, self._note_end)
+        batch = _inner_batch(origins, self._note_start, self._note_end, _MAX_RESULT_CHARS)
         questions: list[Question] = []
         for outcome in await self._context.execute(*calls, batch=batch):
             if isinstance(outcome, Interrupted):
@@ -324,13 +326,18 @@ class Program:
         tool = self._catalog.get(outcome.call.name)
         structured = outcome.output.structured
         if tool is None or tool.spec.output_schema is None or structured is None:
-            return Returned(outcome.text)
+            return Returned(_replace_surrogates(outcome.text))
         return Returned(thaw(structured))
 
 
 def _raise_in_program(error: ToolError) -> Raised:
     kind = next((name for known, name in _EXCEPTIONS.items() if isinstance(error, known)), "RuntimeError")
-    return Raised(kind, error.message)
+    return Raised(kind, _replace_surrogates(error.message))
+
+
+def _replace_surrogates(text: str) -> str:
+    """Return a text that the engine accepts; names of files, for example, may have lone surrogates."""
+    return text if text.isascii() else text.encode(errors="replace").decode()
 
 
 def _digest(call: ToolCall) -> str:

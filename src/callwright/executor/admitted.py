@@ -108,6 +108,8 @@ class Admitted:
     """The id of the model's call inside which a tool makes this one."""
     origin: str = ""
     """Where a call that a tool makes comes from, for the user."""
+    output_chars: int = 0
+    """For a call that a tool makes: how long its output may be, if longer than the limit of its own tool."""
     batch: InnerBatch | None = None
     """For a call that a tool makes: what to await before and after it."""
     repairs: tuple[Repair, ...] = ()

@@ -68,7 +68,7 @@ class InnerRecord:
                 await batch.ended(outcome)
 
         origins = [origin for index, origin in enumerate(batch.origins) if index not in done]
-        return done, InnerBatch(origins, starting, ended)
+        return done, InnerBatch(origins, starting, ended, batch.output_chars)
 
     def _next_path(self, context: ToolContext, call: ToolCall) -> str:
         """Return where a call is noted: by what it is, and the how many-th of its kind."""

@@ -230,16 +230,16 @@ class Runner:
         if admitted.finished:  # a cancelled tool that ended after its turn was over
             return outcome
         admitted.finished = True
-        entry = admitted.entry
+        entry, whole = admitted.entry, outcome
         if entry is not None and not _is_short(outcome, entry.limits.output_chars):
-            outcome = self._clip(entry, outcome)
-        if admitted.edited_by:
-            outcome = tell_edit(outcome, admitted.edited_by, admitted.arguments)
-        if admitted.repairs:
-            outcome = tell_repairs(outcome, admitted.repairs)
+            outcome = self._clip(entry, outcome, entry.limits.output_chars)
+        clipped = outcome is not whole
+        outcome = _tell_changes(admitted, outcome)
         self.stats.record(admitted.name, outcome)
         if observe is not None:
             observe(_call_ended(outcome))
+        if clipped and entry is not None and admitted.output_chars > entry.limits.output_chars:
+            return _tell_changes(admitted, self._clip(entry, whole, admitted.output_chars))
         return outcome
 
     async def run_after_hooks(
@@ -267,9 +267,8 @@ class Runner:
                 return Failed(admitted.call, error, started=started)
         return outcome
 
-    def _clip(self, entry: ToolEntry, outcome: Outcome) -> Outcome:
-        """Cut an output or message to the tool's limit; the whole output stays readable in a file."""
-        chars = entry.limits.output_chars
+    def _clip(self, entry: ToolEntry, outcome: Outcome, chars: int) -> Outcome:
+        """Cut an output or message to a limit; the whole output stays readable in a file."""
         if isinstance(outcome, Completed):
             clipped = self.outputs.clip(outcome.output, chars, readable=entry.name != READER)
             return outcome if clipped is outcome.output else replace(outcome, output=clipped)
@@ -293,6 +292,12 @@ def complete(call: ToolCall, value: object, seconds: float) -> Outcome:
         return Completed(call, render(value), seconds, 1)
     except ToolError as error:
         return Failed(call, error, True, seconds, 1)
+
+
+def _tell_changes(admitted: Admitted, outcome: Outcome) -> Outcome:
+    if admitted.edited_by:
+        outcome = tell_edit(outcome, admitted.edited_by, admitted.arguments)
+    return tell_repairs(outcome, admitted.repairs) if admitted.repairs else outcome
 
 
 def _replace_outcome(outcome: Outcome, returned: object) -> Outcome:

@@ -321,7 +321,7 @@ class TurnScope:
         self, item: Admitted, batch: InnerBatch, local: LoopParts, parent: ToolContext | None
     ) -> Outcome:
         """Perform a call for a tool that awaits its start and its end."""
-        item.batch = None
+        item.batch, item.output_chars = None, batch.output_chars
         if batch.starting is None:
             outcome = await self._perform(item, local, parent)
         else:

@@ -88,6 +88,8 @@ class InnerBatch:
     """
     ended: Callable[[Outcome], Awaitable[None]] | None = None
     """Awaited after each call, with its outcome."""
+    output_chars: int = 0
+    """How long an output may be for the tool that makes the calls, if longer than the limit of the tool called."""
 
 
 class Scope(Protocol):
