@@ -50,7 +50,8 @@ export function Preview({ preview }) {
   const rows = open ? preview.rows.slice(0, 5000) : preview.rows.slice(0, DIFF_ROWS);
   const added = preview.rows.filter((row) => row.mark === "+").length;
   const removed = preview.rows.filter((row) => row.mark === "-").length;
-  return html`<figure class=${"diff" + (preview.new ? " fresh" : "")}>
+  const fresh = !preview.rows.some((row) => row.old); // a new file has no old line numbers
+  return html`<figure class=${"diff" + (fresh ? " fresh" : "")}>
     <figcaption><span class="path">${show(preview.path)}</span>${preview.new && html`<span class="tag">new file</span>`}
       <span class="space"></span><span class="plus">+${added}</span> <span class="minus">−${removed}</span></figcaption>
     ${preview.note && html`<p class="note">${show(preview.note)}</p>`}

@@ -1,5 +1,6 @@
 // The record of one session as the page holds it: loaded in chunks, kept up to date by events.
 import { get, listen, live } from "./api.js";
+import { needsCalls } from "./messages.js";
 
 const CHUNK = 100;
 const KEPT = 3000; // records held in memory; those far from the view are fetched again
@@ -26,6 +27,7 @@ export class Conversation {
     this.partial = newPartial();
     this.notices = [];
     this.version = 0;
+    this.called = false; // whether a loaded record needs more than plain text to be drawn
     this.stop = listen((batch) => this.take(batch));
   }
 
@@ -98,6 +100,7 @@ export class Conversation {
 
   add(items) {
     for (const item of items) this.items.set(item.position, item);
+    this.called ||= items.some(needsCalls);
     this.link();
     if (this.partial.done && items.length) this.partial = newPartial();
   }

@@ -4,7 +4,7 @@ import { get, post } from "./api.js";
 import { go, isTyping, loadStyle } from "./app.js";
 import { Conversation } from "./conversation.js";
 import { WindowedList } from "./list.js";
-import { Growing, Record, needsCalls } from "./messages.js";
+import { Growing, Record } from "./messages.js";
 import { Problem, useModule } from "./parts.js";
 import { STATES, useSessions } from "./session_list.js";
 import { ago, many, money, oneLine, plain, show, tokens } from "./text.js";
@@ -65,7 +65,7 @@ function Talk({ talk, server, at }) {
   const { detail } = talk;
   const active = detail.state !== "ended";
   const { QuestionCard, failed } = useModule(loadCards, active || talk.questions.length > 0);
-  const calls = useModule(loadCalls, active || talk.questions.length > 0 || [...talk.items.values()].some(needsCalls));
+  const calls = useModule(loadCalls, active || talk.questions.length > 0 || talk.called);
   const jump = (position) => {
     setMarked(position);
     list.current.show(position);
@@ -172,7 +172,7 @@ function SessionSide({ detail, talk, onCall }) {
   const [turns, setTurns] = useState(null);
   const [error, setError] = useState(null);
   useEffect(() => {
-    if (talk.items.size >= talk.records && ![...talk.items.values()].some(needsCalls)) return void setTurns([]);
+    if (talk.items.size >= talk.records && !talk.called) return void setTurns([]);
     let ended = false;
     const timer = setTimeout(() => get("timeline", { id: detail.id, turns: 20 }).then((data) => ended || (setTurns(data.turns), setError(null)), (failure) => ended || setError(failure)), turns ? 400 : 0);
     return () => ((ended = true), clearTimeout(timer));
