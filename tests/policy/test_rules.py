@@ -198,6 +198,7 @@ def test_denied_files_are_hidden_from_listings() -> None:
     rules = Rules(rules_of(deny=["Read(secrets/**)", "Edit(public/**)"]), PathContext("/w", "/home/ann"))
     assert rules.hides("/w/secrets/a")
     assert not rules.hides("/w/public/a")
+    assert not rules.hides("/w/$PLACE/*")  # a name, not a line of a shell
 
 
 def test_wholly_denied_tool_is_not_offered() -> None:
@@ -246,6 +247,8 @@ def test_command_rule_covers_what_the_command_writes_and_not_its_redirect() -> N
     outside = _part("cp a /out/b")
     assert _judge_part(rules, WritePath("/out/b"), outside) is None
     assert _judge_part(rules, WritePath("/w/b"), replace(part, command=None)) is None
+    assert _judge_part(rules_of(allow=["Bash(make *)"]), WritePath("/w/b"), part) is None
+    assert _judge_part(rules_of(allow=["Bash(cp * c)"]), WritePath("/w/b"), part) is None
     assert _judge(rules, WritePath("/w/b"), call=_call("copier")) is None
 
 
@@ -344,3 +347,32 @@ def test_rule_for_an_argument_is_compared_as_json_writes_it(value: Json, text: s
     assert isinstance(
         _judge(rules_of(allow=[f"runner(kind:{text})"]), use, call=_call("runner", {"kind": value})), Allow
     )
+
+
+@pytest.mark.parametrize("rule", ["Read(**)", "Grep(**)", "Glob(**)", "List(**)"])
+def test_rule_for_reading_decides_about_no_change(rule: str) -> None:
+    for name in ("read", "grep", "glob", "list", "write"):
+        for access in (WritePath("/w/a"), DeletePath("/w/a")):
+            assert _judge(rules_of(allow=[rule], ask=[rule]), access, call=_call(name)) is None
+            denied = _judge(rules_of(deny=[rule]), access, call=_call(name))
+            assert isinstance(denied, Deny) is (rule == "Read(**)")  # what may not be read may not be replaced either
+
+
+@pytest.mark.parametrize(
+    "address", ["https://a.example/docs", "a.example/docs", "https://ann@a.example", "//a.example"]
+)
+def test_rule_with_an_address_denies_its_host_and_allows_nothing(address: str) -> None:
+    call = _call("web_fetch")
+    for rule in (f"WebFetch({address})", f"WebFetch(domain:{address})"):
+        for url in ("https://a.example/docs", "https://a.example/other"):
+            assert isinstance(_judge(rules_of(deny=[rule]), Reach(url), call=call), Deny)
+            assert _judge(rules_of(allow=[rule]), Reach(url), call=call) is None
+        assert _judge(rules_of(deny=[rule]), Reach("https://docs.example"), call=call) is None
+
+
+def test_text_rule_is_compared_once_and_with_the_name_of_a_skill_always() -> None:
+    by_text, by_name = rules_of(deny=["runner(x)"]), rules_of(deny=["Skill(deploy)"])
+    runner, skill = _call("runner", {"kind": "x"}), _call("skill", {"name": "deploy"})
+    assert isinstance(_judge(by_text, UseTool("runner", Effect.WRITE), call=runner), Deny)
+    assert _judge(by_text, ReadPath("/w/a"), call=runner) is None
+    assert isinstance(_judge(by_name, ReadPath("/w/a"), call=skill), Deny)

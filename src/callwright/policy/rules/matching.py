@@ -168,12 +168,10 @@ def _by_domain(rule: Rule, url: str) -> Match:
         return Match.MAYBE if rule.restricts else Match.NO
     wanted = rule.specifier or ""
     domain = wanted.removeprefix("domain:")
-    if domain == wanted and not rule.restricts:
-        return Match.NO  # without `domain:` an allow rule is ambiguous, a deny rule is read as a domain
-    if "/" in domain:  # an address: a deny rule is about its host
-        domain = domain.partition("//")[2] or domain
-        domain = domain.partition("/")[0].rpartition("@")[2]
-    return _match_if(domain_matches(domain, host))
+    if not rule.restricts and (domain == wanted or "/" in domain):
+        return Match.NO  # without `domain:`, or with an address, an allow rule would cover more than it says
+    named = domain.split("//", 1)[-1].split("/", 1)[0].rpartition("@")[2]  # a deny rule is about the host of an address
+    return _match_if(domain_matches(named, host))
 
 
 def _by_resource(rule: Rule, access: Access, uri: str) -> Match:
