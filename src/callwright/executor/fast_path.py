@@ -109,8 +109,10 @@ class FastPath:
         if turn.cancellation is not None or turn.journal is not None or turn.observe is not None:
             return None
         # compared on every call: a removed tool or a switched mode must not be missed
-        known = self._known
-        if self._registry.changes != known.changes or self._policies.cache_key != known.policy_key:
+        known, mode = self._known, self._policies.cacheable
+        if mode is None:
+            return None
+        if self._registry.changes != known.changes or mode.cache_key != known.policy_key:
             changes, policy_key = self._registry.changes, self._policies.cache_key
             known = self._known = _Known(changes, policy_key, self._runtime.catalog())
         if turn.catalog is not None and turn.catalog is not known.catalog:

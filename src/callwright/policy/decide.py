@@ -144,14 +144,15 @@ class Policies:
         self.policies = policies
         self._tiers = tuple(tuple(policy for policy in policies if policy.tier is tier) for tier in Tier)
         self._only_mode = policies[0] if len(policies) == 1 and policies[0].tier is Tier.MODE else None
-        self._cacheable = (
+        self.cacheable = (
             self._only_mode if self._only_mode is not None and _cache_key_is_valid(type(self._only_mode)) else None
         )
+        """The lone mode policy whose decisions may be cached under its key; None if there is none."""
 
     @property
     def cache_key(self) -> str | None:
         """The cache key of a lone mode policy; None for several policies, whose decisions are never cached."""
-        return None if self._cacheable is None else self._cacheable.cache_key
+        return None if self.cacheable is None else self.cacheable.cache_key
 
     def decide(self, access: Access, subject: Subject) -> Decision:
         """Ask every policy about one access and combine their decisions. Changes nothing, so it may be repeated.

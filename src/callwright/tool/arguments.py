@@ -149,7 +149,7 @@ def _cut(text: str, chars: int) -> str:
 
 
 Parsed = TypeVar("Parsed")
-_SUSPECT = r"[0-9](?:[0-9]{19}|[eE]\+?[0-9]{3})"  # one way to begin: ten times quicker than an alternation
+_SUSPECT = r"[0-9NI](?:[0-9]{19}|[eE]\+?[0-9]{3}|aN|nfinity)"  # one way to begin: much quicker than an alternation
 _SUSPECT_TEXT = re.compile(_SUSPECT)
 _SUSPECT_BYTES = re.compile(_SUSPECT.encode())
 _MANY_PROBLEMS = 1000
@@ -193,7 +193,7 @@ class ArgumentParser(Generic[Parsed]):
         try:
             if self._tight:
                 return self._validate(text, strict=True)
-            if _may_hold_odd_numbers(text):
+            if _SUSPECT_TEXT.search(text) if isinstance(text, str) else _SUSPECT_BYTES.search(text):
                 refuse_odd_numbers(text)
             names = self._with_names
             return self._validate(text, strict=True, by_alias=names, by_name=names, extra=self._extra)
@@ -260,19 +260,13 @@ def from_text(text: str | bytes) -> Any:
 
 def refuse_odd_numbers(text: str | bytes) -> None:
     """Refuse NaN, infinities and integers beyond 64 bits at any depth."""
-    if not _may_hold_odd_numbers(text):
+    if not (_SUSPECT_TEXT.search(text) if isinstance(text, str) else _SUSPECT_BYTES.search(text)):
         return
     for path, number in _numbers(_read(text), ()):
         if isinstance(number, float) and not -1e309 < number < 1e309:
             raise InvalidArguments(f"{join_path(path)}: expected a finite number, got {number}")
         if isinstance(number, int) and not INTEGER_RANGE[0] <= number <= INTEGER_RANGE[1]:
             raise InvalidArguments(f"{join_path(path)}: expected an integer of at most 64 bits, got a longer one")
-
-
-def _may_hold_odd_numbers(text: str | bytes) -> bool:
-    if isinstance(text, str):
-        return "NaN" in text or "Infinity" in text or _SUSPECT_TEXT.search(text) is not None
-    return b"NaN" in text or b"Infinity" in text or _SUSPECT_BYTES.search(text) is not None
 
 
 def _numbers(value: Any, path: Path) -> Iterator[tuple[Path, int | float]]:
