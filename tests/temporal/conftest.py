@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,8 @@ from tests.sessions.conftest import postgres, postgres_server  # noqa: F401  # p
 
 from callwright import Question
 from callwright.sessions import PostgresStore
-from callwright.temporal import Run, Runs
+from callwright.temporal import Run, Runs, TemporalError
+from callwright.temporal.client import connect_client
 
 HERE = Path(__file__).parent
 
@@ -35,7 +37,7 @@ def free_port() -> int:
 
 
 def start_server(port: int, folder: str) -> "subprocess.Popen[bytes]":
-    """Start a server on loopback with its data in a folder, and wait until it listens."""
+    """Start a server on loopback with its data in a folder, and wait until it answers: it listens before it can."""
     program = Path(sys.prefix, "bin", "temporal")
     found = str(program) if program.exists() else shutil.which("temporal")
     if found is None:
@@ -48,9 +50,22 @@ def start_server(port: int, folder: str) -> "subprocess.Popen[bytes]":
     while True:
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return server
+                break
         assert time.monotonic() < deadline and server.poll() is None, "the server did not start"
         time.sleep(0.05)
+    with ThreadPoolExecutor(1) as thread:  # a loop of its own: the test may run in one
+        thread.submit(asyncio.run, _wait_until_healthy(f"127.0.0.1:{port}")).result()
+    return server
+
+
+async def _wait_until_healthy(address: str) -> None:
+    async with asyncio.timeout(100):
+        while True:
+            try:
+                await connect_client(address, "default")
+                return
+            except TemporalError:
+                await asyncio.sleep(0.1)
 
 
 @pytest.fixture(scope="session")
