@@ -376,3 +376,33 @@ def test_text_rule_is_compared_once_and_with_the_name_of_a_skill_always() -> Non
     assert isinstance(_judge(by_text, UseTool("runner", Effect.WRITE), call=runner), Deny)
     assert _judge(by_text, ReadPath("/w/a"), call=runner) is None
     assert isinstance(_judge(by_name, ReadPath("/w/a"), call=skill), Deny)
+
+
+def test_only_a_deny_rule_for_reading_looks_into_folders(tmp_path: Path) -> None:
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "a").write_text("x")
+    part, here = _part("grep -r x .", str(tmp_path)), PathContext(str(tmp_path), "/home/ann", (str(tmp_path),))
+    denied = Rules(rules_of(deny=["Read(secret/**)"]), here).judge(part.access, part)
+    assert isinstance(denied, Ask) and denied.firm
+    for others in (rules_of(ask=["Read(secret/**)"]), rules_of(deny=["Edit(secret/**)", "WebFetch(secret/**)"])):
+        assert Rules(others, here).judge(part.access, part) is None
+
+
+@pytest.mark.parametrize("rule", ["mcp__*", "mcp__*__look", "mcp__s*__look", "*__look", "*"])
+def test_glob_over_servers_allows_nothing(rule: str) -> None:
+    use = UseTool("mcp__shop__look", Effect.READ)
+    assert _judge(rules_of(allow=[rule]), use, call=_call("mcp__shop__look")) is None
+    assert isinstance(_judge(rules_of(allow=["mcp__shop__*"]), use, call=_call("mcp__shop__look")), Allow)
+
+
+def test_rule_for_an_argument_is_about_its_own_tool() -> None:
+    use, call = UseTool("runner", Effect.WRITE), _call("runner", {"kind": "x"})
+    for tool in ("Read", "walker", "Edit", "Resource"):
+        assert _judge(rules_of(deny=[f"{tool}(kind:x)"]), use, call=call) is None
+
+
+@pytest.mark.parametrize("rule", ["Bash(**)", "WebFetch(**)", "Bash(/w/a)"])
+def test_rule_for_commands_or_addresses_is_about_no_file(rule: str) -> None:
+    for access in (ReadPath("/w/a"), WritePath("/w/a"), DeletePath("/w/a")):
+        for name in ("read", "write", "delete", "grep"):
+            assert _judge(rules_of(deny=[rule]), access, call=_call(name)) is None

@@ -122,8 +122,6 @@ def _names_whole_tool(rule: Rule, access: Access, subject: Subject) -> bool:
 
 
 def _about_files(rule: Rule, access: Access, subject: Subject) -> bool:
-    if rule.tool in ("bash", "webfetch"):
-        return False
     families = {family_of(access)}
     if rule.kind == "deny" and not isinstance(access, ReadPath):
         families.add("read")  # a file that may not be read may not be replaced either
