@@ -252,6 +252,14 @@ async def test_tools_beside_run_code() -> None:
         ("for i in range(100_000):\n    await price(item='a')", "more than 50 calls"),
         ("await asyncio.gather(*[price(item='a') for i in range(100_000)])", "more than 50 calls"),
         ("x = 'a'\nwhile True:\n    x += x", "memory limit"),
+        ("9**9**9", "memory limit"),
+        ("'{:>200000000}'.format(1)", "memory limit"),
+        (
+            "while True:\n    try:\n        await price(item='a')\n    except BaseException:\n        pass",
+            "more than 50 calls",
+        ),
+        ("try:\n    while True:\n        pass\nexcept BaseException:\n    print('caught')", "time limit"),
+        ("while True:\n    await asyncio.sleep(0.001)", "more than 50 calls"),
     ],
 )
 async def test_runaway_programs_end(code: str, said: str) -> None:
