@@ -66,12 +66,7 @@ class Hub:
     async def open(self) -> None:
         """Start following agents and the session file."""
         await self._open.enter_async_context(self.agents.following())
-        version = ""
-        if self.store is not None:
-            with suppress(SessionError):  # told to the pages by the task
-                version = await self.store.version()
-                self._known = await self._list(self.store)
-        task = asyncio.create_task(self._watch_sessions(version))
+        task = asyncio.create_task(self._watch_sessions())
         self._open.push_async_callback(_end_task, task)
 
     def end_streams(self) -> None:
@@ -136,8 +131,9 @@ class Hub:
         questions = [question for link in links for question in link.questions.values()]
         return {"type": "hello", "version": self._version, "agents": agents, "questions": questions}
 
-    async def _watch_sessions(self, version: str) -> None:
-        """Tell which sessions have new records since a version; nothing is read while no page listens."""
+    async def _watch_sessions(self) -> None:
+        """Tell which sessions have new records; nothing is read while no page listens."""
+        version = ""
         while True:
             if not self._subscribers:
                 self._wanted.clear()
