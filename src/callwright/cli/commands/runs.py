@@ -13,7 +13,8 @@ from callwright.cli.commands.worker import add_server_options
 from callwright.cli.main import DONE, ERROR, INTERRUPTED, LIMIT
 from callwright.cli.parsing import Parser, positive_int
 from callwright.cli.render.text import Palette, print_json, print_notice, print_text, visible_line
-from callwright.core.calls import Answers, Approve, Decline, Question
+from callwright.core.calls import Answers, Question
+from callwright.core.decisions import make_reply
 from callwright.core.errors import UsageError
 from callwright.core.json import thaw
 from callwright.core.messages import AssistantMessage, ToolMessage, UserMessage
@@ -174,7 +175,7 @@ async def _waiting(store: SessionStore, options: argparse.Namespace) -> int:
 
 
 async def _answer(store: SessionStore, options: argparse.Namespace) -> int:
-    reply = Approve() if options.action == "approve" else Decline(options.reason)
+    reply = make_reply(options.action == "approve", reason=getattr(options, "reason", ""))
     chosen = _choose(await read_questions(store, options.session), options)
     answers = Answers({question.id: sign_reply(reply, "the command line") for question in chosen})
     for question in await record_answers(store, options.session, answers):
