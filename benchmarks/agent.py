@@ -22,6 +22,11 @@ _NO_REQUEST = ModelRequest(())
 ARGUMENTS = '{"path":"src/main.py","pattern":"TODO","limit":20,"recursive":true}'
 
 
+def _arguments_of(turn: int) -> str:
+    """Return other arguments in every turn: a call that is repeated costs a note to the model."""
+    return f'{{"path":"src/main.py","pattern":"TODO","limit":{turn},"recursive":true}}'
+
+
 @tool(effect=Effect.READ)
 async def grep(path: str, pattern: str, limit: int = 10, recursive: bool = False) -> str:
     """Search a file.
@@ -36,8 +41,12 @@ async def grep(path: str, pattern: str, limit: int = 10, recursive: bool = False
 
 
 @tool(effect=Effect.READ)
-async def wait() -> str:
-    """Take 50 ms."""
+async def wait(turn: int) -> str:
+    """Take 50 ms.
+
+    Args:
+        turn: Which turn it is.
+    """
     await asyncio.sleep(0.05)
     return "waited"
 
@@ -66,7 +75,7 @@ class Model:
 
     model = "benchmark"
 
-    def __init__(self, turns: int, calls: int, name: str = "grep", arguments: str = ARGUMENTS) -> None:
+    def __init__(self, turns: int, calls: int, name: str = "grep", arguments: str = "") -> None:
         self._turns = turns
         self._calls = calls
         self._name, self._arguments = name, arguments
@@ -83,7 +92,8 @@ class Model:
         if turn > self._turns:
             yield MessageDone(AssistantMessage((Text("done"),)))
             return
-        calls = tuple(ToolCall(f"c{turn}-{n}", self._name, self._arguments) for n in range(self._calls))
+        arguments = self._arguments or _arguments_of(turn)
+        calls = tuple(ToolCall(f"c{turn}-{n}", self._name, arguments) for n in range(self._calls))
         yield MessageDone(AssistantMessage(calls, "calls"))
 
 
@@ -100,7 +110,8 @@ class Terse:
         if self._left < 0:
             yield MessageDone(AssistantMessage((Text("done"),)))
         else:
-            yield MessageDone(AssistantMessage((ToolCall(f"c{self._left}", "wait", "{}"),), "calls"))
+            call = ToolCall(f"c{self._left}", "wait", f'{{"turn":{self._left}}}')
+            yield MessageDone(AssistantMessage((call,), "calls"))
 
 
 def _executor() -> Executor:
@@ -201,7 +212,8 @@ class Remote:
         if self._left < 0:
             yield MessageDone(AssistantMessage((Text("done"),)))
         else:
-            yield MessageDone(AssistantMessage((ToolCall(f"c{self._left}", "grep", ARGUMENTS),), "calls"))
+            call = ToolCall(f"c{self._left}", "grep", _arguments_of(self._left))
+            yield MessageDone(AssistantMessage((call,), "calls"))
 
 
 async def sessions_seconds(store: SessionStore, count: int, turns: int = 10) -> tuple[float, float]:
