@@ -58,6 +58,9 @@ WALLED = [
     "strace -c ls",
     "bash -cl ls",
     "gcc -E main.c | head",
+    "git --no-pager verify-commit HEAD",
+    "git -P verify-commit HEAD",
+    "mvn -v",
 ]
 ASKED = [
     "python script.py",
@@ -113,6 +116,12 @@ ASKED = [
     "sed -i s/a/b/ notes.txt",
     "mytool > out.txt",
     "sqlite3 app.db 'select 1' 'delete from users'",
+    "gcc main.c",
+    "gcc -E main.c -o out",
+    "git --exec-path=/x verify-commit HEAD",
+    "git -c a.b=c verify-commit HEAD",
+    "python -W error script.py --check",
+    "bat --style plain --output x README.md",
 ]
 
 
