@@ -77,7 +77,7 @@ async def send(run: Run, signal: Any) -> None:
 
 async def test_signals_answer_nothing(cluster: Cluster, runs: Runs) -> None:
     cluster.start_worker("asking")
-    run = await runs.start("asking", plan("note", "note"), session="s1")
+    run = await runs.start("asking", plan("note", "note"), session="signals")
     (question,) = await wait_for_questions(run)
     key = question_key(question.id)
     replies: list[Any] = [True, {"approved": True}, {"question": question.id, "approved": True}]
@@ -258,10 +258,10 @@ async def test_long_runs_have_short_histories(cluster: Cluster) -> None:
     cluster.start_worker("agent")
     async with PostgresStore(cluster.store) as store:
         runs = await Runs.connect(cluster.address, sessions=store, queue=cluster.queue, turns=3)
-        run = await runs.start("desk", plan(*["keyed"] * 60), session="s1")
+        run = await runs.start("desk", plan(*["keyed"] * 60), session="long")
         result = await run.result()
         assert isinstance(result, Done) and result.turns == 61
-        handles = [each async for each in runs._client.list_workflows("WorkflowId = 'callwright/s1'")]  # pyright: ignore[reportPrivateUsage]
+        handles = [each async for each in runs._client.list_workflows("WorkflowId = 'callwright/long'")]  # pyright: ignore[reportPrivateUsage]
         for each in handles:
             handle = runs._client.get_workflow_handle(each.id, run_id=each.run_id)  # pyright: ignore[reportPrivateUsage]
             history = await handle.fetch_history()
