@@ -680,3 +680,10 @@ def test_parts_of_repositories_that_run_programs_are_protected(workspace: Path):
     inside = {path for path in found if path.casefold().startswith((".git", "other"))}
     names = "hooks config modules/a/config modules/b/c/hooks modules/b/c/config worktrees/w/config.worktree"
     assert inside == {f".git/{name}" for name in f"{names} info/attributes commondir".split()} | {"other/.GIT/hooks"}
+
+
+def test_scan_follows_no_link(workspace: Path):
+    (workspace / "up").symlink_to("..")
+    found = FolderScan(str(workspace), max_folders=30).find()
+    assert found.complete and not has_more_folders(str(workspace), 30)
+    assert not any("/up/" in path for path in found.secrets | found.protected)
