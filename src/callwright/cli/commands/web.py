@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import sys
 import tempfile
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -159,3 +160,4 @@ class _Demo:
 def _print_link(link: str, options: argparse.Namespace) -> None:
     what = "watching only" if options.read_only else "the demo" if options.demo else "this folder"
     print_text(f"callwright web: {what}, Ctrl-C ends it\n  {link}")
+    sys.stdout.flush()  # a program that started this one waits for the link
