@@ -12,8 +12,8 @@ from callwright.registry.search.index import Hit, ToolIndex
 from callwright.registry.search.text import normalize_name, parse_query, split_sentences, split_words
 
 # changing one of these moves NDCG@10: measure with `python -m benchmarks search`
-_WORDS_WEIGHT = 2.0
-_MIN_LEAD = 0.1
+_WORDS_WEIGHT = 1.8
+_MIN_LEAD = 0.05
 _RIVALS = 9
 _SENTENCE_WEIGHT = 0.7
 _MIN_SIMILARITY = 0.05
