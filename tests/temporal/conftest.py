@@ -155,7 +155,7 @@ class Cluster:
 
     async def wait_for_effects(self, count: int, session: str = "") -> list[list[str]]:
         """Wait until tools of a session, or of all, have done so much."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(240):  # a busy machine needs a while to start workers, and a lost one to be given up
             while len(found := [words for words in self.read_effects() if session in ("", words[1])]) < count:  # noqa: ASYNC110 - another process writes them
                 await asyncio.sleep(0.01)
         return found
