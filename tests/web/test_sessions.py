@@ -22,6 +22,7 @@ from callwright.core.messages import AssistantMessage, Text, ToolMessage, UserMe
 from callwright.sessions.records import Said
 from callwright.testing import ScriptedProvider
 from callwright.toolbox import Write
+from callwright.web.sessions import holds
 
 
 def write(path: str, content: str = "x\n") -> dict[str, Any]:
@@ -385,3 +386,18 @@ async def test_page_that_comes_later_shows_a_call_that_waits(serve: Serve, proje
         async with serve() as web:
             found = await web.until("/api/session?id=s", lambda data: data["running"])
             assert [call["id"] for call in found["running"]] == ["c1"] and found["waits"] == {"c2": ["c1"]}
+
+
+def test_streamed_message_is_told_from_others_once_it_is_stored() -> None:
+    stored: dict[str, Any] = {
+        "kind": "assistant",
+        "parts": [{"type": "text", "text": "asking"}, {"type": "call", "id": "c1"}],
+    }
+    nothing: dict[str, Any] = {"text": "", "thinking": "", "calls": []}
+    assert holds(stored, nothing | {"text": "asking"})
+    assert holds(stored, nothing | {"calls": [{"id": "c1", "name": "bash", "arguments": ""}]})
+    assert not holds(stored, nothing | {"text": "ask"})
+    assert not holds(stored, nothing | {"calls": [{"id": "c2", "name": "bash", "arguments": ""}]})
+    assert not holds({**stored, "kind": "user"}, nothing | {"text": "asking"})
+    assert not holds(stored, nothing)
+    assert not holds(stored, None)

@@ -169,7 +169,9 @@ class SessionRoutes:
     async def show(self, request: Request) -> Fields:
         shown = await self._show(take_text(request, "id"))
         if "from" in request.query_params:  # a page that opens needs both, in one round trip
-            shown["messages"] = await self.messages(request)
+            page = shown["messages"] = await self.messages(request)
+            if any(holds(item, shown["partial"]) for item in page["items"]):  # stored since it was streamed
+                shown["partial"] = None
         return shown
 
     async def _show(self, session_id: str) -> Fields:
@@ -335,6 +337,15 @@ def _summarize(records: Sequence[Record], prices_of: Callable[[str], Prices | No
         "todos": _todos(counting),
         "undo": [{"position": at, "id": record.point_id, "label": record.label} for at, record in points],
     }
+
+
+def holds(item: Fields, partial: Fields | None) -> bool:
+    """Tell whether a stored message is the one that was streamed."""
+    if partial is None or item.get("kind") != "assistant":
+        return False
+    calls = {call["id"] for call in partial["calls"]}
+    parts: list[Fields] = item["parts"]
+    return any(part["id"] in calls if part["type"] == "call" else part.get("text") == partial["text"] for part in parts)
 
 
 def _last_model(records: Sequence[Record]) -> str:

@@ -102,8 +102,7 @@ export class Conversation {
     for (const item of items) this.items.set(item.position, item);
     this.called ||= items.some(needsCalls);
     this.link();
-    // its end may have been told before this page listened
-    if (items.length && (this.partial.done || items.some((item) => holds(item, this.partial)))) this.partial = newPartial();
+    if (this.partial.done && items.length) this.partial = newPartial();
   }
 
   /** Join outcomes and answers to the calls and questions they belong to. */
@@ -275,14 +274,6 @@ export class Conversation {
     if (busy) this.notice("The process that ran this session has ended. The session can be continued here or in the terminal.");
     this.refresh();
   }
-}
-
-/** Whether a stored message is the one that was streamed. */
-function holds(item, partial) {
-  if (item.kind !== "assistant") return false;
-  if (partial.calls.length) return item.parts.some((part) => part.type === "call" && partial.calls.some((call) => call.id === part.id));
-  const text = item.parts.map((part) => (part.type === "text" ? part.text : "")).join("");
-  return partial.text !== "" && text.endsWith(partial.text);
 }
 
 function newPartial() {
