@@ -7,7 +7,7 @@ import pytest
 from callwright import Agent, Effect, Executor, Registry, ToolCall, tool
 from callwright.agent.results import Done, Paused, Stopped
 from callwright.agent.run_limits import RunLimits
-from callwright.core.content import Text
+from callwright.core.content import Output, Text
 from callwright.core.errors import ToolFailed
 from callwright.core.messages import AssistantMessage, ToolMessage
 from callwright.policy import AllowEverything, ByMode
@@ -157,6 +157,24 @@ async def test_model_may_be_asked_again_after_calls(tmp_path: Path):
     assert isinstance(await agent.run("go"), Done)
     agent, _ = agent_for(tmp_path, say(""), call, say(""), say(""))
     assert isinstance(await agent.run("go"), Stopped)
+
+
+@pytest.mark.parametrize("content", ["", "a\n", (Text("a"), Text("b"))], ids=["empty", "line", "parts"])
+async def test_told_outcomes_still_count_as_the_same(content: str | tuple[Text, ...]):
+    @tool(effect=Effect.READ)
+    async def look() -> Output:
+        """Look."""
+        return Output(content)
+
+    calls = (ToolCall(f"c{number}", "look", {}) for number in range(9))
+    agent = Agent(
+        ScriptedProvider.answering(lambda request: next(calls)),
+        executor=Executor(Registry(look), policies=AllowEverything()),
+        limits=RunLimits(same_calls=4),
+    )
+    result = await agent.run("go")
+    assert isinstance(result, Stopped)
+    assert (result.kind, result.turns) == ("repeated", 4)
 
 
 async def test_repeated_call_is_told_that_its_outcome_is_known():

@@ -7,7 +7,6 @@ from time import monotonic
 
 from callwright.agent.results import StopKind
 from callwright.core.calls import Completed, Failed, ToolCall
-from callwright.core.content import Output, Text
 from callwright.core.errors import UsageError
 from callwright.core.json import FrozenDict
 from callwright.core.messages import Usage
@@ -161,7 +160,7 @@ class Spending:
         if text != before or not count:
             return outcome
         if isinstance(outcome, Completed):
-            return replace(outcome, output=_add_text(outcome.output, _KNOWN))
+            return replace(outcome, output=outcome.output.with_note(_KNOWN))
         limit = self.limits.same_failures
         if limit is None or limit <= _WARNED_FAILURES or count + 1 < _WARNED_FAILURES:
             return outcome
@@ -222,7 +221,7 @@ _WARNED_FAILURES = 3
 _UNKNOWN = ""
 """Stands for all tools that do not exist."""
 _WARNING = "\nThe same call has now failed"
-_KNOWN = "\n[this call was made before and had the same outcome; with it the question can be answered]"
+_KNOWN = "[this call was made before and had the same outcome; with it the question can be answered]"
 _ADVICE = {
     "not_found": "call a tool that exists, or do without",
     "invalid_input": "send other arguments: compare each field with the tool's schema",
@@ -234,15 +233,12 @@ _ADVICE = {
 def _repetition_key(outcome: Completed | Failed) -> tuple[tuple[str, str], str]:
     """Return what makes outcomes the same: tool, arguments and text, without a warning about the repetition."""
     if isinstance(outcome, Completed):
-        text = outcome.output.text.removesuffix(_KNOWN)
+        text = outcome.output.text
+        if text.endswith(_KNOWN):
+            text = text.removesuffix(_KNOWN).removesuffix("\n")
     else:
         text = outcome.text.partition(_WARNING)[0]
     return (outcome.call.name, _arguments_text(outcome.call)), text
-
-
-def _add_text(output: Output, note: str) -> Output:
-    content = output.content
-    return replace(output, content=content + note if isinstance(content, str) else (*content, Text(note)))
 
 
 def _arguments_text(call: ToolCall) -> str:

@@ -155,16 +155,14 @@ def _check(scope: Scope, source: str, content: object, shown: str) -> SettingsLa
     if faults:
         raise UsageError("; ".join(faults))
     settings = cast("dict[str, Any]", content)
-    for path, _ in _unknown_keys(settings):
+    unknown_keys = list(_unknown_keys(settings))
+    for path, _ in unknown_keys:
         if (meant := find_misspelt(path)) is not None:
             where = f"{source}:{line_of(shown, path)}"
             raise UsageError(
                 f"{where}: {'.'.join(path)!r} is not known, and what it holds would be lost; write {meant!r}"
             )
-    unknown = (
-        f"{source}:{line_of(shown, path)}: {_describe_unknown_key(path, known)}"
-        for path, known in _unknown_keys(settings)
-    )
+    unknown = (f"{source}:{line_of(shown, path)}: {_describe_unknown_key(path, known)}" for path, known in unknown_keys)
     return SettingsLayer(scope, source, freeze(_normalise(settings)), tuple(unknown), shown)
 
 

@@ -83,6 +83,13 @@ class Output:
         """The content as parts, also where it is a plain text."""
         return (Text(self.content),) if isinstance(self.content, str) else self.content
 
+    def with_note(self, note: str) -> "Output":
+        """Return the same output with a note for the model on a line of its own at the end."""
+        content = self.content
+        if isinstance(content, str):
+            return Output(f"{content}\n{note}" if content else note, self.structured)
+        return Output((*content, Text(note)), self.structured)
+
 
 _set = object.__setattr__
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, ca
 from callwright.core._fast import frozen
 from callwright.core.access import Ask
 from callwright.core.calls import Completed, Failed, Interrupted, Outcome, ToolCall
-from callwright.core.content import Output, Text
 from callwright.core.errors import InvalidArguments, ToolError, UnknownTool
 from callwright.core.json import JsonObject, compact
 from callwright.core.repairs import Repair
@@ -180,7 +179,7 @@ def tell_edit(outcome: Outcome, who: str, arguments: JsonObject) -> Outcome:
     note = f"[{edit.note}; the call ran with {compact(arguments)}]" if who == "the user" else ""
     match outcome:
         case Completed(output=output):
-            told = _add_note(output, note) if note else output
+            told = output.with_note(note) if note else output
             return replace(outcome, call=call, output=told, repairs=(*outcome.repairs, edit))
         case Failed(error=error):
             told_error = error.with_message(f"{error.message}\n{note}") if note and outcome.started else error
@@ -202,15 +201,8 @@ def tell_repairs(outcome: Ending, repairs: tuple[Repair, ...], *, note: str = ""
     merged = (*repairs, *(edit for edit in edits if edit not in repairs))
     match outcome:
         case Completed(output=output):
-            return replace(outcome, output=_add_note(output, note), repairs=merged)
+            return replace(outcome, output=output.with_note(note), repairs=merged)
         case Failed(error=error):
             return replace(outcome, error=error.with_message(f"{error.message}\n{note}"), repairs=merged)
         case Interrupted():
             return outcome
-
-
-def _add_note(output: Output, note: str) -> Output:
-    content = output.content
-    if isinstance(content, str):
-        return replace(output, content=f"{content}\n{note}" if content else note)
-    return replace(output, content=(*content, Text(note)))
