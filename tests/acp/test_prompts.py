@@ -214,5 +214,5 @@ async def test_mcp_server_of_the_editor_is_started(connect: Connect, project: Pa
         await editor.say(created["sessionId"], "call it")
         (shown,) = editor.client.calls().values()
         assert shown["title"].startswith("mcp__own__echo")
-        assert len(editor.client.asked) == 1  # a server's tool asks, whoever named the server
+        assert len(editor.client.asked) == 1  # a server's tool asks, also if the editor named the server
         assert shown["status"] == "completed", shown

@@ -34,7 +34,7 @@ def work(order: dict[str, Any]) -> None:
     os._exit(run(["worker", *order["arguments"]]))
 
 
-signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # this process does not wait for them
 for line in sys.stdin:
     worker = os.fork()
     if worker == 0:

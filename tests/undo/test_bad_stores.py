@@ -89,7 +89,7 @@ async def test_torn_last_line_is_left_out(tmp_path: Path, cut: int):
     (journal,) = bench.kept.glob("*/journal")
     journal.write_bytes(journal.read_bytes()[:-cut])
     bench.restart()
-    plan = bench.log.plan_undo(0)  # the last state is not known, so that the move counts as somebody else's
+    plan = bench.log.plan_undo(0)  # the last state is not known, so that the move counts as another program's
     assert any("moved" in path for path in plan.conflicts)
     bench.begin_turn()
     assert await bench.call("write", path="n", content="n")

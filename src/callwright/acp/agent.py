@@ -152,7 +152,7 @@ class EditorAgent:
         """
         known = self._methods.get(method)
         if known is None or is_notification != (method == "session/cancel"):
-            if is_notification:  # nobody reads an error for a notification
+            if is_notification:  # the caller reads no error for a notification
                 return None
             raise RequestError(-32601, f"Method not found: {method[:200]}", {"method": method[:200]})
         if not self._initialized and method != "initialize":

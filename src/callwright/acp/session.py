@@ -255,7 +255,7 @@ class EditorSession:
                 raise RequestError(-32603, reason)
             case Stopped(kind=kind, usage=usage):
                 return PromptResponse(stop_reason=_STOP_REASONS.get(kind, "end_turn"), usage=_usage(usage))
-            case Paused(usage=usage):  # the editor has gone: nobody reads this
+            case Paused(usage=usage):  # the editor has gone, and does not read this
                 return PromptResponse(stop_reason="cancelled", usage=_usage(usage))
             case Done(usage=usage):
                 return PromptResponse(stop_reason="end_turn", usage=_usage(usage))

@@ -55,7 +55,7 @@ class LineTransport:
                 self._writer.write(line)
                 await self._writer.drain()
         except ConnectionError:
-            if "method" in message:  # a response has nobody to read it any more
+            if "method" in message:  # a response has no reader any more
                 raise
 
     async def receive(self) -> dict[str, Any] | None:

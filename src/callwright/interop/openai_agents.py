@@ -76,7 +76,7 @@ class _AgentsCaller:
 
     async def run(self, call: ToolCall, context: AgentsContext[Any]) -> Outcome:
         session = self._session(context.context)
-        approved = context.is_tool_approved(context.tool_name, call.id) is True  # None: nobody has decided
+        approved = context.is_tool_approved(context.tool_name, call.id) is True  # None: not decided yet
         shown = self._bridge.pending.take(session, call.id) if approved else None
         if shown is not None and shown.used:
             return Failed(call, _ALREADY_USED)

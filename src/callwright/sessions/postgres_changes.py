@@ -57,7 +57,7 @@ class ChangeListener:
             event.set()
 
     def _hear_all(self, connection: object) -> None:
-        """The connection is lost: whoever waits looks for itself."""
+        """The connection is lost: every caller that waits looks for itself."""
         for events in self._waiting.values():
             for event in events:
                 event.set()

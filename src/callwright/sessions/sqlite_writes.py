@@ -45,7 +45,7 @@ class Reply(Generic[Value]):
             self.waiting.set_result(self.value)
 
     def drop(self) -> None:
-        """Give back a result that nobody takes."""
+        """Give back a result that no caller takes."""
         if self._unclaimed is not None and self.error is None:
             self._unclaimed(self.value)
 

@@ -136,7 +136,7 @@ class Running:
         waiting = asyncio.wrap_future(self._future)
         await asyncio.wait({waiting}, timeout=seconds)
         if waiting.done():
-            waiting.exception()  # read here, or asyncio would log that nobody did
+            waiting.exception()  # read here, or asyncio would log that it was not
         else:
             waiting.cancel()
         return self.ended

@@ -99,7 +99,7 @@ class _Slice:
             await self._store.delete_blobs([reference])
             return result
         if self._order["open"] and not self._order["lapsed"]:
-            # A signal only says where to look, and anybody who reaches the server can send one: the answers that count
+            # A signal only says where to look, and any client of the server can send one: the answers that count
             # are on record. Resuming without them would ask the same questions anew.
             questions = await self._find_unanswered()
             if questions:
