@@ -171,7 +171,7 @@ def test_dumb_terminal_gets_lines(machine: Any, tmux: Any, calls: Call) -> None:
     tmux.type("write it", "Enter")
     tmux.shows("allow? >")
     tmux.type("y", "Enter")
-    shown = tmux.shows("All **done**.")
+    shown = tmux.shows("All **done**.\n>")  # with the prompt: until then Ctrl-C is for the run
     assert "\x1b" not in shown and "default mode" not in shown
     tmux.type("C-c")
     tmux.shows("press Ctrl-C again")
