@@ -4,6 +4,7 @@ import os
 import sys
 
 _ERROR, _INTERRUPTED = 1, 130
+_IMPORT_PANICS = ("KeyboardInterrupt", "failed to import")
 
 
 def main() -> int:
@@ -15,11 +16,18 @@ def main() -> int:
     except OSError as error:  # the output could not be written
         code = _report(error)
     except BaseException as error:
-        # a module written in Rust panics if Ctrl-C comes while it is imported
-        if type(error).__name__ != "PanicException" or "KeyboardInterrupt" not in str(error):
+        # a module written in Rust that is imported later panics if Ctrl-C comes in that moment, and prints why
+        if type(error).__name__ != "PanicException" or not any(each in str(error) for each in _IMPORT_PANICS):
             raise
         code = _INTERRUPTED
-    return _flush(code)
+    code = _flush(code)
+    if "temporalio.bridge" in sys.modules:
+        # its threads may still call Python while the interpreter is taken down, and abort the process
+        import atexit
+
+        atexit._run_exitfuncs()  # type: ignore[attr-defined] # noqa: SLF001 - what Python calls next has no other name
+        os._exit(_flush(code))
+    return code
 
 
 def _run(arguments: list[str]) -> int:
@@ -34,14 +42,23 @@ def _run(arguments: list[str]) -> int:
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr] - a standard stream
     import signal  # here: it takes a tenth of the time of `--version`
 
+    # while the modules of a command are imported nothing has been started, and Ctrl-C ends the process at once: an
+    # exception would make modules written in Rust panic
+    handled = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # not where it is ignored, as under nohup
+
+    def handle_interrupt(by_exception: bool) -> None:
+        if handled:
+            signal.signal(signal.SIGINT, signal.default_int_handler if by_exception else signal.SIG_DFL)
+
+    handle_interrupt(by_exception=False)
     from callwright.cli.main import run
 
     try:
-        code = run(arguments)
+        code = run(arguments, on_loaded=lambda: handle_interrupt(by_exception=True))
     except SystemExit as end:  # from the argument parser
         code = end.code if isinstance(end.code, int) else _ERROR
     # from here on a second Ctrl-C ends the process at once, without a traceback
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    handle_interrupt(by_exception=False)
     return code
 
 

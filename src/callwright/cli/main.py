@@ -2,6 +2,7 @@
 
 import errno
 import sys
+from collections.abc import Callable
 from importlib import import_module
 
 DONE, ERROR, USAGE, DENIED, PAUSED, LIMIT = 0, 1, 2, 3, 4, 5
@@ -49,8 +50,8 @@ def usage() -> str:
     )
 
 
-def run(arguments: list[str]) -> int:
-    """Run one command line and return its exit code."""
+def run(arguments: list[str], on_loaded: Callable[[], object] = lambda: None) -> int:
+    """Run one command line and return its exit code; `on_loaded` is called before the command's first step."""
     if arguments[:1] == ["help"] and arguments[1:2] and arguments[1] in COMMANDS:
         arguments = [arguments[1], "--help"]
     if arguments and arguments[0] in ("-h", "--help", "help"):
@@ -65,7 +66,9 @@ def run(arguments: list[str]) -> int:
     from callwright.core.errors import CallwrightError, UsageError, describe_exception
 
     try:
-        return import_module(f"callwright.cli.commands.{name}").run(rest)
+        command = import_module(f"callwright.cli.commands.{name}")
+        on_loaded()
+        return command.run(rest)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:  # the reader of our output, such as head, has closed it
