@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -81,11 +81,8 @@ def complete(workspace: Path) -> Sandbox:
 
 
 @pytest.fixture
-def without_bubblewrap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+def without_bubblewrap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path / "nothing here"))
-    bubblewrap.find_problem.cache_clear()
-    yield
-    bubblewrap.find_problem.cache_clear()
 
 
 @pytest.fixture
@@ -414,6 +411,61 @@ def test_relative_folder_of_path_does_not_count(monkeypatch: pytest.MonkeyPatch,
     assert bubblewrap.find_program() == ""
 
 
+@pytest.mark.parametrize("place", ["workspace/.venv/bin", "link", "linked program", "extra"])
+def test_bubblewrap_that_a_command_could_have_written_does_not_count(
+    complete: Sandbox, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+):
+    program, extra = bubblewrap.find_program(), tmp_path / "extra"
+    for folder in (workspace / ".venv" / "bin", extra, tmp_path / "linked program"):
+        folder.mkdir(parents=True)
+        (folder / "bwrap").write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\nexit 0\n")
+        (folder / "bwrap").chmod(0o755)
+    (tmp_path / "linked program" / "bwrap").unlink()
+    (tmp_path / "linked program" / "bwrap").symlink_to(workspace / ".venv" / "bin" / "bwrap")
+    (tmp_path / "link").symlink_to(workspace / ".venv" / "bin")
+    monkeypatch.setenv("PATH", f"{tmp_path / place}{os.pathsep}{os.environ['PATH']}")
+    sandbox = find_sandbox("require", roots=[workspace], writable=[extra])
+    for confinement in (READ_ONLY, WORKSPACE):
+        with sandbox.confine(("true",), str(workspace), confinement, scratch=tmp_path / "scratch") as confined:
+            assert confined.argv[0] == program
+            subprocess.run(confined.argv, check=True)
+    assert not (tmp_path / "ran").exists()
+    assert bubblewrap.find_program(("/",)) == program  # a workspace that holds the whole system
+
+
+def test_link_does_not_bring_back_what_the_wall_replaces(complete: Sandbox, attempt: Attempt, workspace: Path):
+    with tempfile.NamedTemporaryFile(dir="/tmp", prefix="not-shown-") as file:
+        for number, target in enumerate(("/", "/proc", "/tmp", "/dev")):
+            link = workspace / f"link{number}"
+            link.symlink_to(target)
+            line = f"ls /tmp /proc; ls -d {file.name} /proc/{os.getpid()}; [[ -e /dev/kmsg ]] && echo /dev/kmsg"
+            done = attempt(complete, line, READ_ONLY, NamedPaths(reads=(str(link),)))
+            shown = done.stdout.split()
+            assert "meminfo" in shown and str(os.getpid()) not in shown
+            assert Path(file.name).name not in shown and "/dev/kmsg" not in shown
+
+
+def test_secret_from_a_pipe_is_masked(complete: Sandbox, attempt: Attempt, workspace: Path):
+    pipe = workspace / "sub" / ".env"
+    os.mkfifo(pipe)
+    with os.fdopen(os.open(pipe, os.O_RDWR), "wb", 0) as writer:
+        writer.write(b"SECRET=hunter2\n")
+        for confinement in (READ_ONLY, APPROVED):
+            assert "hunter2" not in attempt(complete, "timeout 5 head -1 sub/.env", confinement).stdout
+        named = NamedPaths(reads=(str(pipe),))
+        assert "hunter2" in attempt(complete, "timeout 5 head -1 sub/.env", APPROVED, named).stdout
+
+
+def test_sockets_below_a_real_var_run_are_hidden(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    def find_sockets(_: object) -> set[str]:
+        return {"/var/run/docker.sock", "/run/other.sock", "/srv/s", "/tmp/hidden/s", "/tmp/shown/s"}
+
+    monkeypatch.setattr(bubblewrap, "_find_sockets", find_sockets)
+    argv = bubblewrap.wrap_command(("true",), Wall("/", tmp_path, visible=("/tmp/shown",)))
+    covered = {argv[place + 1] for place, word in enumerate(argv) if word == "/dev/null"}
+    assert covered == {"/var/run/docker.sock", "/srv/s", "/tmp/shown/s"}
+
+
 def test_seatbelt_profile_orders_its_rules(tmp_path: Path):
     wall = Wall("/w", tmp_path, ("/w",), (), ('/w/.git/hoo"ks',), ("/h/.ssh/id_rsa",))
     profile = seatbelt.make_profile(wall).splitlines()
@@ -471,12 +523,8 @@ def test_bubblewrap_that_does_not_work_is_not_relied_on(
     (tmp_path / "bin" / "bwrap").write_text(program)
     (tmp_path / "bin" / "bwrap").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
-    bubblewrap.find_problem.cache_clear()
-    try:
-        with pytest.raises(UsageError, match="bubblewrap does not"):
-            find_sandbox("require", roots=[workspace])
-    finally:
-        bubblewrap.find_problem.cache_clear()
+    with pytest.raises(UsageError, match="bubblewrap does not"):
+        find_sandbox("require", roots=[workspace])
 
 
 def test_bubblewrap_that_works_is_used(workspace: Path):
@@ -529,6 +577,12 @@ def test_workspace_inside_a_masked_folder_stays_a_workspace(complete: Sandbox, t
         ("sub/server.key", "", True, False),
         ("sub/*.key", "", True, False),
         ("sub/*.txt", "", False, False),
+        ("*", "", False, False),
+        ("s*/s*", "", True, False),
+        ("*/*/*", "", False, False),
+        ("sub/?erver.key", "", True, False),
+        ("sub/[st]erver.key", "", True, False),
+        ("?env", "", False, False),
         ("key", "", True, False),
         ("", "sub/server.key", True, False),
         ("", ".git/hooks", False, True),
@@ -577,6 +631,11 @@ def test_named_file_of_a_home_folder_does_not_open_the_folder(complete: Sandbox,
         ("/etc/cron.d/x", ""),
         ("/usr/local/bin/x", ""),
         ("/dev/shm/x", ""),
+        ("/proc/sys/kernel/x", ""),
+        ("/sys/kernel/mm/x", ""),
+        ("/srv/homes/me/x", ""),
+        ("/srv/homes/x", ""),
+        ("/srv/homes/me/project/x", "/srv/homes/me/project"),
         ("relative/x", ""),
         ("/w/sub/x", ""),
     ],
@@ -585,6 +644,7 @@ def test_named_paths_open_no_part_of_the_system(path: str, opened: str, monkeypa
     def is_folder(path: str) -> bool:
         return not path.endswith("/x")
 
+    monkeypatch.setenv("HOME", "/srv/homes/me")
     monkeypatch.setattr(os.path, "isdir", is_folder)
     monkeypatch.setattr(os.path, "realpath", str)
     assert [*NamedPaths(writes=(path,)).folders_to_open(("/w",))] == ([opened] if opened else [])

@@ -22,15 +22,22 @@ from callwright.system.sandbox.wall import (
 _PROBE_SECONDS = 10.0
 # sockets of services under /run would be a way out; name resolution must stay visible
 _RESOLVERS = ("/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager/resolv.conf")
-_HIDDEN = ("/run", "/var/run", "/tmp", "/var/tmp", "/dev")
+_HIDDEN = ("/run", "/tmp", "/var/tmp", "/dev")
+_SYSTEM = ("/usr", "/bin")
+
+
+def find_problem(avoided: Sequence[str] = ()) -> str:
+    """Try bubblewrap once and return why it does not work here; empty if it works.
+
+    Args:
+        avoided: Folders whose programs do not count.
+    """
+    program = find_program(avoided)
+    return _try_program(program) if program else "bubblewrap is not installed"
 
 
 @cache
-def find_problem() -> str:
-    """Try bubblewrap once and return why it does not work here; empty if it works."""
-    program = find_program()
-    if not program:
-        return "bubblewrap is not installed"
+def _try_program(program: str) -> str:
     argv = [program, *_base_options(network=False), "--", "true"]
     try:
         tried = subprocess.run(argv, capture_output=True, text=True, timeout=_PROBE_SECONDS, check=False)
@@ -39,17 +46,34 @@ def find_problem() -> str:
     return "" if tried.returncode == 0 else f"bubblewrap does not work here: {tried.stderr.strip()}"
 
 
-def find_program() -> str:
-    """Return the path of bubblewrap; empty if it is not installed. Relative folders of PATH do not count."""
-    folders = [folder for folder in os.environ.get("PATH", "").split(os.pathsep) if folder.startswith("/")]
-    return shutil.which("bwrap", path=os.pathsep.join(folders)) or ""
+def find_program(avoided: Sequence[str] = ()) -> str:
+    """Return the path of bubblewrap; empty if it is not installed. Relative folders of PATH do not count.
+
+    Args:
+        avoided: Folders that commands may write to: one could put a program there that starts the next without a wall.
+    """
+    for folder in os.environ.get("PATH", "").split(os.pathsep):
+        found = shutil.which("bwrap", path=folder) if folder.startswith("/") else None
+        if found and (is_below(found, _SYSTEM) or not any(is_below(path, avoided) for path in _places(found))):
+            return found
+    return ""
 
 
-def wrap_command(argv: Sequence[str], wall: Wall) -> tuple[str, ...]:
+def _places(program: str) -> tuple[str, str, str]:
+    folder, name = os.path.split(os.path.abspath(program))
+    return f"{folder}/{name}", f"{os.path.realpath(folder)}/{name}", os.path.realpath(program)
+
+
+def wrap_command(argv: Sequence[str], wall: Wall, avoided: Sequence[str] = ()) -> tuple[str, ...]:
     """Return the command line that runs `argv` behind a wall.
 
     bubblewrap applies its options in order, and a later mount covers an earlier one. So folders come before what lies
     in them: temporary folders, what stays visible in them, writable folders, protected paths, masks.
+
+    Args:
+        argv: The command.
+        wall: What it may use.
+        avoided: Folders whose bubblewrap is not used.
 
     Raises:
         OSError: A mask cannot be made.
@@ -74,7 +98,7 @@ def wrap_command(argv: Sequence[str], wall: Wall) -> tuple[str, ...]:
     options += _protect_paths(wall)
     options += _hide_sockets(wall)
     options += _mask_paths(wall)
-    return (find_program(), *options, "--chdir", wall.cwd, "--", *argv)
+    return (find_program(avoided), *options, "--chdir", wall.cwd, "--", *argv)
 
 
 def _base_options(*, network: bool) -> list[str]:
@@ -125,6 +149,8 @@ def _mask_paths(wall: Wall) -> Iterator[str]:
             yield from ("--remount-ro", path)
         elif os.path.isfile(path):
             yield from ("--ro-bind", mask_file(path), path)
+        elif os.path.exists(path):  # a pipe or a device can hand out secrets as well
+            yield from ("--ro-bind", "/dev/null", path)
 
 
 def _hide_sockets(wall: Wall) -> Iterator[str]:

@@ -177,7 +177,7 @@ class Sandbox:
 
     def _wrap(self, argv: Sequence[str], wall: Wall) -> tuple[str, ...]:
         if self.kind == "bubblewrap":
-            return bubblewrap.wrap_command(argv, wall)
+            return bubblewrap.wrap_command(argv, wall, (*self.roots, *self.writable))
         (wall.scratch / "tmp").mkdir(mode=0o700, parents=True, exist_ok=True)
         if self.kind == "seatbelt":
             return seatbelt.wrap_command(argv, wall)
@@ -296,15 +296,15 @@ def find_sandbox(
     if mode == "off":
         return Sandbox("none", folders, mode)
     more = tuple(os.path.realpath(os.path.expanduser(folder)) for folder in writable)
-    kind, problem = _choose_kind()
+    kind, problem = _choose_kind((*folders, *more))
     if mode == "require" and kind in ("landlock", "none"):
         raise UsageError(f'sandbox="require", but commands cannot be confined here: {problem}; {INSTALL}')
     gaps = _LANDLOCK_GAPS if kind == "landlock" else (f"{problem}; {INSTALL}",) if kind == "none" else ()
     return Sandbox(kind, folders, mode, gaps, tuple(protected), more, tuple(readable), hidden)
 
 
-def _choose_kind() -> tuple[SandboxKind, str]:
-    problem = bubblewrap.find_problem()
+def _choose_kind(writable: Sequence[str]) -> tuple[SandboxKind, str]:
+    problem = bubblewrap.find_problem(writable)
     if not problem:
         return "bubblewrap", ""
     if not seatbelt.find_problem():

@@ -26,6 +26,7 @@ _NOTE = b"# masked: this file may hold secrets; ask the user to approve a comman
 _LARGEST_MASK = 1 << 16
 _CACHE_SECONDS = 5.0
 _TEMPORARY = ("/tmp", "/var/tmp")
+_KERNEL = ("/dev", "/proc", "/sys")
 GIT_ATTRIBUTES_PLACE = "/run/callwright-git-attributes"
 """Where a command in bubblewrap finds `git_attributes_file`."""
 SHARED_CACHES = ".cache"
@@ -73,7 +74,7 @@ class NamedPaths:
         """Yield the folders outside of the writable ones that the line needs to write its named paths."""
         for path in self.writes:
             real = os.path.realpath(path)
-            if is_below(real, roots) or not path.startswith("/") or path.startswith("/dev/"):
+            if is_below(real, (*roots, *_KERNEL)) or not path.startswith("/") or is_below(path, _KERNEL):
                 continue
             folder = real if os.path.isdir(real) else os.path.dirname(real)
             if not _is_vital(folder) and os.path.isdir(folder):
@@ -85,12 +86,20 @@ class NamedPaths:
 def _names(named: str, path: str) -> bool:
     if named == path or named.startswith(path.rstrip("/") + "/") or os.path.realpath(named) == path:
         return True
-    return not frozenset("*?[").isdisjoint(named) and fnmatch.fnmatchcase(path, named)
+    return not frozenset("*?[").isdisjoint(named) and _matches(named.split("/"), path.split("/"))
+
+
+def _matches(pattern: Sequence[str], path: Sequence[str]) -> bool:
+    """Whether a shell would expand a pattern to a path: `*` stays in its folder and matches no leading dot."""
+    return len(pattern) == len(path) and all(
+        fnmatch.fnmatchcase(part, wanted) and (part[:1] != "." or wanted[:1] == ".")
+        for wanted, part in zip(pattern, path, strict=True)
+    )
 
 
 def _is_vital(folder: str) -> bool:
     """Whether opening a folder would open a home folder or a part of the system."""
-    if folder == os.path.expanduser("~") or folder.count("/") < 2:
+    if folder.count("/") < 2 or any(is_below(home, (folder,)) for home in _homes()):
         return True
     return os.path.dirname(folder) in ("/home", "/Users") or is_below(folder, ("/etc", "/usr", "/bin", "/lib", "/boot"))
 
@@ -165,8 +174,9 @@ def visible_below_temporary(roots: Iterable[str], named: Iterable[str]) -> tuple
     """Return what a command needs to see although it lies in `/tmp`: homes, programs, and what its line names."""
     wanted = [*roots, *_homes(), sys.prefix, sys.base_prefix, *os.environ.get("PATH", "").split(os.pathsep)]
     wanted += [os.environ.get("VIRTUAL_ENV", ""), *named]
-    found = [path for path in wanted if is_below(path, _TEMPORARY) and path not in _TEMPORARY and os.path.lexists(path)]
-    return tuple(outermost(os.path.realpath(path) for path in found))
+    # a link that leads to /proc or to the whole of /tmp must not bring these back
+    real = (os.path.realpath(path) for path in wanted if is_below(path, _TEMPORARY))
+    return tuple(outermost(path for path in real if is_below(path, _TEMPORARY) and path not in _TEMPORARY))
 
 
 @lru_cache(maxsize=512)
