@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 from callwright.cli.render.text import Palette, width_of, wrap_columns
 from callwright.cli.terminal.input import Editor
 from callwright.cli.terminal.keys import KeyReader
-from callwright.cli.terminal.screen import Screen
+from callwright.cli.terminal.screen import PlainScreen, Screen
 from callwright.cli.terminal.ui import Terminal
 
 
@@ -32,8 +32,8 @@ def test_bytes_become_named_keys_and_text() -> None:
 
 def test_lone_escape_is_the_escape_key() -> None:
     keys = KeyReader()
-    assert keys.feed(b"\x1b") == [] and keys.incomplete
-    assert keys.flush() == [("key", "escape")] and not keys.incomplete
+    assert keys.feed(b"\x1b") == [] and keys.wait_seconds
+    assert keys.flush() == [("key", "escape")] and not keys.wait_seconds
 
 
 def test_pasted_control_keys_are_text() -> None:
@@ -140,6 +140,40 @@ async def test_typed_ahead_keys_never_answer_a_question(tmp_path: Path) -> None:
         terminal.draw()
     os.close(reading)
     os.close(writing)
+
+
+async def test_interrupt_between_enter_and_the_run_takes_the_prompt_back(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    with (tmp_path / "screen").open("wb") as file:
+        terminal = Terminal(PlainScreen(file.fileno()), Palette(False), lines=True)
+        taken = asyncio.create_task(terminal.prompt())
+        await asyncio.sleep(0)
+        os.write(writing, b"delete it\n")
+        terminal.read_input(reading)
+        terminal.interrupt()  # the signal arrives before the task that waits for the prompt runs
+        await asyncio.sleep(0)
+        assert not taken.done() and terminal.editor.text == "delete it"
+        terminal.interrupt()
+        assert terminal.editor.text == "" and not terminal.over.is_set()
+        terminal.draw()
+        taken.cancel()
+    os.close(reading)
+    os.close(writing)
+
+
+@pytest.mark.parametrize(("complete", "draft", "counts"), [(True, "", 1), (False, "", 0), (True, "a draft", 0)])
+async def test_late_interrupt_counts_once(tmp_path: Path, complete: bool, draft: str, counts: int) -> None:
+    with (tmp_path / "screen").open("wb") as file:
+        terminal = Terminal(PlainScreen(file.fileno()), Palette(False), lines=True)
+        terminal.editor.insert(draft)
+        terminal.busy = True
+        terminal.interrupt()
+        terminal.interrupt()  # the second one in a run does not leave
+        terminal.end_run(complete=complete)
+        terminal.end_run(complete=True)
+        terminal.draw()
+        assert not terminal.over.is_set() and terminal.editor.text == draft
+    assert (tmp_path / "screen").read_text().count("press Ctrl-C again") == counts
 
 
 def call(name: str, **arguments: object) -> dict[str, object]:

@@ -39,9 +39,9 @@ from callwright.cli.terminal.slash_commands import SlashCommands
 from callwright.cli.terminal.status import RunningCalls, SessionUsage, TodoRows, WaitingRow
 from callwright.cli.terminal.ui import Terminal
 from callwright.cli.terminal.vi_keys import ViKeys
-from callwright.core.calls import Completed, Outcome, ToolCall
+from callwright.core.calls import Completed, Failed, Outcome, ToolCall
 from callwright.core.content import Output, Part
-from callwright.core.errors import CallwrightError, UsageError
+from callwright.core.errors import CallwrightError, Cancelled, UsageError
 from callwright.core.events import CallBegan, CallEnded, CallProgressed, CallRetried, Event
 from callwright.providers.base import CallDelta, MessageDone, ModelEvent, Provider, TextDelta, ThinkingDelta
 from callwright.providers.streaming import TappedProvider
@@ -211,10 +211,13 @@ class TerminalChat:
         """Run a command with the bash tool, behind the same rules and questions as a call of the model."""
         self.terminal.busy = True
         self.show_status()
+        complete = False
         try:
-            return await self._shell.run(line, self._new_cancellation(), told=told)
+            outcome = await self._shell.run(line, self._new_cancellation(), told=told)
+            complete = not (isinstance(outcome, Failed) and isinstance(outcome.error, Cancelled))
+            return outcome
         finally:
-            self._finish_run()
+            self._finish_run(complete=complete)
 
     @property
     def session_id(self) -> str:
@@ -251,13 +254,14 @@ class TerminalChat:
         self.terminal.busy, self._compacting = True, True
         self._start_waiting()
         self.show_status()
+        complete = False
         try:
             before, after = await self.conversation.compact(focus, cancellation=self._new_cancellation())
-            self.usage.context_tokens = after
+            self.usage.context_tokens, complete = after, True
             self.terminal.show(f"  compacted from about {before} to {after} tokens")
         finally:
             self._compacting = False
-            self._finish_run()
+            self._finish_run(complete=complete)
 
     def _new_cancellation(self) -> Cancellation:
         self._cancellation = Cancellation()
@@ -267,14 +271,16 @@ class TerminalChat:
         self.terminal.busy = True
         self._start_waiting()
         self.show_status()
+        complete = False
         try:
             async with aclosing(stream) as events:
                 async for event in events:
+                    complete = not (isinstance(event, Stopped) and event.kind == "cancelled")
                     self._show_agent_event(event)
         except CallwrightError as error:
             self._show_notice(str(error))
         finally:
-            self._finish_run()
+            self._finish_run(complete=complete)
 
     def _live_rows(self, width: int) -> list[str]:
         todos = self._todos.rows(width) if self.terminal.busy else []
@@ -284,15 +290,15 @@ class TerminalChat:
         self._waiting.context_tokens = self.usage.context_tokens
         self._waiting.start()
 
-    def _finish_run(self) -> None:
+    def _finish_run(self, *, complete: bool) -> None:
         self.terminal.end_stream()
         self._running.clear()
         self._waiting.stop()
-        self.terminal.busy = False
         if self._todos.changed:  # it was redrawn in place so far; now it stays
             self.terminal.show(*self._todos.rows(self.terminal.screen.width, len(self._todos.items)))
             self._todos.changed = False
         self._cancellation = None
+        self.terminal.end_run(complete=complete)
         self.show_status()
 
     def _show_agent_event(self, event: AgentEvent) -> None:

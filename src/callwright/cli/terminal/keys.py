@@ -60,6 +60,9 @@ _CONTROLS = {
 }
 _PASTE_BEGINS, _PASTE_ENDS = "\x1b[200~", "\x1b[201~"
 _LONGEST_SEQUENCE = 8
+_ESCAPE_SECONDS = 0.03
+_PASTE_SECONDS = 3.0
+"""How long a paste may pause, for example over a slow connection."""
 
 
 class KeyReader:
@@ -84,14 +87,11 @@ class KeyReader:
         return [("key", "escape")] if pending.startswith("\x1b") else []
 
     @property
-    def incomplete(self) -> bool:
-        """Whether the input so far may be the start of a longer sequence."""
-        return bool(self._pending) or self.pasting
-
-    @property
-    def pasting(self) -> bool:
-        """Whether a paste has not ended yet, which can take seconds over a slow connection."""
-        return self._pasted is not None
+    def wait_seconds(self) -> float:
+        """How long the rest of a sequence may take to arrive; 0 if the input so far is complete."""
+        # a lone escape byte may be the Esc key or the start of a sequence: only time tells
+        partial = _ESCAPE_SECONDS if self._pending else 0.0
+        return partial if self._pasted is None else _PASTE_SECONDS
 
     def _keys(self) -> Iterator[tuple[str, str]]:
         while self._pending:

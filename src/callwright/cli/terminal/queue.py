@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from callwright.cli.render.text import cut
+from callwright.cli.terminal.input import Editor
 
 _MOST_SHOWN = 3
 
@@ -39,10 +40,12 @@ class PromptQueue:
         """Remove and return the newest prompt, to be edited; None if none waits."""
         return self._texts.pop() if self._texts else None
 
-    def take_all(self) -> list[str]:
-        """Remove and return every prompt."""
+    def return_to(self, editor: Editor) -> bool:
+        """Put every prompt back on the input line: the run it was written for was stopped. False if none waits."""
         texts, self._texts = self._texts, []
-        return texts
+        if texts:
+            editor.set("\n".join(filter(None, [*texts, editor.text])))
+        return bool(texts)
 
     def rows(self, width: int, show: Callable[[str], str]) -> list[str]:
         """Return a row for each prompt; of many, the first ones and how many more there are.

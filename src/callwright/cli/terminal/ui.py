@@ -32,8 +32,6 @@ _FRAME_SECONDS = 1 / 30
 _TICK_SECONDS = 0.2
 _SETTLE_SECONDS = 0.4
 """How long a question is on the screen before keys can answer it: a person who types does not see it at once."""
-_ESCAPE_SECONDS = 0.03
-_PASTE_SECONDS = 3.0
 _SECOND_INTERRUPT_SECONDS = 2.0
 _MOST_INPUT_ROWS = 10
 
@@ -80,7 +78,7 @@ class Terminal:
         self._tick_timer: asyncio.TimerHandle | None = None
         self._flush_timer: asyncio.TimerHandle | None = None
         self._interrupted_at = self._turned_at = 0.0
-        self._chosen = self.paused = False
+        self._chosen = self._run_interrupted = self.paused = False
         """Whether another program, such as an editor, uses the screen."""
 
     @property
@@ -173,11 +171,6 @@ class Terminal:
         """Queue a prompt as if it had been typed."""
         self._queue.add(text)
 
-    def _return_queue(self) -> None:
-        """Put queued prompts back on the input line: they were written for a run that was stopped."""
-        if texts := self._queue.take_all():
-            self.editor.set("\n".join(filter(None, [*texts, self.editor.text])))
-
     def _take_queued(self) -> bool:
         """Put the newest queued prompt back on an empty input line; False if the key is for the history."""
         text = None if not self.busy or self.editor.text or self._answering else self._queue.take_last()
@@ -196,13 +189,25 @@ class Terminal:
 
     def interrupt(self) -> None:
         """Handle Ctrl-C: stop the run, or clear the line, or leave at the second time."""
-        if self._question is None and not self.busy and not self.editor.text:
+        self.refresh()
+        at_prompt = self._question is None and not self.busy
+        if at_prompt and self._queue.return_to(self.editor):  # Enter was pressed, but its run has not begun
+            return
+        if at_prompt and not self.editor.text:
             if time.monotonic() - self._interrupted_at < _SECOND_INTERRUPT_SECONDS:
                 self.leave()
                 return
             self._interrupted_at = time.monotonic()
             self.show(self.palette.paint("press Ctrl-C again, or Ctrl-D, to leave", "dim"))
+        self._run_interrupted = self.busy and self._question is None
         self._cancel()
+
+    def end_run(self, *, complete: bool) -> None:
+        """Leave the busy state; a Ctrl-C that came too late to stop a complete run counts for the prompt."""
+        late = complete and self._run_interrupted and not self.editor.text
+        self.busy = self._run_interrupted = False
+        if late:
+            self.interrupt()
 
     def refresh(self) -> None:
         """Draw soon; all changes until then go into one frame."""
@@ -255,9 +260,7 @@ class Terminal:
         if self._flush_timer is not None:
             self._flush_timer.cancel()
             self._flush_timer = None
-        # a lone escape byte may be the Esc key or the start of a sequence: only time tells
-        if self._keys.incomplete:
-            seconds = _PASTE_SECONDS if self._keys.pasting else _ESCAPE_SECONDS
+        if seconds := self._keys.wait_seconds:
             self._flush_timer = asyncio.get_running_loop().call_later(seconds, self._flush)
 
     def _flush(self) -> None:
@@ -390,7 +393,7 @@ class Terminal:
         if asked:
             self._answer(None)
         if self.busy:
-            self._return_queue()
+            self._queue.return_to(self.editor)
         if self.busy and not asked:
             self.on_interrupt()
         elif not asked:
