@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -11,11 +12,29 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import TextContent
 
-from callwright import Completed, Effect, Executor, Failed, Outcome, Registry, ToolCall, Turn, tool
+from callwright import (
+    Annotations,
+    Completed,
+    Effect,
+    Executor,
+    Failed,
+    Image,
+    Outcome,
+    Output,
+    Registry,
+    SchemaTool,
+    Text,
+    ToolCall,
+    ToolSpec,
+    Turn,
+    UsageError,
+    tool,
+)
 from callwright.codemode import CodeLimits, CodeMode
 from callwright.core.access import Access, Decision, Deny
 from callwright.core.errors import Cancelled, Denied, ToolFailed
 from callwright.core.events import CallEnded
+from callwright.core.json import JsonObject
 from callwright.hooks import Halt, Hook, PendingCall
 from callwright.policy import AllowEverything, Policy, Subject
 from callwright.policy.decide import Policies
@@ -154,6 +173,58 @@ async def test_program_gets_outputs_whole() -> None:
     assert outcome.text == "1000000\n"
 
 
+async def test_program_gets_data_and_the_model_the_notes() -> None:
+    @tool(effect=Effect.READ)
+    async def fetch(path: str, limit: int = 0) -> str:
+        """Return JSON."""
+        return '{"a": 1}'
+
+    outcome = await run(
+        "for _ in range(3):\n    print(json.loads(await fetch(path=['x'], limit=None)))", executor_of(fetch)
+    )
+    assert outcome.text.count("{'a': 1}") == 3
+    assert outcome.text.count("fetch(): limit: null left out; path: a list with one item read as the item") == 1
+
+
+async def test_what_is_no_text_is_named() -> None:
+    @tool(effect=Effect.READ)
+    async def draw() -> Output:
+        """Draw."""
+        return Output((Text("a circle"), Image(b"12345678", "image/png")))
+
+    outcome = await run("print(await draw())", executor_of(draw))
+    assert outcome.text == "a circle\n[image/png, 8 bytes: programs get texts only]\n"
+
+
+async def test_parameters_without_a_python_name_are_passed() -> None:
+    schema: JsonObject = {
+        "type": "object",
+        "properties": {"from": {"type": "string"}, "to": {"type": "string"}, "max-age": {"type": "integer"}},
+        "required": ["from", "to"],
+        "additionalProperties": False,
+    }
+
+    async def send(arguments: JsonObject) -> str:
+        return json.dumps(dict(arguments))
+
+    spec = ToolSpec("send", "Send.", schema, annotations=Annotations(Effect.READ))
+    executor = executor_of(SchemaTool(spec, send))
+    outcome = await run("""print(await send("b", **{"from": "a", "max-age": 5}))""", executor)
+    assert json.loads(outcome.text) == {"from": "a", "to": "b", "max-age": 5}
+    assert "async def send(to: str, **others: Any)" in executor.registry.snapshot().tools["run_code"].spec.description
+
+
+@pytest.mark.parametrize("fence", ["```python\n{}\n```", "```\n{}```", "\n~~~py\n{}\n~~~\n"])
+async def test_program_in_a_fence_is_taken_out(fence: str) -> None:
+    outcome = await run(fence.format("print((await price(item='abc'))['total'])"))
+    assert isinstance(outcome, Completed) and outcome.text.startswith("3\n") and "repaired" in outcome.text
+
+
+async def test_fence_without_an_end_is_refused() -> None:
+    outcome = await run("```python\nawait price(item='abc')")
+    assert isinstance(outcome, Failed) and "send the program alone" in outcome.text and made == []
+
+
 async def test_message_with_a_lone_surrogate_is_an_exception() -> None:
     @tool(effect=Effect.READ)
     async def find(name: str) -> str:
@@ -276,10 +347,40 @@ async def test_printed_text_is_bounded() -> None:
     assert isinstance(outcome, Completed) and "[9900 more characters were printed and dropped]" in outcome.text
 
 
-@pytest.mark.parametrize("limits", [{"seconds": 0}, {"calls": -1}, {"memory_bytes": 0}, {"printed_chars": 0}])
-def test_limits_are_positive(limits: dict[str, int]) -> None:
-    with pytest.raises(Exception, match="must be above 0"):
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"seconds": 0},
+        {"seconds": "5"},
+        {"seconds": float("inf")},
+        {"seconds": float("nan")},
+        {"calls": -1},
+        {"calls": 1.5},
+        {"calls": True},
+        {"memory_bytes": 0},
+        {"memory_bytes": 10**30},
+        {"printed_chars": 0},
+    ],
+)
+def test_limits_are_numbers_above_zero(limits: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=f"CodeLimits.{next(iter(limits))} must be a"):
         CodeLimits(**limits)
+
+
+@pytest.mark.parametrize(
+    ("source", "options"),
+    [
+        (price, {}),
+        ([price], {}),
+        (Registry(price), {"keep": "price"}),
+        (Registry(price), {"keep": [price]}),
+        (Registry(price), {"keep": None}),
+        (Registry(price), {"limits": 5}),
+    ],
+)
+def test_wrong_kinds_are_refused_where_they_are_given(source: Any, options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="expected"):
+        CodeMode(source, **options)
 
 
 async def test_cancellation_ends_program_and_worker() -> None:

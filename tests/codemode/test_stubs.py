@@ -56,6 +56,33 @@ def test_description_cannot_end_the_docstring() -> None:
     assert isinstance(function, ast.AsyncFunctionDef) and len(function.body) == 1
 
 
+@pytest.mark.parametrize("description", ['Says "hello"', 'Ends with \\"', "Ends with \\", '"'])
+@pytest.mark.parametrize("name", ["from", "max-age", "", "a b", "class", "None", "x"])
+def test_stubs_are_python(description: str, name: str) -> None:
+    part = {"type": "string", "description": description}
+    text = stub({"properties": {name: part, "y": {}}, "required": [name]}, description=description)
+    function = ast.parse(text).body[-1]
+    assert isinstance(function, ast.AsyncFunctionDef) and name in (ast.get_docstring(function) or "") + text
+
+
+def test_objects_of_one_name_have_classes_of_their_own() -> None:
+    inner = {"type": "object", "properties": {"filter": {"type": "object", "properties": {"b": {"type": "integer"}}}}}
+    outer = {"type": "object", "properties": {"a": {"type": "string"}}}
+    classes = {
+        node.name: [ast.unparse(line) for line in node.body]
+        for node in ast.parse(stub({"properties": {"filter": outer, "other": inner}})).body
+        if isinstance(node, ast.ClassDef)
+    }
+    assert classes["FFilter"] == ["a: NotRequired[str]"] and ["b: NotRequired[int]"] in classes.values()
+
+
+def test_definitions_of_results_and_of_whole_inputs_are_read() -> None:
+    node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}, "required": ["next"]}
+    text = stub({"$ref": "#/$defs/Node", "$defs": {"Node": node}}, {"$ref": "#/$defs/Node", "$defs": {"Node": node}})
+    assert "async def f(next: FNode2) -> FNode:" in text
+    assert order_parameters({"$ref": "#/$defs/Node", "$defs": {"Node": node}}) == ["next"]
+
+
 @given(st.lists(st.text(min_size=1, max_size=20), unique=True, max_size=12))
 def test_every_tool_has_a_function_of_its_own(names: list[str]) -> None:
     functions = name_functions(names)

@@ -30,11 +30,12 @@ from callwright import (
 )
 from callwright.agent import Done, Paused
 from callwright.codemode import CodeMode
+from callwright.core.messages import ToolMessage
 from callwright.hooks import Hook, PendingCall, Rewrite
 from callwright.policy import AllowEverything
 from callwright.registry import Deferred
 from callwright.sessions import MemoryStore, SqliteStore
-from callwright.sessions.records import Kept
+from callwright.sessions.records import Kept, Said
 from callwright.testing.fakes import ScriptedProvider
 
 VICTIM = Path(__file__).with_name("victim.py")
@@ -106,6 +107,21 @@ async def test_declined_call_is_an_exception(tmp_path: Path) -> None:
     (outcome,) = await executor.execute([CALL], answers=declined)
     assert isinstance(outcome, Failed) and "PermissionError: declined: too much" in outcome.error.message
     assert effects(tmp_path) == ["quote 1"]
+
+
+async def test_edited_arguments_are_told_also_after_a_restart(tmp_path: Path) -> None:
+    agent, store = agent_in(tmp_path, [CALL])
+    paused = await agent.run("go", session="s")
+    edits: list[dict[str, Any] | None] = [{"amount": 7}, None, None]
+    while isinstance(paused, Paused):
+        (question,) = paused.questions
+        agent, store = agent_in(tmp_path, "done")
+        paused = await agent.resume("s", Answers().approve(question, arguments=edits.pop(0)))
+    assert isinstance(paused, Done) and effects(tmp_path) == ["quote 1", "pay 7", "quote 2", "pay 2"]
+    said = [record.message for record in await store.read("s") if isinstance(record, Said)]
+    (outcome,) = next(message.outcomes for message in said if isinstance(message, ToolMessage))
+    assert outcome.text.startswith("['paid 7', 'paid 2']\n")
+    assert 'pay(): the arguments were changed by the user, it ran with {"amount":7}' in outcome.text
 
 
 async def test_gathered_questions_are_asked_together(tmp_path: Path) -> None:

@@ -300,6 +300,14 @@ async def test_turn_ask_is_repeated_for_patched_arguments() -> None:
     assert asked == [5, 6, 5, 6] and paid == [6]
 
 
+async def test_reply_that_repeats_the_arguments_approves() -> None:
+    executor = Executor(Registry(pay))
+    call = ToolCall("1", "pay", {"amount": 5})
+    (question,) = questions_of(await executor.execute([call]))
+    (outcome,) = await executor.execute([call], answers=Answers().approve(question, arguments={"amount": 5}))
+    assert isinstance(outcome, Completed) and outcome.repairs == () and paid == [5]
+
+
 async def test_answers_to_both_questions_may_come_at_once() -> None:
     executor = Executor(Registry(pay))
     call = ToolCall("1", "pay", {"amount": 5})

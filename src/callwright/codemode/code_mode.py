@@ -1,15 +1,15 @@
 """`CodeMode`: a toolset that puts tools behind `run_code`, which runs programs that call them."""
 
-from collections.abc import Collection
-from typing import cast
+from collections.abc import Collection, Iterable
+from typing import Any, cast
 
 from callwright.codemode.engine import CodeLimits
 from callwright.codemode.program import Program
 from callwright.codemode.stubs import name_functions, write_stub
-from callwright.core.errors import UsageError
+from callwright.core.errors import InvalidArguments, UsageError
 from callwright.core.json import JsonObject
 from callwright.core.spec import Annotations, Effect, Limits, ToolSpec
-from callwright.registry.catalog import SEARCH_NAME, Catalog, Toolset, session_catalog
+from callwright.registry.catalog import SEARCH_NAME, Catalog, Toolset, require_toolset, session_catalog
 from callwright.registry.visibility import DeferrableTool
 from callwright.tool.base import State, Tool, ToolContext
 from callwright.tool.schema_tool import SchemaTool
@@ -41,14 +41,14 @@ class CodeMode:
         limits: The limits of one program.
 
     Raises:
-        UsageError: `keep` is a text, or `source` has a tool with the name `run_code`.
+        UsageError: An argument is not of its kind, or `source` has a tool with the name `run_code`.
     """
 
     def __init__(self, source: Toolset, *, keep: Collection[str] = (), limits: CodeLimits = _LIMITS) -> None:
-        if isinstance(keep, str):
-            raise UsageError(f"expected the names of tools, got {keep!r}; write keep=[{keep!r}]")
-        self._source = source
-        self._keep = frozenset(keep)
+        if not isinstance(cast(object, limits), CodeLimits):
+            raise UsageError(f"expected CodeLimits as the limits, got {limits!r}; write limits=CodeLimits(calls=100)")
+        self._source = require_toolset(source)
+        self._keep = _check_names(keep)
         self._limits = limits
         self._seen: tuple[Catalog, Catalog] | None = None
 
@@ -78,6 +78,27 @@ class CodeMode:
         return self._seen[1]
 
 
+def _check_names(keep: object) -> frozenset[str]:
+    if isinstance(keep, str):
+        raise UsageError(f"expected the names of tools, got {keep!r}; write keep=[{keep!r}]")
+    names = list(cast("Iterable[object]", keep)) if isinstance(keep, Iterable) else [keep]
+    wrong = [name for name in names if not isinstance(name, str)]
+    if wrong:
+        raise UsageError(f'expected the names of tools, got {wrong[0]!r}; write keep=["name"]')
+    return frozenset(cast("list[str]", names))
+
+
+class _RunCode(SchemaTool):
+    """The tool that runs programs; one in a code fence is refused, so that the repairs take it out."""
+
+    line_fields = ("code",)
+
+    def validate(self, arguments: dict[str, Any]) -> None:
+        super().validate(arguments)
+        if str(arguments["code"]).lstrip().startswith(("```", "~~~")):
+            raise InvalidArguments("code: the program stands in a code fence; send the program alone")
+
+
 def _make_tool(catalog: Catalog, keep: Collection[str], limits: CodeLimits) -> SchemaTool:
     """Return the tool that runs programs over the tools of a catalog."""
     functions = name_functions(catalog.tools)
@@ -95,4 +116,4 @@ def _make_tool(catalog: Catalog, keep: Collection[str], limits: CodeLimits) -> S
     annotations = Annotations(Effect.READ, idempotent=True, delegates=True, parallel=False)
     # Without a limit of its own: it would count the time that the user takes to answer.
     tool_limits = Limits(seconds=float("inf"), output_chars=_OUTPUT_CHARS)
-    return SchemaTool(ToolSpec(NAME, "\n\n".join(parts), _SCHEMA, annotations=annotations, limits=tool_limits), run)
+    return _RunCode(ToolSpec(NAME, "\n\n".join(parts), _SCHEMA, annotations=annotations, limits=tool_limits), run)

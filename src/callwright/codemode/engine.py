@@ -21,6 +21,8 @@ import pydantic_monty as monty
 from callwright.core.errors import UsageError
 
 _MAX_WORKERS = 64
+_MAX_LIMIT = 10**15
+"""The highest limit that the engine accepts for everything."""
 _PRELUDE = "import asyncio, datetime, json, math, random, re"
 """Models often forget these; a program that imports them too does no harm."""
 _PROGRAM_NAME = "<python-input-1>"
@@ -44,7 +46,7 @@ class CodeLimits:
     """The limits of one program.
 
     Raises:
-        UsageError: A limit is not positive.
+        UsageError: A limit is not a number above 0, or is one that no program can reach.
     """
 
     seconds: float = 30.0
@@ -55,9 +57,11 @@ class CodeLimits:
     """What it may print; more is dropped, and the model is told."""
 
     def __post_init__(self) -> None:
-        for name in ("seconds", "memory_bytes", "calls", "printed_chars"):
-            if not getattr(self, name) > 0:
-                raise UsageError(f"CodeLimits.{name} must be above 0, got {getattr(self, name)!r}")
+        for name, kinds in (("seconds", (int, float)), ("memory_bytes", int), ("calls", int), ("printed_chars", int)):
+            value: Any = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, kinds) or not 0 < value <= _MAX_LIMIT:
+                kind = "a number" if name == "seconds" else "a whole number"
+                raise UsageError(f"CodeLimits.{name} must be {kind} above 0 and up to {_MAX_LIMIT:,}, got {value!r}")
 
 
 class ProgramFailed(Exception):

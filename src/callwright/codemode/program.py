@@ -8,7 +8,6 @@ import asyncio
 import json
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -19,7 +18,6 @@ from typing import Any, cast
 from callwright.codemode.engine import (
     Batch,
     CodeLimits,
-    Finished,
     PendingCall,
     ProgramFailed,
     Raised,
@@ -31,6 +29,7 @@ from callwright.codemode.engine import (
     find_unawaited,
 )
 from callwright.codemode.stubs import order_parameters
+from callwright.codemode.texts import describe_changes, describe_result, mark_line, write_parts
 from callwright.core._fast import make_constructor
 from callwright.core.calls import Completed, Failed, Interrupted, Outcome, ToolCall
 from callwright.core.decisions import AnswersNeeded, Question
@@ -57,7 +56,6 @@ _EXCEPTIONS: Mapping[type[ToolError], str] = {
     UnknownTool: "NameError",
 }
 _encode_arguments = json.JSONEncoder(allow_nan=False).encode
-_encode_result = json.JSONEncoder(ensure_ascii=False).encode
 _tool_call = make_constructor(ToolCall)
 _inner_batch = make_constructor(InnerBatch)
 _UNKNOWN = "the process ended while this call was running; it may have had an effect"
@@ -66,10 +64,8 @@ _MAX_STEP_SECONDS = 0.05
 _SHORT_STEP_SECONDS = 0.002
 _MAX_RESULT_CHARS = 1_000_000
 """How long a text that a call returns may be in the program; what the model gets is limited by what it prints."""
-_SHOWN_LINES = 25
-"""How many lines around a call the user is shown, on each side."""
-_SHOWN_CHARS = 300
 _MAX_HOLD_SECONDS = 0.005
+_MAX_TOLD = 10
 _CHANGED = "the record of this program does not fit it, so it cannot go on; nothing more was done. Start it again"
 
 
@@ -108,6 +104,8 @@ class Program:
         self._parameters: dict[str, list[str]] = {}
         self._origins: dict[int, str] = {}
         self._lines = code.removesuffix("\n").split("\n")  # as the engine counts them: a form feed ends no line
+        self._told: dict[str, None] = {}
+        """Notes for the model about calls that did not run as the program wrote them."""
         self._made: dict[str, tuple[int, ToolCall]] = {}
         """The calls as the program made them, with their numbers, by id: hooks may have changed what runs."""
 
@@ -145,10 +143,10 @@ class Program:
                     step = await self._step_in_thread(session, partial(session.resume, settled))
                     loop_ran_at = perf_counter()
                 short = perf_counter() - began < _SHORT_STEP_SECONDS
-            return _describe_result(session.printed, step)
+            return "\n".join([describe_result(session.printed, step), *self._told])
         except ProgramFailed as failed:
             printed = f"printed before that:\n{session.printed}\n" if session.printed else ""
-            raise ToolFailed(f"{printed}{failed}") from None
+            raise ToolFailed("\n".join([f"{printed}{failed}", *self._told])) from None
         finally:
             await asyncio.shield(threads.run(session.close))
 
@@ -181,6 +179,8 @@ class Program:
 
     def _read_note(self, journal: _Journal, note: dict[str, Any]) -> None:
         number = int(note["call"])
+        if "told" in note:
+            self._told[str(note["told"])] = None
         if "digest" in note:
             journal.digests[number] = str(note["digest"])
         if "waits" in note:
@@ -283,6 +283,8 @@ class Program:
             if isinstance(outcome, Failed) and isinstance(outcome.error, Declined):
                 note["declined"] = True
                 journal.declined[journal.digests[number]] = result
+        if outcome.repairs and len(self._told) < _MAX_TOLD and (told := describe_changes(outcome)):
+            self._told[told], note["told"] = None, told
         await self._context.keep(note, wait=False)
 
     def _to_call(self, pending: PendingCall) -> ToolCall:
@@ -317,7 +319,7 @@ class Program:
     def _find_origin(self, line: int) -> str:
         """Return the program with a mark at a line, for the user who is asked about a call in it."""
         if line not in self._origins:
-            self._origins[line] = _mark_line(self._lines, line)
+            self._origins[line] = mark_line(self._lines, line)
         return self._origins[line]
 
     def _settle(self, outcome: Completed | Failed) -> Settled:
@@ -326,7 +328,7 @@ class Program:
         tool = self._catalog.get(outcome.call.name)
         structured = outcome.output.structured
         if tool is None or tool.spec.output_schema is None or structured is None:
-            return Returned(_replace_surrogates(outcome.text))
+            return Returned(_replace_surrogates(write_parts(outcome.output)))
         return Returned(thaw(structured))
 
 
@@ -342,32 +344,3 @@ def _replace_surrogates(text: str) -> str:
 
 def _digest(call: ToolCall) -> str:
     return sha256(f"{call.name}\0{call.arguments}".encode(errors="surrogatepass")).hexdigest()[:32]
-
-
-def _mark_line(lines: Sequence[str], number: int) -> str:
-    """Return the lines of a program around the one with this number, which is marked."""
-    first = max(number - _SHOWN_LINES, 1)
-    last = min(max(number, 1) + _SHOWN_LINES, len(lines))
-    width = len(str(last))
-    shown = [
-        f"{'>' if index == number else ' '} {index:{width}} {_clip_line(lines[index - 1])}"
-        for index in range(first, last + 1)
-    ]
-    above = [f"  … {first - 1} lines above"] if first > 1 else []
-    below = [f"  … {len(lines) - last} lines below"] if last < len(lines) else []
-    return "\n".join([*above, *shown, *below])
-
-
-def _clip_line(line: str) -> str:
-    line = line.removesuffix("\r")
-    return line if len(line) <= _SHOWN_CHARS else f"{line[:_SHOWN_CHARS]}…"
-
-
-def _describe_result(printed: str, finished: Finished) -> str:
-    value = finished.value
-    if value is None:
-        return printed or "(the program printed and returned nothing)"
-    for write in (_encode_result, repr):
-        with suppress(TypeError, ValueError, RecursionError):
-            return f"{printed}{write(value)}"
-    return f"{printed}[the value of the last expression is too deep or too long to be shown]"

@@ -48,14 +48,14 @@ def write_stub(function: str, spec: ToolSpec) -> str:
         spec: The tool.
     """
     writer = _Writer(function)
-    schema: dict[str, Any] = thaw(spec.input_schema)
-    returns = "str" if spec.output_schema is None else writer.type_of(thaw(spec.output_schema), "Result")
-    parameters, documented = writer.parameters(schema)
+    returns = "str" if spec.output_schema is None else writer.result(thaw(spec.output_schema))
+    parameters, documented = writer.parameters(thaw(spec.input_schema))
     signature = f"async def {function}({parameters}) -> {returns}:"
     text = spec.description.strip()[:_MAX_DESCRIPTION_CHARS]
     lines = [*text.splitlines(), *(["", "Args:", *documented] if documented else [])]
     body = "\n".join(f"    {line}".rstrip() for line in lines).replace('"""', "'''").replace("\\", "\\\\")
-    return "\n".join([*writer.classes.values(), signature, f'    """{body.lstrip()}"""'])
+    body = f"{body.lstrip()} " if body.endswith('"') else body.lstrip()  # a quote would join those that end the text
+    return "\n".join([*writer.classes.values(), signature, f'    """{body}"""'])
 
 
 class _Writer:
@@ -64,33 +64,50 @@ class _Writer:
     def __init__(self, function: str) -> None:
         self._prefix = "".join(part.capitalize() for part in function.split("_") if part)
         self._definitions: Mapping[str, Any] = {}
+        self._defined: dict[str, str] = {}
+        """The classes of definitions, by the definition's name."""
         self.classes: dict[str, str] = {}
+
+    def result(self, schema: dict[str, Any]) -> str:
+        """Return the type of what a function returns."""
+        self._read_definitions(schema)
+        return self.type_of(schema, "Result")
 
     def parameters(self, schema: dict[str, Any]) -> tuple[str, list[str]]:
         """Return the parameters of a function, and a line about each that is described."""
-        self._definitions = _mapping(schema.get("$defs") or schema.get("definitions"))
-        required = set[str](schema.get("required") or ())
+        self._read_definitions(schema)
+        properties, required = _fields(schema)
         ordered = order_parameters(schema)
         written, documented = list[str](), list[str]()
         for name in ordered:
-            part = _mapping(_mapping(schema.get("properties")).get(name))
+            part = _mapping(properties[name])
             kind = self.type_of(part, name.capitalize())
             default = "" if name in required else f" = {part['default']!r}" if "default" in part else " = ..."
             written.append(f"{name}: {kind}{default}")
-            if about := str(part.get("description") or "").strip():
-                documented.append(f"    {name}: {' '.join(about.split())}")
-        return ", ".join(written), documented
+            if about := _describe(part):
+                documented.append(f"    {name}: {about}")
+        others = [name for name in properties if name not in ordered]
+        for name in others:  # Python has no parameters of these names
+            part = _mapping(properties[name])
+            kind = self.type_of(part, _NOT_IN_NAMES.sub("_", name).capitalize())
+            must = " (required)" if name in required else ""
+            documented.append(f"    **{{{name!r}: {kind}}}{must}: {_describe(part)}".rstrip(": "))
+        return ", ".join([*written, *(["**others: Any"] if others else [])]), documented
 
-    def type_of(self, schema: object, name: str, depth: int = 0) -> str:
+    def _read_definitions(self, schema: Mapping[str, Any]) -> None:
+        self._definitions = _mapping(schema.get("$defs") or schema.get("definitions"))
+        self._defined = {}
+
+    def type_of(self, schema: object, name: str, depth: int = 0, definition: str | None = None) -> str:
         """Return the Python type of a schema; what cannot be said in one is `Any`."""
         if depth > _MAX_DEPTH or not isinstance(schema, dict):
             return "Any"
         part = cast("dict[str, Any]", schema)
         if reference := part.get("$ref"):
             known = str(reference).rpartition("/")[2]
-            if f"{self._prefix}{known}" in self.classes or known not in self._definitions:
-                return f"{self._prefix}{known}" if known in self._definitions else "Any"
-            return self.type_of(self._definitions[known], known, depth + 1)
+            if known in self._defined or known not in self._definitions:
+                return self._defined.get(known, "Any")
+            return self.type_of(self._definitions[known], known, depth + 1, known)
         if choices := part.get("enum"):
             return f"Literal[{', '.join(map(repr, choices))}]" if len(choices) <= _MAX_LITERALS else "Any"
         if "const" in part:
@@ -105,19 +122,23 @@ class _Writer:
         if kind == "array":
             return f"list[{self.type_of(part.get('items'), name, depth + 1)}]"
         if kind == "object" or "properties" in part:
-            return self._object(part, name, depth)
+            return self._object(part, name, depth, definition)
         return _PLAIN_TYPES.get(str(kind), "Any")
 
     def _union(self, kinds: Iterable[str]) -> str:
         found = list(dict.fromkeys(kinds))
         return "Any" if "Any" in found or not found else " | ".join(found)
 
-    def _object(self, part: dict[str, Any], name: str, depth: int) -> str:
+    def _object(self, part: dict[str, Any], name: str, depth: int, definition: str | None) -> str:
         properties = _mapping(part.get("properties"))
         if not properties or not all(key.isidentifier() and not keyword.iskeyword(key) for key in properties):
             return f"dict[str, {self.type_of(part.get('additionalProperties'), name, depth + 1)}]"
-        title = f"{self._prefix}{_NOT_IN_NAMES.sub('_', name)}"
+        title = base = f"{self._prefix}{_NOT_IN_NAMES.sub('_', name)}"
+        while title in self.classes:  # another object with a field of the same name
+            title = f"{base}{len(self.classes) + 1}"
         self.classes[title] = ""  # taken now: a schema may contain itself
+        if definition is not None:
+            self._defined[definition] = title
         required = set[str](part.get("required") or ())
         fields = list[str]()
         for key, value in properties.items():
@@ -129,10 +150,25 @@ class _Writer:
 
 
 def order_parameters(schema: Mapping[str, Any]) -> list[str]:
-    """Return the names of the parameters in the order of the stub: required ones first."""
-    required = set[str](schema.get("required") or ())
-    properties = _mapping(schema.get("properties"))
-    return [*(name for name in properties if name in required), *(name for name in properties if name not in required)]
+    """Return the names of the parameters in the order of the stub: required ones first.
+
+    Names that are no Python names are left out: programs pass them as `**{"from": …}`.
+    """
+    properties, required = _fields(schema)
+    named = [name for name in properties if name.isidentifier() and not keyword.iskeyword(name)]
+    return [*(name for name in named if name in required), *(name for name in named if name not in required)]
+
+
+def _fields(schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], frozenset[str]]:
+    """Return the properties of an object's schema and the names that are required."""
+    reference = str(schema.get("$ref") or "").rpartition("/")[2]  # how a model that contains itself is described
+    if reference and "properties" not in schema:
+        schema = _mapping(_mapping(schema.get("$defs") or schema.get("definitions")).get(reference))
+    return _mapping(schema.get("properties")), frozenset(schema.get("required") or ())
+
+
+def _describe(part: Mapping[str, Any]) -> str:
+    return " ".join(str(part.get("description") or "").split())
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

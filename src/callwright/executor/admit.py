@@ -38,7 +38,7 @@ from callwright.core.errors import (
     UnknownTool,
     describe_raised,
 )
-from callwright.core.json import FrozenDict, JsonObject
+from callwright.core.json import FrozenDict, JsonObject, canonical
 from callwright.executor.admitted import Admitted, ToolEntry
 from callwright.executor.before_hooks import Asking, ask_hooks
 from callwright.executor.deadlines import Deadlines
@@ -234,7 +234,7 @@ class Gate:
             return False
         approve = _apply_reply(admitted, *found)
         admitted.approved = tuple(ask.reason for ask in asks)
-        if approve.arguments is not None:
+        if approve.arguments is not None and not _is_same(approve.arguments, admitted.arguments):
             admitted.shown = frozenset(admitted.accesses), frozenset(ask.reason for ask in asks)
             admitted.asks, admitted.accesses, admitted.hook_output = (), (), None
             admitted.bind(admitted.require_entry(), approve.arguments)
@@ -335,6 +335,11 @@ def _apply_reply(admitted: Admitted, question: Question, reply: Reply) -> Approv
     if type(checked) is Decline and checked.reason:
         raise Declined(f"declined: {checked.reason}")
     raise Declined("declined by the user")
+
+
+def _is_same(arguments: JsonObject, shown: JsonObject) -> bool:
+    """Whether a reply repeats the arguments that were shown, as forms and other protocols do; 1 is not True here."""
+    return canonical(arguments) == canonical(shown)
 
 
 def _is_covered(admitted: Admitted, asks: Sequence[Ask]) -> bool:

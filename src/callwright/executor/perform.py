@@ -233,14 +233,17 @@ class Runner:
         entry, whole = admitted.entry, outcome
         if entry is not None and not _is_short(outcome, entry.limits.output_chars):
             outcome = self._clip(entry, outcome, entry.limits.output_chars)
-        clipped = outcome is not whole
         outcome = _tell_changes(admitted, outcome)
         self.stats.record(admitted.name, outcome)
         if observe is not None:
             observe(_call_ended(outcome))
-        if clipped and entry is not None and admitted.output_chars > entry.limits.output_chars:
-            return _tell_changes(admitted, self._clip(entry, whole, admitted.output_chars))
-        return outcome
+        if outcome is whole or entry is None or not admitted.output_chars:
+            return outcome
+        # what made the call reads the output as data: longer than a model does, and without notes for a model
+        data = self._clip(entry, whole, max(admitted.output_chars, entry.limits.output_chars))
+        if isinstance(outcome, Completed) and isinstance(data, Completed):
+            return replace(outcome, output=data.output)
+        return _tell_changes(admitted, data)
 
     async def run_after_hooks(
         self, admitted: Admitted, outcome: Outcome, turn_id: str, deadlines: Deadlines

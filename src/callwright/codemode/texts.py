@@ -1,0 +1,66 @@
+"""What models and users read of a program: its result, the outputs of its calls, the line it waits at."""
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+
+from callwright.codemode.engine import Finished
+from callwright.core.calls import Completed, Failed
+from callwright.core.content import Output, Text
+from callwright.core.json import compact
+
+_encode_result = json.JSONEncoder(ensure_ascii=False).encode
+_BY_THE_USER = "by the user"
+"""How the note about an edit ends that the model is told about; what hooks change is theirs to tell."""
+_SHOWN_LINES = 25
+"""How many lines around a call the user is shown, on each side."""
+_SHOWN_CHARS = 300
+
+
+def write_parts(output: Output) -> str:
+    """Return an output as the text that a program gets; what is not text is named, so that it is not missing."""
+    if isinstance(output.content, str):
+        return output.content
+    return "\n".join(
+        part.text if isinstance(part, Text) else f"[{part.media_type}, {len(part.data)} bytes: programs get texts only]"
+        for part in output.content
+    )
+
+
+def describe_changes(outcome: Completed | Failed) -> str:
+    """Return what the model is told about a call that was repaired, or edited by the user; empty for any other."""
+    told = [repair.note for repair in outcome.repairs if repair.kind != "edited" or repair.note.endswith(_BY_THE_USER)]
+    if not told:
+        return ""
+    ran = f", it ran with {compact(outcome.call.arguments)}" if told[-1].endswith(_BY_THE_USER) else ""
+    return f"({outcome.call.name}(): {'; '.join(told)}{ran}.)"
+
+
+def mark_line(lines: Sequence[str], number: int) -> str:
+    """Return the lines of a program around the one with this number, which is marked."""
+    first = max(number - _SHOWN_LINES, 1)
+    last = min(max(number, 1) + _SHOWN_LINES, len(lines))
+    width = len(str(last))
+    shown = [
+        f"{'>' if index == number else ' '} {index:{width}} {_clip_line(lines[index - 1])}"
+        for index in range(first, last + 1)
+    ]
+    above = [f"  … {first - 1} lines above"] if first > 1 else []
+    below = [f"  … {len(lines) - last} lines below"] if last < len(lines) else []
+    return "\n".join([*above, *shown, *below])
+
+
+def _clip_line(line: str) -> str:
+    line = line.removesuffix("\r")
+    return line if len(line) <= _SHOWN_CHARS else f"{line[:_SHOWN_CHARS]}…"
+
+
+def describe_result(printed: str, finished: Finished) -> str:
+    """Return what a program printed, and the value of its last expression."""
+    value = finished.value
+    if value is None:
+        return printed or "(the program printed and returned nothing)"
+    for write in (_encode_result, repr):
+        with suppress(TypeError, ValueError, RecursionError):
+            return f"{printed}{write(value)}"
+    return f"{printed}[the value of the last expression is too deep or too long to be shown]"
