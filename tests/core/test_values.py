@@ -4,7 +4,7 @@ import inspect
 import pickle
 from copy import copy, deepcopy
 from dataclasses import FrozenInstanceError, asdict, dataclass, field, fields, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given, strategies as st
@@ -236,11 +236,47 @@ def test_frozen_class_can_be_inherited_from() -> None:
         wider.name = "b"  # type: ignore[misc] - that it is refused is the point
 
 
+def test_frozen_class_makes_what_it_needs_once() -> None:
+    @frozen
+    class Late:
+        text: str = ""
+
+        def __init__(self) -> None:
+            object.__setattr__(self, "text", "own")
+
+    class Child(Late):
+        def __init__(self) -> None:
+            super().__init__()
+
+    assert Child().text == "own"
+    first = fields(Child)
+    assert vars(Late)["__dataclass_fields__"] == {"text": first[0]} and fields(Late)[0] is first[0]
+
+    class Quicker(_Quick):
+        def __init__(self, name: str) -> None:
+            super().__init__(name, count=7)
+
+        def __eq__(self, other: object) -> bool:
+            return super().__eq__(other)
+
+        def __hash__(self) -> int:
+            return super().__hash__()
+
+    assert Quicker("a") == Quicker("a") != _Quick("a", 7) and hash(Quicker("a")) == hash(_Quick("a", 7))
+    with pytest.raises(FrozenInstanceError):
+        Quicker("a").name = "b"  # type: ignore[misc] - that it is refused is the point
+    Quicker("a").other = 1  # type: ignore[attr-defined] - a subclass may have more
+
+
 def test_frozen_refuses_what_it_does_not_support() -> None:
     with pytest.raises(TypeError, match="inherits from a dataclass"):
         frozen(type("Narrow", (_Plain,), {}))
     with pytest.raises(TypeError, match="unusual fields"):
         frozen(type("Odd", (), {"__annotations__": {"a": int}, "a": field(default=1, kw_only=True)}))
+    with pytest.raises(TypeError, match="unusual fields"):
+        frozen(type("Shared", (), {"__annotations__": {"a": ClassVar[int]}, "a": 1}))()
+    with pytest.raises(ValueError, match="mutable default"):
+        frozen(type("Open", (), {"__annotations__": {"a": list}, "a": []}))()
 
 
 @dataclass(frozen=True, slots=True)

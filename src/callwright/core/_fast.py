@@ -1,8 +1,8 @@
 """Frozen values: classes that are quick to define, and a fast way to make many of one.
 
 `frozen` stands for `dataclass(frozen=True, slots=True)`, which compiles six methods from source text: 76 classes took
-a quarter of the time until the first tool had run. Here all classes share their methods, and `__init__` is compiled
-when a class is first used.
+a quarter of the time until the first tool had run. Here all classes share their methods, and what differs between them
+(`__init__`, the fields, comparing) is made when a class first needs it.
 """
 
 from collections.abc import Callable, Iterable
@@ -21,20 +21,63 @@ def frozen(kind: type[Value]) -> type[Value]:
     Methods that the class defines itself are kept.
 
     Raises:
-        TypeError: A base class is a dataclass, or a field is keyword-only or no parameter.
+        TypeError: A base class is a dataclass, or a field is keyword-only or no parameter. A class variable is found
+            on first use.
     """
     if hasattr(kind, "__dataclass_fields__"):
         raise TypeError(f"{kind.__qualname__} inherits from a dataclass; use dataclass(frozen=True, slots=True)")
-    kind.__doc__ = kind.__doc__ or kind.__name__  # dataclass would compile `__init__` to write a docstring
-    made = dataclass(init=False, repr=False, eq=False, slots=True)(kind)
-    if not all(each.init and not each.kw_only for each in _fields(made)):
-        raise TypeError(f"{kind.__qualname__} has unusual fields; use dataclass(frozen=True, slots=True)")
-    cast(Any, made).__dataclass_params__.frozen = True  # a dataclass that inherits from it has to be frozen too
-    methods = {"__init__": _Init(made), "__repr__": _represent, "__getstate__": _get_state, "__setstate__": _set_state}
-    for name, method in (methods | _comparing(made) | _freezing(made)).items():
-        if vars(made).get(name) is None:  # Python sets `__hash__` to None beside an `__eq__`
-            setattr(made, name, method)
-    return made
+    names = tuple(kind.__annotations__)
+    space = {name: value for name, value in vars(kind).items() if name not in ("__dict__", "__weakref__")}
+    defaults = {name: space.pop(name) for name in names if name in space}
+    for given in defaults.values():
+        if isinstance(given, Field) and not (given.init and given.kw_only in (MISSING, False)):
+            raise _unusual(kind)
+    late = {name: _Late(make) for name, make in _MADE_LATE.items()}
+    for name, method in (late | _SHARED).items():
+        if space.get(name) is None:  # Python sets `__hash__` to None beside an `__eq__`
+            space[name] = method
+    space |= {
+        "__slots__": names,
+        "__match_args__": names,
+        "__qualname__": kind.__qualname__,
+        "__doc__": kind.__doc__ or kind.__name__,
+        "__dataclass_fields__": _Late(lambda made: _describe(made, defaults).__dataclass_fields__),
+        "__dataclass_params__": _Late(lambda made: _describe(made, defaults).__dataclass_params__),
+    }
+    return type(kind)(kind.__name__, kind.__bases__, space)
+
+
+def _unusual(kind: type) -> TypeError:
+    return TypeError(f"{kind.__qualname__} has unusual fields; use dataclass(frozen=True, slots=True)")
+
+
+def _describe(kind: type, defaults: dict[str, Any]) -> Any:
+    """Let the standard library describe the fields of a class, on a class that has nothing else."""
+    same = {"__annotations__": kind.__annotations__, "__module__": kind.__module__, "__doc__": kind.__doc__, **defaults}
+    twin: Any = dataclass(init=False, repr=False, eq=False)(type(kind.__name__, (), same))
+    if tuple(each.name for each in fields(twin)) != cast(Any, kind).__slots__:
+        raise _unusual(kind)
+    twin.__dataclass_params__.frozen = True  # a dataclass that inherits from it has to be frozen too
+    return twin
+
+
+class _Late:
+    """An attribute of a frozen class until it is first needed: makes the value, which takes its place."""
+
+    __slots__ = ("_kind", "_make", "_name")
+
+    def __init__(self, make: Callable[[type], Any]) -> None:
+        self._make = make
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._kind, self._name = owner, name
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        made = vars(self._kind)[self._name]
+        if made is self:  # another thread may have been faster
+            made = self._make(self._kind)
+            setattr(self._kind, self._name, made)
+        return made.__get__(instance, owner) if hasattr(made, "__get__") else made
 
 
 class _Unset:
@@ -45,18 +88,6 @@ class _Unset:
 
 
 _UNSET = _Unset()
-
-
-class _Init:
-    """The `__init__` of a frozen class until it is first needed: compiles the method and takes its place."""
-
-    def __init__(self, kind: type) -> None:
-        self._kind = kind
-
-    def __get__(self, instance: object, owner: type) -> Any:
-        if vars(self._kind).get("__init__") is self:  # another thread may have been faster
-            cast(Any, self._kind).__init__ = _compile_init(self._kind)
-        return vars(self._kind)["__init__"].__get__(instance, owner)
 
 
 def _compile_init(kind: type) -> Callable[..., None]:
@@ -80,18 +111,22 @@ def _compile_init(kind: type) -> Callable[..., None]:
     return init
 
 
-def _comparing(kind: type) -> dict[str, Any]:
-    """Return `__eq__` and `__hash__`, by the fields that count for each."""
+def _make_equals(kind: type) -> Callable[[object, object], Any]:
     compared = _reader(each.name for each in _fields(kind) if each.compare)
-    hashed = _reader(each.name for each in _fields(kind) if (each.compare if each.hash is None else each.hash))
 
     def equals(self: object, other: object) -> Any:
         return compared(self) == compared(other) if other.__class__ is self.__class__ else NotImplemented
 
+    return equals
+
+
+def _make_hash(kind: type) -> Callable[[object], int]:
+    hashed = _reader(each.name for each in _fields(kind) if (each.compare if each.hash is None else each.hash))
+
     def hash_value(self: object) -> int:
         return hash(hashed(self))
 
-    return {"__eq__": equals, "__hash__": hash_value}
+    return hash_value
 
 
 def _reader(names: Iterable[str]) -> Callable[[object], object]:
@@ -101,20 +136,22 @@ def _reader(names: Iterable[str]) -> Callable[[object], object]:
     return lambda value: tuple([getattr(value, name) for name in given])
 
 
-def _freezing(kind: type) -> dict[str, Any]:
-    names = frozenset(each.name for each in _fields(kind))
+def _set_attribute(self: object, name: str, value: object) -> None:
+    if _is_frozen(self, name):
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
+    object.__setattr__(self, name, value)
 
-    def set_attribute(self: object, name: str, value: object) -> None:
-        if type(self) is kind or name in names:
-            raise FrozenInstanceError(f"cannot assign to field {name!r}")
-        object.__setattr__(self, name, value)  # of a subclass with fields of its own
 
-    def delete_attribute(self: object, name: str) -> None:
-        if type(self) is kind or name in names:
-            raise FrozenInstanceError(f"cannot delete field {name!r}")
-        object.__delattr__(self, name)
+def _delete_attribute(self: object, name: str) -> None:
+    if _is_frozen(self, name):
+        raise FrozenInstanceError(f"cannot delete field {name!r}")
+    object.__delattr__(self, name)
 
-    return {"__setattr__": set_attribute, "__delattr__": delete_attribute}
+
+def _is_frozen(value: object, name: str) -> bool:
+    """Whether an attribute may not change: all of a frozen class; of a subclass those it inherits."""
+    kind = next(each for each in type(value).__mro__ if vars(each).get("__setattr__") is _set_attribute)
+    return type(value) is kind or name in cast(Any, kind).__slots__
 
 
 @recursive_repr()
@@ -130,6 +167,20 @@ def _get_state(self: object) -> list[object]:
 def _set_state(self: object, state: Iterable[object]) -> None:
     for each, value in zip(_fields(self), state, strict=True):
         object.__setattr__(self, each.name, value)
+
+
+_MADE_LATE: dict[str, Callable[[type], Any]] = {
+    "__init__": _compile_init,
+    "__eq__": _make_equals,
+    "__hash__": _make_hash,
+}
+_SHARED: dict[str, Any] = {
+    "__repr__": _represent,
+    "__getstate__": _get_state,
+    "__setstate__": _set_state,
+    "__setattr__": _set_attribute,
+    "__delattr__": _delete_attribute,
+}
 
 
 def _fields(value: object) -> "tuple[Field[Any], ...]":

@@ -9,12 +9,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
-from pydantic_core import ValidationError, from_json, to_json
-
 from callwright.core._fast import frozen
 from callwright.core.errors import InvalidArguments
 from callwright.core.json import JsonObject, compact
 from callwright.tool.compile import INTEGER_RANGE
+from callwright.tool.validators import ValidationError, from_json, to_json
 
 Path: TypeAlias = tuple[str | int, ...]
 MISSING_FIELD = frozenset({"missing", "missing_argument", "missing_keyword_only_argument"})

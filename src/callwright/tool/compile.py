@@ -5,15 +5,13 @@ Only what is proven equal to pydantic's own answer is compiled here (a test comp
 """
 
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from functools import partial
 from inspect import cleandoc
 from typing import Any, Literal, TypeGuard, Union, cast, get_args, get_origin
 
-from pydantic_core import CoreSchema, core_schema
-
 from callwright.core._fast import frozen
+from callwright.tool.validators import CoreSchema, EnumSchema
 
 _MAPS_OF_SCHEMAS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 _DATA = frozenset({"const", "enum", "default", "examples", "required"})
@@ -132,16 +130,16 @@ class Compiled:
 
 
 _SCALARS: dict[object, Compiled] = {
-    str: Compiled(core_schema.str_schema()),
-    int: Compiled(core_schema.int_schema(ge=INTEGER_RANGE[0], le=INTEGER_RANGE[1])),
-    float: Compiled(core_schema.float_schema(allow_inf_nan=False)),
-    bool: Compiled(core_schema.bool_schema()),
-    None: Compiled(core_schema.none_schema()),
-    type(None): Compiled(core_schema.none_schema()),
-    Any: Compiled(core_schema.any_schema(), tight=False),
-    object: Compiled(core_schema.any_schema(), tight=False),
-    list: Compiled(core_schema.list_schema(), tight=False),
-    dict: Compiled(core_schema.dict_schema(core_schema.str_schema()), tight=False),
+    str: Compiled({"type": "str"}),
+    int: Compiled({"type": "int", "ge": INTEGER_RANGE[0], "le": INTEGER_RANGE[1]}),
+    float: Compiled({"type": "float", "allow_inf_nan": False}),
+    bool: Compiled({"type": "bool"}),
+    None: Compiled({"type": "none"}),
+    type(None): Compiled({"type": "none"}),
+    Any: Compiled({"type": "any"}, tight=False),
+    object: Compiled({"type": "any"}, tight=False),
+    list: Compiled({"type": "list"}, tight=False),
+    dict: Compiled({"type": "dict", "keys_schema": {"type": "str"}}, tight=False),
 }
 _SCHEMAS: dict[object, Mapping[str, Any]] = {
     str: {"type": "string"},
@@ -170,13 +168,13 @@ def compile_annotation(annotation: object) -> Compiled | None:
         return known
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Literal:
-        return Compiled(core_schema.literal_schema(list(arguments))) if _same_scalar(arguments) else None
+        return Compiled({"type": "literal", "expected": list(arguments)}) if _same_scalar(arguments) else None
     if _is_union(origin):
         return _union(arguments)
     if _is_array(origin, arguments):
-        return _around(arguments[0], core_schema.list_schema)
+        return _around(arguments[0], _list_of)
     if _is_map(origin, arguments):
-        return _around(arguments[1], partial(core_schema.dict_schema, core_schema.str_schema()))
+        return _around(arguments[1], _dict_of)
     if _is_enum(annotation):
         return _enum(annotation)
     if _is_model(annotation):
@@ -213,7 +211,15 @@ def _any_of(arguments: Sequence[object]) -> dict[str, Any]:
     return different[0] if len(different) == 1 else {"anyOf": different}
 
 
-def _around(item: object, wrap: Any) -> Compiled | None:
+def _list_of(item: CoreSchema) -> CoreSchema:
+    return {"type": "list", "items_schema": item}
+
+
+def _dict_of(value: CoreSchema) -> CoreSchema:
+    return {"type": "dict", "keys_schema": {"type": "str"}, "values_schema": value}
+
+
+def _around(item: object, wrap: Callable[[CoreSchema], CoreSchema]) -> Compiled | None:
     inner = compile_annotation(item)
     return None if inner is None else Compiled(wrap(inner.core), inner.plain, inner.tight)
 
@@ -223,9 +229,11 @@ def _union(arguments: Sequence[object]) -> Compiled | None:
     known = [member for member in members if member is not None]
     if len(known) != len(members):
         return None
-    core = known[0].core if len(known) == 1 else core_schema.union_schema([member.core for member in known])
+    core: CoreSchema = (
+        known[0].core if len(known) == 1 else {"type": "union", "choices": [member.core for member in known]}
+    )
     if len(members) < len(arguments):
-        core = core_schema.nullable_schema(core)
+        core = {"type": "nullable", "schema": core}
     return Compiled(core, all(member.plain for member in known), all(member.tight for member in known))
 
 
@@ -234,8 +242,10 @@ def _enum(kind: type[Enum]) -> Compiled | None:
     rescue = cast(Any, kind)._missing_.__func__
     if not _same_scalar([member.value for member in members]) or rescue is not _NO_RESCUE:
         return None
-    sub: Literal["str", "int"] | None = "str" if issubclass(kind, str) else "int" if issubclass(kind, int) else None
-    return Compiled(core_schema.enum_schema(kind, cast("list[Any]", members), sub_type=sub), plain=False)
+    core: EnumSchema = {"type": "enum", "cls": kind, "members": cast("list[Any]", members)}
+    if issubclass(kind, (str, int)):
+        core["sub_type"] = "str" if issubclass(kind, str) else "int"
+    return Compiled(core, plain=False)
 
 
 def _choice(values: Sequence[Any]) -> dict[str, Any]:

@@ -7,12 +7,11 @@ from copy import deepcopy
 from functools import partial
 from typing import Annotated, Any, cast, get_args, get_origin
 
-from pydantic_core import CoreSchema, SchemaValidator, core_schema, to_jsonable_python
-
 from callwright.core.json import JsonObject, freeze
 from callwright.tool.arguments import ArgumentParser
 from callwright.tool.compile import Compiled, compact_arguments, compile_annotation, in_stable_order, schema_of
 from callwright.tool.signature import MISSING, FunctionShape, Parameter
+from callwright.tool.validators import CoreSchema, SchemaValidator, TypedDictField, to_jsonable_python
 
 
 class Contract:
@@ -72,9 +71,9 @@ class Contract:
     def _build_parser(self) -> ArgumentParser[dict[str, Any]]:
         shared: dict[str, CoreSchema] = {}
         fields = {parameter.name: self._field(parameter, shared) for parameter in self.shape.parameters}
-        root: CoreSchema = core_schema.typed_dict_schema(fields, extra_behavior="forbid")
+        root: CoreSchema = {"type": "typed-dict", "fields": fields, "extra_behavior": "forbid"}
         if shared:
-            root = core_schema.definitions_schema(root, list(shared.values()))
+            root = {"type": "definitions", "schema": root, "definitions": list(shared.values())}
         options: dict[str, Any] = {}
         if not self.plain and not self.tight:
             from callwright.tool.schema import parse_options
@@ -82,12 +81,14 @@ class Contract:
             options = parse_options(root)
         return ArgumentParser(SchemaValidator(root).validate_json, list(fields), tight=self.tight, options=options)
 
-    def _field(self, parameter: Parameter, shared: dict[str, CoreSchema]) -> core_schema.TypedDictField:
+    def _field(self, parameter: Parameter, shared: dict[str, CoreSchema]) -> TypedDictField:
         core = self._core(parameter.name, shared)
         if parameter.filled:
             core = _filling(core, parameter)
-        names: Any = [[parameter.name], *([name] for name in parameter.aliases)] if parameter.aliases else None
-        return core_schema.typed_dict_field(core, required=parameter.required, validation_alias=names)
+        field: TypedDictField = {"type": "typed-dict-field", "schema": core, "required": parameter.required}
+        if parameter.aliases:
+            field["validation_alias"] = [[parameter.name], *([name] for name in parameter.aliases)]
+        return field
 
     def _core(self, name: str, shared: dict[str, CoreSchema]) -> CoreSchema:
         if name in self._compiled:
@@ -129,8 +130,8 @@ def _filling(core: CoreSchema, parameter: Parameter) -> CoreSchema:
     if factory is None and isinstance(default, (list, dict, set)):
         factory = partial(deepcopy, cast(Any, default))
     if factory is not None:
-        return core_schema.with_default_schema(core, default_factory=factory)
-    return core_schema.with_default_schema(core, default=default)
+        return {"type": "default", "schema": core, "default_factory": factory}
+    return {"type": "default", "schema": core, "default": default}
 
 
 def _find_note(annotation: object) -> str | None:

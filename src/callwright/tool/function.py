@@ -7,8 +7,6 @@ from functools import cached_property, partial
 from types import MethodType, UnionType
 from typing import Any, Literal, TypeAlias, Union, cast, get_args, get_origin, overload
 
-from pydantic_core import to_jsonable_python
-
 from callwright.core._fast import frozen
 from callwright.core.access import Access
 from callwright.core.content import Output
@@ -21,6 +19,7 @@ from callwright.tool.contract import Contract
 from callwright.tool.render import exhaust, settle
 from callwright.tool.signature import MISSING, has_description, innermost, read_docstring, read_signature
 from callwright.tool.threads import threads
+from callwright.tool.validators import to_jsonable_python
 
 
 def output_schema_of(function: Callable[..., object], returns: object) -> JsonObject | None:

@@ -5,13 +5,12 @@ from collections.abc import AsyncGenerator, Awaitable, Generator, Sequence
 from contextlib import aclosing, closing
 from typing import cast
 
-from pydantic_core import from_json, to_json
-
 from callwright.core._fast import make_constructor
 from callwright.core.content import File, Image, Output, Part, Text
 from callwright.core.errors import ToolFailed, safe_str
 from callwright.tool.arguments import clip_value
 from callwright.tool.base import ToolContext
+from callwright.tool.validators import from_json, to_json
 
 _NOTHING = Output("(no output)")
 _output = make_constructor(Output)  # what was just read from JSON needs no check
