@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.testing import ActivityEnvironment
 
 from callwright import Agent, Answers, Done, Paused, RunLimits, SqliteStore, ToolCall, tool
@@ -155,6 +155,20 @@ async def test_errors_say_whether_a_retry_helps(store: SqliteStore, kind: str, f
         await advance(store, prompt=key, key=key, session=session)
     assert (failed.value.type, failed.value.non_retryable) == (kind, final)
     await hold.release()
+
+
+async def test_worker_says_what_failed_without_a_traceback_of_its_own(
+    store: SqliteStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(ApplicationError) as failed:
+        await advance(store, agent="nobody")
+    assert failed.value.category is ApplicationErrorCategory.BENIGN, "the SDK logs a traceback for others"
+    (said,) = caplog.records
+    assert "there is no agent 'nobody' on this queue" in said.getMessage() and said.exc_info is None
+    caplog.clear()
+    with pytest.raises(ApplicationError, match="Error"):
+        await advance(store, prompt="p", turns=None)
+    assert caplog.records[0].exc_info, "what is not expected is shown with its place"
 
 
 def make_older(path: Path, seconds: float) -> None:

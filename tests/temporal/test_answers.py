@@ -3,6 +3,7 @@
 import asyncio
 import json
 import socket
+import sys
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
@@ -74,8 +75,23 @@ async def test_workers_need_named_agents_with_durable_stores(store: SqliteStore)
             AgentWorker(agents)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType] - some are wrong
     with pytest.raises(UsageError, match="in this process only"):
         await Runs.connect(sessions=MemoryStore())
-    with pytest.raises(UsageError, match="must be positive"):
-        await Runs.connect(sessions=store, turns=0)
+    for wrong, message in (
+        ({"turns": 0}, "must be positive"),
+        ({"heartbeat_seconds": float("nan")}, "must be positive"),
+        ({"heartbeat_seconds": float("inf")}, "at most 86400"),
+        ({"queue": ""}, "name of a queue"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            await Runs.connect(sessions=store, **wrong)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    for wrong, message in (
+        ({"most_runs": 0}, "at least 1, got 0"),
+        ({"grace_seconds": -1.0}, "at least 0, got -1"),
+        ({"grace_seconds": float("nan")}, "got nan"),
+        ({"grace_seconds": float("inf")}, "got inf"),
+        ({"queue": ""}, "name of a queue"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            AgentWorker([named], **wrong)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize(
@@ -87,6 +103,7 @@ async def test_workers_need_named_agents_with_durable_stores(store: SqliteStore)
         ("worker json:loads", "expected"),
         ("worker json:JSONDecoder", "expected an Agent"),
         ("runs waiting", "name the store"),
+        ("runs ask desk hello --store mysql://me:hunter2@host/name", "the store mysql://…: expected postgresql://"),
         ("runs waiting --store missing.db", "no such file"),
         ("runs list --store missing.db", "no such file"),
     ],
@@ -97,8 +114,28 @@ def test_bad_command_lines(
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("CALLWRIGHT_STORE", raising=False)
     assert run_command(line.split()) in (1, 2)
-    assert message in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert message in told and "hunter2" not in told
     assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("import os\nos.nothing", "cannot be imported: AttributeError: module 'os' has no attribute 'nothing'"),
+        ("import no_such_dependency", "cannot be imported: ModuleNotFoundError: No module named 'no_such_dependency'"),
+        ("agent = (", "cannot be imported: SyntaxError"),
+    ],
+)
+def test_worker_names_what_is_wrong_in_the_module(
+    text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "wrong_module.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [*sys.path])
+    assert run_command(["worker", "wrong_module:agent"]) == 2
+    told = capsys.readouterr().err
+    assert message in told and "run this in the folder" not in told
 
 
 def test_commands_name_a_server_or_database_that_is_away(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ from callwright.app.waiting_runs import answer_run, list_waiting_runs, open_run_
 from callwright.core.messages import ToolMessage, UserMessage
 from callwright.sessions import PostgresStore, QuestionClosed, SessionBusy
 from callwright.sessions.records import Answered, Record, Said
-from callwright.temporal import Run, Runs
+from callwright.temporal import Run, Runs, TemporalError
 from callwright.temporal.workflow import SIGNAL, question_key
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -210,6 +210,8 @@ async def test_cancel_inside_a_tool(cluster: Cluster, runs: Runs) -> None:
     result = await asyncio.wait_for(run.result(), 60)
     assert isinstance(result, Stopped) and result.kind == "cancelled"
     assert len(await read_outcomes(cluster, "s1")) == 1
+    with pytest.raises(TemporalError, match="'s1' has ended; there is nothing to cancel"):
+        await run.cancel()
     again = await runs.start("desk", plan("keyed"), session="s1")
     assert isinstance(await again.result(), Done)
 

@@ -37,7 +37,7 @@ async def open_run_store(address: str, *, create: bool = False) -> AsyncGenerato
         create: Whether a file that does not exist is created.
 
     Raises:
-        UsageError: No store is named, or there is no such file.
+        UsageError: No store is named, its kind is not known, or there is no such file.
         SessionError: The database cannot be used.
     """
     if not address:
@@ -50,6 +50,9 @@ async def open_run_store(address: str, *, create: bool = False) -> AsyncGenerato
         async with PostgresStore(address) as database:
             yield database
         return
+    if "://" in address:  # it may hold a password, and is no name of a file
+        kind = visible_line(address.partition("://")[0])
+        raise UsageError(f"the store {kind}://…: expected postgresql://user@host/name, or an SQLite file")
     if not create and not Path(address).exists():  # noqa: ASYNC240 - one look
         raise UsageError(f"the store {visible_line(address)}: there is no such file")
     from callwright.sessions import SqliteStore

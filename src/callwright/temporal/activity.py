@@ -5,14 +5,14 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from temporalio import activity
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from callwright.agent.agent import Agent
 from callwright.agent.results import Done, Paused, Result, Stopped
 from callwright.agent.run_request import Handover
 from callwright.core.calls import Answers, Question
 from callwright.core.decisions import Decline
-from callwright.core.errors import UsageError, describe_raised
+from callwright.core.errors import CallwrightError, UsageError, describe_raised
 from callwright.sessions.base import (
     SessionDamaged,
     SessionError,
@@ -30,6 +30,7 @@ _log = logging.getLogger("callwright")
 _REASON_CHARS = 300
 _CLOSING_SECONDS = 60.0
 """How long a cancelled run may take to close its turn."""
+_STOPPED = "WorkerStopped"
 _LAPSED = "no answer came in time"
 _CANCELLED = "the run was cancelled"
 
@@ -55,17 +56,24 @@ class Advance:
             if report["state"] == "paused":
                 self._on_pause(agent.sessions, str(order["session"]))
             return report
-        except (ApplicationError, asyncio.CancelledError):
+        except asyncio.CancelledError:
             raise
         except Exception as error:  # noqa: BLE001 - the server is told, and decides about a retry
-            raise _translate(error) from None
+            failure = _translate(error)
+            if failure.type != _STOPPED:
+                # only what is not expected needs a traceback
+                unknown = error if not isinstance(error, CallwrightError | ApplicationError) else None
+                _log.warning("session %s: %s", ascii(order.get("session")), failure, exc_info=unknown)
+            raise failure from None
 
     def _find(self, order: Data) -> Agent:
         name = str(order["agent"])
         agent = self._agents.get(name)
         if agent is None:
             known = ", ".join(sorted(self._agents))
-            raise _fail(f"there is no agent {name!r} on this queue; its worker has: {known}", "UnknownAgent")
+            raise _make_failure(
+                f"there is no agent {name!r} on this queue; its worker has: {known}", "UnknownAgent", final=True
+            )
         return agent
 
 
@@ -124,8 +132,10 @@ class _Slice:
                 handover=self.handover,
             )
         if not self._has_heard(await self._read()):
-            raise _fail(
-                f"the prompt of session {self._session!r} is not in the store; start the run again", "PromptLost"
+            raise _make_failure(
+                f"the prompt of session {self._session!r} is not in the store; start the run again",
+                "PromptLost",
+                final=True,
             )
         return await self._resume(None)  # an earlier attempt had heard it, and was killed before it could say so
 
@@ -223,7 +233,7 @@ async def _stop(slice_: _Slice, running: "asyncio.Future[Data]") -> None:
     elif not running.cancelled() and (error := running.exception()) is not None:
         _log.warning("a run was stopped: %s", describe_raised(error))
     if details is None or not details.cancel_requested:
-        raise ApplicationError("the worker was stopped", type="WorkerStopped")
+        raise _make_failure("the worker was stopped", _STOPPED)
 
 
 async def _beat() -> None:
@@ -242,13 +252,18 @@ async def _hand_over(handover: Handover) -> None:
 def _translate(error: Exception) -> ApplicationError:
     """Return the error for the server: its kind decides whether it is retried."""
     match error:
+        case ApplicationError():
+            return error
         case UsageError() | SessionDamaged() | StoreTooNew():
-            return _fail(str(error), type(error).__name__)
+            return _make_failure(str(error), type(error).__name__, final=True)
         case SessionError():
-            return ApplicationError(str(error)[:_REASON_CHARS], type=type(error).__name__)
+            return _make_failure(str(error), type(error).__name__)
         case _:
-            return ApplicationError(describe_raised(error)[:_REASON_CHARS], type=type(error).__name__)
+            return _make_failure(describe_raised(error), type(error).__name__)
 
 
-def _fail(message: str, kind: str) -> ApplicationError:
-    return ApplicationError(message[:_REASON_CHARS], type=kind, non_retryable=True)
+def _make_failure(message: str, kind: str, *, final: bool = False) -> ApplicationError:
+    # benign for the SDK's log only, which prints a traceback of its own code for any other one: the worker says it
+    return ApplicationError(
+        message[:_REASON_CHARS], type=kind, non_retryable=final, category=ApplicationErrorCategory.BENIGN
+    )

@@ -4,7 +4,7 @@ import asyncio
 import secrets
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 from temporalio.client import Client, WorkflowHandle
 from temporalio.common import WorkflowIDReusePolicy
@@ -12,7 +12,7 @@ from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError
 
 from callwright.agent.run_request import Prompt, check_prompt
-from callwright.core.errors import UsageError
+from callwright.core.errors import UsageError, safe_repr
 from callwright.sessions.base import SessionBusy, SessionStore, check_session_id
 from callwright.sessions.waiting import WaitingRun, list_waiting
 from callwright.temporal.blobs import ClusterStore, keep_prompt, require_cluster_store
@@ -28,6 +28,7 @@ from callwright.temporal.run import (
 from callwright.temporal.workflow import WORKFLOW, Data
 
 DEFAULT_QUEUE = "callwright"
+_MOST_HEARTBEAT_SECONDS = 86_400
 _MOST_STARTS = 50
 """How many starts to send at once: many more run into the deadlines of their requests."""
 
@@ -86,12 +87,19 @@ class Runs:
 
         Raises:
             TemporalError: the server cannot be reached.
-            UsageError: the store ends with the process, or a number is not positive.
+            UsageError: the store ends with the process, the queue is empty, a number is not positive, or the heartbeat
+                is longer than a day.
         """
         if turns < 1 or attempts < 1 or not heartbeat_seconds > 0:
             raise UsageError(
                 f"turns, attempts and heartbeat_seconds must be positive, got {turns}, {attempts}, {heartbeat_seconds}"
             )
+        if (
+            heartbeat_seconds > _MOST_HEARTBEAT_SECONDS
+        ):  # a workflow cannot count to infinity, and would be tried for ever
+            raise UsageError(f"heartbeat_seconds must be at most {_MOST_HEARTBEAT_SECONDS}, got {heartbeat_seconds}")
+        if not queue:
+            raise UsageError("runs need the name of a queue, got an empty one")
         options = {"turns": turns, "heartbeat": heartbeat_seconds, "attempts": attempts}
         store = require_cluster_store(sessions)
         return cls(await connect_client(address, namespace), store, queue, options)
@@ -108,7 +116,10 @@ class Runs:
             SessionBusy: a run of this session has not ended.
             SessionError: the prompt cannot be stored.
             TemporalError: the server cannot be reached.
+            UsageError: the name of the agent, the prompt or the session is not valid.
         """
+        if not isinstance(cast(object, agent), str) or not agent:
+            raise UsageError(f"expected the name of an agent of the workers, got {safe_repr(agent)}")
         check_prompt(prompt)
         session_id = check_session_id(session or secrets.token_hex(16))
         async with self._starting:

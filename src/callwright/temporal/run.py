@@ -131,9 +131,13 @@ class Run:
         """Cancel the run: a running call is stopped, open questions are declined, and the result is `Stopped`.
 
         Raises:
-            TemporalError: the server cannot be reached, or there is no such run.
+            TemporalError: the server cannot be reached, there is no such run, or it has ended.
         """
         try:
+            described = await self._handle.describe()
+            if _STATUSES.get(described.status.name if described.status else "") != "running":
+                # the server would accept it, and the caller would believe that something was stopped
+                raise TemporalError(f"the run of session {self.session_id!r} has ended; there is nothing to cancel")
             await self._handle.cancel()
         except RPCError as error:
             raise self._explain_missing(error) from error

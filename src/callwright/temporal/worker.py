@@ -1,6 +1,7 @@
 """The worker: runs agents for a Temporal server until it is asked to stop, then hands its runs over."""
 
 import asyncio
+import math
 from collections.abc import Iterable
 from datetime import timedelta
 from typing import cast
@@ -31,7 +32,8 @@ class AgentWorker:
         grace_seconds: when the worker stops, how long running turns may take to end; then their calls are cancelled.
 
     Raises:
-        UsageError: there is no agent, one has no name or shares it, or its store ends with the process.
+        UsageError: there is no agent, one has no name or shares it, its store ends with the process, or the queue or
+            a number is not valid.
     """
 
     def __init__(
@@ -43,6 +45,12 @@ class AgentWorker:
         grace_seconds: float = 20.0,
     ) -> None:
         self.agents = _name_agents(agents)
+        if not queue:
+            raise UsageError("a worker needs the name of a queue, got an empty one")
+        if most_runs < 1:  # with 0 it would serve, and never run anything
+            raise UsageError(f"most_runs must be at least 1, got {most_runs}")
+        if not (math.isfinite(grace_seconds) and grace_seconds >= 0):
+            raise UsageError(f"grace_seconds must be a number of seconds of at least 0, got {grace_seconds}")
         self.queue = queue
         self._most_runs = most_runs
         self._grace_seconds = grace_seconds

@@ -17,7 +17,7 @@ from typing import Any
 
 from callwright.agent.agent import Agent
 from callwright.app.locations import Locations
-from callwright.cli.parsing import Parser
+from callwright.cli.parsing import Parser, positive_int
 from callwright.cli.render.text import print_notice
 from callwright.core.errors import UsageError, describe_raised, safe_repr
 from callwright.system.private_files import open_private
@@ -54,7 +54,13 @@ def _parser() -> argparse.ArgumentParser:
     add("--dev", action="store_true", help="start a server for development on this machine, unless one is running")
     add_server_options(parser)
     add("--ui-port", type=int, default=8233, metavar="PORT", help="the port of the page of --dev; default: 8233")
-    add("--runs", type=int, default=100, metavar="N", help="how many runs to advance at the same time; default: 100")
+    add(
+        "--runs",
+        type=positive_int,
+        default=100,
+        metavar="N",
+        help="how many runs to advance at the same time; default: 100",
+    )
     add("--grace", type=float, default=20.0, metavar="SECONDS", help="time for running turns to end; default: 20")
     return parser
 
@@ -102,13 +108,14 @@ async def load_agent(target: str, stack: AsyncExitStack) -> Agent:
     if folder not in sys.path:
         sys.path.append(folder)  # last: a file of the folder must not replace an installed module
     try:
-        found: Any = getattr(importlib.import_module(module_name), name)
-    except ModuleNotFoundError as error:
-        raise UsageError(f"{target}: {error}; run this in the folder of the module, or install it") from error
-    except AttributeError:
-        raise UsageError(f"{target}: the module has no {name!r}") from None
+        module = importlib.import_module(module_name)
     except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and error.name in _packages(module_name):
+            raise UsageError(f"{target}: {error}; run this in the folder of the module, or install it") from error
         raise UsageError(f"{target}: the module cannot be imported: {describe_raised(error)}") from error
+    if not hasattr(module, name):
+        raise UsageError(f"{target}: the module has no {name!r}")
+    found: Any = getattr(module, name)
     if not isinstance(found, Agent) and callable(found):
         try:
             found = await _make(found, stack)
@@ -117,6 +124,11 @@ async def load_agent(target: str, stack: AsyncExitStack) -> Agent:
     if not isinstance(found, Agent):
         raise UsageError(f"{target}: expected an Agent, or a function that returns one, got {safe_repr(found)}")
     return found
+
+
+def _packages(module: str) -> set[str]:
+    parts = module.split(".")
+    return {".".join(parts[:count]) for count in range(1, len(parts) + 1)}
 
 
 async def _make(function: Callable[[], Any], stack: AsyncExitStack) -> Any:
