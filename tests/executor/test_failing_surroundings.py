@@ -6,7 +6,7 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,8 @@ from callwright import (
 from callwright.agent import Done, RunLimits, Stopped
 from callwright.clip import Outputs
 from callwright.core.access import Access, Ask, Decision
+from callwright.core.decisions import digest_of
+from callwright.core.events import BatchBegan
 from callwright.hooks import Hook, PendingCall
 from callwright.policy import AllowEverything, Policies, Subject
 from callwright.testing import ScriptedProvider
@@ -255,3 +257,48 @@ def test_outputs_are_removed_with_their_owner() -> None:
     del outputs
     gc.collect()
     assert not folder.exists()
+
+
+class _Full(Exception):
+    """The journal cannot be written."""
+
+
+@pytest.mark.parametrize("concurrency", [None, 4], ids=["fast path", "long way"])
+async def test_call_starts_once_its_start_is_in_the_journal(concurrency: int | None) -> None:
+    ran: list[str] = []
+
+    @tool(effect=Effect.READ, limits=Limits(concurrency=concurrency))
+    async def look(name: str, deep: bool = False) -> str:
+        """Look."""
+        ran.append(name)
+        return name
+
+    executor = Executor(Registry(look), AllowEverything())
+    await executor.execute([ToolCall("c0", "look", '{"name":"known"}')])  # the first call goes the long way
+    may_end, began = asyncio.Event(), asyncio.Queue[BatchBegan]()
+
+    async def wait(batch: BatchBegan) -> None:
+        began.put_nowait(batch)
+        await may_end.wait()
+
+    async def fail(batch: BatchBegan) -> None:
+        raise _Full
+
+    def start(name: str, journal: Callable[[BatchBegan], Awaitable[None]]) -> asyncio.Task[list[Outcome]]:
+        call = ToolCall("c1", "look", {"name": name})
+        return asyncio.create_task(executor.execute([call], turn=Turn("s", "t", journal=journal)))
+
+    with pytest.raises(_Full):
+        await start("unrecorded", fail)
+    stopped = start("stopped", wait)
+    await began.get()
+    stopped.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await stopped
+    going_on = start("recorded", wait)
+    batch = await began.get()
+    assert ran == ["known"]
+    may_end.set()
+    assert [outcome.text for outcome in await going_on] == ["recorded"] and ran == ["known", "recorded"]
+    assert list(batch.digests) == [digest_of("look", {"name": "recorded", "deep": False}, (), session_id="s")]
+    assert batch.session_id == "s" and batch.turn_id == "t"

@@ -77,6 +77,9 @@ class Digests(Sequence[str]):
     def __getitem__(self, index: int | slice) -> str | tuple[str, ...]:
         return self._read()[index]
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._read())
+
     def __eq__(self, other: object) -> bool:
         return self._read() == (other._read() if isinstance(other, Digests) else other)
 

@@ -18,6 +18,7 @@ _log = logging.getLogger("callwright")
 AnyCoroutine = Coroutine[Any, Any, Any]
 
 
+_NOT_STARTED = object()
 next_order = count().__next__
 """Numbers time limits and driven coroutines as they begin."""
 
@@ -37,20 +38,13 @@ def is_cancelling() -> bool:
     return count_cancellations() > 0
 
 
-@types.coroutine
-def drive(awaitable: Awaitable[Any], grace_seconds: float) -> Generator[Any, Any, Any]:
+def drive(awaitable: Awaitable[Any], grace_seconds: float) -> Awaitable[Any]:
     """Await something as `await` does, but after a cancellation for a grace period only.
 
     Raises:
         Abandoned: It was cancelled and did not end in time.
     """
-    coroutine = as_coroutine(awaitable)
-    order = next_order()
-    try:
-        waits_for = first_step(coroutine)
-    except StopIteration as end:
-        return end.value
-    return (yield from _steps(coroutine, waits_for, grace_seconds, order))
+    return drive_on(as_coroutine(awaitable), _NOT_STARTED, grace_seconds, 0)
 
 
 def as_coroutine(awaitable: Awaitable[Any]) -> AnyCoroutine:
@@ -58,19 +52,8 @@ def as_coroutine(awaitable: Awaitable[Any]) -> AnyCoroutine:
     return cast(AnyCoroutine, awaitable) if type(awaitable) is types.CoroutineType else _await(awaitable)
 
 
-def first_step(coroutine: AnyCoroutine) -> Any:
-    """Start a coroutine; return what it waits for, for `drive_on`.
-
-    Raises:
-        StopIteration: It has ended; its value is the exception's.
-    """
-    try:
-        return coroutine.send(None)
-    except GeneratorExit as error:
-        raise wrap_exit(error) from error
-
-
-def _steps(coroutine: AnyCoroutine, waits_for: Any, grace_seconds: float, order: int) -> Generator[Any, Any, Any]:
+@types.coroutine
+def drive_on(coroutine: AnyCoroutine, waits_for: Any, grace_seconds: float, order: int) -> Generator[Any, Any, Any]:
     """Continue a coroutine that has taken its first step and waits for a future.
 
     Args:
@@ -79,8 +62,12 @@ def _steps(coroutine: AnyCoroutine, waits_for: Any, grace_seconds: float, order:
         grace_seconds: How long it may take to end after a cancellation.
         order: From `next_order`; taken before the first step if that may drive other coroutines.
     """
-    grace = _Grace(grace_seconds, order)
+    grace: _Grace | None = None  # made with the first cancellation: most coroutines never see one
     try:
+        if waits_for is _NOT_STARTED:
+            order = next_order()
+            waits_for = _step(coroutine, None)
+        cancellations = count_cancellations()
         while True:
             relayed = waits_for if _may_ignore_cancellation(waits_for) else None
             raised: BaseException | None = None
@@ -90,6 +77,7 @@ def _steps(coroutine: AnyCoroutine, waits_for: Any, grace_seconds: float, order:
                 _close(coroutine)
                 raise
             except asyncio.CancelledError as stopped:
+                grace = grace or _Grace(grace_seconds, order, cancellations)
                 if grace.claim_end():
                     _close(coroutine)
                     if relayed is not None:
@@ -107,10 +95,8 @@ def _steps(coroutine: AnyCoroutine, waits_for: Any, grace_seconds: float, order:
     except StopIteration as end:
         return end.value
     finally:
-        grace.end()
-
-
-drive_on = types.coroutine(_steps)
+        if grace is not None:
+            grace.end()
 
 
 @types.coroutine
@@ -259,8 +245,9 @@ class _Grace(OwnCancellation):
 
     __slots__ = ("_seconds", "_timer")
 
-    def __init__(self, seconds: float, order: int) -> None:
+    def __init__(self, seconds: float, order: int, cancelling: int) -> None:
         super().__init__(asyncio.current_task(), order)
+        self.cancelling = cancelling
         self._seconds = seconds
         self._timer: asyncio.TimerHandle | None = None
 

@@ -106,7 +106,7 @@ class FastPath:
 
     def start(self, call: ToolCall, turn: Turn) -> Coroutine[Any, Any, Outcome] | None:
         """Return what brings a call to its outcome; None if it may not take the fast path in this turn."""
-        if turn.cancellation is not None or turn.journal is not None or turn.observe is not None:
+        if turn.cancellation is not None or turn.observe is not None:
             return None
         # compared on every call: a removed tool or a switched mode must not be missed
         known, mode = self._known, self._policies.cacheable
@@ -153,11 +153,15 @@ class FastPath:
             asking = ask_hooks(self._runtime.gate.hooks, item, turn.turn_id, self._runtime.loops.get().deadlines)
             if asking is not None or self._policies.cache_key != tool.allowed_key:  # a hook may switch the mode
                 return await TurnScope(self._runtime, turn).run(call, None, (item, asking or _ask_no_more()))
-        observe = self._runtime.observe
-        if observe is not None:
+        observe, journal = self._runtime.observe, turn.journal
+        if observe is not None or journal is not None:
             digests = Digests(((tool.name, copy_json(tool.complete(values)), ()),), turn.session_id)
-            observe(_batch_began((call,), digests, turn.session_id, turn.turn_id))
-            observe(_call_began(call))
+            batch = _batch_began((call,), digests, turn.session_id, turn.turn_id)
+            if journal is not None:
+                await journal(batch)
+            if observe is not None:
+                observe(batch)
+                observe(_call_began(call))
         order, began = next_order(), perf_counter()
         try:  # the first step here: most calls end with it, and nothing has to watch them
             running = tool.function(**values)
@@ -238,7 +242,10 @@ class FastPath:
         cancellations: int,
     ) -> Outcome:
         """Finish a call that failed, that had to wait, whose output is not plain text, or that has hooks."""
-        outcome = await TurnScope(self._runtime, turn).finish_from(item, ended, began)
+        if self._hooked or not isinstance(ended, Outcome):
+            outcome = await TurnScope(self._runtime, turn).finish_from(item, ended, began)
+        else:
+            outcome = self._runtime.runner.finish(item, ended, self._runtime.observe)
         if cancellations < count_cancellations():  # the tool or a hook ended in spite of it; its caller must not go on
             cause = TurnCancelled([outcome])
             raise asyncio.CancelledError(str(cause)) from cause
