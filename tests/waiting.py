@@ -1,8 +1,14 @@
-"""Waiting for conditions and for the end of time limits, without a number of seconds that a slow machine may exceed."""
+"""Waiting for conditions and for the end of time limits, without a number of seconds that a slow machine may exceed.
+
+Also ports for servers that cannot choose one themselves.
+"""
 
 import asyncio
+import random
+import socket
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 LONG_SECONDS = 90.0
@@ -25,6 +31,19 @@ def until_so(found: Callable[[], Any]) -> Any:
         assert time.monotonic() < deadline, "it never happened"
         time.sleep(0.01)
     return result
+
+
+def find_port() -> int:
+    """Find a port of loopback that is free and stays so until its server starts.
+
+    It is below those that systems give to connections by themselves, of which other tests make many.
+    """
+    chance = random.SystemRandom()  # not the generator of tests, which is seeded alike in every worker
+    while True:
+        port = chance.randrange(20_000, 32_000)
+        with socket.socket() as door, suppress(OSError):
+            door.bind(("127.0.0.1", port))
+            return port
 
 
 class LoopClock:

@@ -5,13 +5,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.waiting import LONG_SECONDS
 
 Call = Callable[..., dict[str, object]]
 
 
 def wait_until(tmux: Any, condition: Callable[[str], bool]) -> str:
     """Wait until the screen meets a condition, and return the screen."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + LONG_SECONDS
     while not condition(screen := tmux.screen()):
         assert time.monotonic() < deadline, f"the screen never met the condition:\n{screen}"
         time.sleep(0.03)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.forked import warm_command
+from tests.waiting import LONG_SECONDS
 
 from callwright.cli.approval_dialog import DialogText
 from callwright.cli.render.text import Palette
@@ -209,7 +210,11 @@ def test_interrupt_ends_the_demo(machine: Any, tmux: Any) -> None:
 @pytest.mark.parametrize("delay", [0.02, 0.2, *(pytest.param(each, marks=pytest.mark.slow) for each in (0.1, 0.4))])
 @pytest.mark.parametrize("line", [("tools",), ("doctor",), ("mcp", "list"), ("demo", "--turn")], ids=" ".join)
 def test_interrupted_command_prints_no_traceback(machine: "Machine", line: tuple[str, ...], delay: float) -> None:
-    code = "import sys; import callwright.__main__ as entry; print('up', flush=True); sys.exit(entry.main())"
+    code = (
+        "import sys; import callwright.__main__ as entry; run = entry._run\n"
+        "def tell(arguments):\n    print('up', flush=True)\n    return run(arguments)\n"
+        "entry._run = tell; sys.exit(entry.main())"
+    )
     process = subprocess.Popen(
         [sys.executable, "-c", code, *line], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -219,7 +224,7 @@ def test_interrupted_command_prints_no_traceback(machine: "Machine", line: tuple
         process.wait(delay)
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGINT)
-    _, error = process.communicate(timeout=30)
+    _, error = process.communicate(timeout=LONG_SECONDS)
     assert process.returncode in (0, 1, 3, 130, -signal.SIGINT) and "Traceback" not in error
 
 

@@ -4,13 +4,13 @@ import asyncio
 import json
 import os
 import subprocess
-import time
 import urllib.request
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.cli.conftest import call
+from tests.waiting import LONG_SECONDS, until, until_so
 
 from callwright import Agent, Approve, Decline, SqliteStore, ToolCall, tool
 from callwright.app.live_client import LiveAgents
@@ -280,10 +280,7 @@ def test_question_rings_the_bell(machine: Any, tmux: Any) -> None:
     ready(tmux, machine, machine.says(call("bash", command="touch one"), "ok"))
     tmux.tmux("new-window")  # the bell of a window that is not looked at sets its flag
     tmux.tmux("send-keys", "-t", ":0", "go", "Enter")
-    deadline = time.monotonic() + 20
-    while "0:1" not in (flags := tmux.tmux("list-windows", "-F", "#{window_index}:#{window_bell_flag}")):
-        assert time.monotonic() < deadline, flags
-        time.sleep(0.05)
+    until_so(lambda: "0:1" in tmux.tmux("list-windows", "-F", "#{window_index}:#{window_bell_flag}"))
 
 
 def test_picker_filters_by_all_words() -> None:
@@ -304,12 +301,8 @@ def test_question_is_answered_in_the_terminal_or_elsewhere(machine: Any, tmux: A
         """Return the open question if none is given, else the result of a reply to it."""
         agents = LiveAgents(Locations.of(machine.project, home=machine.home).live, lambda event: None)
         async with agents.following():
-            link = None
-            for _ in range(1000):
-                link = agents.find("s1")
-                if link is not None and (question or link.questions):
-                    break
-                await asyncio.sleep(0.01)
+            await until(lambda: (found := agents.find("s1")) is not None and (question or found.questions))
+            link = agents.find("s1")
             assert link is not None
             if not question:
                 return next(iter(link.questions)), {}
@@ -337,7 +330,7 @@ def test_web_command_shows_the_link_of_one_server(machine: Any, tmux: Any) -> No
     tmux.shows("the page of this project")
     link, process_id = read_web_link(locations) or ("", 0)
     assert link.startswith("http://127.0.0.1:") and "#token=" in link
-    with urllib.request.urlopen(link.partition("#")[0], timeout=20) as page:
+    with urllib.request.urlopen(link.partition("#")[0], timeout=LONG_SECONDS) as page:
         assert b"callwright" in page.read()
     assert locations.web_link.stat().st_mode & 0o077 == 0
     tmux.enter("/web")

@@ -11,6 +11,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import TextContent
+from tests.waiting import LONG_SECONDS
 
 from callwright import (
     Annotations,
@@ -268,7 +269,7 @@ async def test_pending_calls_run_side_by_side() -> None:
     @tool(effect=Effect.READ)
     async def meet(n: int) -> int:
         """Wait for the others."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(LONG_SECONDS):
             await barrier.wait()
         return n
 

@@ -27,7 +27,7 @@ from callwright.system.sensitive_paths import comparable, is_protected
 from callwright.toolbox import Bash, coding_tools
 
 SECRETS = ("hunter2", "bm90IGEgcmVhbCBrZXk", "envsecret", "PASSWORD-OF-HOME")
-_SECONDS = 10
+_SECONDS = 60
 
 
 class Result(TypedDict):

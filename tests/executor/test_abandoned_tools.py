@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
-from tests.waiting import until
+from tests.waiting import LONG_SECONDS, until
 
 from callwright import (
     Agent,
@@ -35,8 +35,6 @@ from callwright.tool.base import Cancellation
 
 QUICK = TurnLimits(grace_seconds=0.05)  # with time enough to be abandoned in on a busy machine
 SHORT = Limits(seconds=0.01)
-LONG_SECONDS = 30.0
-"""Far more than anything here takes, also on a slow machine."""
 
 
 async def swallow() -> None:
@@ -333,7 +331,12 @@ async def test_driven_coroutine_behaves_as_an_awaited_one() -> None:
                 await asyncio.ensure_future(asyncio.sleep(3600))
         except TimeoutError:
             gathered.append("TimeoutError")
-        return [await asyncio.wait_for(child(), 30), asyncio.current_task() is here, *gathered[:1], *gathered[3:]]
+        return [
+            await asyncio.wait_for(child(), LONG_SECONDS),
+            asyncio.current_task() is here,
+            *gathered[:1],
+            *gathered[3:],
+        ]
 
     here = asyncio.current_task()
     assert await drive(work(), 60) == ["child", True, "child", "KeyError", "TimeoutError"]

@@ -8,7 +8,7 @@ import weakref
 from typing import Any
 
 import pytest
-from tests.waiting import LoopClock, until, until_so
+from tests.waiting import LONG_SECONDS, LoopClock, until, until_so
 
 from callwright import (
     Agent,
@@ -70,7 +70,7 @@ def make_tools(gauge: Gauge, limits: Limits = ONE) -> tuple[Any, Any]:
 
 async def within(running: Any) -> Any:
     task = asyncio.ensure_future(running)
-    done, _ = await asyncio.wait([task], timeout=60)
+    done, _ = await asyncio.wait([task], timeout=LONG_SECONDS)
     assert done, "it hangs"
     return task.result()
 
@@ -91,7 +91,7 @@ def test_limit_holds_across_event_loops_and_threads(name: str, limit: int) -> No
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(LONG_SECONDS)
     assert not any(thread.is_alive() for thread in threads)
     assert len(outcomes) == 36 and all(isinstance(outcome, Completed) for outcome in outcomes)
     assert gauge.most <= limit and gauge.total == 36
@@ -235,7 +235,7 @@ async def test_waiting_call_can_be_cancelled_and_leaves_no_place_taken() -> None
     await asyncio.sleep(0.001)
     for task in running[1::2]:
         task.cancel()
-    await asyncio.wait(running, timeout=60)
+    await asyncio.wait(running, timeout=LONG_SECONDS)
     assert isinstance(await within(executor.run("wait")), Completed) and gauge.most == 1
 
 

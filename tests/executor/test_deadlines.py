@@ -51,7 +51,7 @@ release, finished = threading.Event(), threading.Event()
 @tool(effect=Effect.READ, limits=SHORT)
 def block() -> str:
     """Block a thread."""
-    release.wait(30)
+    release.wait(LONG_SECONDS)
     finished.set()
     return "late"
 

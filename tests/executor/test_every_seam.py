@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any, cast
 
 import pytest
+from tests.waiting import LONG_SECONDS
 
 from callwright import (
     Agent,
@@ -315,7 +316,7 @@ class Store(MemoryStore):
 async def bounded(running: Any) -> Any:
     """Await without a way to swallow the limit; fail instead of hanging."""
     task = asyncio.ensure_future(running)
-    done, _ = await asyncio.wait([task], timeout=60)
+    done, _ = await asyncio.wait([task], timeout=LONG_SECONDS)
     assert done, "it hangs"
     assert not task.cancelled(), "it was cancelled from inside"
     return task.result()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.waiting import LONG_SECONDS
 
 from callwright import (
     Agent,
@@ -142,7 +143,7 @@ async def test_cancellation_ends_a_turn_that_waits_for_a_hook(place: str, count:
     running = asyncio.ensure_future(executor.execute(calls, turn=Turn(cancellation=stop)))
     await reached.wait()
     stop.cancel()
-    done, _ = await asyncio.wait([running], timeout=30)
+    done, _ = await asyncio.wait([running], timeout=LONG_SECONDS)
     assert done
     outcomes = running.result()
     assert len(outcomes) == count
@@ -156,7 +157,7 @@ async def test_time_limit_of_the_run_holds_while_a_hook_is_waited_for(place: str
     executor = Executor(Registry(talk), AllowEverything(), hooks=[Waiting(place, asyncio.Event())])
     agent = Agent(ScriptedProvider(ToolCall("1", "talk"), "done"), executor=executor, limits=RunLimits(seconds=0.05))
     running = asyncio.ensure_future(agent.run("go"))
-    done, _ = await asyncio.wait([running], timeout=30)
+    done, _ = await asyncio.wait([running], timeout=LONG_SECONDS)
     assert done
     result = running.result()
     assert isinstance(result, Stopped) and result.kind == "seconds"
@@ -245,7 +246,7 @@ print(os.waitstatus_to_exitcode(status), os.path.exists(path), type(executor.run
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_child_process_runs_sync_tools_and_keeps_the_parents_outputs() -> None:
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", _FORK], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-W", "ignore", "-c", _FORK], capture_output=True, text=True, timeout=LONG_SECONDS, check=False
     )
     assert done.stdout.split() == ["0", "True", "Completed"], done.stderr
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from tests.waiting import LONG_SECONDS
 
 from callwright import (
     Allow,
@@ -115,17 +116,22 @@ async def test_whatever_is_thrown_becomes_an_outcome(make: Callable[[], BaseExce
 
     executor = Executor(Registry(work), Judge(), hooks=[Throwing()], observe=lambda event: throw("observer"))
     calls = [ToolCall(str(number), "work") for number in range(count)]
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(LONG_SECONDS):
         outcomes = await executor.execute(calls, turn=Turn(ask=ask))
     assert len(outcomes) == count
     expected = Completed if seam == "observer" else Failed
     assert all(isinstance(outcome, expected) and isinstance(outcome.text, str) for outcome in outcomes)
 
 
+on_start: list[Callable[[], None]] = []
+
+
 @tool(effect=Effect.READ)
 async def sleep(context: ToolContext) -> str:
     """Sleep for long."""
-    await asyncio.sleep(60)
+    if on_start:
+        on_start.pop()()
+    await asyncio.sleep(3600)
     return "slept"
 
 
@@ -134,7 +140,8 @@ async def test_asyncio_timeout_works_as_usual(count: int) -> None:
     executor = Executor(Registry(sleep), AllowEverything())
     calls = [ToolCall(str(number), "sleep") for number in range(count)]
     with pytest.raises(TimeoutError) as caught:
-        async with asyncio.timeout(0.01):
+        async with asyncio.timeout(None) as limit:
+            on_start[:] = [lambda: limit.reschedule(0)]  # when a call has begun, not after some time
             await executor.execute(calls)
     cancelled = TurnCancelled.find(caught.value)
     assert cancelled is not None and [outcome.call.id for outcome in cancelled.outcomes] == [call.id for call in calls]
@@ -175,7 +182,7 @@ async def test_cancellation_ends_a_turn_that_waits_for_the_user() -> None:
     )
     await asked.wait()
     stop.cancel()
-    (outcome,) = await asyncio.wait_for(running, 20)
+    (outcome,) = await asyncio.wait_for(running, LONG_SECONDS)
     assert isinstance(outcome, Failed) and not ran
 
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Hashable
 
 from hypothesis import given, settings, strategies as st
+from tests.waiting import LONG_SECONDS
 
 from callwright import Effect, Registry, ToolCall, tool
 from callwright.core.access import Access, ReadPath, WritePath
@@ -115,7 +116,7 @@ async def test_inner_call_does_not_wait_for_its_outer_call() -> None:
         await order.run("turn", made("anything", ""), CATALOG, lambda: note("inner"))
         log.append("outer")
 
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(LONG_SECONDS):
         await asyncio.gather(
             order.run("turn", made("anything", ""), CATALOG, outer),
             order.run("turn", made("anything", ""), CATALOG, lambda: note("second")),

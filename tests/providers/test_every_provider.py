@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 import pytest
+from tests.waiting import LONG_SECONDS, until
 
 from callwright.core.calls import ToolCall
 from callwright.core.messages import AssistantMessage, AssistantPart, History, ToolMessage, UserMessage
@@ -87,13 +88,8 @@ async def test_body_is_dropped_with_the_message(
     provider._body = note
     server.reply(LoopbackReply([answer]))
     await asked(provider, request)
-    references = sys.getrefcount(bodies[0])
-    for _ in range(1_000):  # a stream that was left early is closed by the event loop
-        if references == unsent:
-            break
-        await asyncio.sleep(0.01)
-        references = sys.getrefcount(bodies[0])
-    assert references == unsent  # otherwise every turn would copy the whole conversation
+    # otherwise every turn would copy the whole conversation; a stream that was left early is closed by the event loop
+    await until(lambda: sys.getrefcount(bodies[0]) == unsent)
 
 
 async def test_deltas_add_up_to_message(
@@ -221,7 +217,7 @@ async def test_cancelling_closes_connection(
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await asyncio.wait_for(server.left.wait(), 2)
+    await asyncio.wait_for(server.left.wait(), LONG_SECONDS)
 
 
 async def test_leaving_stream_closes_connection(
@@ -231,7 +227,7 @@ async def test_leaving_stream_closes_connection(
     stream = cast("AsyncGenerator[ModelEvent, None]", provider.stream(request_for(UserMessage("hi"))))
     await anext(stream)
     await stream.aclose()
-    await asyncio.wait_for(server.left.wait(), 2)
+    await asyncio.wait_for(server.left.wait(), LONG_SECONDS)
 
 
 async def test_old_messages_are_encoded_once(

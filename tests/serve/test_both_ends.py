@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import pytest
 from tests.forked import warm_command
+from tests.waiting import LONG_SECONDS
 
 from callwright import Answers, Completed, Executor, Failed, Registry
 from callwright.core.calls import Question
@@ -58,7 +59,7 @@ async def test_approval_is_asked_at_far_client(desk: "Desk"):
 async def test_new_tools_reach_far_client(desk: "Desk", open_desk: "OpenDesk"):
     async with client_of(desk) as (executor, _):
         desk.registry.remove("picture")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(LONG_SECONDS):
             while "mcp__desk__picture" in executor.registry.snapshot():  # noqa: ASYNC110 - has no event
                 await asyncio.sleep(0.01)
 

@@ -10,6 +10,7 @@ import pytest
 from mcp import Client, MCPError
 from mcp.client import ClientRequestContext
 from mcp_types import LOG_LEVEL_META_KEY
+from tests.waiting import LONG_SECONDS
 
 from callwright import Completed, Effect, Executor, Registry, tool
 from callwright.policy import ByMode
@@ -99,7 +100,7 @@ async def test_tool_logs_to_client_that_requests_it(mode: str):
                 types.SetLevelRequest(params=types.SetLevelRequestParams(level="info")), types.EmptyResult
             )
         await used.call_tool("talk", {}, meta=meta)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(LONG_SECONDS):
             while not heard:  # noqa: ASYNC110 - notifications are handled when they come
                 await asyncio.sleep(0)
     assert [(said.level, said.data, said.logger) for said in heard] == [("warning", {"what": "happened"}, "talker")]

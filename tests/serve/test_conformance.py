@@ -3,7 +3,6 @@
 import asyncio
 import os
 import re
-import socket
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.waiting import LONG_SECONDS, find_port
 
 pytestmark = [pytest.mark.conformance, pytest.mark.slow, pytest.mark.timeout(900)]
 TESTS = Path(__file__).parent.parent
@@ -69,14 +69,12 @@ def failures(said: str) -> set[str]:
 
 @asynccontextmanager
 async def fixture_server() -> AsyncGenerator[str, None]:
-    with socket.socket() as door:
-        door.bind(("127.0.0.1", 0))
-        port = door.getsockname()[1]
+    port = find_port()
     process = await asyncio.create_subprocess_exec(
         sys.executable, str(TESTS / "serve" / "conformance_server.py"), str(port)
     )
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(LONG_SECONDS):
             while not await _answers(port):  # noqa: ASYNC110 - another process has no event of ours
                 await asyncio.sleep(0.05)
         yield f"http://127.0.0.1:{port}/mcp"

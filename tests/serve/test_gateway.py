@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import mcp_types as types
 import pytest
 from mcp import MCPError
+from tests.waiting import LONG_SECONDS
 
 from callwright import Effect, tool
 from callwright.serve import ListingOptions
@@ -70,10 +71,10 @@ async def test_progress_arrives_before_result(desk: "Desk", mode: str):
 async def test_client_cancellation_stops_tool(desk: "Desk", mode: str):
     async with desk.client(mode) as client:
         task = asyncio.ensure_future(client.call_tool("forever", {}))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(LONG_SECONDS):
             await desk.began_forever.wait()
         task.cancel()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(LONG_SECONDS):
             while desk.executor.stats["forever"].calls == 0:  # noqa: ASYNC110 - what is waited for has no event
                 await asyncio.sleep(0.01)
     assert dict(desk.executor.stats["forever"].outcomes) == {"cancelled": 1}
@@ -176,9 +177,9 @@ async def test_client_is_notified_of_new_tools(desk: "Desk", mode: str):
         await client.list_tools()
         if mode == "legacy":
             desk.registry.add(many(1))
-            await asyncio.wait_for(told.wait(), 30)
+            await asyncio.wait_for(told.wait(), LONG_SECONDS)
         else:
             async with client.listen(tools_list_changed=True) as events:
                 desk.registry.add(many(1))
-                await asyncio.wait_for(anext(events), 30)
+                await asyncio.wait_for(anext(events), LONG_SECONDS)
         assert "report_1" in {found.name for found in (await client.list_tools(cache_mode="bypass")).tools}

@@ -13,6 +13,7 @@ from mcp.client import ClientRequestContext
 from mcp.client.stdio import stdio_client
 from mcp_types import LOG_LEVEL_META_KEY
 from tests.forked import warm_command
+from tests.waiting import LONG_SECONDS
 
 PROGRAM = str(Path(__file__).parent / "gateway_program.py")
 
@@ -56,7 +57,7 @@ async def test_pipes_behave_like_http(mode: str, tmp_path: Path):
         with pytest.raises(MCPError, match="unknown tool"):
             await client.call_tool("nothing", {})
         task = asyncio.ensure_future(client.call_tool("forever", {}))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(LONG_SECONDS):
             while "began" not in (tmp_path / "log").read_text():  # noqa: ASYNC110 - another process writes it
                 await asyncio.sleep(0.01)
         task.cancel()
@@ -85,11 +86,11 @@ async def test_pipe_client_is_notified_of_new_tools(mode: str, tmp_path: Path):
         await client.list_tools()
         if mode == "legacy":
             await client.call_tool("grow", {})
-            await asyncio.wait_for(told.wait(), 30)
+            await asyncio.wait_for(told.wait(), LONG_SECONDS)
         else:
             async with client.listen(tools_list_changed=True) as events:
                 await client.call_tool("grow", {})
-                await asyncio.wait_for(anext(events), 30)
+                await asyncio.wait_for(anext(events), LONG_SECONDS)
         assert "late" in {found.name for found in (await client.list_tools(cache_mode="bypass")).tools}
 
 
@@ -108,7 +109,7 @@ async def test_pipe_client_supports_sampling_and_log(mode: str, tmp_path: Path):
     async with served(mode, tmp_path / "log", sampling_callback=lend, logging_callback=hear) as client:
         meta: Any = {LOG_LEVEL_META_KEY: "info"} if mode == "auto" else None
         assert said(await client.call_tool("think", {}, meta=meta)) == "theirs"
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(LONG_SECONDS):
             while not heard:  # noqa: ASYNC110 - notifications are handled when they come
                 await asyncio.sleep(0)
     assert heard == ["thinking"]

@@ -4,7 +4,6 @@ import asyncio
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+from tests.waiting import find_port
 
 connect: Any = getattr(asyncpg, "connect")  # noqa: B009 - it has no types
 
@@ -57,11 +57,9 @@ def postgres_server() -> Iterator[str]:
             )
 
         run("initdb", "-D", str(data), "-A", "trust", "-U", "tester", "--no-sync")
-        with socket.socket() as door:
-            door.bind(("127.0.0.1", 0))
-            port = door.getsockname()[1]
+        port = find_port()
         options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c fsync=off"
-        run("pg_ctl", "-D", str(data), "-w", "-l", str(data / "log"), "-o", options, "start")
+        run("pg_ctl", "-D", str(data), "-w", "-t", "300", "-l", str(data / "log"), "-o", options, "start")
         try:
             yield f"postgresql://tester@127.0.0.1:{port}"
         finally:

@@ -10,6 +10,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+from tests.waiting import LONG_SECONDS, LoopClock
 
 from callwright import Agent, Answers, Effect, Executor, Registry, tool
 from callwright.agent import Done, Paused
@@ -81,14 +82,23 @@ async def test_same_owner_takes_over_at_once(postgres: str) -> None:
 
 
 async def test_lease_is_renewed(postgres: str) -> None:
-    async with PostgresStore(postgres, lease_seconds=3) as store, PostgresStore(postgres) as other:
+    clock, connection = LoopClock(), await connect(postgres)
+
+    async def expires() -> Any:
+        return await connection.fetchval("SELECT expires FROM callwright_leases")
+
+    async with PostgresStore(postgres, lease_seconds=600) as store, PostgresStore(postgres) as other:
         hold = await store.hold("s")
-        for _ in range(8):
-            await asyncio.sleep(0.5)
+        for _ in range(3):
+            before = await expires()
+            clock.pass_seconds(200)
+            while await expires() == before:  # noqa: ASYNC110 - the database has no event of ours
+                await asyncio.sleep(0.01)
             with pytest.raises(SessionBusy):
                 await other.hold("s")
         await hold.append(said("still mine"))
         await hold.release()
+    await connection.close()
 
 
 async def test_many_sessions_share_commits(postgres: str) -> None:
@@ -254,7 +264,7 @@ async def test_writer_that_stands_still_blocks_no_other_process(postgres: str) -
         connection = await connect(postgres)
         async with connection.transaction():
             await connection.execute("LOCK TABLE callwright_sessions, callwright_leases IN ROW EXCLUSIVE MODE")
-            async with asyncio.timeout(20), PostgresStore(postgres) as other:
+            async with asyncio.timeout(LONG_SECONDS), PostgresStore(postgres) as other:
                 hold = await other.hold("s")
                 await hold.append(Said(UserMessage("hi")))
                 await hold.release()
@@ -280,7 +290,7 @@ async def test_listener_hears_of_every_append(postgres: str) -> None:
             for number in range(3):
                 changed.clear()
                 await hold.append(said(str(number)))
-                await asyncio.wait_for(changed.wait(), 10)
+                await asyncio.wait_for(changed.wait(), LONG_SECONDS)
                 assert len(await here.read("heard")) == number + 1
             assert also.is_set()
             changed.clear()
@@ -297,12 +307,12 @@ async def test_listener_looks_again_if_its_connection_is_lost(postgres: str) -> 
             connection = await connect(postgres)
             query = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'"
             assert await connection.fetchval(query)
-            await asyncio.wait_for(changed.wait(), 10)
+            await asyncio.wait_for(changed.wait(), LONG_SECONDS)
             await connection.close()
         async with store.listen("s") as changed:
             hold = await store.hold("s")
             await hold.append(said("one"))
-            await asyncio.wait_for(changed.wait(), 10)
+            await asyncio.wait_for(changed.wait(), LONG_SECONDS)
             await hold.release()
 
 

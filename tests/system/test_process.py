@@ -3,6 +3,7 @@
 import asyncio
 import os
 import resource
+import signal
 import subprocess
 import sys
 import textwrap
@@ -11,8 +12,9 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from tests.waiting import until, until_so
+from tests.waiting import LONG_SECONDS, until, until_so
 
+from callwright.system import process
 from callwright.system.output_capture import OutputLimits
 from callwright.system.process import Command, CommandResult, Running, run
 from callwright.system.supervisor_process import REPORT_FD
@@ -218,18 +220,24 @@ async def test_cancelling_a_running_command_leaves_nothing():
     assert processes_with(marker) == []
 
 
-async def test_second_cancellation_returns_at_once():
+async def test_second_cancellation_returns_at_once(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(process, "_STOP_SECONDS", 3600.0)  # after it a monitor that stands still is killed
     marker = new_marker()
     seen: list[str] = []
-    line = f"trap '' TERM; echo ready; sleep 987.{marker}; sleep 987.{marker}"
+    line = f"trap '' TERM; echo $PPID; sleep 987.{marker}; sleep 987.{marker}"
     task = asyncio.create_task(run(command(line), on_output=seen.append))
-    await until(lambda: bool(seen))
-    for _ in range(2):
-        task.cancel()
-        await asyncio.sleep(0.01)
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert processes_with(marker)  # it ignores SIGTERM, so the call cannot have waited for its end
+    await until(lambda: "\n" in "".join(seen))
+    monitor = int("".join(seen))
+    os.kill(monitor, signal.SIGSTOP)  # nothing can end now: a call that waited for the end would wait for ever
+    try:
+        for _ in range(2):
+            task.cancel()
+            await asyncio.sleep(0.01)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert processes_with(marker)
+    finally:
+        os.kill(monitor, signal.SIGCONT)
     await until(lambda: not processes_with(marker))
 
 
@@ -282,7 +290,7 @@ def test_commands_end_when_our_process_ends(ending: str):
             time.sleep(0.005)
         {ending}
     """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=False, timeout=60)
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=False, timeout=LONG_SECONDS)
     until_so(lambda: not processes_with(marker))
 
 
@@ -291,14 +299,14 @@ def test_a_forked_child_starts_its_own_supervisor():
         import os
         from callwright.system.process import Command, Running
         true = Command(("true",), "/", {"PATH": os.environ["PATH"]})
-        assert Running(true).wait_blocking(10).exit_code == 0
+        assert Running(true).wait_blocking(80).exit_code == 0
         pid = os.fork()
         if pid == 0:
-            os._exit(Running(true).wait_blocking(10).exit_code)
+            os._exit(Running(true).wait_blocking(80).exit_code)
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-        assert Running(true).wait_blocking(10).exit_code == 0
+        assert Running(true).wait_blocking(80).exit_code == 0
     """
-    subprocess.run([sys.executable, "-W", "ignore", "-c", textwrap.dedent(program)], check=True, timeout=30)
+    subprocess.run([sys.executable, "-W", "ignore", "-c", textwrap.dedent(program)], check=True, timeout=LONG_SECONDS)
 
 
 def test_exiting_forked_child_keeps_our_commands():
@@ -313,9 +321,9 @@ def test_exiting_forked_child_keeps_our_commands():
             running.stop()
             sys.exit(0)
         os.waitpid(pid, 0)
-        assert running.wait_blocking(10).reason == "exited"
+        assert running.wait_blocking(80).reason == "exited"
     """
-    subprocess.run([sys.executable, "-W", "ignore", "-c", textwrap.dedent(program)], check=True, timeout=30)
+    subprocess.run([sys.executable, "-W", "ignore", "-c", textwrap.dedent(program)], check=True, timeout=LONG_SECONDS)
 
 
 async def test_commands_leak_no_descriptors_or_threads():

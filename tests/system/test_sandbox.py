@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from tests.waiting import LONG_SECONDS
 
 from callwright.core.access import Confinement
 from callwright.core.errors import UsageError
@@ -94,7 +95,9 @@ def attempt(tmp_path: Path, workspace: Path) -> Attempt:
         with sandbox.confine(
             ("bash", "-c", line), str(workspace), confinement, scratch=scratch, named=named or NamedPaths()
         ) as confined:
-            return subprocess.run(confined.argv, cwd=workspace, capture_output=True, text=True, timeout=30, check=False)
+            return subprocess.run(
+                confined.argv, cwd=workspace, capture_output=True, text=True, timeout=LONG_SECONDS, check=False
+            )
 
     return run
 
@@ -279,7 +282,7 @@ def test_new_protected_path_is_moved_away_unless_approved(
             ("bash", "-c", line), str(workspace), confinement, scratch=tmp_path / "scratch", named=named
         ) as confined,
     ):
-        subprocess.run(confined.argv, cwd=workspace, check=True, timeout=30)
+        subprocess.run(confined.argv, cwd=workspace, check=True, timeout=LONG_SECONDS)
         assert made.exists()
         raise KeyboardInterrupt
     assert made.exists() is stays

@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 from temporalio.service import RPCError
 from tests.sessions.conftest import postgres, postgres_server  # noqa: F401  # pyright: ignore[reportUnusedImport] - fixtures
+from tests.waiting import find_port, until_so
 
 from callwright import Question
 from callwright.sessions import PostgresStore
@@ -28,12 +29,10 @@ from callwright.temporal import Run, Runs, TemporalError
 from callwright.temporal.client import connect_client
 
 HERE = Path(__file__).parent
-
-
-def free_port() -> int:
-    with socket.socket() as door:
-        door.bind(("127.0.0.1", 0))
-        return door.getsockname()[1]
+PATIENCE_SECONDS = 200.0
+"""More than a run, or a process that has to start, takes on the slowest machine."""
+_STARTS = 5
+"""The server chooses more ports by itself, and ends if another program takes one of them meanwhile."""
 
 
 def start_server(port: int, folder: str) -> "subprocess.Popen[bytes]":
@@ -45,21 +44,24 @@ def start_server(port: int, folder: str) -> "subprocess.Popen[bytes]":
     command = [found, "server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", str(port)]
     pragmas = ["--sqlite-pragma", "journal_mode=wal", "--sqlite-pragma", "synchronous=off"]
     files = ["--db-filename", f"{folder}/temporal.db", "--log-level", "never"]
-    server = subprocess.Popen([*command, *pragmas, *files], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
-    while True:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                break
-        assert time.monotonic() < deadline and server.poll() is None, "the server did not start"
-        time.sleep(0.05)
+    for _ in range(_STARTS):
+        server = subprocess.Popen([*command, *pragmas, *files], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        if until_so(lambda started=server: _listens(port) or started.poll() is not None) and server.poll() is None:
+            break
+    else:
+        raise AssertionError("the server did not start")
     with ThreadPoolExecutor(1) as thread:  # a loop of its own: the test may run in one
         thread.submit(asyncio.run, _wait_until_healthy(f"127.0.0.1:{port}")).result()
     return server
 
 
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 async def _wait_until_healthy(address: str) -> None:
-    async with asyncio.timeout(100):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             try:
                 await connect_client(address, "default")
@@ -71,7 +73,7 @@ async def _wait_until_healthy(address: str) -> None:
 @pytest.fixture(scope="session")
 def temporal_server() -> Iterator[str]:
     """The address of a server on loopback, started for this test run."""
-    port = free_port()
+    port = find_port()
     with tempfile.TemporaryDirectory() as folder:
         server = start_server(port, folder)
         try:
@@ -123,7 +125,7 @@ class Cluster:
         if number == signal.SIGKILL:
             self.wait(worker)
 
-    def wait(self, worker: int, seconds: float = 60) -> float:
+    def wait(self, worker: int, seconds: float = PATIENCE_SECONDS) -> float:
         """Wait until a worker has ended; return how long that took."""
         began = time.monotonic()
         while is_alive(worker):
@@ -146,7 +148,7 @@ class Cluster:
             capture_output=True,
             text=True,
             check=False,
-            timeout=100,
+            timeout=PATIENCE_SECONDS,
         )
 
     def read_effects(self) -> list[list[str]]:
@@ -178,7 +180,7 @@ def is_alive(process: int) -> bool:
 
 
 async def wait_for_questions(run: Run, count: int = 1) -> tuple[Question, ...]:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while len(questions := await run.questions()) < count:  # noqa: ASYNC110 - another process asks them
             await asyncio.sleep(0.05)
     return questions

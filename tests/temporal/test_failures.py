@@ -10,7 +10,8 @@ from typing import Any
 
 import asyncpg
 import pytest
-from tests.temporal.conftest import HERE, Cluster, free_port, plan, start_server, wait_for_questions
+from tests.temporal.conftest import HERE, PATIENCE_SECONDS, Cluster, plan, start_server, wait_for_questions
+from tests.waiting import find_port
 
 from callwright import Answers, Done
 from callwright.core.messages import ToolMessage, UserMessage
@@ -18,7 +19,7 @@ from callwright.sessions import PostgresStore, StoreTooNew, record_answers
 from callwright.sessions.records import Said
 from callwright.temporal import RunFailed, Runs, TemporalError
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 connect: Any = getattr(asyncpg, "connect")  # noqa: B009 - it has no types
 
 
@@ -74,7 +75,7 @@ async def test_lost_connections_to_the_database_cost_nothing(cluster: Cluster) -
 async def test_server_that_is_killed_and_comes_back_costs_nothing(
     postgres: str, tmp_path: Path, farm: "subprocess.Popen[str]"
 ) -> None:
-    port = free_port()
+    port = find_port()
     server = start_server(port, str(tmp_path))
     cluster = Cluster(f"127.0.0.1:{port}", postgres, tmp_path, farm)
     try:
@@ -90,9 +91,9 @@ async def test_server_that_is_killed_and_comes_back_costs_nothing(
             await record_answers(store, "s2", Answers().approve(question))  # needs no server
             server = start_server(port, str(tmp_path))
             runs = await Runs.connect(cluster.address, sessions=store, queue=cluster.queue)
-            result = await asyncio.wait_for(runs.get("s1").result(), 200)
+            result = await asyncio.wait_for(runs.get("s1").result(), PATIENCE_SECONDS)
             assert isinstance(result, Done) and result.text == "done after 8 turns"
-            assert isinstance(await asyncio.wait_for(runs.get("s2").result(), 200), Done)
+            assert isinstance(await asyncio.wait_for(runs.get("s2").result(), PATIENCE_SECONDS), Done)
         assert not cluster.find_doubled()
         assert sum(words[:2] == ["note", "s2"] for words in cluster.read_effects()) == 1
     finally:
@@ -135,10 +136,10 @@ async def test_run_that_does_not_exist_is_named(cluster: Cluster, runs: Runs) ->
 
 
 async def test_worker_without_database_or_server_says_so(cluster: Cluster) -> None:
-    cluster.environment["CALLWRIGHT_STORE"] = f"postgresql://tester:secret@127.0.0.1:{free_port()}/x"
+    cluster.environment["CALLWRIGHT_STORE"] = f"postgresql://tester:secret@127.0.0.1:{find_port()}/x"
     refused = cluster.call("desk:agent", command="worker")
     assert refused.returncode == 1 and "cannot be used" in refused.stderr and "secret" not in refused.stderr
-    cluster.address = f"127.0.0.1:{free_port()}"
+    cluster.address = f"127.0.0.1:{find_port()}"
     refused = cluster.call("desk:agent", command="worker")
     assert refused.returncode == 1 and "cannot be reached" in refused.stderr
 
@@ -174,7 +175,7 @@ async def test_commands(cluster: Cluster, runs: Runs) -> None:
 
 
 def test_worker_for_development(tmp_path: Path) -> None:
-    port, page = free_port(), free_port()
+    port, page = find_port(), find_port()
     address = f"localhost:{port}"
     environment = os.environ | {
         "CALLWRIGHT_STORE": str(tmp_path / "s.db"),
@@ -197,7 +198,7 @@ def test_worker_for_development(tmp_path: Path) -> None:
         )
         assert asked.stdout == "done after 1 turns\n", asked.stderr
         worker.send_signal(signal.SIGTERM)
-        assert worker.wait(60) == 0
+        assert worker.wait(PATIENCE_SECONDS) == 0
     finally:
         worker.kill()
         worker.communicate()

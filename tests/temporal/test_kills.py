@@ -5,7 +5,7 @@ import random
 import signal
 
 import pytest
-from tests.temporal.conftest import Cluster, is_alive, plan
+from tests.temporal.conftest import PATIENCE_SECONDS, Cluster, is_alive, plan
 
 from callwright import Done
 from callwright.core.calls import Completed, Failed
@@ -103,7 +103,7 @@ async def test_stopped_worker_is_fenced_off(cluster: Cluster) -> None:
             cluster.kill(other)
             # the worker that stood still has given its run up, and goes on with others
             later = await runs.start("desk", plan("keyed"), session=f"later{n}")
-            assert isinstance(await asyncio.wait_for(later.result(), 60), Done)
+            assert isinstance(await asyncio.wait_for(later.result(), PATIENCE_SECONDS), Done)
             assert len(await store.read(f"z{n}")) == before
             cluster.kill(frozen)
         assert not cluster.find_doubled()

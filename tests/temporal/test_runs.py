@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.temporal.conftest import Cluster, plan, wait_for_questions
+from tests.temporal.conftest import PATIENCE_SECONDS, Cluster, plan, wait_for_questions
 
 from callwright import Done, Stopped
 from callwright.app.waiting_runs import answer_run, list_waiting_runs, open_run_store
@@ -16,7 +16,7 @@ from callwright.sessions.records import Answered, Record, Said
 from callwright.temporal import Run, Runs, TemporalError
 from callwright.temporal.workflow import SIGNAL, question_key
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 async def read_records(cluster: Cluster, session: str) -> Sequence[Record]:
@@ -144,7 +144,7 @@ async def test_answers_in_the_store_wake_the_run(cluster: Cluster, runs: Runs) -
 
 
 async def wait_for_other(run: Run, digest: str) -> Any:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             questions = await run.questions()
             if questions and questions[0].digest != digest:
@@ -207,7 +207,7 @@ async def test_cancel_inside_a_tool(cluster: Cluster, runs: Runs) -> None:
     run = await runs.start("desk", plan("note", seconds=600), session="s1")
     await cluster.wait_for_effects(1)
     await run.cancel()
-    result = await asyncio.wait_for(run.result(), 60)
+    result = await asyncio.wait_for(run.result(), PATIENCE_SECONDS)
     assert isinstance(result, Stopped) and result.kind == "cancelled"
     assert len(await read_outcomes(cluster, "s1")) == 1
     with pytest.raises(TemporalError, match="'s1' has ended; there is nothing to cancel"):
@@ -223,7 +223,7 @@ async def test_cancel_after_its_worker_was_killed(cluster: Cluster, runs: Runs) 
     cluster.kill(worker)
     await run.cancel()
     cluster.start_worker("agent")
-    result = await asyncio.wait_for(run.result(), 60)
+    result = await asyncio.wait_for(run.result(), PATIENCE_SECONDS)
     assert isinstance(result, Stopped) and result.kind == "cancelled"
     assert (await run.info()).status == "cancelled"
     assert "it may have had an effect" in (await read_outcomes(cluster, "s1"))[0]

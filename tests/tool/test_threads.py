@@ -5,6 +5,7 @@ import threading
 from contextvars import ContextVar
 
 import pytest
+from tests.waiting import LONG_SECONDS
 
 from callwright.tool.threads import Threads
 
@@ -63,7 +64,7 @@ async def test_a_cancelled_waiter_leaves_and_the_others_are_served() -> None:
     release = threading.Event()
 
     def wait() -> str:
-        release.wait(timeout=30)
+        release.wait(timeout=LONG_SECONDS)
         return "done"
 
     tasks = [asyncio.ensure_future(threads.run(wait)) for _ in range(4)]
@@ -90,7 +91,7 @@ def test_several_loops_share_the_threads() -> None:
     for loop in loops:
         loop.start()
     for loop in loops:
-        loop.join(timeout=30)
+        loop.join(timeout=LONG_SECONDS)
     assert sorted(results) == [*range(50), *range(100, 150), *range(200, 250)]
 
 
@@ -100,7 +101,7 @@ def test_closed_loop_does_not_break_the_thread() -> None:
     finished = threading.Event()
 
     def wait() -> None:
-        release.wait(timeout=30)
+        release.wait(timeout=LONG_SECONDS)
         finished.set()
 
     async def abandon() -> None:
@@ -109,5 +110,5 @@ def test_closed_loop_does_not_break_the_thread() -> None:
 
     asyncio.run(abandon())
     release.set()
-    assert finished.wait(timeout=30)
+    assert finished.wait(timeout=LONG_SECONDS)
     assert asyncio.run(threads.run(lambda: 7)) == 7

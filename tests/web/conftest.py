@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.waiting import LONG_SECONDS
 
 from callwright.app.app import App, assemble
 from callwright.app.locations import Locations
@@ -126,7 +127,7 @@ class Events:
                 event, at = self.seen[at], at + 1
                 if fields.items() <= event.items():
                     return event
-            line = await asyncio.wait_for(self._stream.readline(), 20)
+            line = await asyncio.wait_for(self._stream.readline(), LONG_SECONDS)
             assert line, "the stream has ended"
             if line.startswith(b"data: "):
                 self.seen += json.loads(line[6:])
@@ -221,7 +222,7 @@ class RealServer:
         headers = {"authorization": f"Bearer {self.token}", "content-type": "application/json"}
         request = urllib.request.Request(f"{self.url}{path}", data, headers)
         try:
-            with urllib.request.urlopen(request, timeout=30) as reply:
+            with urllib.request.urlopen(request, timeout=LONG_SECONDS) as reply:
                 return reply.status, json.loads(reply.read())
         except urllib.error.HTTPError as error:
             with error:
@@ -265,7 +266,7 @@ def web(tmp_path: Path) -> Generator[Callable[..., RealServer], None, None]:
     yield start
     for each in started:
         each.process.terminate()
-        each.process.wait(60)
+        each.process.wait(LONG_SECONDS)
         if each.process.stdout is not None:
             each.process.stdout.close()
 

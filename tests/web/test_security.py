@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
+from tests.waiting import LONG_SECONDS
 from tests.web.conftest import Serve, Served
 
 from callwright.web import api, hub
@@ -220,7 +221,7 @@ async def test_head_of_a_request_that_does_not_arrive_ends_the_connection(
         for sent in (b"", b"GET / HT"):
             stream, writer = await asyncio.open_connection("127.0.0.1", web.port)
             writer.write(sent)
-            assert await asyncio.wait_for(stream.read(), 60) == b""  # until the server ends the connection
+            assert await asyncio.wait_for(stream.read(), LONG_SECONDS) == b""  # until the server ends the connection
             writer.close()
         answered = 0
         while not answered:  # a very slow machine may close it too early
@@ -229,7 +230,7 @@ async def test_head_of_a_request_that_does_not_arrive_ends_the_connection(
             with suppress(asyncio.IncompleteReadError):
                 answered = (await stream.readuntil(b"\r\n\r\n")).count(b"HTTP/1.1 200")
             writer.write(b"GET / HT")  # the next request on the same connection
-            await asyncio.wait_for(stream.read(), 60)
+            await asyncio.wait_for(stream.read(), LONG_SECONDS)
             writer.close()
         stream, writer = await asyncio.open_connection("127.0.0.1", web.port)
         writer.write(b"GET / HTTP/1.1\r\nx: ")
@@ -246,7 +247,7 @@ async def test_body_that_does_not_arrive_is_refused(serve: Serve, monkeypatch: p
     async with serve() as web:
         headers = [("host", web.host), ("authorization", f"Bearer {web.server.token}")]
         headers += [("content-type", "application/json"), ("content-length", "100")]
-        reply = await asyncio.wait_for(web.send("POST", "/api/verdict", headers), 60)
+        reply = await asyncio.wait_for(web.send("POST", "/api/verdict", headers), LONG_SECONDS)
         assert (reply.status, reply.data["code"]) == (408, "too_slow")
 
 

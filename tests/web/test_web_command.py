@@ -5,12 +5,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.waiting import until_so
 from tests.web.conftest import RealServer
 
 from callwright.cli.main import run as run_command
@@ -20,14 +20,6 @@ Web = Callable[..., RealServer]
 
 def write(path: str) -> dict[str, Any]:
     return {"calls": [{"name": "write", "arguments": {"path": path, "content": "x\n"}}]}
-
-
-def until(found: Callable[[], Any]) -> Any:
-    for _ in range(600):
-        if result := found():
-            return result
-        time.sleep(0.05)
-    raise AssertionError("it never happened")
 
 
 def test_missing_extra_names_the_line_to_install_it(
@@ -80,16 +72,16 @@ def test_question_of_a_killed_agent_is_answered_on_the_page(web: Web, tmp_path: 
         link = next(line for line in agent.stdout if b"#token=" in line).decode().strip()
         other = RealServer(agent, link, server.project, server.home)
         session = other.post("/api/say", {"session": None, "text": "go"})["session"]
-        asked = until(lambda: server.get(f"/api/session?id={session}").get("questions"))
+        asked = until_so(lambda: server.get(f"/api/session?id={session}").get("questions"))
         agent.send_signal(signal.SIGKILL)
         agent.wait()
-        state = until(lambda: (found := server.get(f"/api/session?id={session}"))["state"] == "paused" and found)
+        state = until_so(lambda: (found := server.get(f"/api/session?id={session}"))["state"] == "paused" and found)
         assert [each["call_id"] for each in state["questions"]] == [each["call_id"] for each in asked]
         body = {"session": session, "question": state["questions"][0]["id"], "approved": True}
         status, reply = server.request("/api/answer", body)
         assert status == 200 and reply["resumed"] is True
-        until((server.project / "a.txt").exists)
-        items = until(
+        until_so((server.project / "a.txt").exists)
+        items = until_so(
             lambda: (found := server.get(f"/api/messages?id={session}")["items"])[-1]["kind"] == "assistant" and found
         )
         assert items[-1]["parts"][0]["text"] == "went on"
