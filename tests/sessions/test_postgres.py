@@ -4,6 +4,7 @@ import asyncio
 import subprocess
 import sys
 import textwrap
+import traceback
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from typing import Any
@@ -204,17 +205,41 @@ async def test_later_schema_is_refused(postgres: str) -> None:
         await PostgresStore(postgres).list()
 
 
-async def test_unreachable_database_is_named_without_password() -> None:
-    with pytest.raises(SessionError, match=r"127\.0\.0\.1:1/none cannot be used") as failed:
-        await PostgresStore("postgresql://me:hunter2@127.0.0.1:1/none").list()
-    assert "hunter2" not in str(failed.value)
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("postgresql://me:hunter2@127.0.0.1:1/none", "127.0.0.1:1/none cannot be used"),
+        ("postgresql://127.0.0.1:1/none?user=me&password=hunter2", "127.0.0.1:1/none cannot be used"),
+        ("postgresql://me:hunter2@127.0.0.1:1/none?x=a@hunter2", "of the given address cannot be used"),
+        ("postgresql://me:hunter2?hunter2@127.0.0.1:1/none", "of the given address cannot be"),
+        ("postgresql://me:hunter2/hunter2@127.0.0.1:1/none", "127.0.0.1:1/none cannot be read; expected"),
+        ("postgresql://me:hunter2@127.0.0.1:99999/none", "127.0.0.1:99999/none cannot be read; expected"),
+        ("postgresql://me:hunter2@127.0.0.1:1,/none", "127.0.0.1:1,/none cannot be read; expected"),
+    ],
+)
+async def test_unreachable_database_is_named_without_password(address: str, message: str) -> None:
+    with pytest.raises(SessionError) as failed:
+        await PostgresStore(address).list()
+    assert message in str(failed.value)
+    assert "hunter2" not in "".join(traceback.format_exception(failed.value))
 
 
-@pytest.mark.parametrize("wrong", [{"address": "sqlite:///x"}, {"lease_seconds": 0}, {"connections": 0}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"address": "sqlite:///x"},
+        {"address": "postgresql+asyncpg://me:hunter2@host/name"},
+        {"address": "host=h password=hunter2"},
+        {"lease_seconds": 0},
+        {"lease_seconds": float("inf")},
+        {"connections": 0},
+    ],
+)
 def test_bad_arguments_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError) as failed:
         arguments: dict[str, Any] = {"address": "postgresql://x/y", **wrong}
         PostgresStore(**arguments)
+    assert "hunter2" not in str(failed.value)
 
 
 WRITER = """
@@ -299,6 +324,13 @@ async def test_listener_hears_of_every_append(postgres: str) -> None:
             assert not changed.is_set()
         await hold.release()
         await other.release()
+
+
+async def test_error_of_the_listening_caller_stays_what_it_is(postgres: str) -> None:
+    async with PostgresStore(postgres) as store:
+        with pytest.raises(TimeoutError):
+            async with store.listen("s") as changed:
+                await asyncio.wait_for(changed.wait(), 0)
 
 
 async def test_listener_looks_again_if_its_connection_is_lost(postgres: str) -> None:

@@ -1,11 +1,13 @@
 """`PostgresStore`: sessions in PostgreSQL, shared by processes on several machines."""
 
 import asyncio
+import math
+import re
 import secrets
 import time
 import weakref
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
@@ -79,8 +81,12 @@ class PostgresStore:
         connections: int = 10,
     ) -> None:
         if not address.startswith(("postgresql://", "postgres://")):
-            raise UsageError(f"expected an address like postgresql://user@host/name, got {address!r}")
-        if not lease_seconds > 0 or connections < 1:
+            kind, found, _ = address.partition("://")  # the rest may hold a password
+            raise UsageError(
+                "expected an address like postgresql://user@host/name, got one that begins "
+                f"{kind + '://' if found else 'otherwise'}"
+            )
+        if not 0 < lease_seconds < math.inf or connections < 1:
             raise UsageError(f"lease_seconds and connections must be positive, got {lease_seconds!r}, {connections!r}")
         self._address = address
         self._redact = redact
@@ -147,11 +153,12 @@ class PostgresStore:
         loop = await self._open()
         if loop.listener is None:
             loop.listener = ChangeListener(self._address)
-        try:
-            async with loop.listener.listen(session_id) as changed:
-                yield changed
-        except _ERRORS as error:
-            raise self._explain(error) from error
+        async with AsyncExitStack() as stack:
+            try:
+                changed = await stack.enter_async_context(loop.listener.listen(session_id))
+            except _ERRORS as error:
+                raise self._explain(error) from error
+            yield changed  # what the caller raises, a TimeoutError for example, says nothing about the database
 
     async def list(self, *, limit: int = 100, waiting: bool = False) -> Sequence[SessionEntry]:
         rows = await self._rows(sql.LIST, limit, waiting)
@@ -323,8 +330,13 @@ class PostgresStore:
             pool = await _create_pool(
                 self._address, min_size=1, max_size=self._connections, statement_cache_size=0, command_timeout=60
             )
-        except (*_ERRORS, ValueError) as error:
+        except _ERRORS as error:
             raise self._explain(error) from error
+        except Exception:  # noqa: BLE001 - asyncpg raises anything for an address it cannot read, with parts of it
+            raise SessionError(
+                f"the address of the database {self._place} cannot be read; expected "
+                "postgresql://user:password@host:port/name, with special characters of the password written as %XX"
+            ) from None
         try:
             async with pool.acquire() as connection:
                 # Creating what exists would wait for a writer that stands still inside a statement, perhaps for ever.
@@ -380,4 +392,8 @@ class PostgresStore:
 
     @property
     def _place(self) -> str:
-        return self._address.rpartition("@")[2]  # without the password
+        """The host and the name of the database: neither a user, a password, nor parameters, which may hold one."""
+        head, *tail = re.split("[?#]", self._address.partition("://")[2], maxsplit=1)
+        if tail and "@" in tail[0]:  # where the password ends cannot be told
+            return "of the given address"
+        return head.rpartition("@")[2]
