@@ -518,7 +518,15 @@ def test_more_secrets_than_mounts_stay_hidden(complete: Sandbox, attempt: Attemp
     assert done.stdout.split()[0] == "0"
 
 
-@pytest.mark.parametrize("program", ["#!/no/such/interpreter\n", "#!/bin/sh\necho not permitted >&2; exit 1\n"])
+@pytest.mark.parametrize(
+    "program",
+    [
+        "#!/no/such/interpreter\n",
+        "#!/bin/sh\necho not permitted >&2; exit 1\n",
+        # a machine that lacks only one of the things the wall is made of
+        *(f'#!/bin/sh\ncase "$*" in *{part}*) exit 1;; esac\n' for part in ("--unshare-net", "--proc", "--tmpfs /run")),
+    ],
+)
 def test_bubblewrap_that_does_not_work_is_not_relied_on(
     workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str
 ):
