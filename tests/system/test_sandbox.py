@@ -459,6 +459,13 @@ def test_secret_from_a_pipe_is_masked(complete: Sandbox, attempt: Attempt, works
         assert "hunter2" in attempt(complete, "timeout 5 head -1 sub/.env", APPROVED, named).stdout
 
 
+def test_secret_that_is_gone_by_now_does_not_stop_the_command(complete: Sandbox, tmp_path: Path):
+    gone = (str(tmp_path / "absent" / ".env"), str(tmp_path / "folder"))
+    wall = Wall(str(tmp_path), tmp_path / "scratch", visible=(str(tmp_path),), masked=gone)
+    argv = bubblewrap.wrap_command(("echo", "ran"), wall)
+    assert subprocess.run(argv, capture_output=True, text=True, check=True).stdout == "ran\n"
+
+
 def test_sockets_below_a_real_var_run_are_hidden(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     def find_sockets(_: object) -> set[str]:
         return {"/var/run/docker.sock", "/run/other.sock", "/srv/s", "/tmp/hidden/s", "/tmp/shown/s"}

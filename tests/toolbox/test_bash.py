@@ -31,8 +31,8 @@ from callwright.core.spec import Effect
 from callwright.executor import Executor, Turn
 from callwright.policy import AllowEverything, ByMode, ExcludedCommands, rules_of, standard_policies
 from callwright.registry import Registry
-from callwright.shell import analyze
 from callwright.system.output_capture import OutputLimits, output_folder
+from callwright.system.paths import Workspace
 from callwright.system.process import Command, Running
 from callwright.system.sandbox import bubblewrap
 from callwright.tool.base import State
@@ -40,7 +40,6 @@ from callwright.toolbox.bash.bash_tool import Bash
 from callwright.toolbox.bash.command_environment import command_environment
 from callwright.toolbox.bash.jobs import BashKill, BashOutput, ShellSession, WalledJob
 from callwright.toolbox.bash.results import CommandFailed
-from callwright.toolbox.bash.wall_stops import describe_stop, is_harmless_without_wall
 
 
 class Shell:
@@ -432,43 +431,6 @@ async def test_sandboxed_timeout_leaves_no_process(tmp_path: Path):
     assert names_in(tmp_path) == []
 
 
-@pytest.mark.parametrize(
-    ("text", "confinement", "expected"),
-    [
-        ("touch: cannot touch '/x/y': Read-only file system", Confinement.READ_ONLY, "it tried to write to /x/y"),
-        ("bash: line 1: out.txt: Read-only file system", Confinement.READ_ONLY, "it tried to write to out.txt"),
-        ("OSError: [Errno 30] Read-only file system: '/x/y'", Confinement.WORKSPACE, "it tried to write to /x/y"),
-        ("Error: EROFS: read-only file system, open '/x'", Confinement.READ_ONLY, "it tried to write to /x"),
-        ("curl: (6) Could not resolve host: a.example", Confinement.WORKSPACE, "it tried to reach a.example"),
-        ("npm ERR! getaddrinfo EAI_AGAIN registry.example", Confinement.READ_ONLY, "reach registry.example"),
-        ("curl: (6) Could not resolve host: a.example", Confinement.RULE, ""),
-        ("error: unable to unlink 'AGENTS.md': Device or resource busy", Confinement.WORKSPACE, "AGENTS.md"),
-        ("touch: cannot touch '/x': Read-only file system", Confinement.UNCONFINED, ""),
-        ("AssertionError: 1 != 2", Confinement.READ_ONLY, ""),
-    ],
-)
-def test_stop_by_the_sandbox_is_recognized(text: str, confinement: Confinement, expected: str, tmp_path: Path):
-    found = describe_stop(text, confinement, str(tmp_path))
-    assert found.startswith(expected) if expected.startswith("it") or not expected else expected in found
-    assert bool(found) is bool(expected)
-
-
-@pytest.mark.parametrize(
-    ("line", "harmless"),
-    [
-        ("ls -la", True),
-        ("git status && git diff | head", True),
-        ("grep -r x . | sort | uniq -c", True),
-        ("find . -name x", False),
-        ("awk 1 file", False),
-        ("pytest", False),
-        ("git config -l", False),
-    ],
-)
-def test_short_list_runs_without_a_wall(line: str, harmless: bool, tmp_path: Path):
-    assert is_harmless_without_wall(analyze(line, tmp_path)) is harmless
-
-
 async def test_line_is_not_run_unasked_without_a_wall(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     bash = Bash(tmp_path)
     monkeypatch.setattr(bash, "sandbox", replace(bash.sandbox, kind="none", gaps=("bubblewrap is not installed",)))
@@ -628,7 +590,7 @@ def large(tmp_path: Path) -> Bash:
     for number in range(12):
         (tmp_path / f"part{number:02}" / "inner").mkdir(parents=True)
         (tmp_path / f"part{number:02}" / ".env").write_text("SECRET=hunter2")
-    bash = Bash(tmp_path)
+    bash = Bash(Workspace(tmp_path, reads="anywhere"))
     bash.sandbox = replace(bash.sandbox, max_folders=5)
     return bash
 
@@ -640,6 +602,9 @@ def large(tmp_path: Path) -> Bash:
         ('python3 -c \'print(open("part00/.env").read(), open("part11/.env").read())\'', "default", False),
         ("cat part*/.en?", "default", False),
         ("grep -r SECRET .", "default", False),
+        ('for name in $(ls -A part11); do cat "part11/$name"; done', "default", False),
+        ("cd part11; ls -A | while read -r name; do head -1 $name; done", "auto", False),
+        ("(cd part11; cat {.env,})", "default", False),
         ("grep -rh SECRET", "dontAsk", False),
         ("find . -name '.e*' -exec cat {} +", "default", False),
         ("make", "auto", False),

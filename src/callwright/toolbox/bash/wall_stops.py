@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Sequence
 
-from callwright.core.access import Confinement
+from callwright.core.access import Confinement, ReadPath
 from callwright.core.errors import ToolFailed
 from callwright.shell.plan import ShellPlan, Verdict
 from callwright.system.process import CommandResult
@@ -81,9 +81,13 @@ def describe_stop(text: str, confinement: Confinement, cwd: str) -> str:
     if Confinement.NETWORK not in confinement and (found := _NETWORK.search(searched)):
         host = found["host"]
         return f"it tried to reach {host} over the network" if host else "it tried to use the network"
+    named = False
     for pattern in _WRITE_STOPS:
         for found in pattern.finditer(searched):
             path = found["path"] or ""
+            if not path and named:
+                break  # the messages named their paths, and none of them could be written without the sandbox
+            named = True
             if _would_be_writable(path, cwd):
                 return f"it tried to write to {path}" if path else "it tried to write where it may not"
     if _SERVICE.search(searched):
@@ -117,9 +121,11 @@ def why_unmasked(plan: ShellPlan, wall: Wall | None) -> str:
     if wall is None or not wall.unsearched:
         return ""
     understood = plan.proven and all(command.verdict is not Verdict.UNKNOWN for command in plan.commands)
+    # a path that is computed, such as `"$name"` in a loop, is not absolute, and the guards cannot judge it
+    named = all(access.path[:1] == "/" for access in plan.accesses if isinstance(access, ReadPath))
     whole = [os.path.realpath(tree.folder) for command in plan.commands for tree in command.trees]
     large = [path for path in whole if is_below(path, wall.unsearched) and not is_below(path, wall.searched)]
-    if understood and not large:
+    if understood and named and not large:
         return ""  # the guards have judged the files that it names
     shown = (large or wall.unsearched)[0]
     return f"{shown} has too many folders to search all of them for secrets, so some may not be masked{OUTSIDE}"
