@@ -221,10 +221,11 @@ class Session:
         waiting, self._waiting = self._waiting, None
         if waiting is None:
             raise RuntimeError("the program is not waiting for calls")
-        for number in settled:
-            self._pending.pop(number, None)
-            self._sleeps.pop(number, None)
-        results = {number: _encode(result) for number, result in settled.items()}
+        results: dict[int, monty.ExternalSettledResult] = {}
+        for number, result in settled.items():
+            if self._pending.pop(number, None) is None:
+                self._sleeps.pop(number, None)
+            results[number] = _encode(result)
         try:
             if isinstance(waiting, monty.FunctionSnapshot):
                 waiting = waiting.resume(_LATER)
@@ -355,8 +356,6 @@ def find_unawaited(text: str) -> str | None:
 
 
 def _encode(result: Settled) -> Any:
-    match result:
-        case Returned(value):
-            return {"return_value": value}
-        case Raised(kind, message):
-            return {"exc_type": kind, "message": message}
+    if isinstance(result, Returned):
+        return {"return_value": result.value}
+    return {"exc_type": result.kind, "message": result.message}

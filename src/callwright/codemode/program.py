@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
 from time import perf_counter
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from callwright.codemode.engine import (
     Batch,
@@ -44,7 +44,7 @@ from callwright.core.errors import (
     ToolFailed,
     UnknownTool,
 )
-from callwright.core.json import Json, thaw
+from callwright.core.json import Json, make_json_writer, thaw
 from callwright.registry.catalog import Catalog
 from callwright.tool.base import InnerBatch, ToolContext
 from callwright.tool.threads import threads
@@ -55,7 +55,7 @@ _EXCEPTIONS: Mapping[type[ToolError], str] = {
     TimedOut: "TimeoutError",
     UnknownTool: "NameError",
 }
-_encode_arguments = json.JSONEncoder(allow_nan=False).encode
+_encode_arguments = make_json_writer(json.JSONEncoder(allow_nan=False))
 _tool_call = make_constructor(ToolCall)
 _inner_batch = make_constructor(InnerBatch)
 _UNKNOWN = "the process ended while this call was running; it may have had an effect"
@@ -82,6 +82,15 @@ class _Journal:
     """The calls that the user declined, by digest."""
 
 
+class _Facts(NamedTuple):
+    """What every call of a tool needs, found once in a program."""
+
+    repeatable: bool
+    structured: bool
+    """Its calls return the structured output, not the text."""
+    parameters: Sequence[str]
+
+
 class Program:
     """One run of a program.
 
@@ -101,7 +110,7 @@ class Program:
         self._catalog = catalog
         self._functions = functions
         self._limits = limits
-        self._parameters: dict[str, list[str]] = {}
+        self._facts: dict[str, _Facts] = {}
         self._origins: dict[int, str] = {}
         self._lines = code.removesuffix("\n").split("\n")  # as the engine counts them: a form feed ends no line
         self._told: dict[str, None] = {}
@@ -194,7 +203,7 @@ class Program:
 
     async def _make_calls(self, batch: Batch) -> Mapping[int, Settled]:
         """Return a result for every call of a batch: from the record, or by making the call."""
-        began = perf_counter()
+        began = perf_counter() if batch.sleeps else 0.0
         settled: dict[int, Settled] = {}  # literals, because dict[…]() costs a microsecond more
         calls: list[ToolCall] = []
         origins: list[str] = []
@@ -212,7 +221,8 @@ class Program:
                 origins.append(self._find_origin(pending.line))
                 self._made[call.id] = pending.number, call
         if calls:
-            await self._execute(calls, origins)
+            inner = _inner_batch(origins, self._note_start, self._note_end, _MAX_RESULT_CHARS)
+            _raise_end(await self._context.execute(*calls, batch=inner))
             for call in calls:
                 number, _ = self._made[call.id]
                 settled[number] = self._journal.settled[number]
@@ -241,26 +251,23 @@ class Program:
             raise ToolFailed(_CHANGED)
         if number in self._journal.settled:
             return self._journal.settled[number]
-        return None if self._is_repeatable(call) else Raised("RuntimeError", _UNKNOWN)
+        return None if self._find_facts(call.name).repeatable else Raised("RuntimeError", _UNKNOWN)
 
-    def _is_repeatable(self, call: ToolCall) -> bool:
-        tool = self._catalog.get(call.name)
-        return tool is None or tool.spec.annotations.repeatable
-
-    async def _execute(self, calls: Sequence[ToolCall], origins: Sequence[str]) -> None:
-        """Make calls; their results are then on record."""
-        batch = _inner_batch(origins, self._note_start, self._note_end, _MAX_RESULT_CHARS)
-        questions: list[Question] = []
-        for outcome in await self._context.execute(*calls, batch=batch):
-            if isinstance(outcome, Interrupted):
-                questions += outcome.questions
-            elif isinstance(outcome, Failed) and isinstance(outcome.error, (Halted, Cancelled)):
-                raise outcome.error
-        if questions:
-            raise AnswersNeeded(questions)
+    def _find_facts(self, name: str) -> _Facts:
+        facts = self._facts.get(name)
+        if facts is None:
+            tool = self._catalog.get(name)
+            if tool is None:
+                facts = _Facts(True, False, ())
+            else:
+                spec = tool.spec
+                parameters = order_parameters(spec.input_schema)
+                facts = _Facts(spec.annotations.repeatable, spec.output_schema is not None, parameters)
+            self._facts[name] = facts
+        return facts
 
     async def _note_start(self, call: ToolCall) -> None:
-        if not self._is_repeatable(call):
+        if not self._find_facts(call.name).repeatable:
             number, made = self._made[call.id]
             self._journal.digests[number] = digest = _digest(made)
             await self._context.keep({"call": number, "digest": digest})
@@ -305,10 +312,7 @@ class Program:
         return _tool_call(f"{self._context.call.id}.{pending.number}", name, text)
 
     def _name_arguments(self, pending: PendingCall, name: str) -> Mapping[str, Any]:
-        if name not in self._parameters:
-            tool = self._catalog.get(name)
-            self._parameters[name] = [] if tool is None else order_parameters(tool.spec.input_schema)
-        names = self._parameters[name]
+        names = self._find_facts(name).parameters
         if len(pending.positional) > len(names):
             raise InvalidArguments(f"{pending.function}() takes {len(names)} arguments: {', '.join(names)}")
         given = dict(zip(names, pending.positional, strict=False))
@@ -325,11 +329,22 @@ class Program:
     def _settle(self, outcome: Completed | Failed) -> Settled:
         if isinstance(outcome, Failed):
             return _raise_in_program(outcome.error)
-        tool = self._catalog.get(outcome.call.name)
         structured = outcome.output.structured
-        if tool is None or tool.spec.output_schema is None or structured is None:
+        if structured is None or not self._find_facts(outcome.call.name).structured:
             return Returned(_replace_surrogates(write_parts(outcome.output)))
         return Returned(thaw(structured))
+
+
+def _raise_end(outcomes: Sequence[Outcome]) -> None:
+    """Raise what ends the program: questions of its calls, a halted run, a cancellation."""
+    questions: list[Question] = []
+    for outcome in outcomes:
+        if isinstance(outcome, Interrupted):
+            questions += outcome.questions
+        elif isinstance(outcome, Failed) and isinstance(outcome.error, (Halted, Cancelled)):
+            raise outcome.error
+    if questions:
+        raise AnswersNeeded(questions)
 
 
 def _raise_in_program(error: ToolError) -> Raised:

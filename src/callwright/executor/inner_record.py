@@ -1,7 +1,7 @@
 """Keeps the calls that a repeatable tool makes on record, so that a repetition after a crash does not repeat writes."""
 
-from collections.abc import Mapping, Sequence
-from typing import cast
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TypeAlias, cast
 
 from callwright.core.calls import Completed, Failed, Interrupted, Outcome, ToolCall
 from callwright.core.errors import Cancelled
@@ -11,6 +11,9 @@ from callwright.registry.catalog import Catalog
 from callwright.tool.base import InnerBatch, ToolContext
 
 _UNKNOWN = "not done again: the process ended while this call ran; it had started, so it may have had an effect"
+
+
+_Run: TypeAlias = Callable[[Sequence[ToolCall], None, ToolContext, InnerBatch], Awaitable[list[Outcome]]]
 
 
 class InnerRecord:
@@ -26,14 +29,28 @@ class InnerRecord:
         self._kept = kept
         self._made: dict[str, int] = {}
 
-    def is_needed(self, context: ToolContext, catalog: Catalog) -> bool:
+    async def execute(
+        self, context: ToolContext, calls: Sequence[ToolCall], batch: InnerBatch, catalog: Catalog, run: _Run
+    ) -> list[Outcome]:
+        """Make calls with `run`, except those that were made before the process ended; return all outcomes."""
+        if not self._is_needed(context, catalog):
+            return await run(calls, None, context, batch)
+        done, recording = self._split(context, calls, catalog, batch)
+        if batch.ended is not None:
+            for outcome in done.values():
+                await batch.ended(outcome)
+        left = [call for index, call in enumerate(calls) if index not in done]
+        outcomes = iter(await run(left, None, context, recording) if left else ())
+        return [done[index] if index in done else next(outcomes) for index in range(len(calls))]
+
+    def _is_needed(self, context: ToolContext, catalog: Catalog) -> bool:
         """Whether the model's call would be repeated after a crash, and with it the calls inside."""
         while context.parent is not None:
             context = context.parent
         tool = catalog.get(context.call.name)
         return tool is not None and tool.spec.annotations.repeatable
 
-    def split(
+    def _split(
         self, context: ToolContext, calls: Sequence[ToolCall], catalog: Catalog, batch: InnerBatch
     ) -> tuple[dict[int, Outcome], InnerBatch]:
         """Return the outcomes of calls that must not run again, and the batch of the others, which are recorded."""

@@ -5,7 +5,7 @@ admit every call ─► ask the user ─► announce ─► perform
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
 from callwright.clip import clip_turn
@@ -71,21 +71,12 @@ class TurnScope:
             return self._turn.kept.get(path, ())
         return self._runtime.notes.find((self.session_id, path))
 
-    async def execute(self, context: ToolContext, calls: Sequence[ToolCall], batch: InnerBatch) -> list[Outcome]:
-        depth = self._runtime.limits.depth
-        if context.depth + 1 >= depth:
-            error = ToolFailed(f"tools call each other {depth} levels deep; make the call from the model instead")
-            return [Failed(call, error) for call in calls]
-        record, catalog = self._inner, self._catalog()
-        if record is None or batch.starting is not None or not record.is_needed(context, catalog):
-            return await self.run_all(calls, None, context, batch)
-        done, recording = record.split(context, calls, catalog, batch)
-        if batch.ended is not None:
-            for outcome in done.values():
-                await batch.ended(outcome)
-        left = [call for index, call in enumerate(calls) if index not in done]
-        outcomes = iter(await self.run_all(left, None, context, recording) if left else ())
-        return [done[index] if index in done else next(outcomes) for index in range(len(calls))]
+    def execute(
+        self, context: ToolContext, calls: Sequence[ToolCall], batch: InnerBatch
+    ) -> Coroutine[Any, Any, list[Outcome]]:  # not async itself: another coroutine would cost every call
+        if self._inner is None or batch.starting is not None:
+            return self.run_all(calls, None, context, batch)
+        return self._inner.execute(context, calls, batch, self._catalog(), self.run_all)
 
     async def run(self, call: ToolCall, answers: Answers | None, begun: Begun | None = None) -> Outcome:
         """Bring a lone call to its outcome."""
@@ -125,6 +116,10 @@ class TurnScope:
         begun: Begun | None = None,
     ) -> list[Outcome]:
         """Bring the calls of a turn to one outcome each, in call order."""
+        depth = self._runtime.limits.depth
+        if parent is not None and parent.depth + 1 >= depth:
+            error = ToolFailed(f"tools call each other {depth} levels deep; make the call from the model instead")
+            return [Failed(call, error) for call in calls]
         local = self._runtime.loops.get()
         self._loop = self._loop or local.loop
         ledger = self._runtime.ledger
@@ -311,36 +306,33 @@ class TurnScope:
         self, item: Admitted, local: LoopParts, parent: ToolContext | None
     ) -> Coroutine[Any, Any, Outcome]:  # not async itself: another coroutine would cost every call
         if item.batch is not None:
-            return self._perform_inner(item, item.batch, local, parent)
+            batch, item.batch = item.batch, None
+            item.output_chars = batch.output_chars
+            return self._perform_on_record(item, batch.starting, local, parent, batch.ended)
         limit = None if item.entry is None else item.entry.limits.concurrency
         if limit is None or item.error is not None or item.hook_output is not None:
             return self._runtime.runner.perform(item, self, local.deadlines, self._observe, parent)
         return self._perform_limited(item, limit, local, parent)
 
-    async def _perform_inner(
-        self, item: Admitted, batch: InnerBatch, local: LoopParts, parent: ToolContext | None
-    ) -> Outcome:
-        """Perform a call for a tool that awaits its start and its end."""
-        item.batch, item.output_chars = None, batch.output_chars
-        if batch.starting is None:
-            outcome = await self._perform(item, local, parent)
-        else:
-            outcome = await self._perform_on_record(item, batch.starting, local, parent)
-        if batch.ended is not None:
-            await batch.ended(outcome)
-        return outcome
-
     async def _perform_on_record(
-        self, item: Admitted, starting: Starting, local: LoopParts, parent: ToolContext | None
+        self,
+        item: Admitted,
+        starting: Starting | None,
+        local: LoopParts,
+        parent: ToolContext | None,
+        ended: Callable[[Outcome], Awaitable[None]] | None = None,
     ) -> Outcome:
-        """Perform a call after its start was recorded; a call that does not run needs no record."""
-        if item.error is None and item.hook_output is None:
+        """Perform a call after its start was recorded, and record its end; a call that does not run needs no start."""
+        if starting is not None and item.error is None and item.hook_output is None:
             try:
                 await starting(item.call)
             except Exception as error:  # noqa: BLE001 - a start that is not on record must not happen
                 _log.exception("the start of %s could not be recorded", item.name)
                 item.error = Cancelled(f"not done: its start could not be recorded ({type(error).__name__})")
-        return await self._perform(item, local, parent)
+        outcome = await self._perform(item, local, parent)
+        if ended is not None:
+            await ended(outcome)
+        return outcome
 
     async def _perform_limited(
         self, item: Admitted, limit: int, local: LoopParts, parent: ToolContext | None
