@@ -12,6 +12,7 @@ from callwright.core.errors import ToolFailed
 from callwright.core.messages import AssistantMessage, ToolMessage
 from callwright.policy import AllowEverything, ByMode
 from callwright.providers.base import ModelRequest
+from callwright.providers.json_actions import SchemaActions
 from callwright.testing import ScriptedProvider
 from callwright.toolbox import coding_tools
 
@@ -56,6 +57,27 @@ async def test_call_in_prose_is_asked_about_once_and_never_runs(tmp_path: Path):
     assert result.kind == "empty"
     assert "a call of bash among other text" in str(provider.requests[1].messages[-1])
     assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize("schema", [False, True])
+async def test_key_with_two_values_in_a_text_call_is_named(tmp_path: Path, schema: bool):
+    twice = '{"tool": "write", "arguments": {"path": "a.py", "path": "b.py", "content": "x"}}'
+    agent, provider = agent_for(tmp_path, say(twice), say('{"answer": "I stop"}'))
+    if schema:
+        agent.provider = SchemaActions(provider)
+    assert isinstance(await agent.run("go"), Done)
+    asked = str(provider.requests[1].messages[-1])
+    assert "a call of write" in asked and 'nothing ran: the key "path" is written twice' in asked
+    assert not list(tmp_path.glob("*.py"))
+
+
+async def test_labelled_call_on_one_line_runs(tmp_path: Path):
+    (tmp_path / "a.py").write_text("x = 42\n")
+    agent, provider = agent_for(tmp_path, say('Tool: read Arguments: {"path": "a.py"}'), say("x is 42"))
+    assert isinstance(await agent.run("what is x?"), Done)
+    message = provider.requests[1].messages[-1]
+    assert isinstance(message, ToolMessage)
+    assert "x = 42" in message.outcomes[0].text
 
 
 @pytest.mark.parametrize("text", ["", "  \n"])

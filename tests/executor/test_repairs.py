@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from callwright import Completed, Deny, Executor, Failed, Interrupted, Registry, ToolCall, UsageError, tool
+from callwright import Completed, Deny, Effect, Executor, Failed, Interrupted, Registry, ToolCall, UsageError, tool
 from callwright.core.access import Access, ReadPath
 from callwright.hooks import Hook
 from callwright.hooks.base import PendingCall
@@ -135,3 +135,18 @@ async def test_calls_of_a_batch_are_repaired_one_by_one():
     first, second = await executor.execute(calls)
     assert isinstance(first, Completed)
     assert isinstance(second, Failed)
+
+
+async def test_key_with_two_values_is_refused_on_the_fast_path_too():
+    @tool(effect=Effect.READ)
+    async def multiply(left: int, right: int) -> int:
+        """Multiply."""
+        return left * right
+
+    executor = Executor(Registry(multiply), AllowEverything())
+    good, twice = '{"left": 2, "right": 3}', '{"left": 2, "left": 4, "right": 3}'
+    for _ in range(3):  # the first call goes the long way, the others the fast one
+        assert (await executor.run("multiply", good)).text == "6"
+        outcome = await executor.run("multiply", twice)
+        assert isinstance(outcome, Failed) and not outcome.started
+        assert 'the key "left" is written twice with different values; write it once' in outcome.text

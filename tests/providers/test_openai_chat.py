@@ -115,6 +115,17 @@ async def test_strict_arguments_convert_both_ways(server: Loopback) -> None:
     await provider.aclose()
 
 
+async def test_strict_arguments_with_two_values_for_a_key_stay_as_written(server: Loopback) -> None:
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    twice = '{"city": "Rome", "city": "Oslo"}'
+    provider = OpenAIChat("m", base_url=server.url, strict=True)
+    server.reply(LoopbackReply([_sse(_call(twice, index=0, id="a"))]))
+    tools = (ToolSpec("look", "The weather.", {**schema, "additionalProperties": False}),)
+    message = await asked(provider, ModelRequest([UserMessage("hi")], tools=tools))
+    assert message.calls == (ToolCall("a", "look", twice),)  # the tool refuses it; read here, the last value would win
+    await provider.aclose()
+
+
 async def test_missing_key_is_named(request_for: Requests, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(ProviderError, match="set OPENAI_API_KEY or pass api_key=") as caught:

@@ -114,6 +114,22 @@ JSON_TEXTS: dict[str, tuple[str, Any, Any]] = {
     "a list with one object": ("read", '[{"path": "calc.py"}]', _read("list")),
     "a bare string": ("read", '"calc.py"', _read("wrapped")),
     "no arguments where none are needed": ("list", "", Repaired("list", {"path": "."}, ("empty",))),
+    "a key with two values": (
+        "write",
+        '{"path": "n.py", "path": "calc.py", "content": "x"}',
+        Refused('the key "path" is written twice with different values; write it once'),
+    ),
+    "a key with two values in broken JSON": (
+        "write",
+        "{'path': 'n.py', 'path': 'calc.py', 'content': 'x',}",
+        Refused('the key "path" is written twice with different values; write it once'),
+    ),
+    "a key with two values in a wrapped call": (
+        "write",
+        '{"arguments": {"path": "n.py", "path": "calc.py", "content": "x"}}',
+        Refused('the key "path" is written twice'),
+    ),
+    "a misspelt key with two values": ("read", '{"Path": "calc.py", "Path": "n.py"}', Refused('the key "Path"')),
     "no arguments where one is needed": ("read", "", Refused("not valid JSON", 'a JSON object with the fields "path"')),
     "cut off in a string": ("write", '{"path": "n.py", "content": "def f():', Refused("send the whole call again")),
     "cut off after a value": ("read", '{"path": "calc.py"', Refused("send the whole call again")),

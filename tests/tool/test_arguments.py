@@ -268,8 +268,36 @@ def test_a_huge_argument_does_not_become_a_huge_message() -> None:
     assert "tags.0: expected a string, got 1 (integer)" in refusal(tight, {"tags": [1] * 200_000})
 
 
-def test_last_of_two_equal_keys_wins() -> None:
-    assert tight.bind('{"count": 1, "count": 2}').values == {"count": 2}
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"count": 1, "count": 2}',
+        b'{"count": 1, "count": 2}',
+        ' {"count" : 1 , "count" : 2}',
+        '{"count": 1, "c\\u006funt": 2}',
+        '{"count": 1, "count": true}',
+        '{"count": 1, "count": 1.0}',
+        r'"{\"count\": 1, \"count\": 2}"',
+    ],
+)
+def test_key_with_two_values_is_refused(text: str | bytes) -> None:
+    with pytest.raises(InvalidArguments, match='the key "count" is written twice with different values; write it once'):
+        tight.bind(text)
+
+
+def test_nested_key_with_two_values_is_refused() -> None:
+    @tool
+    async def place(spot: dict[str, int]) -> str:
+        """Place."""
+        return str(spot)
+
+    for text in ('{"spot": {"x": 1, "x": 2}}', r'{"spot": "{\"x\": 1, \"x\": 2}"}'):
+        with pytest.raises(InvalidArguments, match='the key "x" is written twice'):
+            place.bind(text)
+
+
+def test_key_with_the_same_value_twice_has_one_reading() -> None:
+    assert tight.bind('{"count": 2, "count": 2}').values == {"count": 2}
 
 
 def test_object_with_non_json_value_is_refused() -> None:

@@ -11,7 +11,7 @@ from callwright.core.repairs import Repair
 from callwright.executor.repair import tell_repairs
 from callwright.providers.base import Provider
 from callwright.registry.catalog import Catalog
-from callwright.repairs.prose_calls import find_call_in_prose, find_unknown_call
+from callwright.repairs.prose_calls import find_call_in_prose, find_repeated_key, find_unknown_call
 from callwright.repairs.text_calls import read_text_calls
 from callwright.stats import Stats
 
@@ -29,8 +29,8 @@ _EMPTY = (
     "the next call"
 )
 _PROSE = (
-    "your message has a call of {name} among other text, or one that cannot be read, so nothing ran. Make the call "
-    "with the tool-calling format and nothing else in the message, or answer in words without it"
+    "your message has a call of {name} among other text, or one that cannot be read, so nothing ran{why}. Make the "
+    "call with the tool-calling format and nothing else in the message, or answer in words without it"
 )
 
 
@@ -69,7 +69,8 @@ class TextReplies:
             return None
         name = find_call_in_prose(reply.text, catalog.spellings)
         if name is not None:
-            return _PROSE.format(name=name)
+            why = find_repeated_key(reply.text)
+            return _PROSE.format(name=name, why=why and f": {why}")
         name = find_unknown_call(reply.text)
         return None if name is None else _UNKNOWN.format(name=name, tools=_list_names(catalog))
 

@@ -164,6 +164,53 @@ def _check_readable(text: str) -> None:
             raise ValueError(f"nested more than {_MAX_DEPTH} levels deep")
 
 
+class RepeatedKey(ValueError):
+    """An object in JSON text has a key twice, with different values: readers disagree about which one counts."""
+
+    def __init__(self, key: str) -> None:
+        shown = key if len(key) <= _SHOWN_KEY_CHARS else f"{key[:_SHOWN_KEY_CHARS]}…"
+        shown = shown.encode("utf-8", "replace").decode()
+        super().__init__(f'the key "{shown}" is written twice with different values; write it once')
+
+
+_SHOWN_KEY_CHARS = 100
+
+
+def make_object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object of its members; an `object_pairs_hook` for readers of JSON.
+
+    Raises:
+        RepeatedKey: A key has two different values.
+    """
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        for key, value in pairs:
+            # compared as text: in Python, 1 equals true and 1.0
+            if value is not found[key] and json.dumps(value, sort_keys=True) != json.dumps(found[key], sort_keys=True):
+                raise RepeatedKey(key)
+    return found
+
+
+_CHECKED = json.JSONDecoder(object_pairs_hook=make_object, strict=False)
+
+
+def refuse_repeated_keys(text: str | bytes) -> None:
+    """Refuse JSON text in which an object has one key twice with different values; other mistakes are ignored here.
+
+    Raises:
+        RepeatedKey: A key has two different values.
+    """
+    written = text if isinstance(text, str) else text.decode("utf-8", "replace")
+    if written.count(":") < 2:  # the usual call has one argument, and then nothing has to be read twice
+        return
+    try:
+        _CHECKED.raw_decode(written.lstrip())
+    except RepeatedKey:
+        raise
+    except (ValueError, RecursionError):
+        return
+
+
 _SPACE = " \t\r\n"
 _DECODER = json.JSONDecoder()
 

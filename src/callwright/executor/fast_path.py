@@ -138,7 +138,8 @@ class FastPath:
         item: Admitted | None = None
         arguments = call.arguments
         try:
-            if tool.parse_strict is not None and type(arguments) is str:
+            # with one colon there is one key; of more, the parser checks that none is repeated
+            if tool.parse_strict is not None and type(arguments) is str and arguments.count(":") < 2:
                 values = tool.parse_strict(arguments, strict=True)
             else:
                 values = tool.parse(arguments)

@@ -9,7 +9,7 @@ from io import BytesIO
 from typing import Any, Generic, NoReturn, TypeAlias, TypeVar, cast
 
 from callwright.core.calls import ToolCall
-from callwright.core.json import Json, JsonObject, compact
+from callwright.core.json import Json, JsonObject, compact, make_object
 from callwright.core.messages import History, Message, Thinking, encode_messages
 
 Made = TypeVar("Made")
@@ -147,7 +147,7 @@ def _merge(ours: Any, own: Any) -> Any:
 
 
 def parse_object(text: str | bytes) -> dict[str, Any] | None:
-    """Parse a JSON object; None for anything else, including NaN and infinities, which Python would accept."""
+    """Parse a JSON object; None for anything else, also for NaN, infinities and two values for one key."""
     try:
         written = text if isinstance(text, str) else text.decode(json.detect_encoding(text), "surrogatepass")
         value = _STANDARD.decode(written)
@@ -232,4 +232,4 @@ def _finite(digits: str) -> float:
     return number
 
 
-_STANDARD = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
+_STANDARD = json.JSONDecoder(object_pairs_hook=make_object, parse_constant=_refuse_constant, parse_float=_finite)

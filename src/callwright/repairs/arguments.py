@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
-from callwright.core.json import JsonObject, thaw
+from callwright.core.json import JsonObject, make_object, thaw
 from callwright.core.repairs import Repair
-from callwright.repairs.lenient_json import CutOff, NotJson, read_lenient
+from callwright.repairs.lenient_json import CutOff, NotJson, TwoValues, read_lenient
 from callwright.repairs.schemas import Object, Target, fits, kinds_of, required_of
 
 _NO_VALUE = ("{", "[", "```", "\n")
@@ -66,7 +66,7 @@ def _read_strictly(text: str) -> Any:
     def refuse(name: str) -> None:
         raise ValueError(name)
 
-    return loads(text, parse_constant=refuse)
+    return loads(text, object_pairs_hook=make_object, parse_constant=refuse)
 
 
 def read_text(text: str) -> Any:
@@ -92,6 +92,8 @@ def advise(arguments: JsonObject | str | bytes, target: Target, error: str) -> s
                     "write less in one call"
                 )
             )
+        except TwoValues as problem:
+            return str(problem) if "not valid JSON" in error else ""
         except NotJson:
             return _advise_text(text, target) if "not valid JSON" in error else ""
         if isinstance(value, list) and len(cast("list[Any]", value)) > 1:

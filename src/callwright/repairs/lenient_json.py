@@ -11,6 +11,8 @@ import json
 import re
 from typing import Any
 
+from callwright.core.json import RepeatedKey, make_object
+
 _FENCE = re.compile(r"(?P<mark>`{3,}|~{3,})[ \t]*[\w+-]*[ \t]*\n")
 _OPENING = re.compile(r"(?:(?P<mark>`{3,}|~{3,})[ \t]*[\w+-]*|json)\s*(?=[{\[])")
 _SPACE = re.compile(r"(?:[\s\ufeff\u200b]+|//[^\n]*|#[^\n]*|/\*.*?\*/)*", re.DOTALL)
@@ -39,6 +41,10 @@ class CutOff(NotJson):
     """The text ends inside a value."""
 
 
+class TwoValues(NotJson):
+    """An object has one key twice, with different values; the message names the key."""
+
+
 def read_lenient(text: str) -> Any:
     """Return the value of a JSON text with mistakes.
 
@@ -52,10 +58,19 @@ def read_lenient(text: str) -> Any:
     return _read_escaped(body) if _ESCAPED.match(body) else _read_body(body)
 
 
+def read_beginning(text: str) -> Any:
+    """Return the value that a text begins with, whatever follows.
+
+    Raises:
+        NotJson: The text does not begin with a value that has exactly one reading.
+    """
+    return _Reader(text).read_value(0)
+
+
 def read_first(text: str) -> Any:
     """Return the value that a text begins with, whatever follows; None if it begins with none."""
     try:
-        return _Reader(text).read_value(0)
+        return read_beginning(text)
     except NotJson:
         return None
 
@@ -174,19 +189,19 @@ class _Reader:
 
     def _read_object(self, depth: int) -> dict[str, Any]:
         self._at += 1
-        found: dict[str, Any] = {}
+        found: list[tuple[str, Any]] = []
         while self._peek() != "}":
             key = self._read_key()
             if self._peek() != ":":
                 raise NotJson("expected a colon")
             self._at += 1
-            value = self.read_value(depth + 1)
-            if key in found and found[key] != value:
-                raise NotJson(f"two values for {key!r}")
-            found[key] = value
+            found.append((key, self.read_value(depth + 1)))
             self._read_comma("}")
         self._at += 1
-        return found
+        try:
+            return make_object(found)
+        except RepeatedKey as error:
+            raise TwoValues(str(error)) from None
 
     def _read_list(self, depth: int) -> list[Any]:
         self._at += 1

@@ -3,7 +3,7 @@
 <invoke name="read"><parameter name="path">…   also with DeepSeek's <｜DSML｜…> around the names
 <tool_call>read <arg_key>path</arg_key><arg_value>…          <read><path>…</path></read>
 <|tool_call_begin|>functions.read:0<|tool_call_argument_begin|>{…}     <｜tool▁call▁begin｜>read<｜tool▁sep｜>{…}
-<|tool_call_start|>[read(path="…")]<|tool_call_end|>         Action: read  Action Input: {…}
+<|tool_call_start|>[read(path="…")]<|tool_call_end|>         Action: read  Action Input: {…}   Tool: read Arguments: {…}
 """
 
 import re
@@ -36,9 +36,13 @@ _TOKENS = re.compile(
     re.DOTALL,
 )
 _ELEMENT = re.compile(r"\s*<(?P<name>[A-Za-z][\w-]*)>(?P<body>.*?)</(?P=name)>\s*", re.DOTALL)
-_ACTION = re.compile(
-    r"\A(?:Thought:[^\n]*\n+)?Action:[ \t]*(?P<name>[^\n]+)\n+Action Input:\s*(?P<body>\{.*\})\s*\Z", re.DOTALL
+LABELLED = (
+    r"(?i:\b(?:action|tool|function)(?:[ _](?:name|call|use))?)[*`]{0,3}:[ \t*`]{0,9}(?P<name>[\w.:-]+)[*`]{0,3}"
+    r"[\s,;]{0,9}[*`]{0,3}(?i:(?:action[ _]input|arguments|parameters|args|params|input)\b)?[*`]{0,3}[:=]?[*`]{0,3}"
+    r"\s{0,9}(?:```\w{0,9}\s{0,9})?(?=\{)"
 )
+"""The beginning of a call whose tool and arguments have labels, on one line or on two: `Tool: read Arguments: {…`."""
+_ACTION = re.compile(rf"\A(?:Thought:[^\n]*\n+)?[ \t*`]*{LABELLED}(?P<body>.*)\Z", re.DOTALL)
 _OPENING = re.compile(
     r"<(?P<tag>[\w:]*function_calls|tool_calls|[\w:]*invoke(?=[\s>])|[A-Za-z][\w-]*(?=>))"
     r"|<\s?(?P<dsml>[|｜]{1,2}\s?DSML)|<[|｜](?P<tokens>tool[_▁]calls?[_▁])"
@@ -166,5 +170,5 @@ def _read_elements(text: str, spellings: Mapping[str, str]) -> list[MarkupCall] 
 def _read_action(text: str, spellings: Mapping[str, str]) -> list[MarkupCall] | None:
     found = _ACTION.match(text)
     name = None if found is None else repair_name(found["name"], spellings)
-    given = None if found is None else _read_object(found["body"])
+    given = None if found is None else _read_object(found["body"].rstrip().removesuffix("```"))
     return None if name is None or given is None else [(name, given)]

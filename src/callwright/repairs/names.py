@@ -1,7 +1,13 @@
-"""Tool names with the marks of chat templates and of other vendors' APIs around them."""
+"""Tool names with the marks of chat templates and vendors' APIs around them, and the keys of calls written as JSON."""
 
 import re
 from collections.abc import Mapping
+
+SURE_NAME_KEYS = ("tool", "tool_name", "function", "function_name")
+"""Keys under which a call has its tool, and an object of another kind hardly anything."""
+NAME_KEYS = ("name", *SURE_NAME_KEYS, "action", "recipient_name")
+SURE_ARGUMENT_KEYS = ("arguments", "parameters")
+ARGUMENT_KEYS = (*SURE_ARGUMENT_KEYS, "args", "params", "input", "kwargs", "tool_input", "action_input")
 
 _BEGINNING = re.compile(r"\A(?:<\|[^|]*\|>)+")
 _TOKEN = re.compile(r"<\|.*", re.DOTALL)

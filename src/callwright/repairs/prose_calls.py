@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, cast
 
-from callwright.repairs.lenient_json import NotJson, read_first, read_lenient
-from callwright.repairs.markup_calls import find_markup
-from callwright.repairs.names import repair_name
+from callwright.repairs.lenient_json import NotJson, TwoValues, read_beginning, read_first, read_lenient
+from callwright.repairs.markup_calls import LABELLED, find_markup
+from callwright.repairs.names import ARGUMENT_KEYS, NAME_KEYS, SURE_ARGUMENT_KEYS, SURE_NAME_KEYS, repair_name
 from callwright.repairs.text_calls import (
     FENCED,
     FUNCTION,
@@ -24,12 +24,11 @@ from callwright.repairs.text_calls import (
 
 _OBJECT = re.compile(r"\{(?=\s*[\"'“]?\w)")
 _LINE = re.compile(r"^[ \t>*-]*`?(?P<call>[\w.]+\(.*\))`?[ \t]*$", re.MULTILINE)
-_HELD = r"(?:arguments|parameters|args|params|kwargs|input|tool_input|action_input)"
 _ATTEMPTS = (
     # {"name": "read", "arguments": … with an end missing, or with two readings
     re.compile(
-        r"[\"'](?:name|tool|tool_name|function|function_name|action)[\"']\s*:\s*[\"'](?P<name>[\w.:-]+)[\"']"
-        rf"[^{{}}]{{0,80}}[\"']{_HELD}[\"']\s*:"
+        rf"[\"'](?:{'|'.join(NAME_KEYS)})[\"']\s*:\s*[\"'](?P<name>[\w.:-]+)[\"']"
+        rf"[^{{}}]{{0,80}}[\"'](?:{'|'.join(ARGUMENT_KEYS)})[\"']\s*:"
     ),
     re.compile(r"<(?:function=|[\w:]*invoke\s+name=\"|(?:tool|use_tool|tool_call)\s+name=\")(?P<name>[\w.:-]+)"),
     re.compile(r"<(?:tool_calls?|toolcall|tool_use|tool_code|function_calls?)>\s*(?P<name>[\w.:-]+)\s*[<({\n]"),
@@ -43,12 +42,12 @@ _ATTEMPTS = (
         r"(?:\[|\n+[ \t`*]*(?:Action Input|Arguments|Parameters|Args|Input)[`*]*:)",
         re.MULTILINE,
     ),
+    re.compile(LABELLED),
     re.compile(r"^[ \t`*]*(?:[Cc]all(?:ing)?[ ])?(?P<name>[\w.:-]+)[ :]*\{\s*[\"']\w+[\"']\s*:", re.MULTILINE),
 )
 """Beginnings of calls, each with the name of a tool: found only if the tool is known."""
 _WHOLE = re.compile(r"(?:```\w*\s*)?(?:await\s+|\w+\s*=\s*)?(?:print\()?(?P<name>[\w.]+)\(.*\)\s*(?:```)?", re.DOTALL)
 _BLANK = re.compile(r"\s{20,}")
-_LABELS = ("name", "tool", "tool_name", "function", "function_name")
 _NAME = re.compile(r"[\w.:-]{1,64}")
 _MOST_PARTS = 20
 _MOST_CHARS = 100_000
@@ -77,6 +76,18 @@ def find_call_in_prose(text: str, spellings: Mapping[str, str]) -> str | None:
     return _find_attempt(body, spellings)
 
 
+def find_repeated_key(text: str) -> str:
+    """Return what is wrong with an object in a text in which one key has two values; empty if there is none."""
+    for start in islice(_OBJECT.finditer(text[:_MOST_CHARS]), _MOST_PARTS):
+        try:
+            read_beginning(text[start.start() :])
+        except TwoValues as error:
+            return str(error)
+        except NotJson:
+            continue
+    return ""
+
+
 def find_unknown_call(text: str) -> str | None:
     """Return the name in a message that is nothing but an object with a name and arguments; None for any other.
 
@@ -93,8 +104,8 @@ def find_unknown_call(text: str) -> str | None:
     if not isinstance(value, dict):
         return None
     given = cast("dict[str, Any]", value)
-    label = next((key for key in _LABELS if isinstance(given.get(key), str)), None)
-    holder = next((key for key in ("arguments", "parameters") if isinstance(given.get(key), dict)), None)
+    label = next((key for key in ("name", *SURE_NAME_KEYS) if isinstance(given.get(key), str)), None)
+    holder = next((key for key in SURE_ARGUMENT_KEYS if isinstance(given.get(key), dict)), None)
     if label is None or holder is None or set(given) - {label, holder, "id", "type"}:
         return None
     return given[label] if _NAME.fullmatch(given[label]) else None

@@ -13,6 +13,7 @@ from callwright.core.json import JsonObject
 from callwright.core.repairs import Repair, RepairKind
 from callwright.repairs.arguments import read_arguments, read_text
 from callwright.repairs.commands import quote_command, unwrap_lines
+from callwright.repairs.names import ARGUMENT_KEYS, NAME_KEYS
 from callwright.repairs.schemas import (
     Change,
     Object,
@@ -51,19 +52,7 @@ def _name_fields(given: Object, target: Target) -> Object:
     return named if len(named) == len(given) else given
 
 
-_HOLDERS = (
-    "arguments",
-    "parameters",
-    "args",
-    "params",
-    "input",
-    "kwargs",
-    "tool_input",
-    "function_args",
-    "action_input",
-    "properties",
-)
-_NAMES = ("name", "tool", "tool_name", "function", "function_name", "action", "recipient_name")
+_HOLDERS = (*ARGUMENT_KEYS, "function_args", "properties")
 _CALLS = ("function", "function_call", "tool_call")
 _EXTRAS = ("type", "id", "call_id", "tool_call_id", "required", "additionalProperties", "thought", "reasoning")
 _MISSING: tuple[Any, ...] = (None, {}, [], "")
@@ -88,7 +77,7 @@ def _unwrap_once(given: Object, target: Target, fields: Mapping[str, Schema]) ->
     calls = [key for key in foreign if key in _CALLS and isinstance(given[key], dict)]
     if len(calls) == 1 and set(given) <= {calls[0], *_EXTRAS}:
         return cast("Object", given[calls[0]])  # {"type": "function", "function": {…}}
-    labels = [key for key in foreign if key in _NAMES and isinstance(given[key], str)]
+    labels = [key for key in foreign if key in NAME_KEYS and isinstance(given[key], str)]
     if any(not target.names(given[key]) for key in labels):
         return None
     rest = {key: value for key, value in given.items() if key not in labels}

@@ -13,7 +13,7 @@ from typing import Any, cast
 from callwright.core.json import compact
 from callwright.repairs.lenient_json import NotJson, read_lenient, strip_end
 from callwright.repairs.markup_calls import read_markup_calls
-from callwright.repairs.names import repair_name
+from callwright.repairs.names import ARGUMENT_KEYS, NAME_KEYS, SURE_NAME_KEYS, repair_name
 
 _BEGIN = re.compile(
     r"\A\s*(?:<\|(?:im_start|start_header_id|start)\|>)?(?:assistant|<\|assistant\|>)[:\s]*(?:<\|end_header_id\|>)?"
@@ -46,11 +46,8 @@ _NAMED = re.compile(r"(?P<name>[\w.:-]+)\s*(?P<body>\{.*\})", re.DOTALL)
 _HALF_FENCED = re.compile(r"\A(?:`+|~{3,})(?:json)?\s*(?=[{\[])|\s*(?:`+|~{3,})\Z|\Ajson\s+(?=[{\[])")
 _SEVERAL = ("calls", "tool_calls", "function_calls", "actions")
 _ONE = ("function", "function_call", "tool_call", "tool_use")
-_NAMES = ("name", "tool", "tool_name", "function", "function_name", "action", "recipient_name")
 _EXTRAS = frozenset({"type", "id", "call_id", "tool_call_id", "index", "thought", "reasoning", "explanation"})
 _CALL_TYPES = ("function", "function_call", "tool_call", "tool_use")
-_SURE_NAMES = ("tool", "tool_name", "function", "function_name")
-_HOLDERS = ("arguments", "parameters", "args", "params", "input", "kwargs", "tool_input", "action_input")
 _LINES = re.compile(r"\n+|(?<=\})\s*;\s*(?=\{)")
 _MOST_CALLS = 32
 _MOST_CLOSING_CHARS = 200
@@ -216,7 +213,7 @@ def to_call(value: Any, spellings: Mapping[str, str], *, tagged: bool) -> TextCa
     function = next((given[key] for key in _ONE if isinstance(given.get(key), dict)), None)
     if function is not None and given.keys() <= {*_ONE, *_EXTRAS}:
         return to_call(function, spellings, tagged=tagged)
-    labels = [key for key in _NAMES if isinstance(given.get(key), str)]
+    labels = [key for key in NAME_KEYS if isinstance(given.get(key), str)]
     if not labels:
         return _to_keyed_call(given, spellings)
     known = {key: name for key in labels if (name := repair_name(given[key], spellings)) is not None}
@@ -224,8 +221,8 @@ def to_call(value: Any, spellings: Mapping[str, str], *, tagged: bool) -> TextCa
         return None
     label = next(iter(known), labels[0])
     name = known.get(label) or str(given[label])
-    holders = [key for key in _HOLDERS if key in given]
-    if not holders and not tagged and label not in _SURE_NAMES:
+    holders = [key for key in ARGUMENT_KEYS if key in given]
+    if not holders and not tagged and label not in SURE_NAME_KEYS:
         return None
     beside = {key: part for key, part in given.items() if key not in (label, *holders)}
     written = join_arguments([given[key] for key in holders], beside)

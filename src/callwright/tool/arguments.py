@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from callwright.core._fast import frozen
 from callwright.core.errors import InvalidArguments
-from callwright.core.json import JsonObject, compact
+from callwright.core.json import JsonObject, RepeatedKey, compact, refuse_repeated_keys
 from callwright.tool.compile import INTEGER_RANGE
 from callwright.tool.validators import ValidationError, from_json, to_json
 
@@ -179,7 +179,7 @@ class ArgumentParser(Generic[Parsed]):
 
     @property
     def strictly(self) -> Callable[..., Parsed] | None:
-        """The bare validator, if strict validation is enough; callers pass what it refuses to `parse`."""
+        """The bare validator, if strict validation is enough for a text with one key; `parse` takes any other."""
         return self._validate if self._tight and not self._options else None
 
     def parse(self, arguments: JsonObject | str | bytes) -> Parsed:
@@ -188,7 +188,11 @@ class ArgumentParser(Generic[Parsed]):
         Raises:
             InvalidArguments: The message names each field, what was expected and what was received.
         """
-        text = arguments if type(arguments) is str or isinstance(arguments, (str, bytes)) else as_text(arguments)
+        if type(arguments) is str or isinstance(arguments, (str, bytes)):
+            text = arguments
+            check_keys(text)
+        else:
+            text = as_text(arguments)
         try:
             if self._tight:
                 return self._validate(text, strict=True)
@@ -209,6 +213,7 @@ class ArgumentParser(Generic[Parsed]):
         whole = _read(text)
         if not isinstance(whole, str) or not isinstance(_read(whole), dict):
             return self._repair(whole, error)
+        check_keys(whole)
         try:
             return self._parse_strictly(whole)
         except ValidationError as inner:
@@ -249,12 +254,21 @@ def as_text(arguments: JsonObject) -> bytes:
 def from_text(text: str | bytes) -> Any:
     """Read JSON text under the same rules: no NaN, no deep nesting, no lone surrogates."""
     refuse_odd_numbers(text)
+    check_keys(text)
     try:
         return from_json(text, allow_inf_nan=False)
     except TypeError:
         raise InvalidArguments(_SURROGATE) from None
     except ValueError as error:
         raise InvalidArguments(f"not valid JSON: {error}") from None
+
+
+def check_keys(text: str | bytes) -> None:
+    """Refuse JSON text in which a key has two values: the validator would silently take the last one."""
+    try:
+        refuse_repeated_keys(text)
+    except RepeatedKey as error:
+        raise InvalidArguments(str(error)) from None
 
 
 def refuse_odd_numbers(text: str | bytes) -> None:
@@ -330,4 +344,5 @@ def _reread(value: Any) -> Any:
         inner = from_json(value, allow_inf_nan=False)
     except (ValueError, TypeError):
         return value
+    check_keys(value)
     return value if isinstance(inner, str) else inner

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, NoReturn, Protocol, TypeAlias, cast
 
-from callwright.core.json import Json, JsonObject, compact
+from callwright.core.json import Json, JsonObject, compact, make_object
 from callwright.providers.schemas.inspect import as_object, choices, is_of, kinds_of, same, within
 
 Direction: TypeAlias = Literal["out", "back"]
@@ -76,7 +76,7 @@ class JsonTextCodec:
                 Converted(compact(value), fits=True) if self.suits(value, direction) else Converted(value, fits=False)
             )
         try:
-            read = json.loads(value, parse_constant=_refuse_constant) if isinstance(value, str) else None
+            read = _decode(value) if isinstance(value, str) else None
         except ValueError:
             return Converted(value, fits="string" in self.kinds)  # a bare string, where strings are allowed
         fits = isinstance(value, str) and any(is_of(read, kind) for kind in self.kinds)
@@ -84,6 +84,10 @@ class JsonTextCodec:
 
     def suits(self, value: Json, direction: Direction) -> bool:
         return isinstance(value, str) if direction == "back" else any(is_of(value, kind) for kind in self.kinds)
+
+
+def _decode(text: str) -> Json:
+    return json.loads(text, object_pairs_hook=make_object, parse_constant=_refuse_constant)
 
 
 def _refuse_constant(constant: str) -> NoReturn:
