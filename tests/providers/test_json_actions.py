@@ -103,6 +103,73 @@ async def test_answer_becomes_text(server: Loopback, chat: OpenAIChat, request_f
     assert (done.message.text, done.message.stop) == ("four", "end")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"tool": "answer", "text": "yes"}',
+        '{"tool": "final_answer", "arguments": {"answer": "yes"}}',
+        '{"tool": "answer", "arguments": "yes"}',
+        '{"tool": "", "answer": "yes"}',
+        '{"tool": "none", "arguments": {}, "answer": "yes"}',
+        '{"Answer": "yes"}',
+    ],
+)
+async def test_answer_written_like_a_call_is_the_answer(
+    server: Loopback, chat: OpenAIChat, request_for: Requests, text: str
+) -> None:
+    server.reply(_says(text))
+    message = await _ask(SchemaActions(chat), request_for(UserMessage("hi")))
+    assert (message.text, message.calls) == ("yes", ())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"calls": {"tool": "fs.read", "arguments": {"path": "a"}}}',
+        '{"tools": [{"tool": "fs.read", "arguments": {"path": "a"}}]}',
+        '{"Tool": "fs.read", "Arguments": {"path": "a"}}',
+        '{"tool": {"name": "fs.read", "arguments": {"path": "a"}}}',
+        '{"tool": "fs.read", "arguments": {"path": "a"}, "answer": ""}',
+        '{"tool": "fs.read", "arguments": {"path": "a"}, "answer": null}',
+    ],
+)
+async def test_other_forms_of_an_action_are_calls(
+    server: Loopback, chat: OpenAIChat, request_for: Requests, text: str
+) -> None:
+    server.reply(_says(text))
+    (call,) = (await _ask(SchemaActions(chat), request_for(UserMessage("hi")))).calls
+    assert (call.name, call.arguments) == ("fs.read", '{"path":"a"}')
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"answer": null}',
+        '{"calls": []}',
+        "{}",
+        "[]",
+        "null",
+        '""',
+        '{"thought": "hm"}',
+        '{"tool": "", "arguments": {}}',
+    ],
+)
+async def test_action_that_says_nothing_is_an_empty_message(
+    server: Loopback, chat: OpenAIChat, request_for: Requests, text: str
+) -> None:
+    server.reply(_says(text))
+    message = await _ask(SchemaActions(chat), request_for(UserMessage("hi")))
+    assert (message.text, message.calls) == ("", ())
+
+
+async def test_null_is_an_answer_where_a_schema_allows_it(
+    server: Loopback, chat: OpenAIChat, request_for: Requests
+) -> None:
+    server.reply(_says('{"answer": null}'))
+    request = request_for(UserMessage("hi"), output_schema={"type": ["object", "null"]})
+    assert (await _ask(SchemaActions(chat), request)).text == "null"
+
+
 async def test_structured_answer_stays_json(server: Loopback, chat: OpenAIChat, request_for: Requests) -> None:
     server.reply(_says('{"answer": {"sum": 4}}'))
     schema = {"type": "object", "properties": {"sum": {"type": "integer"}}}

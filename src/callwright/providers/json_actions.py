@@ -133,7 +133,7 @@ class SchemaActions:
             return
         async for event in _closing(self._provider.stream(self._rewrite(request))):
             if isinstance(event, MessageDone):
-                message = _read_action(event.message, request.tools)
+                message = _read_action(event.message, request.tools, free=request.output_schema is None)
                 for delta in _deltas(message):
                     yield delta
                 yield MessageDone(message)
@@ -257,48 +257,107 @@ def _actions(parts: tuple[AssistantPart, ...]) -> list[str]:
     return [compact({"answer": "".join(part.text for part in parts if isinstance(part, Text))})]
 
 
-def _read_action(message: AssistantMessage, tools: Sequence[ToolSpec]) -> AssistantMessage:
-    """Read an answer as calls or as text; anything else stays unchanged."""
+_KEYS = ("tool", "arguments", "calls", "answer")
+_LISTS = ("tool_calls", "tools", "actions")
+"""Other names that models give to `calls`."""
+_ANSWERS = ("answer", "final_answer", "finalanswer", "final", "respond", "response")
+_NO_TOOL = ("", "none", "null")
+_SAYS_NOTHING = ("thought", "reasoning", "tool", "arguments", "calls", "answer")
+
+
+def _read_action(message: AssistantMessage, tools: Sequence[ToolSpec], *, free: bool = True) -> AssistantMessage:
+    """Read an answer as calls or as text; anything else stays unchanged.
+
+    Args:
+        message: What the model sent.
+        tools: The tools it may call.
+        free: Whether the answer is text; one with a schema may be null or empty.
+    """
     thoughts = tuple(part for part in message.parts if isinstance(part, Thinking))
     # after a refusal or an unknown stop the server took the message back, or may not have finished it
-    action = None if message.stop in ("refusal", "other") else _parse_action(message.text)
-    if action is None:
+    value = _NOT_JSON if message.stop in ("refusal", "other") else _parse_action(message.text)
+    if free and message.stop != "length" and _is_empty(value):
+        return replace(message, parts=thoughts)
+    if not isinstance(value, dict):
         return message
-    listed = action.get("calls")
-    entries = cast("list[Any]", listed) if isinstance(listed, list) else [action]
+    action = _spell_keys(cast("dict[str, Any]", value))
+    listed: Any = action.get("calls")
+    entries = cast(
+        "list[Any]", listed if isinstance(listed, list) else [listed if isinstance(listed, dict) else action]
+    )
     spellings = {spelling: spec.name for spec in tools for spelling in (*spec.aliases, spec.name)}
-    calls = [_to_call(entry, spellings) for entry in entries]
+    answer = _find_answer(action, spellings)
+    calls = [_to_call(entry, spellings) for entry in entries] if answer is None else []
     if calls and None not in calls:
         found = tuple(call for call in calls if call is not None)
         return replace(message, parts=(*thoughts, *found), stop="calls" if message.stop == "end" else message.stop)
-    if "answer" not in action:
+    if answer is None and "answer" not in action:
         return message
-    answer = action["answer"]
+    answer = action["answer"] if answer is None else answer
     return replace(message, parts=(*thoughts, Text(answer if isinstance(answer, str) else compact(answer))))
 
 
-def _parse_action(text: str) -> dict[str, Any] | None:
-    """Return the object of an answer; servers that do not enforce the schema leave mistakes in it."""
+_NOT_JSON = object()
+
+
+def _parse_action(text: str) -> object:
+    """Return the value of an answer; servers that do not enforce the schema leave mistakes in it."""
     action = parse_object(text)
     if action is not None:
         return action
     try:
-        value = read_lenient(text)
+        return read_lenient(text)
     except NotJson:
+        return _NOT_JSON
+
+
+def _is_empty(value: object) -> bool:
+    """Whether an action has neither a call nor an answer: null, {}, or an object with thoughts alone."""
+    if isinstance(value, dict):
+        action = _spell_keys(cast("dict[str, Any]", value))
+        filled = {key for key, part in action.items() if part not in (None, "", [], {})}
+        return set(action) <= {*_SAYS_NOTHING} and filled <= {"thought", "reasoning"}
+    return value in (None, "", [])
+
+
+def _spell_keys(action: dict[str, Any]) -> dict[str, Any]:
+    """Return an action with its own keys in lower case, and its calls under their name."""
+    spelt = {key.lower() if key.lower() in _KEYS else key: part for key, part in action.items()}
+    other = [key for key in _LISTS if isinstance(spelt.get(key), list)]
+    if len(spelt) == 1 and other:
+        return {"calls": spelt[other[0]]}
+    return spelt if len(spelt) == len(action) else action
+
+
+def _find_answer(action: dict[str, Any], spellings: Mapping[str, str]) -> Any:
+    """Return the answer of an action that is written like a call: `{"tool": "answer", "arguments": {"text": …}}`."""
+    name = action.get("tool")
+    if not isinstance(name, str) or repair_name(name, spellings) is not None:
         return None
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+    if action.get("answer") is not None:
+        return action["answer"] if name.lower() in (*_ANSWERS, *_NO_TOOL) else None
+    if name.lower() not in _ANSWERS:
+        return None
+    given = [part for key, part in action.items() if key != "tool" and part is not None]
+    while len(given) == 1 and isinstance(given[0], dict):
+        given = list(cast("dict[str, Any]", given[0]).values())
+    return given[0] if len(given) == 1 else None
 
 
 def _to_call(entry: Any, spellings: Mapping[str, str]) -> ToolCall | None:
     """Return a call: with an object, with text or with the arguments beside the name."""
     if not isinstance(entry, dict):
         return None
-    action = cast("dict[str, Any]", entry)
+    action = _spell_keys(cast("dict[str, Any]", entry))
     name = action.get("tool")
+    if isinstance(name, dict) and len(action) == 1:  # {"tool": {"name": …, "arguments": …}}
+        action, name = cast("dict[str, Any]", name), None
     if not isinstance(name, str):
         read = read_text_calls(compact(action), spellings) if "answer" not in action else None
         return ToolCall(f"call_{token_hex(8)}", read[0].name, read[0].arguments) if read and len(read) == 1 else None
     beside = {key: part for key, part in action.items() if key not in ("tool", "arguments")}
+    if "arguments" in action and beside.get("answer") in (None, ""):  # the other half of the form, left empty
+        beside.pop("answer", None)
     written = join_arguments([action.get("arguments")], beside)
     if written is None:
         return None
