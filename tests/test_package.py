@@ -105,6 +105,8 @@ def test_first_call_loads_no_pydantic_or_shell_parser() -> None:
         "shell.tables",
         "system.output_capture",
         "core.escaping",
+        "tool.threads",
+        "executor.schedule",
     ):
         assert f"callwright.{name}" not in loaded
 

@@ -34,7 +34,7 @@ from callwright import (
     UsageError,
     WritePath,
 )
-from callwright.core._fast import frozen, make_constructor
+from callwright.core._fast import frozen, make_constructor, slotted
 from callwright.core.calls import digest_of
 from callwright.core.spec import check_name
 
@@ -266,6 +266,27 @@ def test_frozen_class_makes_what_it_needs_once() -> None:
     with pytest.raises(FrozenInstanceError):
         Quicker("a").name = "b"  # type: ignore[misc] - that it is refused is the point
     Quicker("a").other = 1  # type: ignore[attr-defined] - a subclass may have more
+
+
+def test_slotted_class_may_change_and_equals_only_itself() -> None:
+    @slotted
+    class Entry:
+        name: str
+        places: list[int] = field(default_factory=list[int])
+
+    first, second = Entry("a"), Entry("a")
+    first.name = "b"
+    assert repr(first).endswith("Entry(name='b', places=[])") and first.places is not second.places
+    assert first != Entry("b") and hash(first) == object.__hash__(first) and copy(first).name == "b"
+    assert replace(first, name="c").name == "c" and not hasattr(first, "__dict__")
+    with pytest.raises(AttributeError):
+        first.other = 1  # type: ignore[attr-defined] - that it is refused is the point
+
+    @dataclass(slots=True)
+    class Wider(Entry):  # a dataclass that may change inherits only from one that may
+        size: int = 0
+
+    assert Wider("a", size=2).size == 2
 
 
 def test_frozen_refuses_what_it_does_not_support() -> None:

@@ -5,13 +5,16 @@ a quarter of the time until the first tool had run. Here all classes share their
 (`__init__`, the fields, comparing) is made when a class first needs it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
+from functools import cache
 from operator import attrgetter
 from reprlib import recursive_repr
-from typing import Any, TypeVar, cast, dataclass_transform
+from typing import Any, TypeAlias, TypeVar, cast, dataclass_transform
 
 Value = TypeVar("Value")
+_Make: TypeAlias = Callable[[type], Any]
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field, Field))
@@ -24,6 +27,16 @@ def frozen(kind: type[Value]) -> type[Value]:
         TypeError: A base class is a dataclass, or a field is keyword-only or no parameter. A class variable is found
             on first use.
     """
+    return _define(kind, _FROZEN_LATE, _FROZEN_SHARED)
+
+
+@dataclass_transform(eq_default=False, field_specifiers=(field, Field))
+def slotted(kind: type[Value]) -> type[Value]:
+    """Make a class a dataclass with slots that may change and equals only itself; otherwise like `frozen`."""
+    return _define(kind, {"__init__": _compile_init}, {"__repr__": _represent})
+
+
+def _define(kind: type[Value], made_late: Mapping[str, _Make], shared: Mapping[str, Any]) -> type[Value]:
     if hasattr(kind, "__dataclass_fields__"):
         raise TypeError(f"{kind.__qualname__} inherits from a dataclass; use dataclass(frozen=True, slots=True)")
     names = tuple(kind.__annotations__)
@@ -32,8 +45,8 @@ def frozen(kind: type[Value]) -> type[Value]:
     for given in defaults.values():
         if isinstance(given, Field) and not (given.init and given.kw_only in (MISSING, False)):
             raise _unusual(kind)
-    late = {name: _Late(make) for name, make in _MADE_LATE.items()}
-    for name, method in (late | _SHARED).items():
+    late = {name: _Late(make) for name, make in made_late.items()}
+    for name, method in {**late, **shared}.items():
         if space.get(name) is None:  # Python sets `__hash__` to None beside an `__eq__`
             space[name] = method
     space |= {
@@ -41,8 +54,8 @@ def frozen(kind: type[Value]) -> type[Value]:
         "__match_args__": names,
         "__qualname__": kind.__qualname__,
         "__doc__": kind.__doc__ or kind.__name__,
-        "__dataclass_fields__": _Late(lambda made: _describe(made, defaults).__dataclass_fields__),
-        "__dataclass_params__": _Late(lambda made: _describe(made, defaults).__dataclass_params__),
+        "__dataclass_fields__": _Late(lambda made: _describe(made, defaults)),
+        "__dataclass_params__": _FROZEN_PARAMS if shared is _FROZEN_SHARED else _PARAMS,
     }
     return type(kind)(kind.__name__, kind.__bases__, space)
 
@@ -51,22 +64,21 @@ def _unusual(kind: type) -> TypeError:
     return TypeError(f"{kind.__qualname__} has unusual fields; use dataclass(frozen=True, slots=True)")
 
 
-def _describe(kind: type, defaults: dict[str, Any]) -> Any:
+def _describe(kind: type, defaults: dict[str, Any]) -> dict[str, "Field[Any]"]:
     """Let the standard library describe the fields of a class, on a class that has nothing else."""
     same = {"__annotations__": kind.__annotations__, "__module__": kind.__module__, "__doc__": kind.__doc__, **defaults}
     twin: Any = dataclass(init=False, repr=False, eq=False)(type(kind.__name__, (), same))
     if tuple(each.name for each in fields(twin)) != cast(Any, kind).__slots__:
         raise _unusual(kind)
-    twin.__dataclass_params__.frozen = True  # a dataclass that inherits from it has to be frozen too
-    return twin
+    return twin.__dataclass_fields__
 
 
 class _Late:
-    """An attribute of a frozen class until it is first needed: makes the value, which takes its place."""
+    """An attribute of a class until it is first needed: makes the value, which takes its place."""
 
     __slots__ = ("_kind", "_make", "_name")
 
-    def __init__(self, make: Callable[[type], Any]) -> None:
+    def __init__(self, make: _Make) -> None:
         self._make = make
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -92,7 +104,7 @@ _UNSET = _Unset()
 
 def _compile_init(kind: type) -> Callable[..., None]:
     space: dict[str, Any] = {"_set": object.__setattr__, "_unset": _UNSET}
-    parameters, lines = ["self"], list[str]()
+    parameters, lines, annotations = ["self"], list[str](), dict[str, Any]()
     for each in _fields(kind):
         name, default, value = each.name, "", each.name
         if each.default is not MISSING:
@@ -101,13 +113,14 @@ def _compile_init(kind: type) -> Callable[..., None]:
             space[f"_make_{name}"], default = each.default_factory, "=_unset"
             value = f"_make_{name}() if {name} is _unset else {name}"
         parameters.append(name + default)
+        annotations[name] = each.type
         lines.append(f"    _set(self, {name!r}, {value})\n")
     if hasattr(kind, "__post_init__"):
         lines.append("    self.__post_init__()\n")
     exec(f"def __init__({', '.join(parameters)}):\n{''.join(lines) or '    pass'}", space)  # as dataclasses do
     init = space["__init__"]
     init.__qualname__, init.__module__ = f"{kind.__qualname__}.__init__", kind.__module__
-    init.__annotations__ = {each.name: each.type for each in _fields(kind)} | {"return": None}
+    init.__annotations__ = {**annotations, "return": None}
     return init
 
 
@@ -169,12 +182,20 @@ def _set_state(self: object, state: Iterable[object]) -> None:
         object.__setattr__(self, each.name, value)
 
 
-_MADE_LATE: dict[str, Callable[[type], Any]] = {
+@dataclass(init=False, repr=False, eq=False)
+class _Sample:
+    """Has the parameters that the standard library gives to a dataclass."""
+
+
+_PARAMS = cast(Any, _Sample).__dataclass_params__
+_FROZEN_PARAMS = copy(_PARAMS)
+_FROZEN_PARAMS.frozen = True  # a dataclass that inherits from a frozen one has to be frozen too
+_FROZEN_LATE: dict[str, _Make] = {
     "__init__": _compile_init,
     "__eq__": _make_equals,
     "__hash__": _make_hash,
 }
-_SHARED: dict[str, Any] = {
+_FROZEN_SHARED: dict[str, Any] = {
     "__repr__": _represent,
     "__getstate__": _get_state,
     "__setstate__": _set_state,
@@ -194,8 +215,13 @@ def make_constructor(kind: type[Value]) -> Callable[..., Value]:
     unfrozen twin class with the same slots is filled at full speed and then given the frozen class. The value is the
     same. `__post_init__` and default values are skipped, so this is for classes that check nothing.
     """
-    names = [each.name for each in _fields(kind)]
-    twin = type(f"_{kind.__name__}", (), {"__slots__": tuple(names)})
+    return _compile_constructor(kind)
+
+
+@cache
+def _compile_constructor(kind: type) -> Callable[..., Any]:
+    names = cast(Any, kind).__match_args__
+    twin = type(f"_{kind.__name__}", (), {"__slots__": names})
     filled = "".join(f"    value.{name} = {name}\n" for name in names)
     source = (
         f"def make({', '.join(names)}):\n    value = new(twin)\n{filled}    value.__class__ = kind\n    return value"

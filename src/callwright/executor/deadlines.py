@@ -6,9 +6,9 @@ All calls of a loop share one timer: a timer per call would cost more than all c
 import asyncio
 import inspect
 import threading
-from dataclasses import dataclass
 from typing import Any
 
+from callwright.core._fast import frozen
 from callwright.executor.driver import OwnCancellation, drive, is_cancelling, next_order
 
 
@@ -105,7 +105,7 @@ class Deadlines:
             self._set_timer(min(deadline.when for deadline in self._pending))
 
 
-@dataclass(slots=True)
+@frozen
 class LoopParts:
     """What must not be shared between event loops."""
 

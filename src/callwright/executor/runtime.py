@@ -5,10 +5,10 @@ import logging
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import inf
 
-from callwright.core._fast import frozen
+from callwright.core._fast import frozen, slotted
 from callwright.core.errors import UsageError
 from callwright.core.events import Event
 from callwright.core.json import Json
@@ -76,7 +76,7 @@ class CallNotes:
             del self._notes[key]
 
 
-@dataclass(slots=True, eq=False)
+@slotted
 class Runtime:
     """The parts of an executor that its turns use."""
 

@@ -25,7 +25,6 @@ from callwright.executor.inner_record import InnerRecord
 from callwright.executor.ledger import TurnAnswers
 from callwright.executor.perform import Interruption
 from callwright.executor.runtime import Runtime, add_observer, observe_in_loop
-from callwright.executor.schedule import Batch
 from callwright.executor.turn_context import CANCELLED, AskPerson, Inside, Starting, Turn, TurnCancelled, describe_batch
 from callwright.registry.catalog import Catalog
 from callwright.tool.base import NO_DETAILS, InnerBatch, ToolContext
@@ -352,6 +351,8 @@ class TurnScope:
         self, admitted: Sequence[Admitted], local: LoopParts, parent: ToolContext | None
     ) -> list[Outcome]:
         """Perform the calls in tasks of their own, so that the turn's cancellation can stop them."""
+        from callwright.executor.schedule import Batch  # loaded with the first turn of several calls
+
         starting = None if parent is not None else self._turn.starting
         batch = Batch(
             admitted,

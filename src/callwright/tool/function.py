@@ -18,7 +18,6 @@ from callwright.tool.compile import compile_annotation, schema_of
 from callwright.tool.contract import Contract
 from callwright.tool.render import exhaust, settle
 from callwright.tool.signature import MISSING, has_description, innermost, read_docstring, read_signature
-from callwright.tool.threads import threads
 from callwright.tool.validators import to_jsonable_python
 
 
@@ -179,6 +178,8 @@ class FunctionTool(LazyTool):
             return await run_isolated(self.function, given, named)
         if self._inline:
             return await settle(exhaust(self.function(*given, **named), context), context)
+        from callwright.tool.threads import threads  # loaded with the first function that needs one
+
         return await settle(await threads.run(lambda: exhaust(self.function(*given, **named), context)), context)
 
 

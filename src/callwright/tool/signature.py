@@ -4,11 +4,12 @@ import inspect
 import re
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from inspect import cleandoc
 from typing import Any, ForwardRef, Literal, Union, cast, get_args, get_origin, get_type_hints
 
+from callwright.core._fast import slotted
 from callwright.core.errors import UsageError
 from callwright.tool.base import ToolContext
 
@@ -44,7 +45,7 @@ def read_docstring(text: str | None) -> tuple[str, Mapping[str, str]]:
 MISSING = inspect.Parameter.empty
 
 
-@dataclass(slots=True)
+@slotted
 class Parameter:
     """One argument of a function tool."""
 
@@ -61,7 +62,7 @@ class Parameter:
         return self.default is MISSING and self.factory is None
 
 
-@dataclass(slots=True)
+@slotted
 class FunctionShape:
     """A function's arguments, its context parameter and its return annotation."""
 
