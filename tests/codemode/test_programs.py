@@ -39,6 +39,7 @@ from callwright.core.json import JsonObject
 from callwright.hooks import Halt, Hook, PendingCall
 from callwright.policy import AllowEverything, Policy, Subject
 from callwright.policy.decide import Policies
+from callwright.registry import Deferred, withheld
 from callwright.serve import Gateway, HttpOptions
 from callwright.serve.http import listen
 from callwright.testing import Recorder
@@ -139,6 +140,41 @@ await fail(how='badly')
 async def test_faults_are_explained(code: str, said: str) -> None:
     outcome = await run(code)
     assert isinstance(outcome, Failed) and said in outcome.error.message and made == []
+
+
+@pytest.mark.parametrize("use", ["await {}(item='a')", "f = {}", "print([{}])", "{}.get('a')"])
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("prices", "; did you mean the function price?"), ("weather", "; the functions are fail, pay, price")],
+)
+async def test_missing_names_are_explained(use: str, name: str, hint: str) -> None:
+    outcome = await run(use.format(name))
+    assert isinstance(outcome, Failed)
+    assert outcome.error.message.endswith(f"NameError: name {name!r} is not defined{hint}") and made == []
+
+
+async def test_search_is_named_where_a_function_is_missing() -> None:
+    @tool(effect=Effect.READ, deferred=True)
+    async def weather(city: str) -> str:
+        """Return the weather of a city."""
+        return f"rain in {city}"
+
+    executor = Executor(CodeMode(Deferred(Registry(price, weather))), AllowEverything())
+    outcome = await run("await launch()", executor)
+    assert isinstance(outcome, Failed) and "`await tool_search(query=…)` finds others" in outcome.error.message
+
+
+@pytest.mark.parametrize("call", ["await pay(amount=1)", "await pay(1)", "f = pay\nawait f(1)"])
+async def test_withheld_tool_is_denied_with_its_reason(call: str) -> None:
+    source = withheld(Registry(price, pay), lambda spec: "no payments here" if spec.name == "pay" else "")
+    recorder = Recorder()
+    executor = Executor(CodeMode(source), AllowEverything(), observe=recorder)
+    outcome = await run(call, executor)
+    assert isinstance(outcome, Failed) and outcome.error.message.endswith("PermissionError: no payments here")
+    ended = [event.outcome for event in recorder.events if isinstance(event, CallEnded)]
+    assert isinstance(ended[0], Failed) and isinstance(ended[0].error, Denied) and made == []
+    assert (await run("def pay(amount):\n    return amount\npay(3)", executor)).text == "3"
+    assert "pay" not in executor.registry.snapshot().tools["run_code"].spec.description
 
 
 @pytest.mark.parametrize("argument", ["pay(amount=1)", "f'{pay(amount=1)}'", "[pay(amount=1)]"])

@@ -421,3 +421,11 @@ async def test_withheld_tool_is_denied_and_not_unknown() -> None:
     outcome = await Executor(source, AllowEverything()).run("greet", {"name": "Ada"})
     assert isinstance(outcome, Failed) and isinstance(outcome.error, Denied)
     assert outcome.text == "greetings are switched off"
+
+
+async def test_catalog_with_the_reader_keeps_the_reasons_of_withheld_tools() -> None:
+    source = withheld(Registry(greet, add), lambda spec: "switched off" if spec.name == "greet" else "")
+    executor = Executor(source, AllowEverything())
+    turn = Turn(catalog=executor.with_reader(source.snapshot()))
+    (outcome,) = await executor.execute([ToolCall("1", "greet", {"name": "Ada"})], turn=turn)
+    assert isinstance(outcome, Failed) and isinstance(outcome.error, Denied) and outcome.text == "switched off"

@@ -22,7 +22,7 @@ from callwright import (
 )
 from callwright.core.access import ReadPath
 from callwright.policy import AllowEverything
-from callwright.registry import combined, filtered, prefixed, renamed
+from callwright.registry import combined, filtered, prefixed, renamed, withheld
 from callwright.registry.catalog import Catalog, Toolset
 from callwright.registry.compose import RenamedTool, SlimTool
 from callwright.system.paths import Workspace
@@ -233,3 +233,11 @@ def test_slim_tool_shows_some_fields_and_accepts_all(tmp_path: Path) -> None:
     assert slim.bind({"path": "a", "limit": 3}).arguments["limit"] == 3
     with pytest.raises(InvalidArguments, match="limit"):
         slim.bind({"path": "a", "limit": "many"})
+
+
+def test_views_keep_the_reasons_of_withheld_tools() -> None:
+    source = withheld(Registry(Read(), Bash()), lambda spec: "no commands" if spec.name == "bash" else "")
+    assert filtered(source, lambda _: True).snapshot().withheld["bash"] == "no commands"
+    assert prefixed(source, "old.").snapshot().withheld["old.bash"] == "no commands"
+    assert renamed(source, {"bash": "shell"}).snapshot().withheld["shell"] == "no commands"
+    assert combined(Registry(Read()), source).snapshot().withheld["bash"] == "no commands"

@@ -102,6 +102,8 @@ class _RunCode(SchemaTool):
 def _make_tool(catalog: Catalog, keep: Collection[str], limits: CodeLimits) -> SchemaTool:
     """Return the tool that runs programs over the tools of a catalog."""
     functions = name_functions(catalog.tools)
+    # A tool that is withheld can be called too: the executor refuses the call, and says why.
+    called = {**name_functions(catalog.withheld), **functions}
     shown = {spec.name for spec in catalog.definitions} - set(keep)
     stubs = [write_stub(function, catalog.tools[name].spec) for function, name in functions.items() if name in shown]
     parts = [_DESCRIPTION, *([_SEARCH] if SEARCH_NAME in catalog.tools else [])]
@@ -109,7 +111,7 @@ def _make_tool(catalog: Catalog, keep: Collection[str], limits: CodeLimits) -> S
         parts.append("```python\n" + "\n\n".join(stubs) + "\n```")
 
     async def run(arguments: JsonObject, context: ToolContext) -> str:
-        return await Program(str(arguments["code"]), context, catalog, functions, limits).run()
+        return await Program(str(arguments["code"]), context, catalog, called, limits).run()
 
     # Repeating it is safe: calls that have ended are on its record. Beside it no call of the same message runs, because
     # what its program will call is not known before.

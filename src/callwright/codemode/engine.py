@@ -9,7 +9,7 @@ import os
 import re
 import signal
 from bisect import bisect_left
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -150,6 +150,7 @@ class Session:
         limits: What it may use.
         now: The time that its clock shows; it stands still, so that a repetition takes the same way.
         seed: What its random numbers start from, for the same reason.
+        describe_missing: Returns what the program is told about a name that means nothing.
         step_seconds: How long it may run without making a call; a limit allows to run its steps in the event loop.
     """
 
@@ -160,11 +161,14 @@ class Session:
         limits: CodeLimits,
         now: datetime,
         seed: int,
+        describe_missing: Callable[[str], str],
         step_seconds: float | None = None,
     ) -> None:
         self.code = code
         self._functions = functions
         self._limits = limits
+        self._describe_missing = describe_missing
+        self._missing = ""
         self._step_seconds = step_seconds
         self._checkout = _open_pool().checkout(
             script_name="program.py",
@@ -262,9 +266,8 @@ class Session:
                 case monty.FunctionSnapshot():
                     call = self._find_call(snapshot)
                     if call is None:
-                        snapshot = snapshot.resume(
-                            {"exc_type": "NameError", "message": f"name {snapshot.function_name!r} is not defined"}
-                        )
+                        message = self._describe_missing(str(snapshot.function_name))
+                        snapshot = snapshot.resume({"exc_type": "NameError", "message": message})
                     elif snapshot.allow_eager_await:  # awaited at once, and no other task can run: a batch of one
                         self._waiting = snapshot
                         return Batch((call,))
@@ -317,6 +320,7 @@ class Session:
     def _look_up(self, snapshot: monty.NameLookupSnapshot) -> _Snapshot:
         name = snapshot.variable_name
         if snapshot.object_id is not None or name not in self._functions:
+            self._missing = name
             return snapshot.resume()
 
         def function() -> None:
@@ -333,7 +337,11 @@ class Session:
             case monty.MontyCrashedError() if self._step_seconds and error.timed_out:
                 return StepTooLong(str(error))
             case monty.MontySyntaxError() | monty.MontyRuntimeError():
-                return ProgramFailed(error.display().replace(f'File "{_PROGRAM_NAME}", ', ""))
+                text = error.display().replace(f'File "{_PROGRAM_NAME}", ', "")
+                plain = f"name {self._missing!r} is not defined"  # which is all that the engine says
+                if self._missing and text.endswith(f"NameError: {plain}"):
+                    text = text.removesuffix(plain) + self._describe_missing(self._missing)
+                return ProgramFailed(text)
             case monty.MontyCrashedError():
                 reason = "its time was up" if error.timed_out else "it ran out of memory or crashed"
                 return ProgramFailed(f"the program was ended: {reason}")

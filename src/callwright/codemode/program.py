@@ -29,7 +29,7 @@ from callwright.codemode.engine import (
     find_unawaited,
 )
 from callwright.codemode.stubs import order_parameters
-from callwright.codemode.texts import describe_changes, describe_result, mark_line, write_parts
+from callwright.codemode.texts import describe_changes, describe_missing, describe_result, mark_line, write_parts
 from callwright.core._fast import make_constructor
 from callwright.core.calls import Completed, Failed, Interrupted, Outcome, ToolCall
 from callwright.core.decisions import AnswersNeeded, Question
@@ -133,7 +133,10 @@ class Program:
 
     async def _run(self, step_seconds: float | None) -> str:
         journal = self._journal
-        session = Session(self._code, self._functions.keys(), self._limits, journal.now, journal.seed, step_seconds)
+        describe = partial(describe_missing, functions=self._functions, catalog=self._catalog)
+        session = Session(
+            self._code, self._functions.keys(), self._limits, journal.now, journal.seed, describe, step_seconds
+        )
         loop_ran_at = 0.0
         short = False
         try:
@@ -312,6 +315,8 @@ class Program:
         return _tool_call(f"{self._context.call.id}.{pending.number}", name, text)
 
     def _name_arguments(self, pending: PendingCall, name: str) -> Mapping[str, Any]:
+        if self._catalog.get(name) is None:  # withheld, and refused whatever the arguments are
+            return pending.named
         names = self._find_facts(name).parameters
         if len(pending.positional) > len(names):
             raise InvalidArguments(f"{pending.function}() takes {len(names)} arguments: {', '.join(names)}")

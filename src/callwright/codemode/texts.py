@@ -1,13 +1,14 @@
 """What models and users read of a program: its result, the outputs of its calls, the line it waits at."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from callwright.codemode.engine import Finished
 from callwright.core.calls import Completed, Failed
 from callwright.core.content import Output, Text
 from callwright.core.json import compact
+from callwright.registry.catalog import SEARCH_NAME, Catalog
 
 _encode_result = json.JSONEncoder(ensure_ascii=False).encode
 _BY_THE_USER = "by the user"
@@ -15,6 +16,8 @@ _BY_THE_USER = "by the user"
 _SHOWN_LINES = 25
 """How many lines around a call the user is shown, on each side."""
 _SHOWN_CHARS = 300
+_MAX_LISTED = 20
+"""How many functions a model is told about that used a name which does not exist."""
 
 
 def write_parts(output: Output) -> str:
@@ -34,6 +37,28 @@ def describe_changes(outcome: Completed | Failed) -> str:
         return ""
     ran = f", it ran with {compact(outcome.call.arguments)}" if told[-1].endswith(_BY_THE_USER) else ""
     return f"({outcome.call.name}(): {'; '.join(told)}{ran}.)"
+
+
+def describe_missing(name: str, functions: Mapping[str, str], catalog: Catalog) -> str:
+    """Return what a model is told about a name in its program that means nothing there.
+
+    Args:
+        name: The name.
+        functions: The tools' names by the names of their functions, those of withheld tools included.
+        catalog: The tools.
+    """
+    names = {tool: function for function, tool in functions.items() if tool in catalog.tools}
+    near = [names[tool] for tool in catalog.nearest(name) if tool in names]
+    listed = [names[spec.name] for spec in catalog.definitions if spec.name in names]
+    if near:
+        hint = f"; did you mean the function {' or '.join(near)}?"
+    elif listed:
+        more = f" and {len(listed) - _MAX_LISTED} more" if len(listed) > _MAX_LISTED else ""
+        hint = f"; the functions are {', '.join(listed[:_MAX_LISTED])}{more}"
+    else:
+        hint = "; there are no functions"
+    search = f"; `await {names[SEARCH_NAME]}(query=…)` finds others" if SEARCH_NAME in names else ""
+    return f"name {name!r} is not defined{hint}{search}"
 
 
 def mark_line(lines: Sequence[str], number: int) -> str:

@@ -197,7 +197,7 @@ class Executor:
             return catalog
         if self._readable is None or self._readable[0] is not catalog:  # kept, as callers compare catalogs by identity
             reader = self.outputs.reader()
-            self._readable = (catalog, Catalog({**catalog.tools, READER: reader}, catalog.revealed))
+            self._readable = (catalog, Catalog({**catalog.tools, READER: reader}, catalog.revealed, catalog.withheld))
         return self._readable[1]
 
     def notify(self, event: Event) -> None:

@@ -100,7 +100,8 @@ def _rename(source: Toolset, new: Callable[[str], str]) -> Toolset:
             name, aliases = _fit_length(new(old)), tuple(_fit_length(new(alias)) for alias in identify(tool)[1])
             if (name, aliases) != identify(tool) and tools.get(name, tool) is tool:
                 tools[name] = RenamedTool(tool, name, aliases)
-        return Catalog(tools, [_fit_length(new(name)) for name in catalogs[0].revealed])
+        withheld = {_fit_length(new(name)): reason for name, reason in catalogs[0].withheld.items()}
+        return Catalog(tools, [_fit_length(new(name)) for name in catalogs[0].revealed], withheld)
 
     return _View((source,), build)
 
@@ -145,7 +146,7 @@ def filtered(source: Toolset, keep: Callable[[ToolSpec], bool]) -> Toolset:
 
     def build(catalogs: tuple[Catalog, ...]) -> Catalog:
         kept = {name: tool for name, tool in catalogs[0].tools.items() if keep(tool.spec)}
-        return Catalog(kept, catalogs[0].revealed)
+        return Catalog(kept, catalogs[0].revealed, catalogs[0].withheld)
 
     return _View((source,), build)
 
@@ -156,10 +157,12 @@ def combined(*sources: Toolset) -> Toolset:
     def build(catalogs: tuple[Catalog, ...]) -> Catalog:
         tools: dict[str, Tool] = {}
         claimed: set[str] = set()
+        withheld: dict[str, str] = {}
         for catalog in catalogs:
             fresh = {name: tool for name, tool in catalog.tools.items() if name not in claimed}
             tools |= fresh
+            withheld = {**catalog.withheld, **withheld}
             claimed |= fresh.keys() | {alias for tool in fresh.values() for alias in identify(tool)[1]}
-        return Catalog(tools, [name for catalog in catalogs for name in catalog.revealed])
+        return Catalog(tools, [name for catalog in catalogs for name in catalog.revealed], withheld)
 
     return _View(sources, build)
