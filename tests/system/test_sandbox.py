@@ -320,6 +320,55 @@ def test_seatbelt_runs_the_command_behind_its_profile(tmp_path: Path):
         assert "(deny file-write*)" in confined.argv[2]
 
 
+def test_new_protected_path_is_found_although_the_time_of_its_folder_was_set_back(
+    complete: Sandbox, attempt: Attempt, workspace: Path, monkeypatch: pytest.MonkeyPatch
+):
+    later = time.time_ns() + 10**12
+    monkeypatch.setattr("callwright.system.sandbox.scan.time.time_ns", lambda: later)
+    assert attempt(complete, "true", WORKSPACE).returncode == 0
+    line = "touch -r sub /tmp/old; mkdir sub/.idea; echo evil > sub/.idea/x; touch -r /tmp/old sub; ls sub/.idea"
+    assert attempt(complete, line, WORKSPACE).stdout == "x\n"
+    assert not (workspace / "sub" / ".idea").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "restored"),
+    [
+        ("rm CLAUDE.md; echo evil > CLAUDE.md", "CLAUDE.md"),
+        ("ln -sf /tmp/evil CLAUDE.md", "CLAUDE.md"),
+        ("rm CLAUDE.md", "CLAUDE.md"),
+        ("rm -r deep; mkdir deep; echo evil > deep/CLAUDE.md", "deep/CLAUDE.md"),
+        ("rm .husky; mkdir .husky; echo evil > .husky/pre-commit", ".husky"),
+        ("echo evil > scripts/pre-commit; mv scripts old; mkdir scripts; echo evil > scripts/pre-commit", ".husky"),
+        ("rm -r deep", ""),
+        ("rm -r deep; ln -s ../outside deep", ""),
+    ],
+)
+def test_protected_links_and_their_targets_stay(
+    complete: Sandbox, attempt: Attempt, workspace: Path, tmp_path: Path, line: str, restored: str
+):
+    for folder in (workspace / "scripts", workspace / "deep", tmp_path / "outside"):
+        folder.mkdir()
+    (workspace / "scripts" / "pre-commit").write_text("as it was")
+    (tmp_path / "outside" / "CLAUDE.md").write_text("of another project")
+    links = {"CLAUDE.md": "AGENTS.md", "deep/CLAUDE.md": "../AGENTS.md", ".husky": "scripts"}
+    links |= {".cursor": ".", "sub/GEMINI.md": "nowhere"}  # the workspace itself, and nothing
+    for name, target in links.items():
+        (workspace / name).symlink_to(target)
+    attempt(complete, f"touch made; {line}", WORKSPACE)
+    assert (workspace / "made").exists()
+    assert (workspace / "AGENTS.md").read_text() == "Be careful.\n"
+    assert (workspace / "scripts" / "pre-commit").read_text() == "as it was"
+    assert (tmp_path / "outside" / "CLAUDE.md").read_text() == "of another project"
+    assert {path.name for path in (tmp_path / "outside").iterdir()} == {"CLAUDE.md"}
+    kept = {
+        name
+        for name, target in links.items()
+        if (path := workspace / name).is_symlink() and str(path.readlink()) == target
+    }
+    assert kept == links.keys() - (set() if restored else {"deep/CLAUDE.md"})
+
+
 def test_new_repository_is_left_alone(complete: Sandbox, attempt: Attempt, workspace: Path):
     attempt(complete, "git init -q other", WORKSPACE)
     assert (workspace / "other" / ".git" / "config").is_file()
@@ -716,8 +765,8 @@ def test_scan_reads_only_folders_that_changed(workspace: Path, monkeypatch: pyte
         return real(path)
 
     monkeypatch.setattr("callwright.system.sandbox.scan.os.scandir", scandir)
-    for folder in (workspace / "sub" / ".vscode", workspace / "sub", workspace):
-        os.utime(folder, (1_000_000_000, 1_000_000_000))
+    later = time.time_ns() + 10**12
+    monkeypatch.setattr("callwright.system.sandbox.scan.time.time_ns", lambda: later)
     scan = FolderScan(str(workspace))
     assert str(workspace / ".env") in scan.find().secrets and str(workspace / "sub") in read
     read.clear()

@@ -13,7 +13,7 @@ import os
 import re
 import sys
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -169,11 +169,12 @@ class Sandbox:
             return
         wall, before = self.wall(confinement, cwd, scratch, named)
         confined = Confined(self._wrap(argv, wall), wall)
+        links = _read_links(before)
         try:
             yield confined
         finally:  # also after a command that was cancelled
             if Confinement.WORKSPACE in confinement and Confinement.NAMED not in confinement:
-                confined.removed = self._remove_new(before)
+                confined.removed = [*self._remove_new(before), *_restore_links(links)]
 
     def _wrap(self, argv: Sequence[str], wall: Wall) -> tuple[str, ...]:
         if self.kind == "bubblewrap":
@@ -199,8 +200,13 @@ class Sandbox:
 
     def _protect(self, protected: Iterable[str], opened: NamedPaths) -> list[str]:
         # a mount covers the target of a link; the link itself could be replaced, which is undone afterwards
-        real = (path for path in protected if os.path.realpath(path) == path)
+        real = {real for path in protected if (real := os.path.realpath(path)) == path or self._is_inside(real)}
         return outermost(path for path in real if not opened.writes_protected(path))
+
+    def _is_inside(self, path: str) -> bool:
+        """Whether a path exists in the workspace, and is not all of it."""
+        around = any(is_below(root, (path,)) for root in self.roots)
+        return is_below(path, self.roots) and not around and os.path.exists(path)
 
     def _scan_named(self, known: Mapping[str, Sensitive], named: NamedPaths) -> dict[str, Sensitive]:
         """Search the folders that a line reads and that the search of the workspace did not cover."""
@@ -241,6 +247,27 @@ class Sandbox:
                 if not _is_plain_part_of_repository(path) and move_away(path):
                     removed.append(path)
         return removed
+
+
+def _read_links(paths: Iterable[str]) -> dict[str, str]:
+    return {path: os.readlink(path) for path in paths if os.path.islink(path)}
+
+
+def _restore_links(links: Mapping[str, str]) -> list[str]:
+    """Put back protected links that a command replaced; return those in whose place something was moved away."""
+    removed: list[str] = []
+    for path, target in links.items():
+        folder = os.path.dirname(path)
+        # below a folder that became a link, the path would be another file
+        if os.path.realpath(folder) != folder or _read_links((path,)).get(path) == target:
+            continue
+        if os.path.lexists(path):
+            if not move_away(path):
+                continue
+            removed.append(path)
+        with suppress(OSError):  # its folder may be gone
+            os.symlink(target, path)
+    return removed
 
 
 def _is_plain_part_of_repository(path: str) -> bool:

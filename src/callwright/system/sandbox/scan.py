@@ -34,7 +34,8 @@ class Sensitive(NamedTuple):
 
 @dataclass(slots=True)
 class _Folder:
-    changed_ns: int
+    changed: tuple[int, ...]
+    """When it was changed; empty if it may change again at the same time."""
     below: tuple[str, ...]
     secrets: tuple[str, ...]
     protected: tuple[str, ...]
@@ -81,14 +82,14 @@ class FolderScan:
     def _look(self, path: str) -> _Folder | None:
         try:
             stat = os.stat(path)
+            # a command can set the first back, but not the second
+            changed = (stat.st_mtime_ns, stat.st_ctime_ns)
             known = self._known.get(path)
-            if known is not None and known.changed_ns == stat.st_mtime_ns:
-                return known
-            return self._read(path, stat.st_mtime_ns)
+            return known if known is not None and known.changed == changed else self._read(path, changed)
         except OSError:
             return None
 
-    def _read(self, path: str, changed_ns: int) -> _Folder:
+    def _read(self, path: str, changed: tuple[int, ...]) -> _Folder:
         below: list[str] = []
         secrets: list[str] = []
         protected: list[str] = []
@@ -110,8 +111,9 @@ class FolderScan:
                 if is_folder and entry.name not in _SKIPPED:
                     below.append(entry.path)
         # an entry made within the resolution of the clock would be missed if this reading counted as final
-        fresh = abs(time.time_ns() - changed_ns) < _SETTLED_NS
-        return _Folder(-1 if fresh else changed_ns, tuple(below), tuple(secrets), tuple(protected), tuple(repositories))
+        now = time.time_ns()
+        settled = all(abs(now - at) >= _SETTLED_NS for at in changed)
+        return _Folder(changed if settled else (), tuple(below), tuple(secrets), tuple(protected), tuple(repositories))
 
 
 def has_more_folders(root: str, most: int) -> bool:
