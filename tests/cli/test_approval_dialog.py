@@ -2,7 +2,7 @@
 
 import pytest
 
-from callwright.cli.approval_card import approval_menu
+from callwright.cli.approval_card import approval_menu, card_text
 from callwright.cli.approval_dialog import EditRequest, dialog_lines, dialog_text, read_choice, read_edit
 from callwright.cli.render.calls import CallLines, call_line, one_line
 from callwright.cli.render.markdown import MarkdownLines
@@ -171,6 +171,7 @@ def test_call_is_shown_in_one_line() -> None:
     assert call_line(ToolCall("1", "bash", '{"command": "ls\\nrm x"}')) == "bash ls (+1 lines)"
     assert call_line(ToolCall("1", "read", {"path": "a" * 200}), 40) == f"read {'a' * 34}…"
     assert call_line(ToolCall("1", "odd", "not json")) == "odd not json"
+    assert call_line(ToolCall("1", "run_code", {"code": "t = 0\nt + 1"})) == "run_code t = 0 (+1 lines)"
     assert one_line("") == "" and visible("a\x07b\tc\n") == "a\\x07b\tc\n"
 
 
@@ -205,3 +206,32 @@ def test_wider_rule_is_shown_before_it_can_be_chosen() -> None:
     other = question(RunCommand("make all", "/srv"), command="make all")
     assert "g always" not in shown(other) and isinstance(read_choice("g", other), str)
     assert read_choice("go on then", script) == Decline("go on then")
+
+
+def test_programs_are_shown_as_code() -> None:
+    code = "total = 0\r\nfor n in range(3):\n\ttotal += await look(number=n)\x1b[2J\ntotal\n"
+    call = ToolCall("1", "run_code", {"code": code})
+    assert CallLines(PLAIN).end_lines(Completed(call, Output("3"))) == [
+        "● run_code",
+        "  │ total = 0",
+        "  │ for n in range(3):",
+        "  │     total += await look(number=n)\\x1b[2J",
+        "  │ total",
+        "  3",
+    ]
+    long = ToolCall("1", "run_code", {"code": "\n".join(f"x = {n}" for n in range(40))})
+    lines = CallLines(PLAIN).end_lines(Failed(long, Denied("no")))
+    assert lines[:2] == ["✗ run_code", "  │ x = 0"] and "  … 28 more lines" in lines and lines[-1] == "  denied: no"
+    assert CallLines(PLAIN).end_lines(Completed(ToolCall("1", "run_code", {"code": "await look(1)"}), Output("1"))) == [
+        "● run_code await look(1)",
+        "  1",
+    ]
+
+
+@pytest.mark.parametrize("code", ["await pay(amount=1)", "n = 1\nawait pay(amount=n)"])
+def test_program_in_question_is_code_and_not_json(code: str) -> None:
+    asked = question(UseTool("run_code", Effect.READ), tool="run_code", code=code)
+    framed = [f"│ {line}" for line in code.split("\n")]
+    assert [line.strip() for line in dialog_lines(asked, PLAIN) if "│" in line] == framed
+    card = [row.strip("│ ") for row in card_text(asked, PLAIN, "/w").rows]
+    assert all(line in card for line in code.split("\n")) and not any('"' in row for row in card)

@@ -156,7 +156,7 @@ def _value_rows(name: str, value: object) -> list[str]:
     mark = {"content": "+", "new_string": "+", "old_string": "-"}.get(name)
     if isinstance(value, str) and mark is not None:
         return [f"{label}:", *(f"{mark} {line}" for line in map(mark_text, value.removesuffix("\n").split("\n")))]
-    if isinstance(value, str) and "\n" in value:
+    if isinstance(value, str) and ("\n" in value or name == "code"):
         return [f"{label}:", *(f"│ {mark_text(line)}" for line in value.split("\n"))]
     return [f"{label}: {mark_text(json.dumps(thaw(cast('Any', value)), ensure_ascii=False, default=str))}"]
 

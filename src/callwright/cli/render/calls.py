@@ -13,7 +13,7 @@ from callwright.core.errors import Denied
 from callwright.core.json import thaw
 from callwright.core.messages import AssistantMessage, Message, ToolMessage, UserMessage
 
-_MAIN_ARGUMENTS = ("command", "path", "file_path", "pattern", "url", "query", "name", "id", "question", "agent")
+_MAIN_ARGUMENTS = ("command", "code", "path", "file_path", "pattern", "url", "query", "name", "id", "question", "agent")
 _LINE_CHARS = 100
 
 
@@ -81,6 +81,7 @@ def _prompt_text(content: str | tuple[Part, ...]) -> str:
 _NOW = "\n\nnow:\n"
 _EXIT_CODE = "exit code: "
 _MOST_DIFF_LINES = 40
+_MOST_PROGRAM_LINES = 12
 _MOST_REASON_ROWS = 4
 _SLOW_SECONDS = 1.0
 
@@ -93,16 +94,31 @@ class CallLines:
         self.width = width
 
     def end_lines(self, outcome: Outcome) -> list[str]:
-        """Return the lines of an ended call: its result, the whole reason of a denial, or the diff of an edit."""
+        """Return the lines of an ended call: its program, and its result, the reason of a denial or an edit's diff."""
         if not isinstance(outcome, (Completed, Failed)):
             return [f"? {call_line(outcome.call, self.width - 4)}"]
         worked = isinstance(outcome, Completed)
         mark = self._palette.paint("●", "green") if worked else self._palette.paint("✗", "red")
         slow = f" ({outcome.seconds:.1f} s)" if outcome.seconds >= _SLOW_SECONDS else ""
-        first = f"{mark} {call_line(outcome.call, self.width - 4 - len(slow))}{slow}"
+        program = list(self._program(arguments_of(outcome.call)))
+        room = self.width - 4 - len(slow)
+        shown = cut(visible_line(outcome.call.name), room) if program else call_line(outcome.call, room)
+        first = f"{mark} {shown}{slow}"
         diff = list(self._diff(outcome.text)) if worked else []
         rows = self._result_rows(outcome, self.width - 6)
-        return [first, *(diff or [f"  {self._palette.paint(row, *(() if worked else ('red',)))}" for row in rows])]
+        result = diff or [f"  {self._palette.paint(row, *(() if worked else ('red',)))}" for row in rows]
+        return [first, *program, *result]
+
+    def _program(self, arguments: object) -> Iterator[str]:
+        """Yield the first lines of a program of several lines, as code."""
+        code: object = cast("dict[str, object]", arguments).get("code") if isinstance(arguments, dict) else None
+        lines = visible(code.replace("\r\n", "\n")).strip("\n").split("\n") if isinstance(code, str) else []
+        if len(lines) < 2:
+            return
+        for line in lines[:_MOST_PROGRAM_LINES]:
+            yield self._palette.paint(cut(f"  │ {line.replace(chr(9), '    ')}".rstrip(), self.width - 2), "dim")
+        if len(lines) > _MOST_PROGRAM_LINES:
+            yield f"  … {len(lines) - _MOST_PROGRAM_LINES} more lines"
 
     def _result_rows(self, outcome: Completed | Failed, room: int) -> list[str]:
         if isinstance(outcome, Failed) and isinstance(outcome.error, Denied):
