@@ -8,12 +8,26 @@ from typing import Any
 
 import pytest
 
-from callwright import Completed, Effect, Executor, Failed, Interrupted, Registry, tool
+from callwright import (
+    Completed,
+    Effect,
+    Executor,
+    Failed,
+    Image,
+    Interrupted,
+    Output,
+    Registry,
+    Text,
+    ToolCall,
+    tool,
+)
+from callwright.core.errors import Denied
 from callwright.core.spec import ToolSpec
 from callwright.hooks.shell.config import ShellHook, parse_shell_hooks
 from callwright.hooks.shell.dispatch import HookContext
 from callwright.hooks.shell.hooks import ShellHooks
 from callwright.hooks.shell.process import find_missing_script
+from callwright.hooks.shell.reply import HookReply, apply_reply
 from callwright.policy import AllowEverything
 from callwright.tool.base import Tool
 
@@ -299,3 +313,16 @@ def test_missing_scripts_are_found_for_interpreters_only(tmp_path: Path) -> None
     assert find_missing_script("python3 ${DIR}/gone.py", "/", around) == str(tmp_path / "gone.py")
     assert find_missing_script("python3 $UNKNOWN/gone.py", "/", around) == ""
     assert isinstance(bash.spec, ToolSpec)
+
+
+def test_note_leaves_a_shared_error_and_other_parts_as_they_are() -> None:
+    error, call = Denied("no"), ToolCall("1", "x", {})
+    for _ in range(2):
+        noted = apply_reply(Failed(call, error), HookReply(context="ask first"))
+        assert noted.text == "no\n[hook] ask first"
+    assert error.message == "no"
+    image = Image(b"x", "image/png")
+    parts = apply_reply(Completed(call, Output((image,), {"n": 1})), HookReply(context="small"))
+    assert isinstance(parts, Completed) and parts.output == Output((image, Text("[hook] small")), {"n": 1})
+    empty = apply_reply(Completed(call, Output("")), HookReply(context="nothing found"))
+    assert empty.text == "[hook] nothing found"

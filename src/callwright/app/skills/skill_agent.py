@@ -10,7 +10,6 @@ from callwright.agent.results import Result
 from callwright.agent.subagent import Lineage, SubAgent
 from callwright.app.skills.grants import ActiveSkills
 from callwright.core.calls import Completed, Outcome
-from callwright.core.content import Output, Text
 from callwright.core.errors import ToolFailed
 from callwright.core.spec import Limits
 from callwright.executor.executor import Executor
@@ -114,7 +113,10 @@ class PathScopedSkills(Hook):
             self._found()
         offered = self._new_offers(pending.session_id, touched, fresh)
         text = list_skills(offered, touched=touched)
-        return replace(outcome, output=_with_note(outcome.output, text)) if text else None
+        if not text:
+            return None
+        note = f"[skills for these files (load one with the tool skill when it fits):\n{text}]"
+        return replace(outcome, output=outcome.output.with_note(note))
 
     def _new_offers(self, session_id: str, touched: list[Path], fresh: list[Skill]) -> list[Skill]:
         if session_id not in self._offered and len(self._offered) >= _MOST_SESSIONS:
@@ -134,10 +136,3 @@ def _touched_paths(pending: PendingCall) -> Iterator[str]:
         # a NUL would make every path function raise
         if isinstance(value, str) and value and "\0" not in value:
             yield value
-
-
-def _with_note(output: Output, text: str) -> Output:
-    note = f"[skills for these files (load one with the tool skill when it fits):\n{text}]"
-    if isinstance(output.content, str):
-        return replace(output, content=f"{output.content}\n\n{note}")
-    return replace(output, content=(*output.content, Text(note)))

@@ -16,7 +16,7 @@ from difflib import get_close_matches
 from typing import Any, Literal, NoReturn, TypeAlias, cast
 
 from callwright.core.calls import Completed, Failed
-from callwright.core.content import Output, Text
+from callwright.core.content import Output
 from callwright.core.errors import Denied, Halted
 from callwright.core.json import JsonObject
 from callwright.hooks.shell.config import EVENTS, ShellHook
@@ -274,21 +274,11 @@ def apply_reply(outcome: Completed | Failed, reply: HookReply) -> Completed | Fa
     if reply.error and reply.decision == "deny":  # a hook that must see the outcome could not
         withheld = Denied(f"the outcome is withheld: {reply.error}")
         return Failed(outcome.call, withheld, started, outcome.seconds, outcome.attempts)
-    notes = [text for text in (reply.reason if reply.decision == "deny" else "", reply.context) if text]
+    given = (reply.reason if reply.decision == "deny" else "", reply.context)
+    note = "\n".join(f"[hook] {text}" for text in given if text)
     if isinstance(outcome, Failed):
-        return _add_notes_to_failure(outcome, notes)
+        error = outcome.error
+        return replace(outcome, error=error.with_message(f"{error.message}\n{note}")) if note else outcome
     if reply.output is not None:
         outcome = replace(outcome, output=Output(reply.output))
-    return replace(outcome, output=_add_notes(outcome.output, notes)) if notes else outcome
-
-
-def _add_notes_to_failure(outcome: Failed, notes: Sequence[str]) -> Failed:
-    outcome.error.message = "\n".join((outcome.error.message, *(f"[hook] {note}" for note in notes)))
-    return outcome
-
-
-def _add_notes(output: Output, notes: Sequence[str]) -> Output:
-    written = "\n".join(f"[hook] {note}" for note in notes)
-    if isinstance(output.content, str):
-        return replace(output, content=f"{output.content}\n{written}")
-    return replace(output, content=(*output.content, Text(written)))
+    return replace(outcome, output=outcome.output.with_note(note)) if note else outcome
