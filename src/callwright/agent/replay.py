@@ -1,11 +1,12 @@
 """The state of a session, replayed from its records: its history, its open turn, its approvals."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from callwright.agent.history import Ending
 from callwright.core.calls import Approve, Failed, Question, Reply, ToolCall
 from callwright.core.errors import Cancelled
-from callwright.core.json import Json
+from callwright.core.json import FrozenDict, Json
 from callwright.core.messages import AssistantMessage, History, Message, ToolMessage, UserMessage
 from callwright.sessions.records import (
     Answered,
@@ -21,9 +22,15 @@ from callwright.sessions.records import (
     follow_rewinds,
 )
 
+_NOTHING: Mapping[str, Any] = FrozenDict()
+_NO_IDS: frozenset[str] = frozenset()
+
 
 class OpenTurn:
-    """A model message whose calls have no outcomes yet; it joins the history together with them."""
+    """A model message whose calls have no outcomes yet; it joins the history together with them.
+
+    What most turns never have, such as questions, is one empty value for all of them, and replaced when it changes.
+    """
 
     __slots__ = (
         "begun",
@@ -48,23 +55,35 @@ class OpenTurn:
         self.stored = stored
         self.digests: Mapping[str, str] | None = None
         """What was about to run, by call id; None before the calls were started."""
-        self.begun: set[str] = set()
+        self.begun = _NO_IDS
         """Ids of the calls whose start is on record."""
-        self.ended: dict[str, Ending] = {}
-        self.kept: dict[str, list[Json]] = {}
+        self.ended: Mapping[str, Ending] = _NOTHING
+        self.kept: dict[str, list[Json]] | None = None
         """Notes of running tools, by the path of the call."""
-        self.replies: dict[str, Reply] = {}
-        self.questions: dict[str, Question] = {}
+        self.replies: Mapping[str, Reply] = _NOTHING
+        self.questions: Mapping[str, Question] = _NOTHING
         """The questions of this turn that are on record, by id."""
-        self.waiting: set[str] = set()
+        self.waiting = _NO_IDS
         """Ids of calls that asked while they ran; with an answer they run again."""
 
-    def add_questions(self, questions: Iterable[Question]) -> None:
+    def add_questions(self, questions: Sequence[Question]) -> None:
         """Add questions that are on record."""
-        for question in questions:
-            self.questions[question.id] = question
-            if question.running:
-                self.waiting.add(question.call_id)
+        self.questions = {**self.questions, **{question.id: question for question in questions}}
+        self.waiting = self.waiting.union(question.call_id for question in questions if question.running)
+
+    def add_start(self, digests: Mapping[str, str], *, each: bool) -> None:
+        """Add that calls are about to run; with `each`, the start of every single one is still to come."""
+        self.digests = digests if self.digests is None else {**self.digests, **digests}
+        if not each:
+            self.begun = self.begun.union(digests)
+        if self.waiting:
+            self.waiting = self.waiting.difference(digests)
+
+    def add_note(self, path: str, note: Json) -> None:
+        """Add a note of a running tool."""
+        if self.kept is None:
+            self.kept = {}
+        self.kept.setdefault(path, []).append(note)
 
     def abandon(self, why: str) -> list[Ending]:
         """Return an outcome for every call, without running any."""
@@ -157,16 +176,14 @@ class SessionReplay:
             case Asked(questions):
                 turn.add_questions(questions)
             case Answered(replies):
-                turn.replies.update(replies)
+                turn.replies = {**turn.replies, **replies}
             case Began(digests, each):
-                turn.digests = {**(turn.digests or {}), **digests}
-                turn.begun.update(() if each else digests)
-                turn.waiting.difference_update(digests)
+                turn.add_start(digests, each=each)
             case Started(call_ids):
-                turn.begun.update(call_ids)
+                turn.begun = turn.begun.union(call_ids)
             case Ended(outcome):
-                turn.ended[outcome.call.id] = outcome
+                turn.ended = {**turn.ended, outcome.call.id: outcome}
             case Kept(path, note):
-                turn.kept.setdefault(path, []).append(note)
+                turn.add_note(path, note)
             case _:
                 pass

@@ -5,7 +5,6 @@ import logging
 from collections.abc import Awaitable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 
 from callwright.agent.history import Ending
 from callwright.agent.replay import OpenTurn
@@ -18,7 +17,7 @@ from callwright.core.calls import Answers, Decline, Failed, Interrupted, Outcome
 from callwright.core.decisions import check_answers
 from callwright.core.errors import Cancelled, InvalidArguments, Unanswered
 from callwright.core.events import BatchBegan, CallEnded, Event
-from callwright.core.json import FrozenDict, JsonObject
+from callwright.core.json import FrozenDict, Json, JsonObject
 from callwright.core.messages import AssistantMessage
 from callwright.executor.executor import Executor
 from callwright.executor.turn_context import AskPerson, Starting, Turn, TurnCancelled
@@ -106,8 +105,8 @@ async def _ask_again(
         return False
     except Exception:  # noqa: BLE001 - a failure to ask is not a yes
         _log.exception("asking the user failed")
-    for question in questions:
-        turn.replies.setdefault(question.id, Decline("the user gave no answer"))
+    declined = {question.id: Decline("the user gave no answer") for question in questions}
+    turn.replies = {**declined, **turn.replies}
     return True
 
 
@@ -153,6 +152,7 @@ def _repeatable(call: ToolCall, catalog: Catalog) -> bool:
 def _execute(
     transcript: Transcript, turn: OpenTurn, calls: Sequence[ToolCall], catalog: Catalog, context: CallContext
 ) -> Awaitable[list[Outcome]]:
+    journal = _TurnJournal(transcript, turn, calls)
     executor_turn = _turn(
         transcript.session_id,
         turn.turn_id,
@@ -160,11 +160,11 @@ def _execute(
         catalog,
         transcript.watch.cancellation,
         None if context.ask is None else _record_asking(context.ask, transcript, turn, running=True),
-        _StartJournal(transcript, turn, calls) if context.durable else None,
+        journal if context.durable else None,
         _observer_for(transcript, calls, context),
         _record_starts(transcript, turn, catalog) if context.durable and len(calls) > 1 else None,
-        tuple(turn.questions.values()),
-        partial(transcript.keep, turn),
+        tuple(turn.questions.values()) if turn.questions else (),
+        journal.keep,
         {path: tuple(notes) for path, notes in turn.kept.items()} if turn.kept else _NOTHING_KEPT,
     )
     answers = Answers(turn.replies) if turn.replies else None
@@ -189,7 +189,7 @@ def _record_asking(ask: AskPerson, transcript: Transcript, turn: OpenTurn, *, ru
     return ask_on_record
 
 
-class _StartJournal:
+class _TurnJournal:
     """Records the starts of a turn, or checks that a repetition is exactly what was started before."""
 
     __slots__ = ("_calls", "_repeats", "_transcript", "_turn")
@@ -211,6 +211,10 @@ class _StartJournal:
         if turn.digests is not None and turn.waiting.isdisjoint([call.id for call in self._calls]):
             return wait_for_nothing()
         return self._transcript.record_start(turn, began)
+
+    def keep(self, path: str, note: Json, wait: bool) -> Awaitable[None]:
+        """Store a note of a running tool."""
+        return self._transcript.keep(self._turn, path, note, wait)
 
 
 def _observer_for(transcript: Transcript, calls: Sequence[ToolCall], context: CallContext) -> "_OutcomeRecorder | None":

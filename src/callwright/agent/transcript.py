@@ -165,7 +165,7 @@ class Transcript:
     def _take_replies(self, turn: OpenTurn, replies: dict[str, Reply]) -> dict[str, Reply]:
         taken = self._used_answers | turn.replies.keys()
         fresh = {key: reply for key, reply in replies.items() if key not in taken}
-        turn.replies.update(fresh)
+        turn.replies = {**turn.replies, **fresh}
         return fresh
 
     def record_start(self, turn: OpenTurn, began: BatchBegan) -> Awaitable[None]:
@@ -175,12 +175,11 @@ class Transcript:
         before the first of these starts is stored, so the turn is stored together with it, by one fsync.
         """
         digests = dict(zip([call.id for call in began.calls], began.digests, strict=True))
-        turn.digests = {**(turn.digests or {}), **digests}
-        turn.waiting.difference_update(digests)
-        if len(digests) > 1:
+        each = len(digests) > 1
+        turn.add_start(digests, each=each)
+        if each:
             self._unsaved += [*self._opening_records(turn), Began(digests, each=True)]
             return wait_for_nothing()
-        turn.begun.update(digests)
         return self._store(*self._opening_records(turn), Began(digests))
 
     @property
@@ -195,7 +194,7 @@ class Transcript:
             SessionError: this start, or that of an earlier call, could not be stored.
         """
         await self._store_gathered(turn, Started((call_id,)))
-        turn.begun.add(call_id)
+        turn.begun = turn.begun.union((call_id,))
 
     async def _store_gathered(self, turn: OpenTurn, record: Record) -> None:
         """Store a record together with those that others store at the same time; it is stored on return."""
@@ -226,7 +225,7 @@ class Transcript:
 
     async def keep(self, turn: OpenTurn, path: str, note: Json, wait: bool) -> None:
         """Store a note of a running tool; with `wait`, it is stored on return. Notes that wait share one fsync."""
-        turn.kept.setdefault(path, []).append(note)
+        turn.add_note(path, note)
         if wait:
             await self._store_gathered(turn, Kept(path, note))
         else:
@@ -237,7 +236,7 @@ class Transcript:
         """Store that a call which asked while it ran is about to run again; must return before it does."""
         if turn.digests is not None and call_id in turn.digests:
             await self._store(Began({call_id: turn.digests[call_id]}))
-            turn.waiting.discard(call_id)
+            turn.waiting = turn.waiting.difference((call_id,))
 
     async def pause(self, turn: OpenTurn, questions: tuple[Question, ...], ended: Sequence[Ending] = ()) -> Paused:
         """Store the questions, and the outcomes of calls that have ended; return the result of the paused run."""
@@ -245,7 +244,7 @@ class Transcript:
         asked = () if turn.questions.keys() >= {question.id for question in questions} else (Asked(questions),)
         if fresh or asked or self._unsaved:
             await self._store(*self._opening_records(turn), *map(Ended, fresh), *asked)
-        turn.ended.update({outcome.call.id: outcome for outcome in fresh})
+        turn.ended = {**turn.ended, **{outcome.call.id: outcome for outcome in fresh}}
         turn.add_questions(questions)
         spent = self.spending
         return Paused(questions, spent.usage, self.session_id, spent.turns, spent.known_cost)

@@ -44,7 +44,7 @@ class Lease:
         the lock until that process ends.
 
         Args:
-            folder: holds the lock files; links in its path are resolved, so that two names are one lock.
+            folder: holds the lock files; its path has no links, because two names would be two locks in this process.
             session_id: the session to lock.
             owner: who takes it; empty takes over from none.
 
@@ -55,7 +55,7 @@ class Lease:
         name = f"{sha256(session_id.encode(errors='surrogatepass')).hexdigest()[:32]}.lock"
         with _guard:
             try:
-                path = Path(os.path.realpath(folder)) / name
+                path = folder / name
                 held = _held.get(path)
                 if held is not None and not (owner and owner == held.owner):
                     raise SessionBusy(f"session {session_id!r} is being written by another run in this process")

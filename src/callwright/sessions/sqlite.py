@@ -58,7 +58,9 @@ class SqliteStore:
 
     async def hold(self, session_id: str, *, owner: str = "") -> "SqliteHold":
         check_session_id(session_id)
-        return await self.run(lambda file: self._hold(file, session_id, owner), unclaimed=self._release_unclaimed)
+        reply = Reply(self._release_unclaimed)
+        self.submit(Action(lambda file: self._hold(file, session_id, owner), reply, brief=True))
+        return await reply.waiting
 
     async def read(self, session_id: str) -> Sequence[Record]:
         return [stored.record for stored in await self.run(lambda file: file.read(session_id))]
@@ -112,16 +114,9 @@ class SqliteStore:
     ) -> None:
         self.close()
 
-    async def run(
-        self, action: Callable[[SessionFile], Value], *, unclaimed: Callable[[Value], None] | None = None
-    ) -> Value:
-        """Run an action on the writing thread, after all jobs submitted before.
-
-        Args:
-            action: is called with the file.
-            unclaimed: is called with the result if the wait for it was cancelled.
-        """
-        reply = Reply(unclaimed)
+    async def run(self, action: Callable[[SessionFile], Value]) -> Value:
+        """Run an action, which is called with the file, on the writing thread, after all jobs submitted before."""
+        reply: Reply[Value] = Reply()
         self.submit(Action(action, reply))
         return await reply.waiting
 
@@ -188,7 +183,9 @@ class SqliteHold:
         self._store.submit(Addition(self._tail, [body], output_id=output_id))
 
     async def release(self) -> None:
-        await self._store.run(lambda _: self.release_lease())
+        reply: Reply[None] = Reply()
+        self._store.submit(Action(lambda _: self.release_lease(), reply, brief=True))
+        await reply.waiting
 
     def release_lease(self) -> None:
         """Release the lease; runs on the writing thread, after all writes."""

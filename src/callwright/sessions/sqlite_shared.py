@@ -9,6 +9,7 @@ import asyncio
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from callwright.sessions.sqlite_writes import Addition, Reply, write_together
 from callwright.system.platforms import on_fork
 
 _MOST_JOBS = 2_000
+_MOST_DELAY_SECONDS = 0.005
+"""How long the result of a brief job waits for others."""
 _files: dict[Path, "SharedFile"] = {}
 _inherited: list["SharedFile"] = []
 """Files that a forked child must neither use nor close: their connections belong to the parent."""
@@ -32,10 +35,18 @@ _guard = threading.RLock()  # reentrant: the garbage collector may close a store
 
 @dataclass(slots=True)
 class Action:
-    """A job that stands alone: a read, or taking and releasing a session."""
+    """A job that stands alone: a read, or taking and releasing a session.
+
+    Attributes:
+        run: is called with the file.
+        reply: who waits for the result.
+        brief: whether the result may wait a little for those of brief jobs after it, so that one call into the event
+            loop brings all of them: when many sessions begin or end at once, these calls cost more than the jobs.
+    """
 
     run: Callable[[SessionFile], Any]
     reply: Reply[Any] | None = None
+    brief: bool = False
 
 
 @dataclass(slots=True)
@@ -99,8 +110,7 @@ class SharedFile:
                 if adds:
                     self._write([job for job in jobs if isinstance(job, Addition)])
                 else:
-                    for job in jobs:
-                        open_ = self._act(job) and open_
+                    open_ = self._act_in_turn(jobs) and open_
                 with suppress(sqlite3.Error):
                     self.file.finish()
 
@@ -108,14 +118,27 @@ class SharedFile:
         write_together(self.file, additions)
         _deliver(addition.reply for addition in additions if addition.reply is not None)
 
-    def _act(self, job: Job | _Leave) -> bool:
-        """Do a job that stands alone; return whether the thread goes on."""
+    def _act_in_turn(self, jobs: Iterable[Job | _Leave]) -> bool:
+        """Do jobs that stand alone, one after the other; return whether the thread goes on."""
+        open_, replies, began = True, list[Reply[Any]](), time.monotonic()
+        for job in jobs:
+            if replies and not (
+                isinstance(job, Action) and job.brief and time.monotonic() - began < _MOST_DELAY_SECONDS
+            ):
+                _deliver(replies)
+                replies, began = [], time.monotonic()
+            open_ = self._act(job, replies) and open_
+        _deliver(replies)
+        return open_
+
+    def _act(self, job: Job | _Leave, replies: list[Reply[Any]]) -> bool:
+        """Do a job that stands alone and add the reply to deliver; return whether the thread goes on."""
         match job:
             case Action(run, reply):
                 value, error = self._run(run)
                 if reply is not None:
                     reply.value, reply.error = value, error
-                    _deliver([reply])
+                    replies.append(reply)
             case _Leave(closing, done):
                 if closing:
                     self.file.close()
