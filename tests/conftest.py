@@ -3,8 +3,11 @@
 import gc
 import os
 import re
+import signal
 from collections.abc import Generator
+from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -14,6 +17,10 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("callwright", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("callwright")
 
+# a shell has what it runs in the background ignore Ctrl-C, and so would the processes that tests interrupt
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 # each HTTP client reads the authorities it trusts, which takes 50 ms for the usual ones; tests stay on this machine
 os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("authority.pem"))
 
@@ -21,6 +28,7 @@ _DEFAULT_SHARE = 4
 """The default run tries a quarter of the examples of a property, the slow run all of them."""
 _LEAST_EXAMPLES = 10
 _ONLY_SLOW = re.compile(r"^pytestmark = .*\bpytest\.mark\.slow\b", re.MULTILINE)
+_SOME_SLOW = re.compile(r"\bslow\b|@given\b")
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -35,10 +43,15 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not import files whose tests are all slow, and what they need, where slow tests do not run."""
-    if "not slow" not in str(config.getoption("markexpr")) or collection_path.suffix != ".py":
+    """Do not import files of whose tests none runs, and what they need: all are slow, or none is."""
+    wanted = str(config.getoption("markexpr"))
+    if collection_path.suffix != ".py" or collection_path.name == "conftest.py":
         return None
-    return _ONLY_SLOW.search(collection_path.read_text(encoding="utf-8")) is not None or None
+    if "not slow" in wanted:
+        return _ONLY_SLOW.search(collection_path.read_text(encoding="utf-8")) is not None or None
+    if wanted == "slow":
+        return _SOME_SLOW.search(collection_path.read_text(encoding="utf-8")) is None or None
+    return None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -66,9 +79,12 @@ def pytest_collection_finish(session: pytest.Session) -> Generator[None, object,
 
 def _has_costly_setup(item: pytest.Item) -> bool:
     """Whether a test imports packages of vendors, which takes seconds, or needs a warm process of `tests/forked.py`."""
-    module = vars(getattr(item, "module", None) or pytest)
-    uses_forks = any(getattr(value, "__module__", "") == "tests.forked" for value in module.values())
-    return uses_forks or item.path.parent.name in ("interop", "providers")
+    return item.path.parent.name in ("interop", "providers") or _uses_forks(getattr(item, "module", None))
+
+
+@cache
+def _uses_forks(module: ModuleType | None) -> bool:
+    return any(getattr(value, "__module__", "") == "tests.forked" for value in vars(module or pytest).values())
 
 
 @pytest.hookimpl(wrapper=True)

@@ -189,7 +189,6 @@ if __name__ == "__main__":
         with suppress(ImportError):  # an extra that is not installed here
             importlib.import_module(name.strip())
     if (script := _serve(sys.argv[2])) is not None:
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored where the tests run in the background
         os.environ.clear()
         os.environ.update(script["env"])
         if os.environ.get("PYTHONWARNINGS") == "error":

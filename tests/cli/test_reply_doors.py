@@ -10,12 +10,6 @@ from typing import Any, cast
 
 import mcp_types as types
 import pytest
-from agents.tool_context import ToolContext as AgentsContext
-from agents.usage import Usage
-from pydantic_ai import RunContext
-from pydantic_ai.exceptions import ApprovalRequired
-from pydantic_ai.models.test import TestModel
-from pydantic_ai.usage import RunUsage
 from tests.executor.replies import make_replies, make_value
 
 from callwright import Answers, Approve, Completed, Executor, Interrupted, Question, Registry, ToolCall, Turn, tool
@@ -225,6 +219,12 @@ async def test_hook_output_runs_nothing(wiped: Wiped, count: int) -> None:
 
 
 async def test_approvals_of_pydantic_ai_run_nothing(wiped: Wiped, count: int) -> None:
+    # here and below: every worker would import the frameworks, which takes longer than the tests
+    from pydantic_ai import RunContext
+    from pydantic_ai.exceptions import ApprovalRequired
+    from pydantic_ai.models.test import TestModel
+    from pydantic_ai.usage import RunUsage
+
     toolset = to_pydantic_ai(wiped.executor)
     context = RunContext[Any](deps=None, model=TestModel(), usage=RunUsage(), tool_call_id="c1")
     tools = await toolset.get_tools(context)
@@ -240,6 +240,9 @@ async def test_approvals_of_pydantic_ai_run_nothing(wiped: Wiped, count: int) ->
 
 
 async def test_approvals_of_openai_agents_run_nothing(wiped: Wiped, count: int) -> None:
+    from agents.tool_context import ToolContext as AgentsContext
+    from agents.usage import Usage
+
     class Context(AgentsContext[None]):
         said: object = None
 
