@@ -229,6 +229,30 @@ def test_own_folder_is_masked_wherever_it_lies(
     assert not (ours / "trust.json").exists()
 
 
+@pytest.mark.parametrize("root", ["", "skills/mine", "plans/a/b"])
+def test_own_folder_is_masked_around_a_workspace_in_it(
+    complete: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: str
+):
+    ours = tmp_path / "agent-home"
+    for name in ("mcp-tokens/x.json", "plans/a/token", "plans/token"):
+        (ours / name).parent.mkdir(parents=True, exist_ok=True)
+        (ours / name).write_text("hunter2")
+    for name in ("skills/other/SKILL.md", "skills/mine/SKILL.md", "plans/a/b/notes"):
+        (ours / name).parent.mkdir(parents=True, exist_ok=True)
+        (ours / name).write_text("shown")
+    monkeypatch.setenv("CALLWRIGHT_HOME", str(ours))
+    sandbox, named = find_sandbox("require", roots=[ours / root]), NamedPaths(reads=(str(ours),))
+    argv = ("bash", "-c", f"grep -rhs . {ours}; touch made; touch {ours}/mcp-tokens/y {ours}/plans/y")
+    for confinement in (READ_ONLY, WORKSPACE):
+        scratch = tmp_path / "scratch"
+        with sandbox.confine(argv, str(ours / root), confinement, scratch=scratch, named=named) as walled:
+            done = subprocess.run(walled.argv, capture_output=True, text=True, check=False)
+        assert "hunter2" not in done.stdout
+        assert done.stdout.count("shown") == (2 if root != "plans/a/b" else 3)
+        assert (ours / root / "made").exists() is (confinement is WORKSPACE)
+    assert not (ours / "mcp-tokens" / "y").exists() and not (ours / "plans" / "y").exists()
+
+
 def test_paths_of_deny_rules_are_masked(workspace: Path, attempt: Attempt, complete: Sandbox):
     (workspace / "private").mkdir()
     (workspace / "private" / "plan.txt").write_text("hunter2")

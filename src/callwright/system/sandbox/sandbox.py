@@ -27,6 +27,7 @@ from callwright.system.sandbox.wall import (
     Confined,
     NamedPaths,
     Wall,
+    hideable_parts,
     is_below,
     move_away,
     outermost,
@@ -222,7 +223,8 @@ class Sandbox:
         secrets = {*user_secrets(), *(path for each in found for path in each.secrets)}
         masked = outermost(
             real
-            for path in secrets
+            for secret in secrets
+            for path in hideable_parts(secret, self.roots)
             if os.path.exists(real := os.path.realpath(path))
             and not is_below(real, ("/dev", "/proc", "/sys"))
             and not any(is_below(root, (real,)) for root in self.roots)

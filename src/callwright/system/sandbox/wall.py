@@ -170,6 +170,18 @@ def shown_of_ours() -> tuple[str, ...]:
     return tuple(f"{home}/{name}" for name in _SHOWN_OF_OURS if os.path.isdir(f"{home}/{name}"))
 
 
+def hideable_parts(secret: str, roots: Sequence[str]) -> Iterator[str]:
+    """Yield what to mask of a secret: itself, or what lies beside the workspace if that is in our own folder."""
+    real = os.path.realpath(secret)
+    if not any(is_below(root, (real,)) for root in roots) or not is_below(real, (os.path.realpath(own_home()),)):
+        yield secret
+        return
+    with suppress(OSError), os.scandir(real) as entries:
+        for entry in entries:
+            if entry.path not in (*roots, *shown_of_ours()):
+                yield from hideable_parts(entry.path, roots)
+
+
 def visible_below_temporary(roots: Iterable[str], named: Iterable[str]) -> tuple[str, ...]:
     """Return what a command needs to see although it lies in `/tmp`: homes, programs, and what its line names."""
     wanted = [*roots, *_homes(), sys.prefix, sys.base_prefix, *os.environ.get("PATH", "").split(os.pathsep)]
