@@ -4,7 +4,7 @@ import asyncio
 from typing import Protocol
 
 from callwright.core._fast import frozen
-from callwright.core.errors import TimedOut, ToolError, Transient, UsageError, describe_raised
+from callwright.core.errors import TimedOut, ToolError, Transient, UsageError, check_number, describe_raised
 from callwright.core.spec import Annotations
 
 _TRANSIENT_STATUS = frozenset({408, 425, 429})
@@ -41,12 +41,13 @@ class RetryPolicy:
     """Each delay is shortened by up to this share, so that many callers do not retry at the same moment."""
 
     def __post_init__(self) -> None:
-        if self.max_attempts < 1:
-            raise UsageError(f"RetryPolicy.max_attempts must be at least 1, got {self.max_attempts!r}")
-        if self.initial_seconds < 0 or self.backoff < 1 or not 0 <= self.jitter <= 1:
-            raise UsageError(
-                f"RetryPolicy needs initial_seconds >= 0, backoff >= 1 and jitter from 0 to 1, got {self!r}"
-            )
+        check_number("RetryPolicy.max_attempts", self.max_attempts, 1, whole=True)
+        check_number("RetryPolicy.initial_seconds", self.initial_seconds, 0)
+        check_number("RetryPolicy.backoff", self.backoff, 1)
+        check_number("RetryPolicy.longest_seconds", self.longest_seconds, 0)
+        check_number("RetryPolicy.jitter", self.jitter, 0)
+        if self.jitter > 1:
+            raise UsageError(f"RetryPolicy.jitter must be at most 1, got {self.jitter!r}")
 
     def should_retry(self, error: ToolError, attempt: int, annotations: Annotations) -> bool:
         """Whether to repeat a call after an attempt failed.

@@ -276,7 +276,7 @@ def test_wrong_toolset_or_policy_raises() -> None:
 
 async def test_execute_with_a_single_call_raises() -> None:
     wrong: Any = ToolCall("1", "greet", {"name": "Ada"})
-    with pytest.raises(UsageError, match=r"write execute\(\[call\]\)"):
+    with pytest.raises(UsageError, match=r"write execute\(\[ToolCall"):
         await Executor(Registry(greet)).execute(wrong)
 
 

@@ -1,14 +1,34 @@
 """Output limits, reading cut outputs back, and statistics."""
 
 import stat
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pytest
 from hypothesis import given, strategies as st
 
-from callwright import Completed, Effect, Executor, Failed, Image, Limits, Registry, Text, ToolCall, ToolFailed, tool
+from callwright import (
+    Agent,
+    Completed,
+    Effect,
+    Executor,
+    Failed,
+    Image,
+    Limits,
+    Registry,
+    RunLimits,
+    Text,
+    ToolCall,
+    ToolFailed,
+    UsageError,
+    tool,
+)
 from callwright.clip import Outputs, clip_text
 from callwright.executor import TurnLimits
 from callwright.policy import AllowEverything
+from callwright.retry import RetryPolicy
+from callwright.testing.fakes import ScriptedProvider
 
 LONG = "".join(f"line {number}\n" for number in range(10_000))
 
@@ -125,3 +145,74 @@ async def test_statistics_count_calls_outcomes_time_and_size() -> None:
     assert executor.stats["missing"].outcomes == {"not_found": 1}
     assert [entry.name for entry in executor.stats] == ["missing", "talk"]
     assert executor.stats.to_json()[1]["calls"] == 3  # type: ignore[index,call-overload] - a list of objects
+
+
+NO_NUMBERS: list[Any] = [True, "5", float("nan"), [], -1]
+
+
+@pytest.mark.parametrize("value", NO_NUMBERS)
+@pytest.mark.parametrize(
+    ("limits", "name"),
+    [
+        (Limits, "seconds"),
+        (Limits, "output_chars"),
+        (Limits, "concurrency"),
+        (TurnLimits, "width"),
+        (TurnLimits, "depth"),
+        (TurnLimits, "turn_chars"),
+        (TurnLimits, "question_seconds"),
+        (TurnLimits, "grace_seconds"),
+        (RunLimits, "turns"),
+        (RunLimits, "tokens"),
+        (RunLimits, "money"),
+        (RunLimits, "seconds"),
+        (RunLimits, "same_failures"),
+        (RunLimits, "same_calls"),
+        (RunLimits, "invalid_calls"),
+        (RetryPolicy, "max_attempts"),
+        (RetryPolicy, "initial_seconds"),
+        (RetryPolicy, "longest_seconds"),
+        (RetryPolicy, "jitter"),
+    ],
+)
+def test_a_limit_that_would_limit_nothing_is_refused(limits: Callable[..., object], name: str, value: Any) -> None:
+    with pytest.raises(UsageError, match=rf"\.{name} must be"):
+        limits(**{name: value})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"limits": 5}, {"retry": 3}, {"outputs": "folder"}, {"state": {}}, {"clock": 5}, {"width": "4"}, {"width": True}],
+)
+def test_parts_of_an_executor_are_of_their_kind(options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        Executor(Registry(), **options)
+
+
+@pytest.mark.parametrize(
+    "options", [{"limits": 5}, {"ask": "yes"}, {"executor": 5}, {"compaction": 5}, {"requests": 5}]
+)
+def test_parts_of_an_agent_are_of_their_kind(options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=f"as {next(iter(options))}"):
+        Agent(ScriptedProvider("x"), **options)
+
+
+def test_one_tool_is_no_list_of_tools() -> None:
+    @tool
+    async def look() -> str:
+        """Look."""
+        return "seen"
+
+    with pytest.raises(UsageError, match=r"write Agent\(model, \[tool\]\)"):
+        Agent(ScriptedProvider("x"), look)  # type: ignore[arg-type] - what is tried
+
+
+@pytest.mark.parametrize("calls", [None, "look", 5, [{"name": "look"}], [ToolCall("1", "look", {}), None], {"a": 1}])
+async def test_calls_are_calls(calls: Any) -> None:
+    with pytest.raises(UsageError, match="expected a sequence of calls"):
+        await Executor(Registry()).execute(calls)
+
+
+async def test_session_id_is_a_text() -> None:
+    with pytest.raises(UsageError, match="invalid session id"):
+        await Agent(ScriptedProvider("x")).run("hi", session=5)  # type: ignore[arg-type] - what is tried

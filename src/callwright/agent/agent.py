@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from callwright.agent.cancel_watch import CancelWatch
 from callwright.agent.compaction import Compaction
@@ -20,9 +20,11 @@ from callwright.agent.run_request import (
     Handover,
     Prompt,
     RunRequest,
+    check_parts,
     check_prompt,
     find_used_seconds,
     hold_for,
+    make_toolset,
     release_hold,
     run_blocking,
     stream_events,
@@ -41,8 +43,7 @@ from callwright.executor.turn_context import AskPerson
 from callwright.providers.base import Provider, require_provider, vendor_of
 from callwright.providers.pricing import find_prices, prices_for
 from callwright.providers.resolve import provider_for
-from callwright.registry.catalog import Toolset, require_toolset
-from callwright.registry.registry import Registry
+from callwright.registry.catalog import Toolset
 from callwright.registry.visibility import recall_reveals
 from callwright.sessions.base import SessionError, SessionHold, SessionStore, no_such_session, require_store
 from callwright.sessions.memory import MemoryStore
@@ -97,8 +98,9 @@ class Agent:
     ) -> None:
         if executor is not None and observe:
             raise UsageError("pass observe to the executor: its observers also receive the agent's events")
+        check_parts(executor, limits, ask, compaction, requests)
         self.provider = provider_for(model) if isinstance(model, str) else require_provider(model)
-        self.registry = _make_toolset(tools, executor)
+        self.registry = make_toolset(tools, executor)
         self.executor = executor or Executor(self.registry, observe=observe)
         self.executor.outputs.reader()  # from now on, notes in cut outputs name it
         self.sessions: SessionStore = MemoryStore() if sessions is None else require_store(sessions)
@@ -385,16 +387,3 @@ class Agent:
         if len(self._states) > _MAX_STATES:
             self._states.popitem(last=False)
         return state
-
-
-def _make_toolset(given: Toolset | Iterable[Tool], executor: Executor | None) -> Toolset:
-    if hasattr(given, "snapshot"):
-        return require_toolset(cast(Toolset, given))
-    tools = tuple(cast("Iterable[Any]", given))
-    if executor is None:
-        return Registry(*tools)
-    if tools:
-        raise UsageError(
-            "got tools and an executor with tools of its own; write Agent(model, executor=Executor(Registry(*tools)))"
-        )
-    return executor.registry

@@ -7,7 +7,7 @@ from time import monotonic
 
 from callwright.agent.results import StopKind
 from callwright.core.calls import Completed, Failed, ToolCall
-from callwright.core.errors import UsageError
+from callwright.core.errors import UsageError, check_number
 from callwright.core.json import FrozenDict
 from callwright.core.messages import Usage
 from callwright.providers.pricing import Prices
@@ -34,7 +34,7 @@ class RunLimits:
         other_prices: those of other models that may answer, such as of a `Fallback`, by model name.
 
     Raises:
-        UsageError: `turns` is below 1, or `money` is given without `prices`.
+        UsageError: `turns` is below 1, another limit is below 0 or not a number, or `money` is given without `prices`.
     """
 
     turns: int = 50
@@ -48,8 +48,11 @@ class RunLimits:
     other_prices: Mapping[str, Prices] = field(default_factory=FrozenDict)
 
     def __post_init__(self) -> None:
-        if self.turns < 1:
-            raise UsageError(f"RunLimits.turns must be at least 1, got {self.turns!r}")
+        check_number("RunLimits.turns", self.turns, 1, whole=True)
+        for name in ("tokens", "money", "seconds", "same_failures", "same_calls", "invalid_calls"):
+            value = getattr(self, name)
+            if value is not None:
+                check_number(f"RunLimits.{name}", value, 0, whole=name not in ("money", "seconds"))
         if self.money is not None and self.prices is None:
             raise UsageError("RunLimits.money needs RunLimits.prices: Prices(input=…, output=…) per million tokens")
 

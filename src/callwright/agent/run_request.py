@@ -3,23 +3,29 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
+from callwright.agent.compaction import Compaction
+from callwright.agent.model_request import Requests
 from callwright.agent.results import AgentEvent, Result
+from callwright.agent.run_limits import RunLimits
 from callwright.agent.subagent import Lineage
 from callwright.agent.transcript import Emit
 from callwright.core.calls import Answers, ToolCall
 from callwright.core.content import Part
-from callwright.core.errors import UsageError, safe_repr
+from callwright.core.errors import UsageError, check_kind, safe_repr
 from callwright.core.events import CallProgressed
 from callwright.core.messages import UserMessage
+from callwright.executor.executor import Executor
 from callwright.providers.base import CallDelta, TextDelta, ThinkingDelta
+from callwright.registry.catalog import Toolset, require_toolset
+from callwright.registry.registry import Registry
 from callwright.sessions.base import SessionHold, SessionMissing, SessionStore, StoredRecord
 from callwright.sessions.memory import MemoryHold
 from callwright.sessions.records import OpenQuestions, Record, Said
-from callwright.tool.base import Cancellation
+from callwright.tool.base import Cancellation, Tool
 
 Value = TypeVar("Value")
 Prompt = str | tuple[Part, ...]
@@ -95,6 +101,42 @@ def check_prompt(given: object) -> None:
     """
     if not isinstance(given, (str, tuple)):
         raise UsageError(f"expected a prompt as text or a tuple of content parts, got {safe_repr(given)}")
+
+
+def check_parts(executor: object, limits: object, ask: object, compaction: object, requests: object) -> None:
+    """Check the parts of an agent where they are given.
+
+    Raises:
+        UsageError: one is not of its kind; the message says what to write.
+    """
+    if executor is not None:
+        check_kind("executor", executor, Executor, "write executor=Executor(Registry(*tools))")
+    check_kind("limits", limits, RunLimits, "write limits=RunLimits(turns=20)")
+    if ask is not None and not callable(ask):
+        raise UsageError(f"expected a function as ask, got {safe_repr(ask)}; it takes questions and returns Answers")
+    if compaction is not None:
+        check_kind("compaction", compaction, Compaction, "write compaction=Compaction(at_tokens=50_000), or None")
+    check_kind("requests", requests, Requests, "write requests=Requests(max_tokens=4_000)")
+
+
+def make_toolset(given: Toolset | Iterable[Tool], executor: Executor | None) -> Toolset:
+    """Return the tools of an agent: its own, or those of its executor.
+
+    Raises:
+        UsageError: they are no tools, or there are some beside those of the executor.
+    """
+    if hasattr(given, "snapshot"):
+        return require_toolset(cast("Toolset", given))
+    if not isinstance(given, Iterable):
+        raise UsageError(f"expected tools, got {safe_repr(given)}; write Agent(model, [tool])")
+    tools = tuple(cast("Iterable[Any]", given))
+    if executor is None:
+        return Registry(*tools)
+    if tools:
+        raise UsageError(
+            "got tools and an executor with tools of its own; write Agent(model, executor=Executor(Registry(*tools)))"
+        )
+    return executor.registry
 
 
 async def hold_for(sessions: SessionStore, request: RunRequest) -> SessionHold:

@@ -242,6 +242,36 @@ def safe_repr(value: object) -> str:
         return f"a {type(value).__name__}"
 
 
+def check_number(name: str, value: object, least: float, *, whole: bool = False, above: bool = False) -> None:
+    """Refuse a limit that is no number, such as a text, NaN or True: compared with it, nothing would be too much.
+
+    Args:
+        name: What the value is, for the message.
+        value: The value of the caller.
+        least: The least that is accepted.
+        whole: Whether it must be a whole number.
+        above: Whether `least` itself is refused.
+
+    Raises:
+        UsageError: It is not such a number.
+    """
+    kinds = (int,) if whole else (int, float)
+    number = value if isinstance(value, kinds) and not isinstance(value, bool) else None
+    if number is None or not (number > least if above else number >= least):
+        kind = "" if number is not None else ", a whole number" if whole else ", a number"
+        raise UsageError(f"{name} must be {'above' if above else 'at least'} {least:g}{kind}, got {safe_repr(value)}")
+
+
+def check_kind(name: str, value: object, kind: type, advice: str) -> None:
+    """Refuse a value of another kind where it is given, not where it is used.
+
+    Raises:
+        UsageError: It is not of its kind.
+    """
+    if not isinstance(value, kind):
+        raise UsageError(f"expected {kind.__name__} as {name}, got {safe_repr(value)}; {advice}")
+
+
 def check_members(given: object, contract: type, expected: str, advice: str = "pass an instance of one") -> None:
     """Refuse an object that lacks a member of a protocol, or inherits the protocol's empty body.
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 
 from callwright.core._fast import frozen
-from callwright.core.errors import UsageError
+from callwright.core.errors import UsageError, check_number
 from callwright.core.json import FrozenDict, Json, JsonObject, freeze
 
 _NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.")
@@ -59,12 +59,10 @@ class Limits:
     """How many calls run at the same time; None for no limit."""
 
     def __post_init__(self) -> None:
-        if not self.seconds > 0:
-            raise UsageError(f"Limits.seconds must be above 0, got {self.seconds!r}")
-        if self.output_chars < 1:
-            raise UsageError(f"Limits.output_chars must be at least 1, got {self.output_chars!r}")
-        if self.concurrency is not None and self.concurrency < 1:
-            raise UsageError(f"Limits.concurrency must be at least 1 or None, got {self.concurrency!r}")
+        check_number("Limits.seconds", self.seconds, 0, above=True)
+        check_number("Limits.output_chars", self.output_chars, 1, whole=True)
+        if self.concurrency is not None:
+            check_number("Limits.concurrency", self.concurrency, 1, whole=True)
 
 
 def check_name(name: str) -> str:

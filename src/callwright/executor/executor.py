@@ -12,7 +12,7 @@ from callwright.clip import READER, Outputs
 from callwright.core._fast import make_constructor
 from callwright.core.calls import Outcome, ToolCall
 from callwright.core.decisions import Answers, Question, check_answers
-from callwright.core.errors import UsageError
+from callwright.core.errors import UsageError, check_kind, check_members, safe_repr
 from callwright.core.events import Event
 from callwright.core.json import FrozenDict, JsonObject
 from callwright.executor.admit import Gate
@@ -78,6 +78,14 @@ class Executor:
         if repairs not in ("on", "report", "off"):
             raise UsageError(f'repairs must be "on", "report" or "off", got {repairs!r}')
         self.registry = require_toolset(registry)
+        check_kind("limits", limits, TurnLimits, "write limits=TurnLimits(width=4)")
+        check_kind("retry", retry, RetryPolicy, "write retry=RetryPolicy(max_attempts=1)")
+        if outputs is not None:
+            check_kind("outputs", outputs, Outputs, "write outputs=Outputs(folder)")
+        if state is not None:
+            check_kind("state", state, State, "write state=State()")
+        if clock is not None:
+            check_members(clock, Clock, "a clock")
         self.limits = limits if width is None else replace(limits, width=width)
         self.policies = policies if isinstance(policies, Policies) else Policies(policies or ByMode("default"))
         self.hooks = _check_hooks(hooks)
@@ -139,10 +147,9 @@ class Executor:
             CancelledError: The awaiting task was cancelled; `TurnCancelled.find(error)` has an outcome for every call.
                 A `Cancellation` in the turn returns them instead.
         """
-        if isinstance(calls, ToolCall):
-            raise UsageError(
-                f"expected a sequence of calls, got {calls!r}; write execute([call]) or run(name, arguments)"
-            )
+        if not isinstance(cast(object, calls), (list, tuple, Sequence)) or not all(map(_is_call, calls)):
+            advice = "write execute([ToolCall(id, name, arguments)]) or run(name, arguments)"
+            raise UsageError(f"expected a sequence of calls, got {safe_repr(calls)}; {advice}")
         if len(calls) == 1:
             return [await self._run_alone(calls[0], answers, turn)]
         checked = None if answers is None else check_answers(answers)
@@ -209,6 +216,10 @@ class Executor:
                 raise
             except BaseException:  # noqa: BLE001 - an observer that fails must not fail the call
                 _log.exception("an observer failed on %s", type(event).__name__)
+
+
+def _is_call(given: object) -> bool:
+    return isinstance(given, ToolCall)
 
 
 def _check_hooks(hooks: Hook | Iterable[object]) -> tuple[Hook, ...]:

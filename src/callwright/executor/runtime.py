@@ -9,7 +9,7 @@ from dataclasses import field
 from math import inf
 
 from callwright.core._fast import frozen, slotted
-from callwright.core.errors import UsageError
+from callwright.core.errors import UsageError, check_number
 from callwright.core.events import Event
 from callwright.core.json import Json
 from callwright.executor.admit import Gate
@@ -30,7 +30,8 @@ class TurnLimits:
     """The limits of one turn; the defaults suit one agent on one machine.
 
     Raises:
-        UsageError: `width`, `depth` or `turn_chars` is below 1, or `grace_seconds` below 0.
+        UsageError: `width`, `depth` or `turn_chars` is below 1, `question_seconds` or `grace_seconds` below 0, or one
+            of them is not a number.
     """
 
     width: int = 16
@@ -45,10 +46,15 @@ class TurnLimits:
     """How long a tool or hook that was cancelled may take to end before it is abandoned."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.grace_seconds < inf:
-            raise UsageError(f"grace_seconds must be a number of seconds, 0 or more, got {self.grace_seconds!r}")
-        if self.width < 1 or self.depth < 1 or self.turn_chars < 1:
-            raise UsageError(f"width, depth and turn_chars must be at least 1, got {self!r}")
+        for name in ("width", "depth", "turn_chars"):
+            check_number(f"TurnLimits.{name}", getattr(self, name), 1, whole=True)
+        check_number("TurnLimits.grace_seconds", self.grace_seconds, 0)
+        if self.grace_seconds == inf:
+            raise UsageError("TurnLimits.grace_seconds must be a number of seconds, not inf: a turn would never end")
+        if self.question_seconds is not None:
+            check_number("TurnLimits.question_seconds", self.question_seconds, 0)
+            if self.question_seconds == inf:
+                raise UsageError("TurnLimits.question_seconds must be a number of seconds, not inf; write None")
 
 
 class CallNotes:

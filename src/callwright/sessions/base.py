@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Protocol
+from typing import Protocol, cast
 
-from callwright.core.errors import CallwrightError, UsageError, check_members
+from callwright.core.errors import CallwrightError, UsageError, check_members, safe_repr
 from callwright.sessions.record_encoding import UnreadableRecord, dump_record, load_record
 from callwright.sessions.records import Record, UndoPoint
 
@@ -255,8 +255,9 @@ def check_session_id(session_id: str) -> str:
     Raises:
         UsageError: the id is empty, too long or not printable.
     """
-    if not session_id or len(session_id) > _MAX_ID_CHARS or not session_id.isprintable():
-        raise UsageError(f"invalid session id {session_id!r}: use 1 to {_MAX_ID_CHARS} printable characters")
+    named = isinstance(cast(object, session_id), str) and session_id.isprintable()
+    if not named or not 0 < len(session_id) <= _MAX_ID_CHARS:
+        raise UsageError(f"invalid session id {safe_repr(session_id)}: use 1 to {_MAX_ID_CHARS} printable characters")
     return session_id
 
 
