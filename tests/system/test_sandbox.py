@@ -282,6 +282,11 @@ PROTECTED = [
     "git init -q other && echo '[core]\n fsmonitor = evil' > other/.git/config",
     "git init -q other && echo evil > other/.git/hooks/post-checkout",
 ]
+LINKED = [
+    "git init -q other; mv other/.git/hooks other/hidden; ln -s ../hidden other/.git/hooks",
+    "git init -q other; mv other/.git/config other/hidden; ln -s ../hidden other/.git/config",
+    "git init -q other; mv other/.git hidden; ln -s ../hidden other/.git",
+]
 
 
 @pytest.mark.parametrize("line", PROTECTED)
@@ -291,6 +296,13 @@ def test_protected_paths_cannot_be_changed(complete: Sandbox, attempt: Attempt, 
     after = {path: text for path, text in tree(workspace).items() if b"evil" in text}
     assert after == {}
     assert {path: text for path, text in tree(workspace).items() if path in before} == before
+
+
+@pytest.mark.parametrize("line", LINKED)
+def test_new_protected_link_is_moved_away(complete: Sandbox, attempt: Attempt, workspace: Path, line: str):
+    attempt(complete, line, WORKSPACE)
+    made = [workspace / "other" / ".git" / name for name in ("", "hooks", "config")]
+    assert (workspace / "other").is_dir() and not any(path.is_symlink() for path in made)
 
 
 @pytest.mark.parametrize(("confinement", "stays"), [(WORKSPACE, False), (APPROVED, True)])

@@ -275,6 +275,8 @@ def _restore_links(links: Mapping[str, str]) -> list[str]:
 def _is_plain_part_of_repository(path: str) -> bool:
     """Whether a new path is what `git init` makes: sample hooks, and settings that name no program."""
     folder, _, name = path.rpartition("/")
+    if os.path.islink(path):  # what it leads to can change later
+        return False
     try:
         if name == "hooks" and os.path.basename(folder) == ".git":
             return all(entry.endswith(".sample") for entry in os.listdir(path))
