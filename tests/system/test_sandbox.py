@@ -786,6 +786,14 @@ def test_mask_is_made_again_when_it_is_gone(tmp_path: Path):
     assert (kept.st_size, kept.st_mtime_ns) == (masked.st_size, masked.st_mtime_ns)
 
 
+def test_forgotten_mask_is_made_again_by_a_user_who_may_not_write_it(tmp_path: Path):
+    (tmp_path / "key").write_text("PRIVATE KEY\n")
+    with Path(walls.mask_file(str(tmp_path / "key"))).open("rb") as first:
+        walls._mask_file.cache_clear()  # pyright: ignore[reportPrivateUsage]
+        assert walls.mask_file(str(tmp_path / "key")) == first.name
+        assert os.fstat(first.fileno()).st_nlink == 0  # a new file, not the old one written again
+
+
 def test_path_that_cannot_be_moved_away_is_not_reported_as_gone(tmp_path: Path):
     assert not walls.move_away(str(tmp_path / "absent"))
     (tmp_path / "made").write_text("x")

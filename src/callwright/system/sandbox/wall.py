@@ -196,6 +196,8 @@ def _mask_file(path: str, size: int, changed_ns: int, folder: str) -> str:
     """Make a file that stands in for a secret: same size and time, so that git takes it for unchanged."""
     name = hashlib.sha256(f"{path}\0{size}\0{changed_ns}".encode("utf-8", "surrogateescape")).hexdigest()[:32]
     mask = f"{folder}/{name}"
+    with suppress(FileNotFoundError):
+        os.unlink(mask)  # made before and forgotten: it is read-only, so only root could write it again
     with open(mask, "wb") as file:
         file.write(_NOTE[:size].ljust(min(size, _LARGEST_MASK), b"\n"))
         file.truncate(size)
