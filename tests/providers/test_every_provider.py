@@ -202,6 +202,38 @@ async def test_html_error_page_is_handled(server: Loopback, provider: Closable, 
     assert (await _failure(provider, request_for(UserMessage("hi")))).fault == "transient"
 
 
+_PAGE = b"\n<!DOCTYPE html>\n<html><head><title>Sign in</title></head><body>data: none</body></html>"
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["text/html; charset=utf-8", "TEXT/HTML", "application/xhtml+xml", "text/event-stream", "application/json", ""],
+)
+async def test_web_page_in_place_of_an_answer_is_named(
+    server: Loopback, provider: Closable, request_for: Requests, kind: str
+) -> None:
+    server.reply(LoopbackReply([_PAGE[:1], _PAGE[1:]], headers={"content-type": kind} if kind else {}))
+    failure = await _failure(provider, request_for(UserMessage("hi")))
+    host = server.url.removeprefix("http://").partition("/")[0]
+    assert f"the server at {host} answered with HTML instead of the API's format: check base_url" in str(failure)
+    assert failure.fault == "unavailable"  # sent again, the answer would be the same page
+
+
+async def test_redirect_to_a_login_page_names_both_hosts(
+    server: Loopback, provider: Closable, request_for: Requests
+) -> None:
+    async with Loopback() as login:
+        login.reply(LoopbackReply([_PAGE], headers={"content-type": "text/html"}))
+        server.reply(LoopbackReply([], 302, {"location": f"{login.url}/login"}))
+        hosts = [each.url.removeprefix("http://").partition("/")[0] for each in (login, server)]
+        failure = str(await _failure(provider, request_for(UserMessage("hi"))))
+    if login.received:  # not every SDK follows redirects
+        assert f"the server at {hosts[0]} answered with HTML" in failure
+        assert f"after a redirect from {hosts[1]}" in failure
+    else:
+        assert "302" in failure
+
+
 async def test_unreachable_server_is_not_retried(name: str, request_for: Requests) -> None:
     provider = VENDORS[name].make("http://127.0.0.1:9")
     assert (await _failure(provider, request_for(UserMessage("hi")))).fault == "unavailable"

@@ -15,7 +15,7 @@ from callwright.providers.anthropic_messages import PROVIDER, AnthropicDraft, en
 from callwright.providers.base import ModelEvent, ModelRequest
 from callwright.providers.clients import Clients, require
 from callwright.providers.encoding import Pieces, encode_history, list_pieces, parse_object, to_bytes
-from callwright.providers.errors import status_failure
+from callwright.providers.errors import refuse_web_page, status_failure
 from callwright.providers.options import ModelOptions, limit_effort, set_fields
 from callwright.providers.schemas.anthropic_output import anthropic_output_schema
 from callwright.providers.streaming import read_stream
@@ -113,6 +113,7 @@ class AnthropicMessages:
         sent: dict[str, Any] = {"content": body} if type(client) is AsyncAnthropic else {"body": json.loads(body)}
         posted = client.post("/v1/messages", cast_to=object, **sent, stream=True, stream_cls=AsyncStream[object])
         async with await posted as events:
+            refuse_web_page(events.response)
             yield _read_whole(events) if _is_unstreamed(events) else events
 
     def _body(self, request: ModelRequest, tools: EncodedTools) -> bytes:

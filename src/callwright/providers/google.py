@@ -16,6 +16,7 @@ from callwright.core.spec import ToolSpec
 from callwright.providers.base import ModelEvent, ModelRequest
 from callwright.providers.clients import Clients, require
 from callwright.providers.encoding import encode_history, list_pieces, to_bytes
+from callwright.providers.errors import refuse_web_page
 from callwright.providers.gemini_messages import PROVIDER, GoogleDraft, encode, is_older
 from callwright.providers.options import ModelOptions, limit_effort, set_fields
 from callwright.providers.streaming import read_stream
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from google.genai import Client
     from httpx2 import AsyncClient
 
+_OK = 200
 _METHOD = ":streamGenerateContent"
 _SILENCE_SECONDS = 600.0
 _CONNECT_SECONDS = 10.0
@@ -93,6 +95,8 @@ async def _note_response(response: Any) -> None:
     sent = current_request.get()
     if sent is not None:
         sent.response = response
+        if response.status_code == _OK:
+            refuse_web_page(response)
 
 
 _THOUGHTLESS = re.compile(r"gemini-(?:1|2\.0)|gemma")

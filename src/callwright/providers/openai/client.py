@@ -10,7 +10,7 @@ from callwright.core.json import JsonObject
 from callwright.core.messages import Usage
 from callwright.providers.clients import Clients, require
 from callwright.providers.encoding import get_object, parse_object
-from callwright.providers.errors import status_failure
+from callwright.providers.errors import refuse_web_page, status_failure
 from callwright.providers.schemas.openai_strict import strict_form
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ async def open_stream(
         sent = {"body": json.loads(body())}
     posted = client.post(path, cast_to=object, **sent, stream=True, stream_cls=_noting_stream())
     async with await posted as events, aclosing(_chunks(events)) as chunks:
+        refuse_web_page(events.response)
         yield chunks
 
 
