@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -129,3 +130,88 @@ def test_source_files_have_at_most_400_lines() -> None:
     tables = {path for path in lengths if "tables" in path.parts}
     too_long = {str(path): length for path, length in lengths.items() if length > 400 and path not in tables}
     assert not too_long, f"split these files: {too_long}"
+
+
+WITHOUT_EXTRAS = """
+import re, sys
+from contextlib import suppress
+from importlib.abc import MetaPathFinder
+from importlib.metadata import PackageNotFoundError, packages_distributions, requires
+
+def clean(name):
+    return re.sub("[-_.]+", "-", name).lower()
+
+core, waiting = set(), ["callwright"]
+while waiting:
+    name = clean(waiting.pop())
+    if name not in core:
+        core.add(name)
+        with suppress(PackageNotFoundError):  # one that is for other systems or Pythons
+            needed = [line for line in requires(name) or () if "extra ==" not in line]
+            waiting += [re.match("[A-Za-z0-9._-]+", line)[0] for line in needed]
+others = {top for top, given in packages_distributions().items() if not core & {clean(name) for name in given}}
+
+class OnlyCore(MetaPathFinder):
+    def __init__(self, finder):
+        self._finder = finder
+
+    def find_spec(self, name, path=None, target=None):
+        return None if name.partition(".")[0] in others else self._finder.find_spec(name, path, target)
+
+sys.meta_path[:] = map(OnlyCore, sys.meta_path)
+for name in ("mcp", "openai", "temporalio", "asyncpg"):
+    assert name in others, name
+
+from callwright.cli.main import COMMANDS, run
+
+def answer(line):
+    try:
+        return run(line.split())
+    except SystemExit as ended:
+        return ended.code
+
+for name in COMMANDS:
+    assert answer(f"{name} --help") == 0, name
+for line in sys.stdin.read().splitlines():
+    codes, _, command = line.partition(" ")
+    got = answer(command)
+    assert str(got) in codes.split(","), (got, line)
+"""
+LINES_WITHOUT_EXTRAS = """\
+0,1 doctor
+0 mcp list
+0 mcp add shop -- true
+2 mcp test shop
+0 mcp remove shop
+0 tools
+0 tools search read
+0,4 permissions test bash ls
+0 sessions list
+0 skills list
+0 stats
+2 serve
+2 acp
+2 web
+2 worker desk:agent
+2 runs list --store here.db
+2 runs waiting --store postgresql://127.0.0.1:1/x
+2 -p hello --model anthropic:claude
+2 -p hello --model http://127.0.0.1:1/v1#x
+"""
+
+
+def test_every_command_works_or_names_what_to_install_without_extras(tmp_path: Path) -> None:
+    """The first installation of most users has no extra: no command may end with a traceback."""
+    (tmp_path / "here.db").touch()
+    environment = {"HOME": str(tmp_path), "CALLWRIGHT_HOME": str(tmp_path / "home"), "PATH": os.environ["PATH"]}
+    ran = subprocess.run(
+        [sys.executable, "-c", WITHOUT_EXTRAS],
+        input=LINES_WITHOUT_EXTRAS,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env=environment,
+    )
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    assert ran.stderr.count("pip install 'callwright[") >= 7, ran.stderr

@@ -1,5 +1,6 @@
 """The code on the documentation pages runs."""
 
+import ast
 import re
 import runpy
 from pathlib import Path
@@ -33,6 +34,21 @@ def test_first_readme_example_prints_its_comments(capsys: pytest.CaptureFixture[
     assert second.startswith("invalid arguments: ")
     said = next(line for line in block.splitlines() if line.startswith("# invalid")).removeprefix("# ").split("; …")[0]
     assert said in second
+
+
+def test_pages_import_names_of_the_reference_only() -> None:
+    """What the pages tell users to import is what the promise about versions covers."""
+    public = runpy.run_path(str(ROOT / "scripts" / "reference"), run_name="reference")["list_public"]()
+    imported = {
+        (str(node.module), name.name, page.name)
+        for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+        for block in re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+        for node in ast.walk(ast.parse(block))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "callwright"
+        for name in node.names
+    }
+    assert len(imported) > 150
+    assert {each for each in imported if each[1] not in public.get(each[0], ())} == set()
 
 
 def test_reference_matches_the_code() -> None:

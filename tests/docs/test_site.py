@@ -1,6 +1,5 @@
 """The documentation site: no broken link, nothing loaded from another host, every public name documented."""
 
-import importlib
 import json
 import re
 import runpy
@@ -35,13 +34,19 @@ def check_pages_load_nothing_from_another_host(pages: dict[str, str]) -> None:
 
 
 def check_reference_has_every_public_name(pages: dict[str, str]) -> None:
-    for package in runpy.run_path(str(ROOT / "scripts" / "reference"))["PACKAGES"]:
+    for package, names in runpy.run_path(str(ROOT / "scripts" / "reference"))["list_public"]().items():
         page = pages[f"reference/python/{package}.html"]
-        missing = [name for name in importlib.import_module(package).__all__ if f'id="{package}.{name}"' not in page]
-        assert missing == []
+        assert [name for name in names if f'id="{package}.{name}"' not in page] == []
     agent = pages["reference/python/callwright.agent.html"]
     assert "Parameters:" in agent
     assert "Raises:" in agent
+    assert "Examples:" in agent
+    assert 'id="callwright.sessions.SqliteStore.search"' in pages["reference/python/callwright.sessions.html"]
+    examples = {
+        link for text in pages.values() for link in re.findall(r'From the page <a href="\.\./\.\./([^"]+)"', text)
+    }
+    assert len(examples) > 20
+    assert examples <= set(pages)
 
 
 def check_search_knows_every_page(pages: dict[str, str]) -> None:

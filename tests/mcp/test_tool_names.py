@@ -5,7 +5,7 @@ import re
 from hypothesis import given, strategies as st
 
 from callwright.core.spec import check_name
-from callwright.mcp.translate import server_names, tool_names
+from callwright.mcp.config import server_names, tool_names
 
 words = st.text(st.sampled_from("ab_-.A /é"), max_size=12)
 

@@ -1,9 +1,14 @@
-"""Server configuration: `ServerConfig`, and reading it from `.mcp.json` files."""
+"""Server configuration: `ServerConfig`, reading it from `.mcp.json` files, and the names of servers and their tools.
+
+Tools are named `mcp__server__tool`, in a way that no server can use the name of another server's tool. This file needs
+no extra: `callwright doctor` and `callwright mcp list` work without one.
+"""
 
 import json
 import os
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -239,3 +244,46 @@ def expand(text: str, environment: Mapping[str, str], unset: Callable[[str], Non
         return given
 
     return _VARIABLE.sub(value, text)
+
+
+_SERVER_FORBIDDEN = re.compile(r"[^a-zA-Z0-9-]+")
+_TOOL_FORBIDDEN = re.compile(r"[^a-zA-Z0-9_.-]")
+_LONGEST = 128
+_HASH_CHARS = 7
+
+
+def server_names(names: Iterable[str]) -> dict[str, str]:
+    """Give every server a name without a double underscore or one at its start or end, so that its end is unambiguous.
+
+    Otherwise the tool `c` of a server `a__b` and the tool `b__c` of a server `a` would be one.
+    """
+    return _make_unique({name: _SERVER_FORBIDDEN.sub("_", name).strip("_") for name in sorted(set(names))}, "")
+
+
+def tool_names(server: str, names: Iterable[str]) -> dict[str, str]:
+    """Give every tool of one server its full name; two that differ only in case get different names.
+
+    `server` is a name from `server_names`.
+    """
+    return _make_unique({name: _TOOL_FORBIDDEN.sub("_", name) for name in sorted(set(names))}, f"mcp__{server}__")
+
+
+def _make_unique(cleaned: dict[str, str], prefix: str) -> dict[str, str]:
+    """Add a hash to names that had to be changed or cut, or that differ from another in case only."""
+    room = _LONGEST - len(prefix)
+    plain = Counter(name.casefold() for name, clean in cleaned.items() if clean == name and 0 < len(clean) <= room)
+    given = {name: prefix + name for name in cleaned if plain[name.casefold()] == 1 and cleaned[name] == name}
+    used = {full.casefold() for full in given.values()}
+    for name, clean in cleaned.items():
+        if name not in given:
+            given[name] = next(full for full in _candidate_names(prefix, clean, name) if full.casefold() not in used)
+            used.add(given[name].casefold())
+    return given
+
+
+def _candidate_names(prefix: str, clean: str, name: str) -> Iterator[str]:
+    """Yield the name with ever longer hashes, in case a shorter one is taken."""
+    digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+    for chars in range(_HASH_CHARS, len(digest)):
+        room = _LONGEST - len(prefix) - chars - 1
+        yield f"{prefix}{clean[:room]}-{digest[:chars]}" if clean else prefix + digest[:chars]

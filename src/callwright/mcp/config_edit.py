@@ -10,8 +10,7 @@ from typing import Any, cast
 
 from callwright.core.errors import UsageError
 from callwright.core.json import Member, members_at, skip_space
-from callwright.mcp.config import servers_of
-from callwright.mcp.translate import server_names
+from callwright.mcp.config import server_names, servers_of
 from callwright.system.atomic_write import ABSENT, Changed, replace_file
 from callwright.system.files import digest
 

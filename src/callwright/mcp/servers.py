@@ -16,13 +16,12 @@ from mcp.client.auth import TokenStorage
 from callwright.core.errors import UsageError
 from callwright.core.escaping import latin_form
 from callwright.core.json import compact
-from callwright.mcp.config import ServerConfig
+from callwright.mcp.config import ServerConfig, server_names, tool_names
 from callwright.mcp.connection import Condition, Connection
 from callwright.mcp.elicitation import AnswerTool
 from callwright.mcp.listing import Listing, Offered, Slices
 from callwright.mcp.pinned_tools import PinnedTools, digest_of
 from callwright.mcp.tools import HeldTool, RemoteTool, SignInTool, prompt_line, prompt_tool, resource_tools
-from callwright.mcp.translate import server_names, tool_names
 from callwright.tool.base import Tool, identify
 from callwright.tool.schema_tool import SchemaTool
 

@@ -1,15 +1,9 @@
-"""Translation between MCP and callwright: errors, tool names, definitions and results.
-
-Tools are named `mcp__server__tool`, in a way that no server can use the name of another server's tool.
-"""
+"""Translation between MCP and callwright: errors, definitions and results."""
 
 import base64
 import binascii
-import re
 import unicodedata
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from hashlib import sha256
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 import mcp_types as types
@@ -81,49 +75,6 @@ def reason_of(error: BaseException) -> str:
         case _:
             pass
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-
-
-_SERVER_FORBIDDEN = re.compile(r"[^a-zA-Z0-9-]+")
-_TOOL_FORBIDDEN = re.compile(r"[^a-zA-Z0-9_.-]")
-_LONGEST = 128
-_HASH_CHARS = 7
-
-
-def server_names(names: Iterable[str]) -> dict[str, str]:
-    """Give every server a name without a double underscore or one at its start or end, so that its end is unambiguous.
-
-    Otherwise the tool `c` of a server `a__b` and the tool `b__c` of a server `a` would be one.
-    """
-    return _make_unique({name: _SERVER_FORBIDDEN.sub("_", name).strip("_") for name in sorted(set(names))}, "")
-
-
-def tool_names(server: str, names: Iterable[str]) -> dict[str, str]:
-    """Give every tool of one server its full name; two that differ only in case get different names.
-
-    `server` is a name from `server_names`.
-    """
-    return _make_unique({name: _TOOL_FORBIDDEN.sub("_", name) for name in sorted(set(names))}, f"mcp__{server}__")
-
-
-def _make_unique(cleaned: dict[str, str], prefix: str) -> dict[str, str]:
-    """Add a hash to names that had to be changed or cut, or that differ from another in case only."""
-    room = _LONGEST - len(prefix)
-    plain = Counter(name.casefold() for name, clean in cleaned.items() if clean == name and 0 < len(clean) <= room)
-    given = {name: prefix + name for name in cleaned if plain[name.casefold()] == 1 and cleaned[name] == name}
-    used = {full.casefold() for full in given.values()}
-    for name, clean in cleaned.items():
-        if name not in given:
-            given[name] = next(full for full in _candidate_names(prefix, clean, name) if full.casefold() not in used)
-            used.add(given[name].casefold())
-    return given
-
-
-def _candidate_names(prefix: str, clean: str, name: str) -> Iterator[str]:
-    """Yield the name with ever longer hashes, in case a shorter one is taken."""
-    digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
-    for chars in range(_HASH_CHARS, len(digest)):
-        room = _LONGEST - len(prefix) - chars - 1
-        yield f"{prefix}{clean[:room]}-{digest[:chars]}" if clean else prefix + digest[:chars]
 
 
 _DESCRIPTION_CHARS = 8_000

@@ -35,6 +35,10 @@ _EXTRAS = {
     "pdf": "pypdf",
     "semantic": "onnxruntime",
     "otel": "opentelemetry",
+    "code": "pydantic_monty",
+    "web": "starlette",
+    "postgres": "asyncpg",
+    "temporal": "temporalio",
 }
 _MARKS = {"ok": "ok  ", "note": "note", "fail": "FAIL"}
 
