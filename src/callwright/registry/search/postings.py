@@ -1,6 +1,7 @@
 """The inverted index: which tools contain a term, with what weight, and how rare the term is."""
 
 import string
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
@@ -100,11 +101,11 @@ class _Parameters:
         if isinstance(text, str):
             self.texts.append(text)
         if "enum" in schema:
-            self.choices.extend(choice for choice in _several(schema["enum"]) if isinstance(choice, str))
+            self.choices.extend([choice for choice in _several(schema["enum"]) if isinstance(choice, str)])
         properties = schema.get("properties")
         if isinstance(properties, dict):
-            for name, part in properties.items():
-                self.names.append(name)
+            self.names.extend(properties)
+            for part in properties.values():
                 self.read(part, depth + 1)
         if _BRANCHING.isdisjoint(schema):  # most parameters are plain
             return
@@ -147,7 +148,7 @@ class Postings:
         self._clear()
 
     def _clear(self) -> None:
-        self._by_term: dict[str, list[WeightedTool]] = {}
+        self._by_term: defaultdict[str, list[WeightedTool]] = defaultdict(list)
         self._by_name: dict[str, list[str]] = {}
         self._stale = False
         self._clear_caches()
@@ -180,10 +181,7 @@ class Postings:
     def _index(self, tool: WeightedTool) -> None:
         by_term = self._by_term
         for term in tool.sums:
-            if term in by_term:
-                by_term[term].append(tool)
-            else:
-                by_term[term] = [tool]
+            by_term[term].append(tool)
         for name in (tool.spec.name, *tool.spec.aliases):
             self._by_name.setdefault(_key(name), []).append(tool.spec.name)
 
@@ -257,4 +255,6 @@ def _spellings(tool: WeightedTool) -> set[str]:
 
 def _key(name: str) -> str:
     """Return a key shared by names that normalize alike; cheaper than `normalize_name`, called for every name."""
-    return (name if name.isascii() else normalize_name(name)).translate(_PUNCTUATION).lower()
+    if name.isascii():
+        return name.replace("_", "").lower() if name.isidentifier() else name.translate(_PUNCTUATION).lower()
+    return normalize_name(name).translate(_PUNCTUATION).lower()
