@@ -1,9 +1,16 @@
 """The `task` tool: sub-agents with their own tools, judged by the same policies, with durable records."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from tests.cli.conftest import call
+
+from callwright.app.app import assemble
+from callwright.app.locations import Locations
+from callwright.app.settings import Settings
+from callwright.cli.headless.approvals import ExternalApprovals
+from callwright.testing import ScriptedProvider
 
 AGENT = "---\nname: fixer\ndescription: Fixes files.\ntools: Read, Write\n---\nYou fix files.\n"
 
@@ -51,6 +58,27 @@ def test_definition_limits_the_tools_and_grants_nothing(machine: Any) -> None:
     ended = machine("-p", "go", script, "--output-format", "json")
     assert not (machine.project / "a").exists() and not (machine.project / "b").exists()
     assert ended.document["result"] == "done"
+
+
+async def test_question_of_a_sub_agent_is_described_to_another_program(machine: Any) -> None:
+    add_agent(machine)
+    asked: list[dict[str, Any]] = []
+
+    async def decide(request: Mapping[str, Any]) -> dict[str, Any]:
+        asked.append(dict(request))
+        return {"behavior": "allow"}
+
+    script = machine.says(
+        call("task", agent="fixer", prompt="x"), call("write", path="a", content="x"), "written", "done"
+    )
+    provider = ScriptedProvider.from_file(script.removeprefix("--model=script:"))
+    async with assemble(provider, Settings(), Locations.of(machine.project, home=machine.home)) as app:
+        app.agent.ask = ExternalApprovals(app, "s", decide, lambda: None)
+        await app.agent.run("go", session="s")
+    assert (machine.project / "a").read_text() == "x"
+    ((description, agent),) = {(each.get("description"), each.get("agent_id")) for each in asked}
+    assert description == "the sub-agent fixer"  # a text for the user
+    assert agent is None  # the SDK defines it as the id of a sub-agent
 
 
 def test_deny_rule_holds_inside(machine: Any) -> None:

@@ -127,7 +127,8 @@ def _request(question: Question, view: CallView, asked: Fields) -> Fields:
         "decision_reason": question.reason,
         "title": question.summary,
         "display_name": view.name,
-        **({"agent_id": question.origin} if question.origin else {}),
+        # no `agent_id`: that is the id of a sub-agent, and the origin is a text that may be lines of a program
+        **({"description": question.origin} if question.origin else {}),
     }
 
 
