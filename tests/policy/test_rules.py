@@ -23,7 +23,7 @@ from callwright.core.access import (
 from callwright.core.errors import UsageError
 from callwright.core.json import Json, JsonObject
 from callwright.core.spec import Annotations, Effect, ToolSpec
-from callwright.policy import PathContext, Rules, parse_rule, rules_of
+from callwright.policy import PathContext, Policies, Rules, parse_rule, rules_of
 from callwright.policy.dry_run import DryRunCall, dry_run_line
 from callwright.policy.rules.matching import Match, match
 from callwright.policy.rules.rule import Rule, RuleKind
@@ -55,6 +55,45 @@ def test_invalid_rule_raises(text: str) -> None:
 def test_string_instead_of_a_rule_list_raises() -> None:
     with pytest.raises(UsageError, match=r"write deny=\['Bash'\]"):
         rules_of(deny="Bash")
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "arguments", "access"),
+    [
+        ("Bash(command:rm *)", "bash", {"command": "ls; rm x"}, RunCommand("ls; rm x", "/w")),
+        ("Bash(cmd: rm *)", "bash", {"command": "rm x"}, RunCommand("rm x", "/w")),
+        (
+            "Bash(command:rm *,background:true)",
+            "bash",
+            {"command": "rm x", "background": True},
+            RunCommand("rm x", "/w"),
+        ),
+        ("Read(file_path:/etc/**)", "read", {"path": "/etc/passwd"}, ReadPath("/etc/passwd")),
+        ("Read(path:secret.txt)", "read", {"path": "./secret.txt"}, ReadPath("/w/secret.txt")),
+        ("Edit(path:a.txt)", "edit", {"path": "a.txt"}, WritePath("/w/a.txt")),
+        ("deploy(path:/srv/*)", "deploy", {"path": "/srv/x"}, UseTool("deploy", Effect.WRITE)),
+        ("deploy(command:rm *)", "deploy", {"command": "rm x"}, UseTool("deploy", Effect.WRITE)),
+        ("deploy(url:https://a.example/*)", "deploy", {"url": "https://a.example/x"}, UseTool("deploy", Effect.WRITE)),
+    ],
+)
+def test_rule_that_names_an_argument_protects(text: str, name: str, arguments: JsonObject, access: Access) -> None:
+    call = _call(name, arguments)
+    for kind, decision in (("deny", Deny), ("ask", Ask)):
+        decided = _judge_line(text, kind, access, call)
+        assert isinstance(decided, decision) and "the rule" in decided.reason, kind
+    assert not isinstance(_judge_line(text, "allow", access, call), Allow)
+
+
+def _judge_line(text: str, kind: RuleKind, access: Access, call: DryRunCall) -> Decision | None:
+    rules = Rules([parse_rule(kind, text)], PathContext("/w", "/home/ann"))
+    if isinstance(access, RunCommand):
+        return Policies(rules).decide(access, DryRunCall(dry_run_line(access.line).spec, call.arguments))
+    return rules.judge(access, call)
+
+
+@pytest.mark.parametrize("text", ["Bash(command:*)", "Bash(command:)"])
+def test_rule_about_the_program_named_command_is_about_nothing_else(text: str) -> None:
+    assert not isinstance(_judge_line(text, "deny", RunCommand("rm x", "/w"), _call("bash")), Deny)
 
 
 def test_deny_beats_ask_beats_allow() -> None:

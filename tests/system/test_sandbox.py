@@ -820,6 +820,25 @@ def test_scan_reads_only_folders_that_changed(workspace: Path, monkeypatch: pyte
     assert str(workspace / "sub" / "id_rsa") in scan.find().secrets and str(workspace / "sub") in read
 
 
+def test_scan_goes_on_past_a_folder_that_is_gone_or_cannot_be_read(workspace: Path, monkeypatch: pytest.MonkeyPatch):
+    real = os.scandir
+
+    def scandir(path: str) -> object:
+        if str(path) == str(workspace / "closed"):
+            raise PermissionError
+        if str(path) == str(workspace):
+            (workspace / "gone").mkdir(exist_ok=True)
+        found = real(path)
+        if str(path) == str(workspace / "sub"):
+            (workspace / "gone").rmdir()
+        return found
+
+    (workspace / "closed").mkdir()
+    monkeypatch.setattr("callwright.system.sandbox.scan.os.scandir", scandir)
+    found = FolderScan(str(workspace)).find()
+    assert found.complete and {str(workspace / ".env"), str(workspace / "sub" / "server.key")} == found.secrets
+
+
 @pytest.mark.parametrize("ago_ms", [1, -1])
 def test_scan_does_not_trust_a_folder_that_changed_a_moment_ago(
     workspace: Path, monkeypatch: pytest.MonkeyPatch, ago_ms: int

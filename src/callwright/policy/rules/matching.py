@@ -234,10 +234,14 @@ def _by_argument(rule: Rule, access: Access, subject: Subject) -> Match:
 
 
 def _parse_named_arguments(rule: Rule, arguments: JsonObject) -> list[tuple[str, str]]:
-    """Parse `model:opus,type:code`; empty unless every key is an argument of the call that no other rule judges."""
+    """Parse `model:opus,type:code`; empty unless every key is an argument of the call.
+
+    An allow rule is also not about arguments that rules about paths, commands and addresses judge.
+    """
     pieces = [piece.partition(":") for piece in (rule.specifier or "").split(",")]
     named = [(key.strip(), value) for key, _, value in pieces]
-    return named if all(key in arguments and key not in _JUDGED_ELSEWHERE for key, _ in named) else []
+    judged = frozenset[str]() if rule.restricts else _JUDGED_ELSEWHERE
+    return named if all(key in arguments and key not in judged for key, _ in named) else []
 
 
 def _strings(arguments: JsonObject, primary: tuple[str, ...], rule: Rule) -> Iterable[object]:

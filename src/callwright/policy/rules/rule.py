@@ -12,6 +12,7 @@ from callwright.policy.tool_names import FILE_FAMILIES, canonical, is_known
 from callwright.system.search.globs import BadClass
 
 RuleKind: TypeAlias = Literal["deny", "ask", "allow"]
+_NEXT_ARGUMENT = re.compile(r",\s*\w+:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,8 @@ def parse_rule(
         )
     specifier = rest[:-1].strip() if opened else None
     judged_by_access = canonical(name) in (*FILE_FAMILIES, "bash", "webfetch")
+    if kind != "allow" and specifier:
+        specifier = _without_argument_name(canonical(name), specifier)
     if kind != "allow" and specifier in ("*", ":*", "**") and not judged_by_access:
         specifier = None  # every call, also one without arguments
     if specifier and "[" in specifier and canonical(name) in (*FILE_FAMILIES, "group:file"):
@@ -91,6 +94,14 @@ def parse_rule(
                 f"the {kind} rule {text!r}: {error}; write \\[ for a bracket that is part of a name"
             ) from None
     return Rule(kind, text.strip(), canonical(name), specifier or None, written_in, base, session, scope)
+
+
+def _without_argument_name(tool: str, specifier: str) -> str:
+    """Read `Bash(command:rm *)` as `Bash(rm *)` and `Read(path:a)` as `Read(a)`: else such a rule denies nothing."""
+    names = ("command", "cmd") if tool == "bash" else ("file_path", "path") if tool in FILE_FAMILIES else ()
+    key, _, value = specifier.partition(":")
+    named = key.strip() in names and not _NEXT_ARGUMENT.search(value)
+    return value.strip() if named and value.strip("* ") else specifier  # `command:*` is about the program `command`
 
 
 def rules_of(
