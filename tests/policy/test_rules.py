@@ -78,9 +78,9 @@ def test_string_instead_of_a_rule_list_raises() -> None:
 )
 def test_rule_that_names_an_argument_protects(text: str, name: str, arguments: JsonObject, access: Access) -> None:
     call = _call(name, arguments)
-    for kind, decision in (("deny", Deny), ("ask", Ask)):
-        decided = _judge_line(text, kind, access, call)
-        assert isinstance(decided, decision) and "the rule" in decided.reason, kind
+    denied, asked = _judge_line(text, "deny", access, call), _judge_line(text, "ask", access, call)
+    assert isinstance(denied, Deny) and "the rule" in denied.reason
+    assert isinstance(asked, Ask) and "the rule" in asked.reason
     assert not isinstance(_judge_line(text, "allow", access, call), Allow)
 
 

@@ -406,8 +406,9 @@ def test_protected_links_and_their_targets_stay(
 
 
 def test_new_repository_is_left_alone(complete: Sandbox, attempt: Attempt, workspace: Path):
-    attempt(complete, "git init -q other", WORKSPACE)
+    attempt(complete, "git init -q other; echo x > other/made.key", WORKSPACE)
     assert (workspace / "other" / ".git" / "config").is_file()
+    assert (workspace / "other" / "made.key").is_file()  # a secret, but it configures nothing
 
 
 def test_approved_line_may_write_what_it_names(complete: Sandbox, attempt: Attempt, workspace: Path, tmp_path: Path):
@@ -519,6 +520,9 @@ def test_bubblewrap_that_a_command_could_have_written_does_not_count(
             subprocess.run(confined.argv, check=True)
     assert not (tmp_path / "ran").exists()
     assert bubblewrap.find_program(("/",)) == program  # a workspace that holds the whole system
+    if Path("/bin/bwrap").exists():
+        monkeypatch.setenv("PATH", "/bin")
+        assert bubblewrap.find_program(("/",)) == "/bin/bwrap"
 
 
 def test_link_does_not_bring_back_what_the_wall_replaces(complete: Sandbox, attempt: Attempt, workspace: Path):
@@ -553,7 +557,8 @@ def test_secret_that_is_gone_by_now_does_not_stop_the_command(complete: Sandbox,
 
 def test_sockets_below_a_real_var_run_are_hidden(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     def find_sockets(_: object) -> set[str]:
-        return {"/var/run/docker.sock", "/run/other.sock", "/srv/s", "/tmp/hidden/s", "/tmp/shown/s"}
+        hidden = {"/run/other.sock", "/tmp/hidden/s", "/var/tmp/hidden/s", "/dev/log"}
+        return {*hidden, "/var/run/docker.sock", "/srv/s", "/tmp/shown/s"}
 
     monkeypatch.setattr(bubblewrap, "_find_sockets", find_sockets)
     argv = bubblewrap.wrap_command(("true",), Wall("/", tmp_path, visible=("/tmp/shown",)))
@@ -628,6 +633,14 @@ def test_bubblewrap_that_does_not_work_is_not_relied_on(
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
     with pytest.raises(UsageError, match="bubblewrap does not"):
         find_sandbox("require", roots=[workspace])
+
+
+def test_bubblewrap_that_hangs_is_not_relied_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "bwrap").write_text("#!/bin/sh\nexec sleep 600\n")
+    (tmp_path / "bwrap").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(bubblewrap, "_PROBE_SECONDS", 0.05)
+    assert bubblewrap.find_problem().startswith("bubblewrap does not start")
 
 
 def test_bubblewrap_that_works_is_used(workspace: Path):
