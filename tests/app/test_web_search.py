@@ -107,7 +107,7 @@ def vendor() -> Iterator[Callable[..., tuple[str, list[Any]]]]:
 
         server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         servers.append(server)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         return f"http://127.0.0.1:{server.server_port}", seen
 
     yield start

@@ -273,7 +273,7 @@ def test_cost_limit_stops_the_run(machine: Any) -> None:
     if find_spec("openai") is None:
         pytest.skip("the package openai is not installed, so no model server can be asked")
     with ThreadingHTTPServer(("127.0.0.1", 0), _Costly) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         model = f"http://127.0.0.1:{server.server_port}/v1#costly"
         prices = json.dumps({"prices": {"costly": {"input": 1, "output": 1}}})
         ended = machine(

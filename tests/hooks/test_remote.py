@@ -2,14 +2,16 @@
 
 import json
 import shutil
+import socket
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.waiting import until
+from tests.waiting import LONG_SECONDS, until
 
 from callwright import Completed, Effect, Executor, Registry, tool
 from callwright.core.calls import Outcome
@@ -17,6 +19,7 @@ from callwright.core.errors import UsageError
 from callwright.hooks.shell.config import parse_shell_hooks
 from callwright.hooks.shell.dispatch import HookContext
 from callwright.hooks.shell.hooks import ShellHooks
+from callwright.hooks.shell.remote import _post  # pyright: ignore[reportPrivateUsage] - what it leaves open is seen here only
 from callwright.policy import AllowEverything
 
 DENY = json.dumps({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "deny"}})
@@ -57,7 +60,7 @@ class _Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def endpoint() -> Iterator[Endpoint]:
     with Endpoint() as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield server
         server.shutdown()
 
@@ -76,6 +79,28 @@ async def run_guarded(entry: dict[str, Any], tmp_path: Path, **context: Any) -> 
     outcome = await executor.run("bash", {"command": "x"})
     assert isinstance(outcome, Completed) is (tmp_path / "ran").exists()
     return outcome
+
+
+def test_connection_ends_with_an_answer_that_does_not(tmp_path: Path) -> None:
+    (hook,), _ = parse_shell_hooks({"PreToolUse": [{"hooks": [{"type": "http", "url": "http://x", "timeout": 1}]}]})
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        ended = threading.Event()
+
+        def stall() -> None:
+            connection, _ = door.accept()
+            with connection:
+                connection.settimeout(LONG_SECONDS)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
+                while connection.recv(1 << 16):
+                    pass
+                ended.set()
+
+        threading.Thread(target=stall, daemon=True).start()
+        asked = replace(hook, command=f"http://127.0.0.1:{door.getsockname()[1]}/")
+        with pytest.raises(TimeoutError) as caught:
+            _post(asked, b"{}")
+        assert ended.wait(LONG_SECONDS)
+    assert caught.value  # kept until here: its frames hold the connection
 
 
 async def test_http_hook_gets_the_event_and_listed_variables(

@@ -132,7 +132,7 @@ async def test_helper_gives_headers_or_the_server_is_not_reached(helper: str, se
             return None
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         config = ServerConfig("keyed", url=f"http://127.0.0.1:{server.server_address[1]}/mcp", headers_helper=helper)
         async with McpServers([config], Registry()) as servers:
             (status,) = servers.status()

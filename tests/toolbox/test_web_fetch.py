@@ -91,7 +91,7 @@ def serving(tls: ssl.SSLContext | None = None) -> Generator[Site, None, None]:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Pages)
-    server.daemon_threads = True
+    server.daemon_threads = False  # they are waited for: none holds its connection longer than the test takes
     if tls is not None:
         server.socket = tls.wrap_socket(server.socket, server_side=True)
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
@@ -370,12 +370,14 @@ async def test_endless_page_is_cut(site: Site):
 @pytest.mark.parametrize("when", ["before the answer", "in the headers", "in the page"])
 async def test_slow_server_times_out(site: Site, when: str):
     def drip(request: BaseHTTPRequestHandler) -> None:
+        if when == "before the answer":
+            request.connection.recv(1)  # until the other side has gone
+            return
         if when == "in the page":
             request.send_response(200)
             request.end_headers()
         while True:
-            if when != "before the answer":
-                request.wfile.write(b"H")
+            request.wfile.write(b"H")
             time.sleep(0.02)
 
     site.pages["/drip"] = drip
@@ -456,6 +458,19 @@ async def test_certificate_is_checked_against_the_host(certificate: tuple[Path, 
             error = await error_of(tool, site.url(host=host))
             assert isinstance(error, Unsafe)
             assert "is not valid" in error.message
+
+
+async def test_exchange_that_was_ended_keeps_no_connection(certificate: tuple[Path, Path]):
+    key, made = certificate
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(made, key)
+    with serving(server) as site:
+        exchange = HttpExchange(FetchLimits(), tls=ssl.create_default_context(cafile=str(made)), loopback=True)
+        exchange.abort()
+        with pytest.raises(Transient):
+            await asyncio.to_thread(exchange.get, parse_url(f"https://localhost:{site.port}/"))
+        held = exchange._socket  # pyright: ignore[reportPrivateUsage] - the connection has no other name
+        assert held is not None and held.fileno() == -1
 
 
 async def test_https_redirect_to_http_is_not_followed(certificate: tuple[Path, Path]):

@@ -171,9 +171,9 @@ def _first_model(port: int) -> str:
             pass  # most ports are closed, and a bare connect fails faster than a request
         with closing(HTTPConnection("127.0.0.1", port, timeout=_PROBE_SECONDS)) as connection:
             connection.request("GET", "/v1/models")
-            response = connection.getresponse()
-            if response.status == 200:
-                return str(json.loads(response.read(_MOST_BYTES))["data"][0]["id"])
+            with connection.getresponse() as response:
+                if response.status == 200:
+                    return str(json.loads(response.read(_MOST_BYTES))["data"][0]["id"])
     return ""
 
 

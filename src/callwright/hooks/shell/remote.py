@@ -80,8 +80,8 @@ def _post(hook: ShellHook, body: bytes) -> HookRun:
     try:
         target = (url.path or "/") + (f"?{url.query}" if url.query else "")
         connection.request("POST", target, body, {"Content-Type": "application/json", **_headers(hook)})
-        response = connection.getresponse()
-        data = response.read(_MOST_BYTES + 1)
+        with connection.getresponse() as response:  # closed here: what it holds of the socket outlives an error
+            data = response.read(_MOST_BYTES + 1)
     finally:
         connection.close()
     # a redirect is not followed: the event would go to an address that the settings do not name

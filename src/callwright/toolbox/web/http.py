@@ -108,12 +108,14 @@ class HttpExchange:
                 connected.settimeout(min(_CONNECT_SECONDS, self._remaining()))
                 connected.connect(place)
                 return self._hold(self._secure(connected, target))
-            except ssl.SSLError:  # another address of the host would fail the same way
-                connected.close()
-                raise
             except OSError as error:
                 connected.close()
+                if isinstance(error, ssl.SSLError):  # another address of the host would fail the same way
+                    raise
                 failure = error
+            except BaseException:
+                connected.close()
+                raise
         raise failure
 
     def _secure(self, connected: socket.socket, target: Target) -> socket.socket:
@@ -127,6 +129,7 @@ class HttpExchange:
         with self._lock:
             self._socket = connected
             if self._aborted:
+                connected.close()  # with TLS it is not the one that was connected
                 raise TimeoutError
         return connected
 
