@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from callwright.app.locations import Locations
+from callwright.app.mcp_servers import ServerEntry
 from callwright.app.trust import Trust
-from callwright.cli.commands.mcp_config import ServerEntry
 from callwright.mcp.config import servers_of
 
 TWO_FACED = {

@@ -1,22 +1,24 @@
-"""MCP servers from the settings and from `--mcp-config`."""
+"""MCP servers from the settings and from `--mcp-config`: their entries, their configuration and their status."""
 
 import json
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from callwright.app.locations import Locations
-from callwright.app.settings import Settings, describe_shadow, shadowed_server
+from callwright.app.settings import Settings, describe_shadow, own_servers, repository_layers, shadowed_server
+from callwright.app.settings_file import read_layer
 from callwright.core.errors import UsageError, describe_exception
 from callwright.core.json import FrozenDict, thaw
 from callwright.mcp.config import Relay, ServerConfig, servers_of
 from callwright.registry import Registry
 
 if TYPE_CHECKING:
-    from callwright.mcp import McpServers
+    from callwright.mcp import McpServers, ServerStatus
 
 
+NOT_TRUSTED = "not trusted"
 _DISABLED = "disabledMcpjsonServers"
 """A setting of Claude Code: servers of the project that the user does not want."""
 
@@ -89,6 +91,134 @@ def describe_replacement(server: ServerConfig) -> str:
     """Say that a project's server replaces or resembles one of the user's."""
     conflict = describe_shadow(server.name, server.shadows)
     return f"MCP server {server.name} of this project {conflict}; your allow rules do not apply to it"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerEntry:
+    """One server entry, and the file that holds it."""
+
+    name: str
+    scope: str
+    file: Path
+    entry: Mapping[str, Any]
+    shadows: str = ""
+    """The user's own server that a project's entry replaces or resembles."""
+
+    @property
+    def in_repository(self) -> bool:
+        """Whether its file lies in the project."""
+        return self.scope in ("project", "local")
+
+    @property
+    def conflict(self) -> str:
+        """What the user must know about an entry that takes the name of another; empty if it does not."""
+        conflict = describe_shadow(self.name, self.shadows)
+        return f"{conflict}; your allow rules do not apply to it" if conflict else ""
+
+    @property
+    def target(self) -> str:
+        """The command or URL, as it is written."""
+        remote = self.entry.get("type", "http" if "url" in self.entry else "stdio") != "stdio"
+        words = (self.entry.get("url", ""),) if remote else (self.entry.get("command", ""), *self.entry.get("args", ()))
+        return " ".join(map(str, words))
+
+    @property
+    def place(self) -> str:
+        """The file and the scope, to show."""
+        return f"{self.file} ({self.scope})"
+
+
+def find_entries(locations: Locations) -> list[ServerEntry]:
+    """Return the entries of every file; of several with the same name the last one wins."""
+    layers = [read_layer("user", locations.user_settings), *repository_layers(locations)]
+    own = own_servers(locations)
+    return [
+        ServerEntry(
+            name,
+            layer.scope,
+            Path(layer.source),
+            entry,
+            shadowed_server(name, own) if layer.in_repository else "",
+        )
+        for layer in layers
+        if layer is not None
+        for name, entry in layer.section("mcpServers").items()
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundServer:
+    """One server and its status; the status is None if the folder is not trusted and no connection was tried."""
+
+    entry: ServerEntry
+    status: "ServerStatus | None"
+
+    @property
+    def condition(self) -> str:
+        """`ready`, `signing in`, `not trusted` and so on."""
+        return NOT_TRUSTED if self.status is None else self.status.condition
+
+    @property
+    def problem(self) -> str:
+        """Why the server is not ready, with the next step; empty if it is ready."""
+        if self.status is None:
+            return "callwright trust shows what this folder requests; callwright trust give grants it"
+        if self.status.condition == "ready":
+            return ""
+        if self.status.condition == "signing in":
+            return f"sign-in needed: run callwright mcp test {self.status.name} in a terminal"
+        return self.status.reason or "no reason given"
+
+
+class CheckedServers:
+    """The servers of some entries, connected for a look at their status: nothing a project names without trust.
+
+    Args:
+        entries: The entries to connect; a file that the user named by hand has the scope `given`.
+        locations: Where the project and its trust are.
+        trusted: Whether the project's folder is trusted.
+        seconds: How long to wait for each server.
+    """
+
+    def __init__(self, entries: Sequence[ServerEntry], locations: Locations, *, trusted: bool, seconds: float) -> None:
+        self.registry = Registry()
+        """The tools of the servers."""
+        self.problems: tuple[str, ...]
+        """What is wrong with entries that cannot be used."""
+        self._entries, self._trusted = entries, trusted
+        permitted = {entry.name: entry for entry in entries if self.may_start(entry)}
+        loaded = servers_of({"mcpServers": {name: thaw(entry.entry) for name, entry in permitted.items()}})
+        self.problems = tuple(loaded.problems)
+        theirs = [server for server in loaded.servers if permitted[server.name].in_repository]
+        marked = {server.name: server for server in mark_repository(theirs, own_servers(locations), locations)}
+        # the user is waiting, so the limit is the caller's and not that of the entry
+        configs = [replace(marked.get(server.name, server), connect_seconds=seconds) for server in loaded.servers]
+        self.servers = prepare_servers(self.registry, configs, locations)
+
+    async def __aenter__(self) -> "CheckedServers":
+        await self.servers.__aenter__()
+        return self
+
+    async def __aexit__(self, *exception: Any) -> None:
+        await self.servers.__aexit__(*exception)
+
+    def may_start(self, entry: ServerEntry) -> bool:
+        """Whether an entry may run: of a repository only if trusted; a file named by hand is the user's word."""
+        return self._trusted or entry.scope in ("user", "given")
+
+    def find(self, entry: ServerEntry) -> FoundServer:
+        """Return the status of an entry as it is now."""
+        if not self.may_start(entry):
+            return FoundServer(entry, None)
+        from callwright.mcp import ServerStatus
+
+        unusable = ServerStatus(entry.name, "closed", (), "its entry is not valid; see the warning above")
+        found = (status for status in self.servers.status() if status.name == entry.name)
+        return FoundServer(entry, next(found, unusable))
+
+    def list(self) -> list[FoundServer]:
+        """Return the status of every entry."""
+        return [self.find(entry) for entry in self._entries]
 
 
 def _read_source(text: str) -> tuple[str, Any]:

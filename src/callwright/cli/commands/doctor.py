@@ -10,11 +10,11 @@ from typing import Literal
 
 from callwright import __version__
 from callwright.app.locations import Locations
+from callwright.app.mcp_servers import find_entries
 from callwright.app.models import choose_model
 from callwright.app.run_context import SandboxOptions
 from callwright.app.settings import Settings
 from callwright.app.trust import Trust, load_trusted_settings
-from callwright.cli.commands.mcp_config import find_entries
 from callwright.cli.parsing import Parser
 from callwright.cli.render.text import print_json, print_text
 from callwright.core.errors import UsageError

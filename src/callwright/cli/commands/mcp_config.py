@@ -2,15 +2,13 @@
 
 import argparse
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from callwright.app.locations import Locations
-from callwright.app.settings import describe_shadow, own_servers, repository_layers, shadowed_server
-from callwright.app.settings_file import read_layer
+from callwright.app.mcp_servers import ServerEntry, find_entries
 from callwright.app.trust import Trust
 from callwright.cli.main import DONE
 from callwright.cli.render.calls import one_line
@@ -22,58 +20,6 @@ from callwright.mcp.pinned_tools import PinnedToolsFile
 from callwright.system.private_files import make_private
 
 _LONGEST_SHOWN = 100
-
-
-@dataclass(frozen=True, slots=True)
-class ServerEntry:
-    """One server entry, and the file that holds it."""
-
-    name: str
-    scope: str
-    file: Path
-    entry: Mapping[str, Any]
-    shadows: str = ""
-    """The user's own server that a project's entry replaces or resembles."""
-
-    @property
-    def in_repository(self) -> bool:
-        """Whether its file lies in the project."""
-        return self.scope in ("project", "local")
-
-    @property
-    def conflict(self) -> str:
-        """What the user must know about an entry that takes the name of another; empty if it does not."""
-        conflict = describe_shadow(self.name, self.shadows)
-        return f"{conflict}; your allow rules do not apply to it" if conflict else ""
-
-    @property
-    def target(self) -> str:
-        """The command or URL, in one line."""
-        remote = self.entry.get("type", "http" if "url" in self.entry else "stdio") != "stdio"
-        words = (self.entry.get("url", ""),) if remote else (self.entry.get("command", ""), *self.entry.get("args", ()))
-        return one_line(" ".join(map(str, words)), _LONGEST_SHOWN)
-
-    @property
-    def place(self) -> str:
-        return f"{self.file} ({self.scope})"
-
-
-def find_entries(locations: Locations) -> list[ServerEntry]:
-    """Return the entries of every file; of several with the same name the last one wins."""
-    layers = [read_layer("user", locations.user_settings), *repository_layers(locations)]
-    own = own_servers(locations)
-    return [
-        ServerEntry(
-            name,
-            layer.scope,
-            Path(layer.source),
-            entry,
-            shadowed_server(name, own) if layer.in_repository else "",
-        )
-        for layer in layers
-        if layer is not None
-        for name, entry in layer.section("mcpServers").items()
-    ]
 
 
 def add(options: argparse.Namespace) -> int:
@@ -93,7 +39,7 @@ def add(options: argparse.Namespace) -> int:
     if trusted and options.scope != "user":
         trusted = trust.keep(before, added=lambda request: request.startswith(own))
     entry_added = ServerEntry(name, options.scope, file, entry)
-    print_text(f"added {name} to {entry_added.place}: {entry_added.target}")
+    print_text(f"added {name} to {entry_added.place}: {show_target(entry_added)}")
     _warn(entry_added, find_entries(locations))
     if trusted or options.scope == "user":
         print_text(f"next: callwright mcp test {name}")
@@ -177,6 +123,11 @@ def remove(options: argparse.Namespace) -> int:
             pin_name(options.name, str(locations.project) if chosen.in_repository else "")
         )
     return DONE
+
+
+def show_target(entry: ServerEntry) -> str:
+    """Return the command or URL of an entry, cut to fit one line."""
+    return one_line(entry.target, _LONGEST_SHOWN)
 
 
 def describe_unknown_server(name: str, entries: Sequence[ServerEntry], scope: str | None = None) -> str:

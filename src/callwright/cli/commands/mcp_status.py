@@ -4,48 +4,30 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from callwright.app.locations import Locations
-from callwright.app.mcp_servers import mark_repository, prepare_servers
-from callwright.app.settings import own_servers
+from callwright.app.mcp_servers import NOT_TRUSTED, CheckedServers, FoundServer, ServerEntry, find_entries
 from callwright.app.trust import Trust
-from callwright.cli.commands.mcp_config import ServerEntry, describe_unknown_server, find_entries
+from callwright.cli.commands.mcp_config import describe_unknown_server, show_target
 from callwright.cli.main import DENIED, DONE, ERROR, PAUSED
 from callwright.cli.render.calls import one_line
 from callwright.cli.render.text import print_json, print_notice, print_text, visible
 from callwright.cli.startup import settings_for
 from callwright.core.errors import UsageError, describe_exception
-from callwright.core.json import thaw
 from callwright.core.spec import ToolSpec
 from callwright.registry import Registry
 
 if TYPE_CHECKING:
-    from callwright.mcp import McpServers, ServerStatus
+    from callwright.mcp import ServerStatus
 
-_NOT_TRUSTED = "not trusted"
-_NEXT_TRUST = "callwright trust shows what this folder requests; callwright trust give grants it"
 _LOG_LINES = 12
 
 
-@dataclass(frozen=True, slots=True)
-class FoundServer:
-    """One server and its status; the status is None if the folder is not trusted and no connection was tried."""
-
-    entry: ServerEntry
-    status: "ServerStatus | None"
-
-    @property
-    def condition(self) -> str:
-        return _NOT_TRUSTED if self.status is None else self.status.condition
-
-    @property
-    def code(self) -> int:
-        """The exit code for this server."""
-        return {_NOT_TRUSTED: DENIED, "ready": DONE, "signing in": PAUSED}.get(self.condition, ERROR)
+def _code(seen: FoundServer) -> int:
+    """Return the exit code for a server."""
+    return {NOT_TRUSTED: DENIED, "ready": DONE, "signing in": PAUSED}.get(seen.condition, ERROR)
 
 
 def list_servers(options: argparse.Namespace) -> int:
@@ -64,21 +46,12 @@ def list_servers(options: argparse.Namespace) -> int:
         for each in seen:
             _print_line(each, width)
     # an error outweighs a missing sign-in or trust, whatever the numbers are
-    return max((each.code for each in seen), key=lambda code: (code == ERROR, code))
+    return max((_code(each) for each in seen), key=lambda code: (code == ERROR, code))
 
 
 async def _check_servers(options: argparse.Namespace, entries: Sequence[ServerEntry]) -> list[FoundServer]:
-    async with _connect(options, entries, Registry()) as (servers, trusted):
-        return [
-            FoundServer(each, _status(servers, each.name) if _may_start(each, trusted) else None) for each in entries
-        ]
-
-
-def _status(servers: "McpServers", name: str) -> "ServerStatus":
-    from callwright.mcp import ServerStatus
-
-    unusable = ServerStatus(name, "closed", (), "its entry is not valid; see the warning above")
-    return next((status for status in servers.status() if status.name == name), unusable)
+    async with _prepare(options, entries) as servers:
+        return servers.list()
 
 
 def try_server(options: argparse.Namespace) -> int:
@@ -90,24 +63,22 @@ def try_server(options: argparse.Namespace) -> int:
 
 
 async def _test_server(options: argparse.Namespace, entry: ServerEntry) -> int:
-    registry = Registry()
-    async with _connect(options, [entry], registry) as (servers, trusted):
-        if not _may_start(entry, trusted):
-            return _report(options, FoundServer(entry, None), registry)
-        await _sign_in(servers, entry.name)
-        if options.accept:
-            for tool in _status(servers, entry.name).held:
-                servers.accept(tool)
-        return _report(options, FoundServer(entry, _status(servers, entry.name)), registry)
+    async with _prepare(options, [entry]) as servers:
+        await _sign_in(servers, entry)
+        status = servers.find(entry).status
+        if options.accept and status is not None:
+            for tool in status.held:
+                servers.servers.accept(tool)
+        return _report(options, servers.find(entry), servers.registry)
 
 
-async def _sign_in(servers: "McpServers", name: str) -> None:
+async def _sign_in(servers: CheckedServers, entry: ServerEntry) -> None:
     """In a terminal, wait until the user has signed in; the tokens are stored for later runs."""
-    status = _status(servers, name)
-    if status.condition != "signing in" or not sys.stderr.isatty():
+    status = servers.find(entry).status
+    if status is None or status.condition != "signing in" or not sys.stderr.isatty():
         return
     print_notice(f"{status.name} needs a sign-in; open {status.sign_in_url}")
-    while _status(servers, name).condition == "signing in":  # noqa: ASYNC110 - the browser comes back to another task
+    while servers.find(entry).condition == "signing in":  # noqa: ASYNC110 - the browser comes back to another task
         await asyncio.sleep(0.1)
 
 
@@ -127,59 +98,34 @@ def _entries(options: argparse.Namespace) -> list[ServerEntry]:
     return entries
 
 
-def _may_start(entry: ServerEntry, trusted: bool) -> bool:
-    """Nothing a repository names is started before its folder is trusted; a file named by hand is the user's word."""
-    return trusted or entry.scope in ("user", "given")
-
-
-@asynccontextmanager
-async def _connect(
-    options: argparse.Namespace, entries: Sequence[ServerEntry], registry: Registry
-) -> "AsyncGenerator[tuple[McpServers, bool], None]":
-    from callwright.mcp import servers_of
-
+def _prepare(options: argparse.Namespace, entries: Sequence[ServerEntry]) -> CheckedServers:
     locations = Locations.of()
     trusted = bool(options.trust) or Trust(locations).given
     settings_for(options, locations)  # sets the environment variables that ${NAME} refers to
-    permitted = {entry.name: entry for entry in entries if _may_start(entry, trusted)}
-    loaded = servers_of({"mcpServers": {name: thaw(entry.entry) for name, entry in permitted.items()}})
-    for problem in loaded.problems:
+    servers = CheckedServers(entries, locations, trusted=trusted, seconds=options.seconds)
+    for problem in servers.problems:
         print_notice(f"warning: {problem}")
-    theirs = [server for server in loaded.servers if permitted[server.name].in_repository]
-    marked = {server.name: server for server in mark_repository(theirs, own_servers(locations), locations)}
-    # the user is waiting, so the limit is the option's and not that of the entry
-    configs = [replace(marked.get(server.name, server), connect_seconds=options.seconds) for server in loaded.servers]
-    async with prepare_servers(registry, configs, locations) as servers:
-        yield servers, trusted
+    return servers
 
 
 def _print_line(each: FoundServer, width: int) -> None:
     entry, name = each.entry, visible(each.entry.name)
-    print_text(f"{name:<{width}}  {each.condition:<11}  {entry.scope:<7}  {entry.target}")
+    print_text(f"{name:<{width}}  {each.condition:<11}  {entry.scope:<7}  {show_target(entry)}")
     status = each.status
     if entry.conflict:
         print_text(f"{'':<{width}}  {visible(entry.conflict)}")
     if status is None:
-        print_text(f"{'':<{width}}  {_NEXT_TRUST}")
+        print_text(f"{'':<{width}}  {each.problem}")
         return
     if status.condition == "ready":
         print_text(f"{'':<{width}}  {_count_tools(len(status.tools))} in {status.seconds:.2f} s, MCP {status.protocol}")
     for problem in (
-        _describe_problem(status),
+        each.problem,
         *status.problems,
         *(f"changed since accepted: {name}" for name in status.held),
     ):
         if problem:
             print_text(f"{'':<{width}}  {visible(problem)}")
-
-
-def _describe_problem(status: "ServerStatus") -> str:
-    """Return why a server is not ready, with the next step; empty if it is ready."""
-    if status.condition == "ready":
-        return ""
-    if status.condition == "signing in":
-        return f"sign-in needed: run callwright mcp test {status.name} in a terminal"
-    return status.reason or "no reason given"
 
 
 def _report(options: argparse.Namespace, seen: FoundServer, registry: Registry) -> int:
@@ -188,18 +134,17 @@ def _report(options: argparse.Namespace, seen: FoundServer, registry: Registry) 
     if options.json:
         listed = [{**_tool_fields(tool.spec), "says": _claimed_effect(tool)} for tool in tools]
         print_json({**_fields(seen), "tools": listed}, indent=2)
-    elif status is None or seen.code != DONE:
-        why = _NEXT_TRUST if status is None else _describe_problem(status)
-        print_notice(f"{seen.entry.name} is {_readiness(seen)}: {why}")
-        print_text(f"  {seen.entry.place}: {seen.entry.target}", file=sys.stderr)
+    elif status is None or _code(seen) != DONE:
+        print_notice(f"{seen.entry.name} is {_readiness(seen)}: {seen.problem}")
+        print_text(f"  {seen.entry.place}: {show_target(seen.entry)}", file=sys.stderr)
         _print_log(status)
     else:
         _print_ready(seen.entry, status, tools)
-    return seen.code
+    return _code(seen)
 
 
 def _readiness(seen: FoundServer) -> str:
-    return seen.condition if seen.code == DENIED else "not ready"
+    return seen.condition if _code(seen) == DENIED else "not ready"
 
 
 def _print_log(status: "ServerStatus | None") -> None:
@@ -216,7 +161,7 @@ def _count_tools(tools: int) -> str:
 def _print_ready(entry: ServerEntry, status: "ServerStatus", tools: Sequence[Any]) -> None:
     print_text(f"{entry.name}: ready in {status.seconds:.2f} s, {_count_tools(len(tools))}")
     print_text(f"  {visible(status.server) or 'unnamed server'}, MCP {status.protocol}")
-    print_text(f"  {entry.place}: {entry.target}")
+    print_text(f"  {entry.place}: {show_target(entry)}")
     if entry.conflict:
         print_text(f"  {visible(entry.conflict)}")
     width = max((len(tool.spec.name) for tool in tools), default=0)
@@ -248,10 +193,15 @@ def _tool_fields(spec: ToolSpec) -> dict[str, str]:
 
 def _fields(each: FoundServer) -> dict[str, Any]:
     entry, status = each.entry, each.status
-    found: dict[str, Any] = {"name": entry.name, "scope": entry.scope, "file": str(entry.file), "target": entry.target}
+    found: dict[str, Any] = {
+        "name": entry.name,
+        "scope": entry.scope,
+        "file": str(entry.file),
+        "target": show_target(entry),
+    }
     found |= {"conflict": entry.conflict} if entry.conflict else {}
     if status is None:
-        return {**found, "condition": each.condition, "reason": _NEXT_TRUST}
+        return {**found, "condition": each.condition, "reason": each.problem}
     fields = ("condition", "sign_in_url", "tools", "held", "problems", "protocol", "server", "log")
     more = {name: getattr(status, name) for name in fields}
-    return {**found, **more, "reason": _describe_problem(status), "seconds": round(status.seconds, 3)}
+    return {**found, **more, "reason": each.problem, "seconds": round(status.seconds, 3)}
