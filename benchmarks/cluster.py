@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from benchmarks.measure import table
@@ -31,6 +31,7 @@ from callwright.testing.fakes import Line
 _TURNS = 5
 _MODEL_SECONDS = 0.2
 _WORKERS = 2
+_START_SECONDS = 60
 _CPU_LIMIT_MS, _MEMORY_LIMIT_MB = 100, 250
 Row = tuple[str, str, str, bool]
 
@@ -109,8 +110,7 @@ def start_temporal(folder: Path) -> Iterator[str]:
     files = ["--db-filename", str(folder / "temporal.db"), "--log-level", "never"]
     with subprocess.Popen([*command, *pragmas, *files], stdout=subprocess.DEVNULL) as server:
         try:
-            while not _is_listening(port):
-                time.sleep(0.1)
+            asyncio.run(_wait_for_answers(f"127.0.0.1:{port}", server))
             yield f"127.0.0.1:{port}"
         finally:
             server.terminate()
@@ -122,9 +122,18 @@ def _free_port() -> int:
         return int(door.getsockname()[1])
 
 
-def _is_listening(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+async def _wait_for_answers(address: str, server: "subprocess.Popen[bytes]") -> None:
+    """Wait until a server answers requests: it opens its port before it can."""
+    from callwright.temporal import TemporalError
+    from callwright.temporal.client import connect_client
+
+    async with asyncio.timeout(_START_SECONDS):
+        while server.poll() is None:
+            with suppress(TemporalError):
+                await connect_client(address, "default")
+                return
+            await asyncio.sleep(0.1)
+    raise SystemExit(f"the Temporal server ended with code {server.returncode} before it answered")
 
 
 async def _run_all(address: str, sessions: int) -> tuple[float, int]:

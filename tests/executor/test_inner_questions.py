@@ -28,6 +28,7 @@ from callwright.core.decisions import AnswersNeeded
 from callwright.core.errors import UsageError
 from callwright.core.json import Json
 from callwright.core.spec import Annotations, ToolSpec
+from callwright.executor import runtime
 from callwright.policy import AllowEverything
 from callwright.sessions.records import Kept
 from callwright.testing.fakes import ScriptedProvider
@@ -102,6 +103,28 @@ async def test_notes_are_dropped_when_the_call_has_ended() -> None:
     assert ended.text == "all paid" and paid == [1]
     again = await executor.execute([ToolCall("run-1", "pay_all", {"amounts": [1]})])
     assert isinstance(again[0], Interrupted) and runs[-1] == ()
+
+
+async def test_call_whose_notes_were_dropped_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "_MAX_NOTED_CALLS", 2)
+    executor = Executor(Registry(pay, pay_all))
+    calls = [ToolCall(f"c{number}", "pay_all", {"amounts": [number, 9]}) for number in range(3)]
+    asked: list[Sequence[Question]] = []
+    for call in calls:
+        (first,) = await executor.execute([call])
+        assert isinstance(first, Interrupted)
+        (second,) = await executor.execute([call], answers=Answers.approving(first.questions))
+        assert isinstance(second, Interrupted)
+        asked.append(second.questions)
+    assert paid == [0, 1, 2]  # each has paid its first amount, and the notes of the oldest are gone
+    (forgotten,) = await executor.execute(calls[:1], answers=Answers.approving(asked[0]))
+    assert isinstance(forgotten, Failed) and "not done again" in forgotten.text and paid == [0, 1, 2]
+    for call, questions in zip(calls[1:], asked[1:], strict=True):
+        (ended,) = await executor.execute([call], answers=Answers.approving(questions))
+        assert ended.text == "all paid"
+    assert paid == [0, 1, 2, 9, 9]
+    (fresh,) = await executor.execute(calls[:1])  # the refused call has ended, so that its id is free again
+    assert isinstance(fresh, Interrupted)
 
 
 async def test_an_inner_answer_counts_once() -> None:

@@ -9,7 +9,7 @@ from dataclasses import field
 from math import inf
 
 from callwright.core._fast import frozen, slotted
-from callwright.core.errors import UsageError, check_number
+from callwright.core.errors import ToolFailed, UsageError, check_number
 from callwright.core.events import Event
 from callwright.core.json import Json
 from callwright.executor.admit import Gate
@@ -23,6 +23,7 @@ from callwright.tool.concurrency import Hold, Places, places_of
 
 _log = logging.getLogger("callwright")
 _MAX_NOTED_CALLS = 1_000
+_MAX_DROPPED_CALLS = 100_000
 
 
 @frozen
@@ -58,28 +59,51 @@ class TurnLimits:
 
 
 class CallNotes:
-    """The notes of calls outside of a session, until they have ended; the oldest are dropped if there are too many."""
+    """The notes of calls outside of a session, until they have ended.
+
+    If there are too many, those of the oldest call are dropped, and it cannot run again: it would not know what it had
+    done, and do that twice.
+    """
 
     def __init__(self) -> None:
-        self._notes: dict[tuple[str, str], list[Json]] = {}
+        self._calls: dict[tuple[str, str], dict[str, list[Json]]] = {}
+        """By session and id of the model's call, then by path: those of the calls inside it too."""
+        self._dropped: dict[tuple[str, str], None] = {}
 
-    def add(self, key: tuple[str, str], note: Json) -> None:
+    def add(self, session_id: str, path: str, note: Json) -> None:
         """Add a note of the call with this session and path."""
-        self._notes.setdefault(key, []).append(note)
-        if len(self._notes) > _MAX_NOTED_CALLS:
-            del self._notes[next(iter(self._notes))]
+        call = session_id, path.partition("/")[0]
+        if call in self._dropped:
+            return
+        self._calls.setdefault(call, {}).setdefault(path, []).append(note)
+        if len(self._calls) > _MAX_NOTED_CALLS:
+            oldest = next(iter(self._calls))
+            del self._calls[oldest]
+            self._dropped[oldest] = None
+            if len(self._dropped) > _MAX_DROPPED_CALLS:
+                del self._dropped[next(iter(self._dropped))]
 
-    def find(self, key: tuple[str, str]) -> Sequence[Json]:
-        """Return the notes of a call."""
-        return tuple(self._notes.get(key, ()))
+    def find(self, session_id: str, path: str) -> Sequence[Json]:
+        """Return the notes of a call.
+
+        Raises:
+            ToolFailed: They were dropped.
+        """
+        call = session_id, path.partition("/")[0]
+        if call in self._dropped:
+            raise ToolFailed(
+                f"not done again: more than {_MAX_NOTED_CALLS} other calls have waited for answers since this one "
+                "asked, and what it had done before was forgotten; look at the present state, then make a new call"
+            )
+        return tuple(self._calls.get(call, {}).get(path, ()))
 
     def __len__(self) -> int:
-        return len(self._notes)
+        return len(self._calls) + len(self._dropped)
 
     def drop(self, session_id: str, call_id: str) -> None:
         """Forget the notes of a call of the model that has ended, and of the calls inside it."""
-        for key in [key for key in self._notes if key[0] == session_id and key[1].partition("/")[0] == call_id]:
-            del self._notes[key]
+        self._calls.pop((session_id, call_id), None)
+        self._dropped.pop((session_id, call_id), None)
 
 
 @slotted

@@ -63,12 +63,12 @@ class TurnScope:
         if self._turn.keep is not None:
             await self._turn.keep(path, note, wait)
         else:
-            self._runtime.notes.add((self.session_id, path), note)
+            self._runtime.notes.add(self.session_id, path, note)
 
     def find_kept(self, path: str) -> Sequence[Json]:
         if self._turn.keep is not None:
             return self._turn.kept.get(path, ())
-        return self._runtime.notes.find((self.session_id, path))
+        return self._runtime.notes.find(self.session_id, path)
 
     def execute(
         self, context: ToolContext, calls: Sequence[ToolCall], batch: InnerBatch
