@@ -197,3 +197,23 @@ async def test_a_job_after_closing_raises_and_never_hangs(tmp_path: Path) -> Non
         await asyncio.wait_for(hold.append(said("1")), 60)
     with pytest.raises(SessionError, match="closed"):
         hold.note(said("2"))
+
+
+async def test_hold_does_not_wait_for_a_long_job_after_it(tmp_path: Path) -> None:
+    may_end = threading.Event()
+    async with SqliteStore(tmp_path / "s.db") as store:
+        async with stopped_writer(store):
+            holding = [asyncio.create_task(store.hold(name)) for name in ("a", "b")]
+            await asyncio.sleep(0)  # both are in the queue
+            reading = asyncio.create_task(store.run(lambda _: may_end.wait(60)))
+            await asyncio.sleep(0)
+        try:
+            async with asyncio.timeout(30):
+                taken = await asyncio.gather(*holding)
+            assert not reading.done()
+        finally:
+            may_end.set()
+        assert await reading
+        await asyncio.gather(*(hold.release() for hold in taken))
+        again = await asyncio.gather(*(store.hold(name) for name in ("a", "b")))
+        await asyncio.gather(*(hold.release() for hold in again))

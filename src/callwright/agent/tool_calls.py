@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -122,10 +122,13 @@ def keep_outputs(transcript: Transcript, outcomes: Iterable[Ending], outputs: Ou
                     transcript.hold.keep_output(output_id, text)
 
 
-def _find_settled(turn: OpenTurn, catalog: Catalog) -> dict[str, Ending]:
+def _find_settled(turn: OpenTurn, catalog: Catalog) -> Mapping[str, Ending]:
     """Return outcomes of calls that must not run: cut off, ended before a crash, or started and not repeatable."""
+    cut = _find_cut_call(turn.message) if turn.message.stop == "length" else None
+    if cut is None and turn.digests is None:
+        return turn.ended
     settled: dict[str, Ending] = dict(turn.ended)
-    if turn.message.stop == "length" and (cut := _find_cut_call(turn.message)) is not None:
+    if cut is not None:
         settled[cut.id] = Failed(cut, InvalidArguments(_CUT))
     if turn.digests is None:
         return settled
@@ -261,7 +264,7 @@ def _collect_questions(outcomes: Sequence[Outcome]) -> tuple[Question, ...]:
     return tuple(question for outcome in outcomes if isinstance(outcome, Interrupted) for question in outcome.questions)
 
 
-def _merge_outcomes(turn: OpenTurn, settled: dict[str, Ending], outcomes: Sequence[Outcome]) -> Sequence[Ending]:
+def _merge_outcomes(turn: OpenTurn, settled: Mapping[str, Ending], outcomes: Sequence[Outcome]) -> Sequence[Ending]:
     """Return one outcome per call, in call order."""
     if not settled:
         return [_to_ending(outcome) for outcome in outcomes]

@@ -34,7 +34,7 @@ from callwright.sessions.records import (
     UndoPoint,
 )
 
-_said, _outcomes = make_constructor(Said), make_constructor(ToolMessage)
+_said, _began, _outcomes = make_constructor(Said), make_constructor(Began), make_constructor(ToolMessage)
 _GRACE_SECONDS = 30.0
 """How long a store may take to end a write that was cancelled."""
 _RESTARTED = ("turns", "tokens", "money", "repeated")
@@ -180,7 +180,7 @@ class Transcript:
         if each:
             self._unsaved += [*self._opening_records(turn), Began(digests, each=True)]
             return wait_for_nothing()
-        return self._store(*self._opening_records(turn), Began(digests))
+        return self._store(*self._opening_records(turn), _began(digests, False))
 
     @property
     def has_unsaved(self) -> bool:
@@ -291,7 +291,7 @@ class Transcript:
         if turn.stored:
             return []
         turn.stored = True
-        return [Said(turn.message, turn.turn_id)]
+        return [_said(turn.message, turn.turn_id, "")]
 
     def _append_turn(self, turn: OpenTurn, outcomes: ToolMessage) -> None:
         self._used_answers.update(turn.replies)

@@ -45,7 +45,6 @@ class FastTool:
         "_entry",
         "_tool",
         "allowed_key",
-        "complete",
         "function",
         "name",
         "output_chars",
@@ -67,7 +66,6 @@ class FastTool:
         self.allowed_key = allowed_key
         """The cache key of the policies that allow it."""
         self.name = tool.name
-        self.complete = tool.complete
         self.parse = tool.contract.parser.parse
         self.parse_strict = tool.contract.parser.strictly
         """Parses JSON text in one step of the validator, without explaining errors; None if that is not enough."""
@@ -81,6 +79,11 @@ class FastTool:
         item = Admitted(call, self._entry, session_id)
         item.invocation = Bound(self._tool, values)
         return item
+
+    def announce(self, call: ToolCall, values: dict[str, Any], turn: Turn) -> BatchBegan:
+        """Return the event that the call is about to run."""
+        digests = Digests(((self.name, copy_json(self._tool.complete(values)), ()),), turn.session_id)
+        return _batch_began((call,), digests, turn.session_id, turn.turn_id)
 
 
 class _Known:
@@ -154,15 +157,12 @@ class FastPath:
             asking = ask_hooks(self._runtime.gate.hooks, item, turn.turn_id, self._runtime.loops.get().deadlines)
             if asking is not None or self._policies.cache_key != tool.allowed_key:  # a hook may switch the mode
                 return await TurnScope(self._runtime, turn).run(call, None, (item, asking or _ask_no_more()))
-        observe, journal = self._runtime.observe, turn.journal
-        if observe is not None or journal is not None:
-            digests = Digests(((tool.name, copy_json(tool.complete(values)), ()),), turn.session_id)
-            batch = _batch_began((call,), digests, turn.session_id, turn.turn_id)
-            if journal is not None:
-                await journal(batch)
-            if observe is not None:
-                observe(batch)
-                observe(_call_began(call))
+        if turn.journal is not None:
+            await turn.journal(tool.announce(call, values, turn))
+        observe = self._runtime.observe
+        if observe is not None:
+            observe(tool.announce(call, values, turn))
+            observe(_call_began(call))
         order, began = next_order(), perf_counter()
         try:  # the first step here: most calls end with it, and nothing has to watch them
             running = tool.function(**values)
@@ -175,8 +175,7 @@ class FastPath:
             item = item or tool.admit(call, values, turn.session_id)
             return await self._finish(item, turn, self._settle(item, turn, raised), began, count_cancellations())
         else:
-            item = item or tool.admit(call, values, turn.session_id)
-            return await self._wait(item, tool, turn, running, waits_for, order, began)
+            return await self._wait(call, tool, values, item, turn, running, waits_for, order, began)
         seconds = perf_counter() - began
         if type(value) is not str or len(value) > tool.output_chars or not value.isascii():
             item = item or tool.admit(call, values, turn.session_id)
@@ -191,8 +190,10 @@ class FastPath:
 
     async def _wait(
         self,
-        item: Admitted,
+        call: ToolCall,
         tool: FastTool,
+        values: dict[str, Any],
+        item: Admitted | None,
         turn: Turn,
         running: Coroutine[Any, Any, object],
         waits_for: object,
@@ -207,10 +208,12 @@ class FastPath:
         ended: Outcome | ToolError | Interruption
         try:
             value = await drive_on(running, waits_for, deadlines.grace_seconds, order)
-            ended = complete(item.call, value, perf_counter() - began)
+            ended = complete(call, value, perf_counter() - began)
+            item = item or tool.admit(call, values, turn.session_id)
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as raised:  # noqa: BLE001 - whatever else a tool raises becomes a value
+            item = item or tool.admit(call, values, turn.session_id)
             ended = self._settle(item, turn, raised, deadline)
         finally:
             if deadline is not None:

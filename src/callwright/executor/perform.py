@@ -146,8 +146,7 @@ class Runner:
                         if context.deadline is not None:
                             deadline = deadlines.start(context.deadline, order)
                         value = await drive_on(running, waits_for, _find_grace(entry, context, deadlines), order)
-                    output = _output(value, None) if type(value) is str and value.isascii() else render(value)
-                    return _completed(call, output, perf_counter() - began, attempt, ())
+                    return _completed(call, _render(value), perf_counter() - began, attempt, ())
                 except asyncio.CancelledError as stopped:
                     if isinstance(stopped, Abandoned):
                         self.report_abandoned(admitted, deadlines.grace_seconds, observe)
@@ -292,9 +291,14 @@ def _is_short(outcome: Outcome, chars: int) -> bool:
 def complete(call: ToolCall, value: object, seconds: float) -> Outcome:
     """Return the outcome of a call whose first attempt returned a value."""
     try:
-        return Completed(call, render(value), seconds, 1)
+        return _completed(call, _render(value), seconds, 1, ())
     except ToolError as error:
         return Failed(call, error, True, seconds, 1)
+
+
+def _render(value: object) -> Output:
+    """Return what the model is shown of a value; plain text needs no check."""
+    return _output(value, None) if type(value) is str and value.isascii() else render(value)
 
 
 def _tell_changes(admitted: Admitted, outcome: Outcome) -> Outcome:

@@ -113,8 +113,11 @@ def encode_record(record: Record) -> Data:
     match record:
         case Said(message, turn_id, key):
             said = encode_message(message)
-            said |= {"turn": turn_id} if turn_id else {}
-            return said | {"key": key} if key else said
+            if turn_id:
+                said["turn"] = turn_id
+            if key:
+                said["key"] = key
+            return said
         case Began(digests, each):
             return {"kind": "began", "digests": dict(digests), **({"each": True} if each else {})}
         case Started(call_ids):
