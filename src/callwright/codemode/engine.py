@@ -359,7 +359,7 @@ class Session:
 
 def find_unawaited(text: str) -> str | None:
     """Return what stands in a text for a call without `await`."""
-    found = _NOT_AWAITED.search(text) if "<" in text else None
+    found = _NOT_AWAITED.search(text)
     return found and found[0]
 
 

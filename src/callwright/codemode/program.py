@@ -44,7 +44,7 @@ from callwright.core.errors import (
     ToolFailed,
     UnknownTool,
 )
-from callwright.core.json import Json, make_json_writer, thaw
+from callwright.core.json import make_json_writer, thaw
 from callwright.registry.catalog import Catalog
 from callwright.tool.base import InnerBatch, ToolContext
 from callwright.tool.threads import threads
@@ -283,11 +283,11 @@ class Program:
                 await self._context.keep({"call": number, "waits": True})
             return
         journal.settled[number] = result = self._settle(outcome)
-        note: dict[str, Json] = {"call": number}
+        note: dict[str, Any] = {"call": number}
         if number not in journal.digests:  # no start on record: repeatable, or refused before it started
             journal.digests[number] = note["digest"] = _digest(made)
         if isinstance(result, Returned):
-            note["returned"] = cast("Json", result.value)
+            note["returned"] = result.value
         else:
             note["raised"] = [result.kind, result.message]
             if isinstance(outcome, Failed) and isinstance(outcome.error, Declined):
@@ -309,7 +309,7 @@ class Program:
             text = _encode_arguments(arguments)
         except (TypeError, ValueError, RecursionError) as error:
             raise InvalidArguments(f"{pending.function}(): the arguments are not JSON: {error}") from error
-        if unawaited := find_unawaited(text):
+        if "<" in text and (unawaited := find_unawaited(text)):
             message = f"{pending.function}(): the arguments have {unawaited}, a call without its result; write `await`"
             raise InvalidArguments(message)
         return _tool_call(f"{self._context.call.id}.{pending.number}", name, text)

@@ -232,7 +232,8 @@ class Runner:
         entry, whole = admitted.entry, outcome
         if entry is not None and not _is_short(outcome, entry.limits.output_chars):
             outcome = self._clip(entry, outcome, entry.limits.output_chars)
-        outcome = _tell_changes(admitted, outcome)
+        if admitted.edited_by or admitted.repairs:
+            outcome = _tell_changes(admitted, outcome)
         self.stats.record(admitted.name, outcome)
         if observe is not None:
             observe(_call_ended(outcome))

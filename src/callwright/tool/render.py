@@ -13,6 +13,8 @@ from callwright.tool.base import ToolContext
 from callwright.tool.validators import from_json, to_json
 
 _NOTHING = Output("(no output)")
+_DATA: frozenset[type] = frozenset({dict, int, float, bool})
+"""Kinds that hold no content parts and are asked for first, because most calls return one of them."""
 _output = make_constructor(Output)  # what was just read from JSON needs no check
 
 
@@ -22,6 +24,8 @@ def render(value: object) -> Output:
     Raises:
         ToolFailed: The value cannot be written as JSON.
     """
+    if type(value) in _DATA:
+        return _render_structured(value)
     if isinstance(value, str):
         return Output(_whole(str.__str__(value)))  # of a string enum its value, not its name
     if value is None:
