@@ -8,7 +8,20 @@ from typing import Any
 import pytest
 from tests.forked import run_script
 
-from callwright import Agent, Answers, Approve, Decline, Executor, Question, Registry, SqliteStore, ToolCall, tool
+from callwright import (
+    Agent,
+    Answers,
+    ApprovalRequired,
+    Approve,
+    Decline,
+    Executor,
+    Question,
+    Registry,
+    SqliteStore,
+    ToolCall,
+    ToolContext,
+    tool,
+)
 from callwright.agent import Done, Paused
 from callwright.core.errors import Unanswered
 from callwright.core.messages import AssistantMessage
@@ -127,3 +140,28 @@ async def test_user_who_left_is_asked_again(tmp_path: Path, durable: bool) -> No
     assert charged(tmp_path) == 1
     if isinstance(store, SqliteStore):
         store.close()
+
+
+@pytest.mark.parametrize("durable", [True, False])
+async def test_tool_that_asks_after_an_approval_goes_on_from_the_record(tmp_path: Path, durable: bool) -> None:
+    ledger = tmp_path / "ledger"
+
+    @tool
+    async def deploy(place: str, context: ToolContext) -> str:
+        """Deploy."""
+        with ledger.open("a", encoding="utf-8") as file:
+            file.write(f"{context.idempotency_key}\n")
+        if context.answer is None:
+            raise ApprovalRequired("this changes the running service")
+        return f"deployed to {place}"
+
+    def agent(*script: Line) -> Agent:
+        return Agent(ScriptedProvider(*script), executor=Executor(Registry(deploy)), sessions=store)
+
+    store = SqliteStore(tmp_path / "s.db") if durable else MemoryStore()
+    result = await agent([ToolCall("c", "deploy", {"place": "production"})]).run("go", session="s")
+    for reason in ("it changes something", "this changes the running service"):
+        assert isinstance(result, Paused) and [question.reason for question in result.questions] == [reason]
+        result = await agent("done").resume("s", Answers.approving(result.questions))
+    keys = ledger.read_text().splitlines()
+    assert isinstance(result, Done) and len(keys) == 2 and len(set(keys)) == 1

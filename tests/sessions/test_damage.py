@@ -2,19 +2,21 @@
 
 import json
 import sqlite3
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from callwright import Agent
+from callwright import Agent, Question
 from callwright.core.messages import UserMessage
 from callwright.sessions import SessionDamaged, SessionError, SqliteStore
 from callwright.sessions.record_encoding import UnreadableRecord, dump_record, load_record
-from callwright.sessions.records import Said
+from callwright.sessions.records import Asked, Said
 from callwright.testing.fakes import ScriptedProvider
 from callwright.testing.stores import STORED_RECORDS
 
+STORED_QUESTIONS = [each for record in STORED_RECORDS if isinstance(record, Asked) for each in record.questions]
 DAMAGE: list[Any] = [
     None,
     b"",
@@ -104,6 +106,16 @@ async def test_damaged_title_and_id_do_not_break_the_list(tmp_path: Path) -> Non
     connection.close()
     async with SqliteStore(path) as store:
         assert (await store.list())[0].title.endswith("A")
+
+
+def test_every_field_of_a_question_is_read_as_it_was_written() -> None:
+    for question in STORED_QUESTIONS:
+        (again,) = cast("Asked", load_record(dump_record(Asked((question,))))).questions
+        assert again == question and hash(again.accesses) == hash(question.accesses)
+    filled = next(question for question in STORED_QUESTIONS if question.running)
+    empty = Question("", "", {}, "", "")
+    same = [each.name for each in fields(Question) if getattr(filled, each.name) == getattr(empty, each.name)]
+    assert same == ["kind", "url"]  # whatever is added to questions is tried here
 
 
 def test_every_field_of_every_record_is_checked() -> None:

@@ -7,7 +7,15 @@ from time import monotonic
 from typing import Any, NoReturn, cast
 
 from callwright.core.errors import UsageError
-from callwright.providers.base import MessageDone, ModelEvent, ModelRequest, Provider, ProviderError, vendor_of
+from callwright.providers.base import (
+    MessageDone,
+    ModelEvent,
+    ModelRequest,
+    Provider,
+    ProviderError,
+    require_provider,
+    vendor_of,
+)
 from callwright.providers.clients import close_provider
 from callwright.providers.resolve import provider_for
 
@@ -29,7 +37,7 @@ class Fallback:
         report: Receives a notice when another model is asked.
 
     Raises:
-        UsageError: No other model is given, or a name is not known.
+        UsageError: No other model is given, a name is not known, or one is no provider.
     """
 
     def __init__(
@@ -38,7 +46,7 @@ class Fallback:
         if not others:
             raise UsageError("Fallback needs at least two models")
         self.providers: tuple[Provider, ...] = tuple(
-            provider_for(each) if isinstance(each, str) else each for each in (first, *others)
+            provider_for(each) if isinstance(each, str) else require_provider(each) for each in (first, *others)
         )
         self.current: Provider = self.providers[0]
         """The model that answered last."""

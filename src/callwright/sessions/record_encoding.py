@@ -12,7 +12,7 @@ from callwright.core.access import Access
 from callwright.core.calls import Completed, Decline, Failed, Question, Reply, ToolCall
 from callwright.core.content import File, Image, Output, Part, Text
 from callwright.core.decisions import check_reply, make_reply
-from callwright.core.errors import CallwrightError, ToolError, ToolFailed, UsageError
+from callwright.core.errors import CallwrightError, ToolError, ToolFailed, UsageError, safe_repr
 from callwright.core.json import make_json_writer
 from callwright.core.messages import AssistantMessage, AssistantPart, Message, Thinking, ToolMessage, Usage, UserMessage
 from callwright.core.repairs import Repair
@@ -41,7 +41,7 @@ _ERRORS: dict[str, type[ToolError]] = {
     name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, ToolError)
 }
 _PLAIN: Any = (str, int, float, bool, tuple, type(None))
-_SHOWN_CHARS = 60
+_QUESTION_KINDS = {"arguments": dict, "expires_at": int, "running": bool}  # all others are texts
 _output = make_constructor(Output)  # what was read from JSON needs no check
 
 
@@ -71,7 +71,7 @@ def load_record(text: str | bytes) -> Record:
     try:
         data: object = json.loads(text if isinstance(text, str) else text.decode())
         if not isinstance(data, dict):
-            raise UnreadableRecord(f"expected a JSON object, got {_show(data)}")
+            raise UnreadableRecord(f"expected a JSON object, got {safe_repr(data)}")
         return decode_record(cast("Data", data))
     except UnreadableRecord:
         raise
@@ -95,17 +95,12 @@ def _take(data: Data, name: str, *kinds: type) -> Any:
 def _check(value: Any, name: str, *kinds: type) -> Any:
     if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):  # a bool is an int too
         expected = " or ".join(kind.__name__ for kind in kinds)
-        raise UnreadableRecord(f"{name!r} must be {expected}, got {_show(value)}")
+        raise UnreadableRecord(f"{name!r} must be {expected}, got {safe_repr(value)}")
     return value
 
 
 def _take_list(data: Data, name: str, kind: type = dict) -> list[Any]:
     return [_check(item, name, kind) for item in _take(data, name, list)]
-
-
-def _show(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"
 
 
 def encode_record(record: Record) -> Data:
@@ -338,12 +333,16 @@ def _decode_error(data: Data) -> ToolError:
 
 def encode_access(access: Access) -> Data:
     """Encode an access."""
-    return {"type": type(access).__name__, **{each.name: getattr(access, each.name) for each in fields(access)}}
+    data: Data = {"type": type(access).__name__, **{each.name: getattr(access, each.name) for each in fields(access)}}
+    return data | {"touches": list(map(encode_access, data["touches"]))} if "touches" in data else data
 
 
 def decode_access(data: Data) -> Access:
     """Decode an access."""
     fields = {name: Effect(value) if name == "effect" else value for name, value in data.items() if name != "type"}
+    if "touches" in data:  # texts, as once written, are left out: they are for display only
+        listed: list[Any] = _take(data, "touches", list)
+        fields["touches"] = tuple(decode_access(cast("Data", part)) for part in listed if isinstance(part, dict))
     return _ACCESSES[_take(data, "type", str)](**fields)
 
 
@@ -366,10 +365,9 @@ def _encode_question(question: Question) -> Data:
 
 def _decode_question(data: Data) -> Question:
     touched: Any = tuple(decode_access(access) for access in _take_list(data, "accesses"))
-    for name in ("call_id", "tool", "digest", "summary"):
-        _take(data, name, str)
-    _take(data, "arguments", dict)
-    approved: Any = tuple(_take_list(data, "approved")) if "approved" in data else ()
+    for name in sorted({"call_id", "tool", "digest", "summary", "arguments", *data} - {"accesses", "approved"}):
+        _take(data, name, _QUESTION_KINDS.get(name, str))
+    approved: Any = tuple(_take_list(data, "approved", str)) if "approved" in data else ()
     return Question(**{**data, "accesses": touched, "approved": approved})
 
 

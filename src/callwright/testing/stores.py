@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from callwright.core.access import ReadPath, RunCommand, UseTool
+from callwright.core.access import DeletePath, Reach, ReadPath, RunCommand, UseTool, WriteResource
 from callwright.core.calls import Approve, Completed, Decline, Failed, Question, ToolCall
 from callwright.core.content import File, Image, Output, Text
 from callwright.core.errors import Cancelled, Halted, Transient, UnknownTool
@@ -38,6 +38,23 @@ _CALLS = (
 _QUESTION = Question(
     "c1", "fs.read", {"path": "a"}, "digest", "Allow fs.read: a?", "because", (ReadPath("a"), RunCommand("ls", "/"))
 )
+_RUNNING = Question(
+    "c.1",
+    "deploy",
+    {"to": "a"},
+    "d3",
+    "really?",
+    "a reason",
+    (RunCommand("rm b", "/", touches=(DeletePath("b"), Reach("https://a.example/"))), WriteResource("db://a")),
+    expires_at=99,
+    nonce="n",
+    running=True,
+    approved=("it changes something", "twice"),
+    within="c",
+    origin="> 1 deploy()",
+    source="a rule",
+    implementation="i",
+)
 _OUTCOMES = (
     Completed(_CALLS[0], Output((Text("two\nlines"), Image(b"\x00\xff"), File(b"%PDF", "application/pdf", "x.pdf")))),
     Completed(_CALLS[1], Output('{"a":1}', {"a": 1}), 0.25, 2),
@@ -54,6 +71,7 @@ STORED_RECORDS: tuple[Record, ...] = (
     Asked(
         (_QUESTION, Question("c2", "x", {}, "d2", "s", accesses=(UseTool("x", Effect.WRITE),), kind="auth", url="u"))
     ),
+    Asked((_RUNNING,)),
     Answered({_QUESTION.id: Approve({"path": "z"}, "session", "ada"), "other": Decline("no", "a hook")}),
     Began({"c1": "d1", "c2": "d2"}, each=True),
     Started(("c1",)),
