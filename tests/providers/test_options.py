@@ -268,6 +268,12 @@ def test_options_are_given_to_each_model() -> None:
         WithOptions(Fallback(_small("a"), _small("b")), ModelOptions(temperature=0))
 
 
+@pytest.mark.parametrize("other", [None, 5, ScriptedProvider])
+def test_what_is_no_model_is_no_fallback(other: Any) -> None:
+    with pytest.raises(UsageError):
+        Fallback(ScriptedProvider("x"), other)
+
+
 def test_one_model_is_no_fallback() -> None:
     with pytest.raises(UsageError, match="at least two models"):
         Fallback("anthropic:claude-test")
