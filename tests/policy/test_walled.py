@@ -61,6 +61,13 @@ WALLED = [
     "git --no-pager verify-commit HEAD",
     "git -P verify-commit HEAD",
     "mvn -v",
+    "mytool install --help",
+    "composer -q -V",
+    "python -u -c 'print(1)'",
+    "echo 'print(1)' | python3 -",
+    "python3 - data.json < prog.py",
+    "jupyter nbconvert --stdout x.ipynb",
+    "set -e && pytest -q && git diff",
 ]
 ASKED = [
     "python script.py",
@@ -122,6 +129,13 @@ ASKED = [
     "git -c a.b=c verify-commit HEAD",
     "python -W error script.py --check",
     "bat --style plain --output x README.md",
+    "git my-alias",
+    "git verify-commit --output=x HEAD",
+    "composer -q",
+    "python -u pytest",
+    "jupyter nbconvert x.ipynb",
+    "jupyter lab --stdout",
+    "shopt; git diff",
 ]
 
 
@@ -284,5 +298,5 @@ def test_wall_is_no_reason_to_run_what_deletes_connects_or_cannot_be_read():
         assert not is_walled(replace(plan, commands=(replace(plan.commands[0], accesses=(access,)),)))
     for verdict in (Verdict.WRITES, Verdict.DESTRUCTIVE, Verdict.READS_NETWORK):
         assert not is_walled(replace(plan, commands=(replace(plan.commands[0], verdict=verdict),)))
-    for line in ("./gradlew", "./other test", "sqlite3 a.db 'select 1' > out", "duckdb a.db 'drop table t'"):
+    for line in ("./gradlew", "./other test", "sqlite3 a.db 'select 1' > out", "duckdb a.db 'drop table t'", *ASKED):
         assert not is_walled(analyze(line, "/w"))

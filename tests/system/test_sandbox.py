@@ -500,7 +500,9 @@ def test_relative_folder_of_path_does_not_count(monkeypatch: pytest.MonkeyPatch,
     assert bubblewrap.find_program() == ""
 
 
-@pytest.mark.parametrize("place", ["workspace/.venv/bin", "link", "linked program", "extra"])
+@pytest.mark.parametrize(
+    "place", ["workspace/.venv/bin", "link", "linked program", "extra", "workspace/outward", "link to outward"]
+)
 def test_bubblewrap_that_a_command_could_have_written_does_not_count(
     complete: Sandbox, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ):
@@ -512,6 +514,13 @@ def test_bubblewrap_that_a_command_could_have_written_does_not_count(
     (tmp_path / "linked program" / "bwrap").unlink()
     (tmp_path / "linked program" / "bwrap").symlink_to(workspace / ".venv" / "bin" / "bwrap")
     (tmp_path / "link").symlink_to(workspace / ".venv" / "bin")
+    # real programs elsewhere, but a command can change the links to them
+    (tmp_path / "elsewhere").mkdir()
+    shutil.copy(extra / "bwrap", tmp_path / "elsewhere")
+    (workspace / "outward").symlink_to(tmp_path / "elsewhere")
+    (workspace / "programs").mkdir()
+    (workspace / "programs" / "bwrap").symlink_to(tmp_path / "elsewhere" / "bwrap")
+    (tmp_path / "link to outward").symlink_to(workspace / "programs")
     monkeypatch.setenv("PATH", f"{tmp_path / place}{os.pathsep}{os.environ['PATH']}")
     sandbox = find_sandbox("require", roots=[workspace], writable=[extra])
     for confinement in (READ_ONLY, WORKSPACE):
