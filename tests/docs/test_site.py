@@ -1,4 +1,4 @@
-"""The documentation site: no broken link, nothing loaded from another host, every public name documented."""
+"""The documentation site: no broken link, nothing loaded from another host, every public name, search from the disk."""
 
 import json
 import re
@@ -11,6 +11,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "site"
+CHROMIUM = "/usr/bin/chromium"
+CHROMIUM_OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+LONG_MILLISECONDS = 120_000
 
 
 def build_pages() -> dict[str, str]:
@@ -55,6 +58,28 @@ def check_search_knows_every_page(pages: dict[str, str]) -> None:
     assert set(pages) - {"404.html"} <= found | {"index.html"}
 
 
+def check_search_works_from_the_disk() -> None:
+    from playwright.sync_api import sync_playwright
+
+    asked: list[str] = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_OPTIONS)
+        page = browser.new_context(offline=True).new_page()
+        page.set_default_timeout(LONG_MILLISECONDS)
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto((SITE / "howto" / "bash.html").as_uri())  # in a folder: the index is found from any depth
+        field = page.locator("input.md-search__input")
+        field.click()
+        field.press_sequentially("idempotent")
+        found = page.locator("a.md-search-result__link", has_text=re.compile("idempotent", re.IGNORECASE)).first
+        found.wait_for(state="visible")
+        page.goto(str(found.get_attribute("href")))
+        assert page.url.startswith(SITE.as_uri())
+        assert "idempotent" in page.locator("article").inner_text().lower()
+        browser.close()
+    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+
+
 @pytest.mark.slow
 def test_site_is_complete_and_needs_no_other_host() -> None:
     pages = build_pages()  # in one test: two workers would build into the same folder
@@ -62,3 +87,6 @@ def test_site_is_complete_and_needs_no_other_host() -> None:
     check_pages_load_nothing_from_another_host(pages)
     check_reference_has_every_public_name(pages)
     check_search_knows_every_page(pages)
+    if not Path(CHROMIUM).exists():
+        pytest.skip("chromium is not installed; scripts/setup installs it")
+    check_search_works_from_the_disk()
