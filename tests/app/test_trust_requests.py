@@ -4,9 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.waiting import LONG_SECONDS
 
 from callwright.app.locations import Locations
-from callwright.app.mcp_servers import ServerEntry
+from callwright.app.mcp_servers import CheckedServers, ServerEntry, find_entries
 from callwright.app.trust import Trust
 from callwright.mcp.config import servers_of
 
@@ -49,3 +50,16 @@ def test_server_request_matches_what_would_be_used(kind: str | None) -> None:
     (server,) = servers_of({"mcpServers": {"time": entry}}, environment={"GITHUB_TOKEN": "x"}).servers
     shown = ServerEntry("time", "project", Path(".mcp.json"), entry).target
     assert shown == (server.url or " ".join((server.command, *server.args)))
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+async def test_status_of_servers_starts_nothing_without_trust(tmp_path: Path, trusted: bool) -> None:
+    command = {"command": "touch", "args": [str(tmp_path / "started")]}
+    (tmp_path / ".mcp.json").write_text(json.dumps({"mcpServers": {"theirs": command}}))
+    locations = Locations.of(tmp_path, home=tmp_path / "home")
+    (entry,) = find_entries(locations)
+    async with CheckedServers([entry], locations, trusted=trusted, seconds=LONG_SECONDS) as servers:
+        (found,) = servers.list()
+    assert (tmp_path / "started").exists() is trusted
+    assert (found.condition == "not trusted") is not trusted
+    assert ("callwright trust give" in found.problem) is not trusted
