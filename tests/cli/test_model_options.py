@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from callwright.app.local_models import physical_cores
+from callwright.app.models import physical_cores
 from callwright.testing.loopback import Loopback, LoopbackReply
 
 from .conftest import Machine, first_request

@@ -302,7 +302,7 @@ async def test_probe_sends_no_key(server: Loopback) -> None:
 
 
 async def test_silent_probe_is_given_up(server: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("callwright.providers.probe._SECONDS", 0.1)
+    monkeypatch.setattr("callwright.providers.clients._SECONDS", 0.1)
     provider = OpenAIChat("m", base_url=f"{server.url}/v1")
     server.reply(LoopbackReply([b"{"], headers=_JSON, ending="held"))
     assert await provider.calls_tools() is None

@@ -1,12 +1,13 @@
-"""Vendor SDK clients: created on first use, off the event loop, one per loop."""
+"""Vendor SDK clients, one per event loop, and questions to a server about itself."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from importlib.util import find_spec
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 from callwright.core.errors import UsageError
+from callwright.providers.encoding import parse_object
 
 Client = TypeVar("Client")
 
@@ -57,3 +58,30 @@ def require(package: str, extra: str) -> None:
         present = False
     if not present:
         raise UsageError(f"this model needs the package {package}: pip install 'callwright[{extra}]'")
+
+
+_SECONDS = 2.0
+_MAX_BYTES = 1 << 20
+
+
+async def fetch_json(url: str) -> dict[str, Any] | None:
+    """Return the JSON object at an address; None for anything else, also for a server that does not answer in time.
+
+    No key is sent: the address need not belong to the API that the key is for.
+    """
+    from httpx2 import AsyncClient
+
+    try:
+        async with (
+            asyncio.timeout(_SECONDS),
+            AsyncClient(timeout=_SECONDS) as client,
+            client.stream("GET", url, headers={"accept": "application/json"}) as response,
+        ):
+            text = b""
+            async for piece in response.aiter_bytes():
+                text += piece
+                if len(text) > _MAX_BYTES:
+                    return None
+            return parse_object(text) if response.status_code == 200 else None
+    except Exception:  # noqa: BLE001 - other servers have no such page and answer with anything
+        return None

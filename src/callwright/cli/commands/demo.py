@@ -4,8 +4,10 @@ import asyncio
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from callwright.app.app import assemble
 from callwright.app.conversation import Conversation
@@ -13,19 +15,93 @@ from callwright.app.locations import Locations
 from callwright.app.run_context import RunOptions
 from callwright.app.settings import load_settings
 from callwright.cli.approval_dialog import EditRequest, dialog_lines, read_choice, read_edit
-from callwright.cli.commands.demo_script import ANSWERS, NOTES, REPLIES, TASK
-from callwright.cli.commands.demo_timeline import show_turn
 from callwright.cli.parsing import Parser
 from callwright.cli.render.calls import CallLines
 from callwright.cli.render.markdown import MarkdownLines
 from callwright.cli.render.text import Palette
 from callwright.cli.terminal.keys import discard_typed_keys
-from callwright.core.calls import Answers, Approve, Decline, Question, Reply
-from callwright.core.events import CallEnded, Event
+from callwright.core.access import ReadPath, WritePath
+from callwright.core.calls import Answers, Approve, Completed, Decline, Failed, Outcome, Question, Reply, ToolCall
+from callwright.core.events import CallBegan, CallEnded, Event
 from callwright.core.json import compact
+from callwright.core.spec import Effect
+from callwright.executor.executor import Executor
+from callwright.policy.modes import ByMode
 from callwright.providers.base import ModelEvent, TextDelta
 from callwright.providers.streaming import TappedProvider
+from callwright.registry.registry import Registry
 from callwright.testing.fakes import ScriptedProvider
+from callwright.tool.base import Tool
+from callwright.tool.function import tool
+
+MODULE = '''\
+"""Counts words."""
+
+
+def most_common(text: str, count: int) -> list[str]:
+    """The most common words of a text, most common first."""
+    words = text.lower().split()
+    return sorted(set(words), key=words.count)[:count]
+'''
+
+TESTS = """\
+import unittest
+
+from words import most_common
+
+
+class MostCommon(unittest.TestCase):
+    def test_the_most_common_word_comes_first(self) -> None:
+        self.assertEqual(most_common("the cat and the dog and the bird", 1), ["the"])
+
+
+if __name__ == "__main__":
+    unittest.main()
+"""
+
+TASK = "write words.py with a most_common function, test it, and clean up the scratch notes"
+NOTES = "scratch.txt"
+
+
+def tool_call(name: str, **arguments: Any) -> dict[str, Any]:
+    """Return one tool call of a reply."""
+    return {"name": name, "arguments": arguments}
+
+
+REPLIES: list[Any] = [
+    {
+        "text": "First the module.",
+        "calls": [tool_call("write", path="words.py", content=MODULE)],
+    },
+    {
+        "text": "Then its test.",
+        "calls": [tool_call("write", path="test_words.py", content=TESTS)],
+    },
+    {
+        "text": "Now I run it.",
+        "calls": [tool_call("bash", command="python3 -m unittest -q test_words", description="run the test")],
+    },
+    {
+        "text": "The order is wrong: `sorted` puts the **rarest** word first. I turn it round.",
+        "calls": [
+            tool_call("edit", path="words.py", old_string="words.count)[:", new_string="words.count, reverse=True)[:")
+        ],
+    },
+    {
+        "text": "And again.",
+        "calls": [tool_call("bash", command="python3 -m unittest -q test_words", description="run the test")],
+    },
+    {
+        "text": "It passes. The scratch notes can go.",
+        "calls": [tool_call("bash", command=f"rm {NOTES}", description="remove the scratch notes")],
+    },
+    "Done: `words.py` counts words, and `test_words.py` proves it.",
+]
+"""The replies of the scripted model, in order."""
+
+ANSWERS = ("s", "y")
+"""Used if stdin is not a terminal: allow the test for this session, allow the deletion once."""
+
 
 _DESCRIPTION = """\
 Runs a small task in a temporary folder with a scripted model and the real agent, tools, permissions, approval dialog
@@ -141,3 +217,93 @@ def _model(home: Path) -> ScriptedProvider:
     file = home / "script.json"
     file.write_text(compact(REPLIES), encoding="utf-8")
     return ScriptedProvider.from_file(file)
+
+
+_READ_SECONDS = 0.15
+
+
+def show_turn() -> None:
+    """Run one turn of five calls, as a model would send them, and print which calls ran in parallel."""
+    with tempfile.TemporaryDirectory(prefix="callwright-demo-") as folder:
+        asyncio.run(_run_turn(Path(folder)))
+
+
+def note_tools(folder: Path) -> list[Tool]:
+    """Return three typed tools that read, replace and count notes in a folder."""
+
+    @tool(effect=Effect.READ, accesses=lambda arguments: [ReadPath(str(folder / str(arguments["name"])))])
+    async def read_note(name: str) -> str:
+        """Read a note.
+
+        Args:
+            name: The note's file name.
+        """
+        await asyncio.sleep(_READ_SECONDS)  # so that the timeline has something to show
+        return (folder / name).read_text(encoding="utf-8")
+
+    @tool(effect=Effect.WRITE, accesses=lambda arguments: [WritePath(str(folder / str(arguments["name"])))])
+    def write_note(name: str, text: str) -> str:
+        """Replace a note.
+
+        Args:
+            name: The note's file name.
+            text: The new content.
+        """
+        (folder / name).write_text(text, encoding="utf-8")
+        return f"wrote {len(text.encode())} bytes to {name}"
+
+    @tool(effect=Effect.READ)
+    def count_notes() -> dict[str, int]:
+        """Count the notes."""
+        return {"notes": len(list(folder.iterdir()))}
+
+    return [read_note, write_note, count_notes]
+
+
+async def _run_turn(folder: Path) -> None:
+    (folder / "plan.txt").write_text("1. read  2. think  3. write", encoding="utf-8")
+    (folder / "todo.txt").write_text("water the plants", encoding="utf-8")
+    timeline = _Timeline()
+    executor = Executor(Registry(*note_tools(folder)), ByMode("auto"), observe=timeline)
+    calls = [
+        ToolCall("c1", "read_note", '{"name": "plan.txt"}'),
+        ToolCall("c2", "read_note", '{"name": "todo.txt"}'),
+        ToolCall("c3", "write_note", '{"name": "todo.txt", "text": "plants are watered"}'),
+        ToolCall("c4", "raed_note", '{"name": "plan.txt"}'),
+        ToolCall("c5", "write_note", '{"name": "todo.txt", "txt": 42}'),
+    ]
+    print("the model sends five calls in one turn:\n")
+    for call in calls:
+        print(f"  {call.id}  {call.name}({call.arguments!s})")
+    print("\ntimeline (c3 writes the file that c2 reads, so it waits for c2, but not for c1):\n")
+    outcomes = await executor.execute(calls)
+    print("\noutcomes for the model, one per call, in call order:\n")
+    for outcome in outcomes:
+        print(f"  {outcome.call.id}  {_format_outcome(outcome)}")
+    print(f"\ntodo.txt now contains: {(folder / 'todo.txt').read_text(encoding='utf-8')!r}")
+    print("\nnext: decorate a typed function with @tool and run it the same way; see README.md")
+
+
+class _Timeline:
+    """Prints calls as they start and end."""
+
+    def __init__(self) -> None:
+        self._began = time.perf_counter()
+
+    def __call__(self, event: Event) -> None:
+        milliseconds = (time.perf_counter() - self._began) * 1000
+        if isinstance(event, CallBegan):
+            print(f"  {milliseconds:6.1f} ms  {event.call.id}  > {event.call.name} starts")
+        elif isinstance(event, CallEnded):
+            ending = "done" if isinstance(event.outcome, Completed) else _code(event.outcome)
+            print(f"  {milliseconds:6.1f} ms  {event.outcome.call.id}  < {event.outcome.call.name} {ending}")
+
+
+def _code(outcome: Outcome) -> str:
+    return outcome.error.code if isinstance(outcome, Failed) else "needs approval"
+
+
+def _format_outcome(outcome: Outcome) -> str:
+    if isinstance(outcome, Completed):
+        return f"ok     {outcome.text}"
+    return f"error  {outcome.text}" if isinstance(outcome, Failed) else "needs approval"

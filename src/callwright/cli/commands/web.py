@@ -17,7 +17,7 @@ from callwright.app.models import choose_model
 from callwright.app.run_context import RunOptions
 from callwright.app.settings import load_settings
 from callwright.cli.commands.call import NoModel
-from callwright.cli.commands.demo_script import NOTES, REPLIES, TASK
+from callwright.cli.commands.demo import NOTES, REPLIES, TASK
 from callwright.cli.main import DONE
 from callwright.cli.options import add_agent_options
 from callwright.cli.parsing import Parser

@@ -1,11 +1,13 @@
-"""The input line: an editor with history and completion, and the file that keeps the history."""
+"""The input line: the text with its cursor and history, completion, and prompts that wait for the agent."""
 
+import asyncio
 import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from callwright.cli.render.text import cut
 from callwright.system.private_files import open_private
 
 _MOST_LINES, _MOST_CHARS = 12, 2_000
@@ -214,3 +216,57 @@ class PromptHistory:
         self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with open_private(self.file, append=True) as lines:
             lines.write(json.dumps(prompt, ensure_ascii=False) + "\n")
+
+
+_MOST_SHOWN = 3
+
+
+class PromptQueue:
+    """The prompts that wait for the agent, oldest first."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+        self._over = False
+        self._changed = asyncio.Event()
+
+    async def get(self) -> str | None:
+        """Wait for the next prompt; None when the conversation is over."""
+        while not self._texts:
+            if self._over:
+                return None
+            self._changed.clear()
+            await self._changed.wait()
+        return self._texts.pop(0)
+
+    def add(self, text: str) -> None:
+        """Add a prompt."""
+        self._texts.append(text)
+        self._changed.set()
+
+    def end(self) -> None:
+        """Let `get` return None after the last prompt."""
+        self._over = True
+        self._changed.set()
+
+    def take_last(self) -> str | None:
+        """Remove and return the newest prompt, to be edited; None if none waits."""
+        return self._texts.pop() if self._texts else None
+
+    def return_to(self, editor: Editor) -> bool:
+        """Put every prompt back on the input line: the run it was written for was stopped. False if none waits."""
+        texts, self._texts = self._texts, []
+        if texts:
+            editor.set("\n".join(filter(None, [*texts, editor.text])))
+        return bool(texts)
+
+    def rows(self, width: int, show: Callable[[str], str]) -> list[str]:
+        """Return a row for each prompt; of many, the first ones and how many more there are.
+
+        Args:
+            width: The columns of the screen.
+            show: Escapes what a user typed or pasted.
+        """
+        rows = [cut(f"  queued: {show(text)}".replace("\n", " "), width) for text in self._texts]
+        if len(rows) > _MOST_SHOWN:
+            rows[_MOST_SHOWN - 1 :] = [f"  … and {len(rows) - _MOST_SHOWN + 1} more queued"]
+        return [*rows, cut("  Up takes the last one back to edit it", width)] if rows else []

@@ -21,10 +21,9 @@ from functools import partial
 
 from callwright.cli.render.text import Palette, cut, visible
 from callwright.cli.terminal import parts
-from callwright.cli.terminal.input import Editor
+from callwright.cli.terminal.input import Editor, PromptQueue
 from callwright.cli.terminal.keys import KeyReader
 from callwright.cli.terminal.parts import LineStyle, PagedView, PlainStyle
-from callwright.cli.terminal.queue import PromptQueue
 from callwright.cli.terminal.screen import Screen
 from callwright.cli.terminal.vi_keys import ViKeys
 

@@ -7,7 +7,7 @@ from callwright.agent.undo import Rewinding, RewindScope, UndoConflict, UndoHist
 from callwright.app.app import App
 from callwright.app.conversation import Conversation
 from callwright.app.locations import Locations
-from callwright.cli.render.rewind import point_lines, relative_path, rewind_lines
+from callwright.cli.render.calls import point_lines, relative_path, rewind_lines
 from callwright.cli.render.text import visible_line
 from callwright.cli.terminal.ui import Terminal
 from callwright.core.errors import UsageError

@@ -17,6 +17,7 @@ from callwright.core.json import JsonObject, compact, thaw
 from callwright.core.messages import AssistantMessage, Message, Thinking, ToolMessage, UserMessage
 from callwright.core.spec import ToolSpec
 from callwright.providers.base import ModelEvent, ModelRequest, ProviderError
+from callwright.providers.clients import fetch_json
 from callwright.providers.encoding import (
     IdentityCache,
     Pieces,
@@ -30,7 +31,6 @@ from callwright.providers.media import data_url, fit_media
 from callwright.providers.openai.chat_stream import PROVIDER, ChatDraft
 from callwright.providers.openai.client import answer_format, open_stream, openai_clients
 from callwright.providers.options import ModelOptions, set_fields
-from callwright.providers.probe import fetch_json
 from callwright.providers.streaming import read_stream
 from callwright.providers.tool_encoding import (
     EncodedTools,
