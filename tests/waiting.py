@@ -33,6 +33,13 @@ def until_so(found: Callable[[], Any]) -> Any:
     return result
 
 
+async def close_stream(writer: asyncio.StreamWriter) -> None:
+    """Close a connection and wait until it is: what the end of the event loop cuts off is reported in another test."""
+    writer.close()
+    with suppress(OSError):
+        await writer.wait_closed()
+
+
 def find_port() -> int:
     """Find a port of loopback that is free and stays so until its server starts.
 

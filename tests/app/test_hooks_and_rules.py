@@ -4,9 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.waiting import LONG_SECONDS
 
 from callwright import Completed, Failed, Interrupted
 from callwright.agent.results import Done, Stopped
+from callwright.app import models
 from callwright.app.app import App, assemble
 from callwright.app.conversation import Conversation
 from callwright.app.locations import Locations
@@ -106,8 +108,10 @@ def test_model_choice_follows_the_documented_order(monkeypatch: pytest.MonkeyPat
     assert local_server((("none", 9),)) is None
 
 
-async def test_local_model_server_is_found() -> None:
+async def test_local_model_server_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     import asyncio
+
+    monkeypatch.setattr(models, "_PROBE_SECONDS", LONG_SECONDS)
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if await reader.readline():

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from tests.waiting import until
+from tests.waiting import close_stream, until
 
 from callwright import Approve, Decline, Executor, Registry, ToolCall, Turn
 from callwright.app.live import LiveAgent
@@ -186,7 +186,7 @@ async def test_socket_is_private_and_other_users_are_refused(tmp_path: Path, mon
         with pytest.raises(ConnectionResetError):
             if await stream.read() == b"":
                 raise ConnectionResetError
-        writer.close()
+        await close_stream(writer)
         monkeypatch.undo()
         assert live.state == "idle" and link in agents.links
 
@@ -243,7 +243,7 @@ async def test_request_that_is_not_understood_changes_nothing(tmp_path: Path, li
         writer.write(line)
         result = json.loads(await stream.readline())
         assert result["type"] == "result" and result["ok"] is False and result["error"]
-        writer.close()
+        await close_stream(writer)
 
 
 async def test_prompts_of_other_programs_are_not_commands(tmp_path: Path) -> None:

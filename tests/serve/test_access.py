@@ -9,7 +9,7 @@ import httpx2
 import pytest
 from mcp import MCPError
 from tests.serve.test_http import ACCEPT, HELLO
-from tests.waiting import LONG_SECONDS
+from tests.waiting import LONG_SECONDS, close_stream
 
 from callwright import Executor, Registry, ToolContext, tool
 from callwright.policy import AllowEverything
@@ -76,7 +76,7 @@ async def test_slow_headers_are_cut_off(desk: "Desk", monkeypatch: pytest.Monkey
             assert await asyncio.wait_for(reader.read(), LONG_SECONDS) == b""  # closed without an answer
     finally:
         trickling.cancel()
-        writer.close()
+        await close_stream(writer)
 
 
 async def test_sessions_are_capped_with_an_error() -> None:

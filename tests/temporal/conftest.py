@@ -1,6 +1,7 @@
 """A real Temporal server, a real database and worker processes for the tests that need them."""
 
 import asyncio
+import atexit
 import json
 import os
 import secrets
@@ -33,6 +34,22 @@ PATIENCE_SECONDS = 200.0
 """More than a run, or a process that has to start, takes on the slowest machine."""
 _STARTS = 5
 """The server chooses more ports by itself, and ends if another program takes one of them meanwhile."""
+
+
+_sessions: list[pytest.Session] = []
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    _sessions.append(session)
+
+
+@atexit.register
+def _leave_at_once() -> None:
+    """End without taking the interpreter down: Temporal's threads may call it meanwhile, which aborts the process."""
+    if _sessions and "temporalio.bridge" in sys.modules:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(int(_sessions[-1].exitstatus))
 
 
 def start_server(port: int, folder: str) -> "subprocess.Popen[bytes]":

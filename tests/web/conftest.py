@@ -9,13 +9,13 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.waiting import LONG_SECONDS
+from tests.waiting import LONG_SECONDS, close_stream
 
 from callwright.app.app import App, assemble
 from callwright.app.locations import Locations
@@ -73,9 +73,10 @@ class Served:
         lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers), "connection: close"]
         lines += [f"content-length: {len(body)}"] if body else []
         writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
-        data = await stream.read()
-        writer.close()
-        return _parse(data)
+        try:
+            return _parse(await stream.read())
+        finally:
+            await close_stream(writer)
 
     async def get(self, path: str, **more: str) -> Reply:
         return await self.send("GET", path, self._headers(more))
@@ -98,9 +99,7 @@ class Served:
         try:
             yield Events(stream)
         finally:
-            writer.close()
-            with suppress(OSError):
-                await writer.wait_closed()
+            await close_stream(writer)
 
     async def until(self, path: str, found: Callable[[Any], Any]) -> Any:
         """Ask until the answer is as it should be, and return it."""

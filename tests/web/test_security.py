@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
-from tests.waiting import LONG_SECONDS
+from tests.waiting import LONG_SECONDS, close_stream
 from tests.web.conftest import Serve, Served
 
 from callwright.web import api, hub
@@ -222,7 +222,7 @@ async def test_head_of_a_request_that_does_not_arrive_ends_the_connection(
             stream, writer = await asyncio.open_connection("127.0.0.1", web.port)
             writer.write(sent)
             assert await asyncio.wait_for(stream.read(), LONG_SECONDS) == b""  # until the server ends the connection
-            writer.close()
+            await close_stream(writer)
         answered = 0
         while not answered:  # a very slow machine may close it too early
             stream, writer = await asyncio.open_connection("127.0.0.1", web.port)
@@ -231,14 +231,14 @@ async def test_head_of_a_request_that_does_not_arrive_ends_the_connection(
                 answered = (await stream.readuntil(b"\r\n\r\n")).count(b"HTTP/1.1 200")
             writer.write(b"GET / HT")  # the next request on the same connection
             await asyncio.wait_for(stream.read(), LONG_SECONDS)
-            writer.close()
+            await close_stream(writer)
         stream, writer = await asyncio.open_connection("127.0.0.1", web.port)
         writer.write(b"GET / HTTP/1.1\r\nx: ")
         ended = asyncio.ensure_future(stream.read())
         while not ended.done():  # a byte now and then does not keep it open
             writer.write(b"x")
             await asyncio.sleep(0.01)
-        writer.close()
+        await close_stream(writer)
         assert (await web.get(API)).status == 200
 
 

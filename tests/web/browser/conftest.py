@@ -30,7 +30,7 @@ _ARGUMENTS = (
 )
 DESKTOP: Any = {"width": 1280, "height": 800}
 PHONE: Any = {"width": 390, "height": 780}
-_PATIENCE_MS = 30_000
+_PATIENCE_MS = 90_000
 
 
 @dataclass
