@@ -1,6 +1,7 @@
 """Other operating systems: nothing fails at import, and what a system does not offer is said where it is used."""
 
 import os
+import pathlib
 import subprocess
 import sys
 import types
@@ -9,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from callwright import UsageError
+from callwright.cli.main import COMMANDS, run
+from callwright.mcp import PinnedToolsFile
 from callwright.system import platforms
+from callwright.system.private_files import make_private, open_private
 from callwright.toolbox import coding_tools
 
 ROOT = Path(__file__).parents[1]
@@ -46,6 +50,34 @@ def test_tools_that_need_posix_say_so(tmp_path: Path, monkeypatch: pytest.Monkey
         patched.setattr(os, "name", "nt")
         with pytest.raises(UsageError, match=r"Linux or macOS.*WSL"):
             coding_tools(folder)
+
+
+def test_commands_that_need_posix_say_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    anywhere = ["completion", "runs", "worker"]
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "name", "nt")
+        for line in [["-p", "hello"], *([name] for name in COMMANDS if name not in anywhere)]:
+            assert run(line) == 2, line
+            assert "need Linux or macOS" in capsys.readouterr().err, line
+        assert run(["completion", "bash"]) == 0
+
+
+def test_private_files_without_modes_and_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("fchmod", "getuid", "geteuid"):
+        monkeypatch.delattr(os, name)
+    make_private(tmp_path / "folder")
+    with open_private(tmp_path / "folder" / "file") as file:
+        file.write("text")
+    assert (tmp_path / "folder" / "file").read_text() == "text"
+
+
+def test_files_that_need_posix_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pinned = PinnedToolsFile(tmp_path / "pinned.json")
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "name", "nt")
+        patched.setattr(pathlib, "WindowsPath", pathlib.PosixPath)
+        with pytest.raises(UsageError, match="need Linux or macOS"):
+            pinned.accept_all("shop", {"pay": "digest"})
 
 
 def test_lock_of_windows_reports_a_taken_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,8 +64,11 @@ def run(arguments: list[str], on_loaded: Callable[[], object] = lambda: None) ->
         return _reject_command(name, arguments)
     from callwright.cli.render.text import print_notice
     from callwright.core.errors import CallwrightError, UsageError, describe_exception
+    from callwright.system.platforms import require_posix
 
     try:
+        if name not in _ANYWHERE:
+            require_posix("the agent of this command and its tools")
         command = import_module(f"callwright.cli.commands.{name}")
         on_loaded()
         return command.run(rest)
@@ -84,6 +87,8 @@ def run(arguments: list[str], on_loaded: Callable[[], object] = lambda: None) ->
         return ERROR
 
 
+_ANYWHERE = frozenset({"completion", "runs", "worker"})
+"""Commands that need neither the files of a workspace nor a terminal."""
 _ADVICE = {
     errno.EEXIST: "a file is where a folder is needed; move it, or set CALLWRIGHT_HOME to another folder",
     errno.ENOTDIR: "a file is where a folder is needed; move it, or set CALLWRIGHT_HOME to another folder",

@@ -161,6 +161,7 @@ def parent_folder(path: Path, *, create: bool = False) -> Generator[int, None, N
 
 def open_folder(path: Path, *, create: bool = False) -> int:
     """Open a resolved folder for use as `dir_fd`, following no link; `create` makes missing folders."""
+    require_posix("files that are opened or replaced following no link")
     folder = os.open("/", _FOLDER | os.O_CLOEXEC)
     for name in path.parts[1:]:
         above = folder

@@ -38,7 +38,7 @@ def open_private(path: Path, *, exclusive: bool = False, append: bool = False) -
     flags = os.O_WRONLY | os.O_CREAT | (os.O_EXCL if exclusive else 0) | (os.O_APPEND if append else os.O_TRUNC)
     descriptor = os.open(path, flags, 0o600)
     # a device or a pipe, such as /dev/null, belongs to everyone who uses it
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+    if hasattr(os, "fchmod") and stat.S_ISREG(os.fstat(descriptor).st_mode):  # Windows has no such modes
         with suppress(PermissionError):  # another owner's file stays as it is
             os.fchmod(descriptor, 0o600)
     return os.fdopen(descriptor, "a" if append else "w", encoding="utf-8")
@@ -47,6 +47,8 @@ def open_private(path: Path, *, exclusive: bool = False, append: bool = False) -
 def make_private(folder: Path) -> None:
     """Create a folder with its parents if needed, and take all access to what is in it from other users."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not hasattr(os, "getuid"):  # Windows: folders of a user are private by their place
+        return
     pending, seen = [folder], 0
     while pending and seen < _MOST_ENTRIES:
         place = pending.pop()

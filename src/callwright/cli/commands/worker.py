@@ -82,7 +82,10 @@ async def _work(options: argparse.Namespace) -> None:
         worker = AgentWorker(agents, queue=options.queue, most_runs=options.runs, grace_seconds=options.grace)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, worker.stop)
+            try:
+                loop.add_signal_handler(number, worker.stop)
+            except NotImplementedError:  # Windows
+                signal.signal(number, lambda number, frame: loop.call_soon_threadsafe(worker.stop) and None)
         if options.dev:
             stack.callback(_end, await _start_server(options.address, options.namespace, options.ui_port))
         names = ", ".join(worker.agents)
