@@ -138,15 +138,20 @@ async def test_calls_of_a_batch_are_repaired_one_by_one():
 
 
 async def test_key_with_two_values_is_refused_on_the_fast_path_too():
+    ran: list[int] = []
+
     @tool(effect=Effect.READ)
-    async def multiply(left: int, right: int) -> int:
+    async def multiply(left: int, right: int = 3, more: list[int] = [], about: str = "") -> int:  # noqa: B006 - filled in
         """Multiply."""
+        ran.append(left)
         return left * right
 
     executor = Executor(Registry(multiply), AllowEverything())
-    good, twice = '{"left": 2, "right": 3}', '{"left": 2, "left": 4, "right": 3}'
-    for _ in range(3):  # the first call goes the long way, the others the fast one
+    good = '{"left": 2, "right": 3, "about": "a: b"}'
+    wrong = ('{"left": 2, "left": 4, "right": 3}', '{"left": 2, "left": 4}', '{"left": 2, "left": 4, "about": "x:"}')
+    for text in wrong * 2:  # the first call goes the long way, the others the fast one
         assert (await executor.run("multiply", good)).text == "6"
-        outcome = await executor.run("multiply", twice)
+        outcome = await executor.run("multiply", text)
         assert isinstance(outcome, Failed) and not outcome.started
         assert 'the key "left" is written twice with different values; write it once' in outcome.text
+    assert ran == [2] * 6

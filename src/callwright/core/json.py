@@ -201,8 +201,6 @@ def refuse_repeated_keys(text: str | bytes) -> None:
         RepeatedKey: A key has two different values.
     """
     written = text if isinstance(text, str) else text.decode("utf-8", "replace")
-    if written.count(":") < 2:  # the usual call has one argument, and then nothing has to be read twice
-        return
     try:
         _CHECKED.raw_decode(written.lstrip())
     except RepeatedKey:

@@ -29,6 +29,7 @@ from callwright.executor.turn import TurnScope
 from callwright.executor.turn_context import Turn, TurnCancelled
 from callwright.registry.catalog import Catalog
 from callwright.stats import Tally
+from callwright.tool.arguments import check_keys
 from callwright.tool.function import Bound, FunctionTool
 
 _batch_began = make_constructor(BatchBegan)
@@ -45,6 +46,7 @@ class FastTool:
         "_entry",
         "_tool",
         "allowed_key",
+        "filled",
         "function",
         "name",
         "output_chars",
@@ -69,6 +71,7 @@ class FastTool:
         self.parse = tool.contract.parser.parse
         self.parse_strict = tool.contract.parser.strictly
         """Parses JSON text in one step of the validator, without explaining errors; None if that is not enough."""
+        self.filled = tool.contract.parser.filled
         self.function = function
         self.seconds = tool.spec.limits.seconds
         self.output_chars = tool.spec.limits.output_chars
@@ -141,9 +144,9 @@ class FastPath:
         item: Admitted | None = None
         arguments = call.arguments
         try:
-            # with one colon there is one key; of more, the parser checks that none is repeated
-            if tool.parse_strict is not None and type(arguments) is str and arguments.count(":") < 2:
+            if tool.parse_strict is not None and type(arguments) is str:
                 values = tool.parse_strict(arguments, strict=True)
+                check_keys(arguments, len(values) - tool.filled)
             else:
                 values = tool.parse(arguments)
             if self._hooked:

@@ -159,7 +159,7 @@ _SURROGATE = "the text holds a lone surrogate, which is not valid Unicode"
 class ArgumentParser(Generic[Parsed]):
     """Turns argument text or objects into validated values."""
 
-    __slots__ = ("_extra", "_fields", "_options", "_tight", "_validate", "_with_names")
+    __slots__ = ("_extra", "_fields", "_options", "_tight", "_validate", "_with_names", "filled")
 
     def __init__(
         self,
@@ -167,11 +167,14 @@ class ArgumentParser(Generic[Parsed]):
         fields: Sequence[str],
         *,
         tight: bool = False,
+        filled: int = 0,
         options: Mapping[str, Any] | None = None,
     ) -> None:
         self._validate = validate
         self._fields = tuple(fields)
         self._tight = tight
+        self.filled = filled
+        """How many fields the validator may add."""
         self._options = dict(options or {})
         # named one by one in the first attempt: passing them as ** takes a fifth of its time
         self._with_names: bool | None = self._options.get("by_name")
@@ -179,7 +182,7 @@ class ArgumentParser(Generic[Parsed]):
 
     @property
     def strictly(self) -> Callable[..., Parsed] | None:
-        """The bare validator, if strict validation is enough for a text with one key; `parse` takes any other."""
+        """The bare validator, if strict validation is enough; of a repeated key it takes the last value."""
         return self._validate if self._tight and not self._options else None
 
     def parse(self, arguments: JsonObject | str | bytes) -> Parsed:
@@ -188,14 +191,14 @@ class ArgumentParser(Generic[Parsed]):
         Raises:
             InvalidArguments: The message names each field, what was expected and what was received.
         """
-        if type(arguments) is str or isinstance(arguments, (str, bytes)):
-            text = arguments
-            check_keys(text)
-        else:
-            text = as_text(arguments)
+        text = arguments if type(arguments) is str or isinstance(arguments, (str, bytes)) else as_text(arguments)
         try:
             if self._tight:
-                return self._validate(text, strict=True)
+                values = self._validate(text, strict=True)
+                check_keys(text, len(cast("dict[str, Any]", values)) - self.filled)
+                return values
+            if text is arguments:
+                check_keys(text)
             if _SUSPECT_TEXT.search(text) if isinstance(text, str) else _SUSPECT_BYTES.search(text):
                 refuse_odd_numbers(text)
             names = self._with_names
@@ -210,6 +213,7 @@ class ArgumentParser(Generic[Parsed]):
         return self._validate(text, strict=True, **self._options)
 
     def _look_again(self, text: str | bytes, error: ValidationError) -> Parsed:
+        check_keys(text)
         whole = _read(text)
         if not isinstance(whole, str) or not isinstance(_read(whole), dict):
             return self._repair(whole, error)
@@ -263,12 +267,38 @@ def from_text(text: str | bytes) -> Any:
         raise InvalidArguments(f"not valid JSON: {error}") from None
 
 
-def check_keys(text: str | bytes) -> None:
-    """Refuse JSON text in which a key has two values: the validator would silently take the last one."""
+def check_keys(text: str | bytes, read: int = 1) -> None:
+    """Refuse JSON text in which a key has two values: the validator would silently take the last one.
+
+    Args:
+        text: What the model wrote.
+        read: How many different keys a validator has found in it, at least. Each key that is written has a colon: with
+            as many colons as keys none is repeated.
+    """
+    colons = text.count(":") if isinstance(text, str) else text.count(b":")
+    if colons <= read or colons <= _count_members(text):
+        return
     try:
         refuse_repeated_keys(text)
     except RepeatedKey as error:
         raise InvalidArguments(str(error)) from None
+
+
+def _count_members(text: str | bytes) -> int:
+    """Return how many members the objects in JSON text have, repeated ones counted once; -1 for other text."""
+    try:
+        read = from_json(text)
+    except (ValueError, TypeError):
+        return -1
+    return _count_below(read) if type(read) in (dict, list) else 0
+
+
+def _count_below(value: "dict[str, Any] | list[Any]") -> int:
+    parts, count = (value.values(), len(value)) if isinstance(value, dict) else (value, 0)
+    for part in parts:
+        if type(part) is dict or type(part) is list:  # the reader limits how deep they are
+            count += _count_below(cast("dict[str, Any]", part))
+    return count
 
 
 def refuse_odd_numbers(text: str | bytes) -> None:

@@ -79,7 +79,9 @@ class Contract:
             from callwright.tool.schema import parse_options
 
             options = parse_options(root)
-        return ArgumentParser(SchemaValidator(root).validate_json, list(fields), tight=self.tight, options=options)
+        filled = sum(parameter.filled for parameter in self.shape.parameters)
+        validate = SchemaValidator(root).validate_json
+        return ArgumentParser(validate, list(fields), tight=self.tight, filled=filled, options=options)
 
     def _field(self, parameter: Parameter, shared: dict[str, CoreSchema]) -> TypedDictField:
         core = self._core(parameter.name, shared)
