@@ -55,10 +55,19 @@ def _harmless(plan: ShellPlan) -> bool:
 @example("\ud800")
 @example("a" * 200_000)
 @example("${" * 4_000)
+@example("a{\U000729b8")
+@example("echo {\U0010ffff..\U000f0001}")
 def test_no_text_raises(line: str) -> None:
     plan = analyze(line, "/w")
     assert plan.line == line
     assert plan.proven <= (not plan.problem)
+
+
+def test_other_letters_do_not_end_a_heredoc() -> None:
+    # both characters look alike to the parser, but not to bash
+    ends = "cat <<\u2026E\n\u2036E\ncat <<'X'\n\u2026E\ntouch x\nX\n"
+    assert not _harmless(analyze(ends, "/w"))
+    assert _harmless(analyze("cat <<\u2026E\nhello\n\u2026E\n", "/w"))
 
 
 @settings(max_examples=200, deadline=None)

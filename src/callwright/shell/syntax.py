@@ -26,6 +26,7 @@ _SECONDS = 0.015
 _SECONDS_PER_BYTE = 3e-7  # ten times what well-formed source takes
 
 _NO_START = re.compile(rb"\s*[|&;)]")
+_BEYOND_ASCII = re.compile(rb"[\xc0-\xff][\x80-\xbf]*|[\x80-\xbf]")
 _BREAK = re.compile(r"[;&|\n(){}`]+|\$\(|<\(|>\(")
 _WORD = re.compile(r"""(?:[^\s"'\\<>]|\\.|"(?:[^"\\]|\\.)*"?|'[^']*'?)+""", re.DOTALL)
 _QUOTES = re.compile(r"""["']|\\(?=.)""", re.DOTALL)
@@ -43,9 +44,20 @@ def parse_source(source: bytes) -> Node | None:
     """Parse a script; return None when it is not bash or parsing takes too long."""
     if _NO_START.match(source):
         return None
+    source = _BEYOND_ASCII.sub(_mask, source)
     if len(source) <= _SHORT_BYTES:
         return _parser().parse(source).root_node
     return _parse_in_time(source, thread_time() + _SECONDS + len(source) * _SECONDS_PER_BYTE)
+
+
+def _mask(found: re.Match[bytes]) -> bytes:
+    """Return ordinary letters of the same length for a character beyond ASCII, which to bash is a part of a word.
+
+    The parser looks characters up in tables of 256 entries: one such as U+729B8 after a brace ended the process.
+    """
+    character = found[0]
+    letter = b"\xc3" + bytes([0x80 + character[-1] % 16])  # À to Ï: lines of a text stay different mostly
+    return letter * (len(character) // 2) + b"%" * (len(character) % 2)
 
 
 def _parse_in_time(source: bytes, deadline: float) -> Node | None:
