@@ -20,14 +20,13 @@ def main() -> int:
         if type(error).__name__ != "PanicException" or not any(each in str(error) for each in _IMPORT_PANICS):
             raise
         code = _INTERRUPTED
-    code = _flush(code)
     if "temporalio.bridge" in sys.modules:
         # its threads may still call Python while the interpreter is taken down, and abort the process
         import atexit
 
         atexit._run_exitfuncs()  # type: ignore[attr-defined] # noqa: SLF001 - what Python calls next has no other name
         os._exit(_flush(code))
-    return code
+    return _flush(code)
 
 
 def _run(arguments: list[str]) -> int:

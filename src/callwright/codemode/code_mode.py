@@ -6,7 +6,7 @@ from typing import Any, cast
 from callwright.codemode.engine import CodeLimits
 from callwright.codemode.program import Program
 from callwright.codemode.stubs import name_functions, write_stub
-from callwright.core.errors import InvalidArguments, UsageError
+from callwright.core.errors import InvalidArguments, UsageError, check_kind
 from callwright.core.json import JsonObject
 from callwright.core.spec import Annotations, Effect, Limits, ToolSpec
 from callwright.registry.catalog import SEARCH_NAME, Catalog, Toolset, require_toolset, session_catalog
@@ -45,8 +45,7 @@ class CodeMode:
     """
 
     def __init__(self, source: Toolset, *, keep: Collection[str] = (), limits: CodeLimits = _LIMITS) -> None:
-        if not isinstance(cast(object, limits), CodeLimits):
-            raise UsageError(f"expected CodeLimits as the limits, got {limits!r}; write limits=CodeLimits(calls=100)")
+        check_kind("the limits", limits, CodeLimits, "write limits=CodeLimits(calls=100)")
         self._source = require_toolset(source)
         self._keep = _check_names(keep)
         self._limits = limits

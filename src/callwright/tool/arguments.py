@@ -195,7 +195,8 @@ class ArgumentParser(Generic[Parsed]):
         try:
             if self._tight:
                 values = self._validate(text, strict=True)
-                check_keys(text, len(cast("dict[str, Any]", values)) - self.filled)
+                if text is arguments:  # what was written here has every key once
+                    check_keys(text, len(cast("dict[str, Any]", values)) - self.filled)
                 return values
             if text is arguments:
                 check_keys(text)
