@@ -369,9 +369,10 @@ async def test_append_ends_when_connections_are_lost(postgres: str) -> None:
                 hold = await store.hold(session, owner="me")
                 number = len(hold.records)
                 while not cutting.done():
-                    await hold.append(said(f"{session} {number}"))
-                    confirmed.append(f"{session} {number}")
-                    number += 1
+                    hold.note(said(f"{session} {number}"))  # waits when the append behind it does: both or neither
+                    await hold.append(said(f"{session} {number + 1}"))
+                    confirmed.append(f"{session} {number + 1}")
+                    number += 2
             except SessionError:
                 await asyncio.sleep(0.01)
 
@@ -384,6 +385,29 @@ async def test_append_ends_when_connections_are_lost(postgres: str) -> None:
             stored = texts_of(await store.read(entry.session_id))
             assert stored == [f"{entry.session_id} {n}" for n in range(len(stored))]
             assert {text for text in confirmed if text.startswith(entry.session_id)} <= {*stored}
+
+
+async def test_nothing_is_added_after_a_record_that_was_lost(postgres: str) -> None:
+    blocked = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    async with PostgresStore(postgres) as store, asyncio.timeout(LONG_SECONDS):
+        hold = await store.hold("s", owner="me")
+        await hold.append(said("one"))
+        connection = await connect(postgres)
+        async with connection.transaction():
+            await connection.execute("LOCK TABLE callwright_records IN EXCLUSIVE MODE")
+            hold.note(said("two"))
+            while not (found := await connection.fetch(blocked)):  # noqa: ASYNC110 - another process waits
+                await asyncio.sleep(0.01)
+            hold.note(said("three"))  # waits for the next commit
+            await connection.execute("SELECT pg_terminate_backend($1)", found[0][0])
+        await connection.close()
+        with pytest.raises(SessionError, match="cannot be used"):
+            await hold.append(said("four"))
+        await hold.release()
+        hold = await store.hold("s", owner="me")
+        await hold.append(said("five"))
+        await hold.release()
+        assert texts_of(await store.read("s")) == ["one", "five"]
 
 
 async def test_record_that_was_committed_before_its_connection_was_lost(postgres: str) -> None:

@@ -256,33 +256,35 @@ class PostgresStore:
                     failed = SessionError(f"the writer for {self._place} was stopped; the records may be stored or not")
                     for write in batch:
                         if not write.done.done():
-                            write.done.set_exception(failed)
+                            write.fail(failed)
         finally:
             loop.writer = None
 
-    async def _commit(self, loop: _Loop, batch: Sequence[Write]) -> None:
+    async def _commit(self, loop: _Loop, gathered: Sequence[Write]) -> None:
+        batch: list[Write] = []
+        for write in gathered:
+            if write.hold.failure is not None:
+                write.fail(write.hold.failure)
+            else:
+                batch.append(write)
+        if not batch:
+            return
         try:
             held = await self._append(loop, batch)
         except SessionError as error:
             if len(batch) > 1:  # one of them may be at fault
                 for write in batch:
                     await self._commit(loop, [write])
-            elif batch[0].done.done():
-                pass
             elif await self._is_stored(batch[0], error):
                 batch[0].done.set_result(None)
             else:
-                batch[0].done.set_exception(error)
+                batch[0].fail(error)
             return
         for write in batch:
-            if write.done.done():
-                continue
-            if write.hold.session_id in held:
+            if write.hold.holder in held:
                 write.done.set_result(None)
             else:
-                write.done.set_exception(
-                    SessionBusy(f"session {write.hold.session_id!r} was taken over by another process")
-                )
+                write.fail(SessionBusy(f"session {write.hold.session_id!r} was taken over by another process"))
 
     async def _is_stored(self, write: Write, error: SessionError) -> bool:
         """Whether a write failed because it had been committed before its connection was lost."""
@@ -295,12 +297,12 @@ class PostgresStore:
         return [row[0] for row in rows] == write.bodies
 
     async def _append(self, loop: _Loop, batch: Sequence[Write]) -> set[str]:
-        """Commit a batch and return the sessions whose leases were still held."""
-        holds = {write.hold.session_id: write for write in reversed(batch)}
-        waiting = {write.hold.session_id: write.waiting for write in batch}  # after the last write of each
-        leases = [(*write.hold.identity, write.title, waiting[key]) for key, write in holds.items()]
+        """Commit a batch and return the holders whose leases were still theirs."""
+        holds = {write.hold.holder: write for write in reversed(batch)}
+        waiting = {write.hold.holder: write.waiting for write in batch}  # after the last write of each
+        leases = [(*write.hold.identity, write.title, waiting[holder]) for holder, write in holds.items()]
         rows = [
-            (write.hold.session_id, write.position + offset, body)
+            (write.hold.holder, write.position + offset, body)
             for write in batch
             for offset, body in enumerate(write.bodies)
         ]

@@ -25,6 +25,12 @@ class Write:
     """Whether the session waits for an answer after this."""
     done: "asyncio.Future[None]"
 
+    def fail(self, error: SessionError) -> None:
+        """Tell that it was not stored; nothing more is added to the session through this hold."""
+        self.hold.failure = self.hold.failure or error
+        if not self.done.done():
+            self.done.set_exception(error)
+
 
 class LeaseStore(Protocol):
     """What a hold needs of its store."""
@@ -50,11 +56,13 @@ class PostgresHold:
     def __init__(self, store: LeaseStore, session_id: str, holder: str, epoch: int) -> None:
         self.session_id = session_id
         self.records: Sequence[Record] = ()
+        self.holder = holder
         self.identity = (session_id, holder, epoch)
         self._store = store
         self._exists = False
         self._position = 0
-        self._failure: SessionError | None = None
+        self.failure: SessionError | None = None
+        """Why a record was not stored: one after the gap would falsify the session."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._last: asyncio.Future[None] | None = None
         self._questions = OpenQuestions()
@@ -67,11 +75,11 @@ class PostgresHold:
         self._renewing = asyncio.ensure_future(self._renew())
 
     async def append(self, *records: Record) -> None:
-        await self._finish(self._queue(records))
+        await asyncio.shield(self._queue(records).done)
 
     def note(self, record: Record) -> None:
-        if self._failure is None:
-            self._start(self._finish(self._queue([record])))
+        if self.failure is None:
+            self._start(_wait_for(self._queue([record])))
 
     def keep_output(self, output_id: str, text: str) -> None:
         self._start(self._keep(output_id, self._store.redact(limit_output(text))))
@@ -85,8 +93,8 @@ class PostgresHold:
 
     def _queue(self, records: Sequence[Record]) -> Write:
         """Put records into the queue; at once, so that notes and appends keep their order."""
-        if self._failure is not None:  # appending after a gap would falsify the record
-            raise self._failure
+        if self.failure is not None:
+            raise self.failure
         title = "" if self._exists else self._store.redact(find_first_prompt(records))[:_TITLE_CHARS]
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         bodies = [self._store.encode(record) for record in records]
@@ -95,13 +103,6 @@ class PostgresHold:
         self._position, self._exists, self._last = self._position + len(records), True, done
         self._store.queue(write)
         return write
-
-    async def _finish(self, write: Write) -> None:
-        try:
-            await asyncio.shield(write.done)
-        except SessionError as error:
-            self._failure = self._failure or error
-            raise
 
     async def _keep(self, output_id: str, body: str) -> None:
         if self._last is not None:  # a session exists from its first record on
@@ -117,11 +118,15 @@ class PostgresHold:
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
         if isinstance(error, SessionError):
-            self._failure = self._failure or error
+            self.failure = self.failure or error
 
     async def _renew(self) -> None:
-        while self._failure is None:
+        while self.failure is None:
             await asyncio.sleep(self._store.lease_seconds / 3)
             with suppress(SessionError):  # a database that is away for a moment: the next append decides
                 if not await self._store.renew(self):
-                    self._failure = SessionBusy(f"session {self.session_id!r} was taken over by another process")
+                    self.failure = SessionBusy(f"session {self.session_id!r} was taken over by another process")
+
+
+async def _wait_for(write: Write) -> None:
+    await asyncio.shield(write.done)

@@ -53,7 +53,7 @@ WITH wanted AS (
 ), held AS (
     UPDATE callwright_leases lease SET expires = now() + make_interval(secs => $6) FROM wanted
     WHERE lease.id = wanted.id AND lease.holder = wanted.holder AND lease.epoch = wanted.epoch
-    RETURNING lease.id, wanted.title, wanted.waiting
+    RETURNING lease.id, lease.holder, wanted.title, wanted.waiting
 ), session AS (
     INSERT INTO callwright_sessions (id, title, created_at, updated_at, waiting)
     SELECT id, title, $7, $7, waiting FROM held
@@ -61,12 +61,13 @@ WITH wanted AS (
 ), added AS (
     INSERT INTO callwright_records (session, position, at, body)
     SELECT key, position, $7, body
-    FROM unnest($8::text[], $9::int[], $10::text[]) AS r (session_id, position, body)
-    JOIN session ON session.id = r.session_id
+    FROM unnest($8::text[], $9::int[], $10::text[]) AS r (holder, position, body)
+    JOIN held USING (holder) JOIN session USING (id)
 )
-SELECT id, pg_notify('callwright_changes', id) FROM held
+SELECT holder, pg_notify('callwright_changes', id) FROM held
 """
-"""Adds the records of several holders in one commit. Only a holder whose lease is still its own adds anything.
+"""Adds the records of several holders in one commit. Only a holder whose lease is still its own adds anything, even if
+the batch also has records of the holder that took its session over.
 
 Listeners hear of it when it is committed. NOTIFY makes commits take turns, which costs little if many share one.
 """
