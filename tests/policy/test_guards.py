@@ -1,6 +1,7 @@
 """Safety checks hold in every mode and against every rule."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -250,6 +251,18 @@ def test_our_own_folder_is_protected_inside_a_workspace(tmp_path: Path, monkeypa
     guards = Guards(PathContext(str(tmp_path), "/home/ann", (str(tmp_path),)))
     assert isinstance(guards.judge(WritePath(str(tmp_path / "own/trust.json")), _CALL), Ask)
     assert guards.judge(WritePath(str(tmp_path / "other/trust.json")), _CALL) is None
+
+
+def test_folder_on_the_search_path_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "work")
+    monkeypatch.setenv("PATH", os.pathsep.join([str(tmp_path / "link/.venv/bin"), str(tmp_path), "/usr/bin", "", "."]))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "work/env"))
+    guards = Guards(PathContext.of(tmp_path / "work", tmp_path))
+    for place in ("work/.venv/bin/ls", "link/.venv/bin/ls", "work/.venv/bin", "work/env/lib/site.py"):
+        decision = guards.judge(WritePath(str(tmp_path / place)), _CALL)
+        assert isinstance(decision, Ask) and "programs are started" in decision.reason, place
+    for place in ("work/.venv/binary", "work/.venv/lib/x.py", "work/ls", "work/environment"):
+        assert guards.judge(WritePath(str(tmp_path / place)), _CALL) is None, place
 
 
 @pytest.mark.parametrize("uri", ["file:///etc/passwd", "FILE:///x", "%66ile:///x", "file:x"])

@@ -501,6 +501,38 @@ def test_relative_folder_of_path_does_not_count(monkeypatch: pytest.MonkeyPatch,
 
 
 @pytest.mark.parametrize(
+    "line",
+    [
+        "echo planted > .venv/bin/ls",
+        "echo planted > .venv/bin/tool",
+        "mv .venv old && mkdir -p .venv/bin && echo planted > .venv/bin/ls",
+        "rm -rf .venv && mkdir -p .venv/bin && echo planted > .venv/bin/ls",
+        "echo planted > outward/ls",
+        "ln -sfn sub outward && echo planted > sub/ls",
+        "mkdir -p missing/bin && echo planted > missing/bin/ls",
+        "echo planted > env/lib/module.py",
+    ],
+)
+def test_programs_that_start_by_their_name_cannot_be_planted(
+    complete: Sandbox, attempt: Attempt, workspace: Path, monkeypatch: pytest.MonkeyPatch, line: str
+):
+    for folder in (".venv/bin", "env/lib", "../elsewhere"):
+        (workspace / folder).mkdir(parents=True)
+    (workspace / ".venv/bin/tool").write_text("as it was\n")
+    (workspace / "outward").symlink_to("../elsewhere")
+    entries = [str(workspace / folder) for folder in (".venv/bin", "outward", "missing/bin")]
+    monkeypatch.setenv("PATH", os.pathsep.join([*entries, os.environ["PATH"]]))
+    monkeypatch.setattr(sys, "prefix", str(workspace / "env"))
+    attempt(complete, line, WORKSPACE)
+    started = [*entries, str(workspace / "env")]
+    assert [path.read_text() for folder in started for path in Path(folder).rglob("*") if path.is_file()] == [
+        "as it was\n"
+    ]
+    attempt(complete, "echo changed > .venv/other", WORKSPACE)  # only the folder of the programs is protected
+    assert (workspace / ".venv/other").exists()
+
+
+@pytest.mark.parametrize(
     "place", ["workspace/.venv/bin", "link", "linked program", "extra", "workspace/outward", "link to outward"]
 )
 def test_bubblewrap_that_a_command_could_have_written_does_not_count(

@@ -422,6 +422,40 @@ async def test_commands_run_in_the_sandbox(tmp_path: Path):
     assert not outside.exists()
 
 
+@pytest.mark.parametrize("times", [1, 2])
+async def test_wall_whose_parts_disappear_is_built_once_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
+):
+    if bubblewrap.find_problem():
+        pytest.skip(bubblewrap.find_problem())
+    workspace, home, programs = (tmp_path / name for name in ("workspace", "home", "programs"))
+    for folder in (workspace, home, programs):
+        folder.mkdir()
+    for number in range(times):
+        (home / f"{number}.key").write_text("x")
+    monkeypatch.setenv("HOME", str(home))
+    bash, program = Bash(workspace, sandbox="require"), bubblewrap.find_program()
+    removing = f"for key in {home}/*.key; do rm -f $key; break; done"  # one that is to be covered
+    (programs / "bwrap").write_text(f'#!/bin/sh\n{removing}\nexec {program} "$@"\n')
+    (programs / "bwrap").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    outcome = await Shell(bash)("echo run >> effects")
+    assert names_in(home) == []
+    if times == 1:
+        assert isinstance(outcome, Completed) and (workspace / "effects").read_text() == "run\n"
+    else:
+        assert "nothing was run: the sandbox failed to start: bwrap: " in failure(outcome).text
+        assert names_in(workspace) == []
+
+
+async def test_line_that_looks_like_a_failed_wall_runs_once(tmp_path: Path):
+    if bubblewrap.find_problem():
+        pytest.skip(bubblewrap.find_problem())
+    shell = Shell(Bash(tmp_path, sandbox="require"))
+    failure(await shell("echo run >> effects; exec sh -c 'echo bwrap: no; exit 1'"))
+    assert (tmp_path / "effects").read_text() == "run\n"
+
+
 async def test_sandboxed_timeout_leaves_no_process(tmp_path: Path):
     if bubblewrap.find_problem():
         pytest.skip(bubblewrap.find_problem())

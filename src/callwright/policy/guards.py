@@ -35,7 +35,7 @@ from callwright.policy.toolchains import RUST_PROGRAMS, find_ruff_fixes, find_ru
 from callwright.policy.trees import find_in_tree
 from callwright.policy.walled import is_walled
 from callwright.shell.plan import ENVIRONMENT_SHOWN, SimpleCommand, Verdict
-from callwright.system.environment import is_credential
+from callwright.system.environment import is_credential, program_folders
 from callwright.system.paths import Workspace
 from callwright.system.sensitive_paths import comparable, is_environment, is_ours, is_protected, is_secret
 
@@ -259,6 +259,8 @@ class Guards(Policy):
         for place in places.all:
             if is_protected(self._below_root(place)) or is_ours(comparable(place)):
                 return Ask(f"would change {make_printable(place)}, which configures other programs", _PROTECTED)
+            if any(f"{place}/".startswith(f"{folder}/") for folder in program_folders(self.here.roots)):
+                return Ask(f"would change {make_printable(place)}, from which programs are started", _PROTECTED)
             if _changes_modes(subject) and (_whole_folder(place) in self._vital or _is_top_level(_whole_folder(place))):
                 return Deny(f"refused to change the permissions of all of {make_printable(place)}", _CRITICAL)
         return None

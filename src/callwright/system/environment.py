@@ -2,8 +2,10 @@
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import lru_cache
 
 _SECRET_NAME = re.compile(
     r"""
@@ -56,3 +58,22 @@ def without_credentials(environment: Mapping[str, str] | None = None, *, passed:
 def safe_search_path(path: str) -> str:
     """Return a `PATH` without empty and relative entries, which would find programs in the working folder."""
     return os.pathsep.join(folder for folder in path.split(os.pathsep) if os.path.isabs(folder))  # noqa: PTH117 - text
+
+
+def program_folders(roots: Sequence[str]) -> tuple[str, ...]:
+    """Return the folders inside a workspace from which programs are started by their plain name.
+
+    Those are entries of PATH, and the environment of the Python that runs this. Who writes there decides what hooks,
+    MCP servers and the user's own shell start next.
+
+    Args:
+        roots: The folders of the workspace.
+    """
+    return _program_folders(tuple(roots), os.environ.get("PATH", ""), sys.prefix)
+
+
+@lru_cache(maxsize=8)
+def _program_folders(roots: tuple[str, ...], path: str, prefix: str) -> tuple[str, ...]:
+    named = [prefix, *safe_search_path(path).split(os.pathsep)]
+    places = {place for folder in named if folder for place in (os.path.normpath(folder), os.path.realpath(folder))}
+    return tuple(sorted(place for place in places if any(place.startswith(root.rstrip("/") + "/") for root in roots)))

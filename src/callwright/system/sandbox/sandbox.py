@@ -21,6 +21,7 @@ from typing import Literal, TypeAlias
 
 from callwright.core.access import Confinement
 from callwright.core.errors import UsageError
+from callwright.system.environment import program_folders
 from callwright.system.sandbox import bubblewrap, landlock, seatbelt
 from callwright.system.sandbox.scan import MAX_FOLDERS, FolderScan, Hidden, Sensitive, has_more_folders
 from callwright.system.sandbox.wall import (
@@ -197,6 +198,7 @@ class Sandbox:
 
     def _extra_protected(self) -> list[str]:
         paths = [os.path.join(root, path) for root in self.roots for path in self.protected]
+        paths += program_folders(self.roots)
         return [path for path in paths if os.path.lexists(path)]
 
     def _protect(self, protected: Iterable[str], opened: NamedPaths) -> list[str]:

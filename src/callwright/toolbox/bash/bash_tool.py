@@ -42,7 +42,7 @@ from callwright.toolbox.bash.results import (
 )
 from callwright.toolbox.bash.wall_stops import (
     OUTSIDE,
-    check_wall_stood,
+    find_wall_failure,
     is_allowed_outside,
     is_harmless_without_wall,
     make_outside_question,
@@ -54,11 +54,13 @@ _MAX_LINE_BYTES = 1_500_000
 _TOUCHES = (ReadPath, WritePath, DeletePath, Reach)
 # eval, so that the line is parsed on its own and bash counts its lines from one in messages
 _SCRIPT = 'IFS=; _line="$*"; unset IFS; set --; eval "$_line"'
-_TRAP = f"trap 'builtin pwd -P >&{REPORT_FD}' EXIT 2>/dev/null; "
+# the empty line tells that the line was reached: without it the wall did not start, whatever the output says
+_BEGUN = f"builtin echo >&{REPORT_FD}; "
+_TRAP = f"{_BEGUN}trap 'builtin pwd -P >&{REPORT_FD}' EXIT 2>/dev/null; "
 # bubblewrap ends every process of its namespace with the shell, so the shell itself lets finish what is about to end,
 # such as >(tee), and counts the rest; two processes are bubblewrap and the shell
 _WALLED_TRAP = (
-    f"trap 'builtin pwd -P >&{REPORT_FD}; for _ in 1 2 3 4 5; do set -- /proc/[0-9]*; [[ $# -le 2 ]] && break;"
+    f"{_BEGUN}trap 'builtin pwd -P >&{REPORT_FD}; for _ in 1 2 3 4 5; do set -- /proc/[0-9]*; [[ $# -le 2 ]] && break;"
     f" command -p sleep 0.02; done; [[ $# -le 2 ]] || builtin echo left $(($# - 2)) >&{REPORT_FD}' EXIT 2>/dev/null; "
 )
 
@@ -331,20 +333,31 @@ class BashCall(TypedInvocation[BashArguments]):
         progress = Progress(context.report)
         masked = self.bash.sandbox.confines and not confinement & (Confinement.NAMED | Confinement.UNCONFINED)
         async with undo.watching(roots, self.named_paths().writes, masked=masked):
-            with ExitStack() as held:
-                walled = self.bash.command(self, confinement, session.scratch, held)
-                # only without a wall: another program would start the command without it
-                shown = self.bash.terminals if Confinement.UNCONFINED in confinement else None
-                seconds, caps = self.given.timeout_seconds, self.bash.caps
-                ended = await run_shown(shown, walled.command, self.given.command, seconds, context.report, caps)
-                ended = ended or await run(walled.command, seconds=seconds, on_output=progress, caps=caps)
+            ended, confined = await self._run_line(session, confinement, progress, context)
+            walled = self.bash.sandbox.confines and Confinement.UNCONFINED not in confinement
+            if walled and find_wall_failure(ended):
+                # nothing was run; what was to be covered may have disappeared since it was found
+                ended, confined = await self._run_line(session, confinement, progress, context)
         progress.flush()  # the rate limit may have held back the last lines
-        if self.bash.sandbox.confines:
-            check_wall_stood(ended)
+        if walled:
+            if failure := find_wall_failure(ended):
+                raise ToolFailed(f"nothing was run: the sandbox failed to start: {failure}")
             if reason := make_outside_question(ended, confinement, str(self.folder)):
                 raise ApprovalRequired(reason)
-        notes = self._move(session, ended) + describe_removed(walled.confined)
+        notes = self._move(session, ended) + describe_removed(confined)
         return build_output(ended, notes, self.plan(), self.given.timeout_seconds, self.bash.caps)
+
+    async def _run_line(
+        self, session: ShellSession, confinement: Confinement, progress: Progress, context: ToolContext
+    ) -> tuple[CommandResult, Confined]:
+        with ExitStack() as held:
+            walled = self.bash.command(self, confinement, session.scratch, held)
+            # only without a wall: another program would start the command without it
+            shown = self.bash.terminals if Confinement.UNCONFINED in confinement else None
+            seconds, caps = self.given.timeout_seconds, self.bash.caps
+            ended = await run_shown(shown, walled.command, self.given.command, seconds, context.report, caps)
+            ended = ended or await run(walled.command, seconds=seconds, on_output=progress, caps=caps)
+        return ended, walled.confined
 
     def _start(self, session: ShellSession, confinement: Confinement) -> Output:
         session.check_room()
@@ -368,7 +381,7 @@ class BashCall(TypedInvocation[BashArguments]):
             return Running(walled.command, caps=self.bash.caps)
 
     def _move(self, session: ShellSession, ended: CommandResult) -> str:
-        folder = LEFT.sub("\n", ended.report).removesuffix("\n")
+        folder = LEFT.sub("\n", ended.report.removeprefix("\n")).removesuffix("\n")
         if not folder or folder == str(self.folder):
             return ""
         if self.bash.workspace.contains(folder) and Path(folder).is_dir():

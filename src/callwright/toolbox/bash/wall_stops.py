@@ -5,7 +5,6 @@ import re
 from collections.abc import Sequence
 
 from callwright.core.access import Confinement, ReadPath
-from callwright.core.errors import ToolFailed
 from callwright.shell.plan import ShellPlan, Verdict
 from callwright.system.process import CommandResult
 from callwright.system.sandbox.wall import Wall, is_below
@@ -45,17 +44,13 @@ def is_allowed_outside(context: ToolContext) -> bool:
     return context.answer is not None and question is not None and question.reason.endswith(OUTSIDE)
 
 
-def check_wall_stood(ended: CommandResult) -> None:
-    """Check that the wall itself did not fail.
-
-    Raises:
-        ToolFailed: It did, so the line was never started.
-    """
+def find_wall_failure(ended: CommandResult) -> str:
+    """Return why the wall itself did not start, so that nothing was run; empty if it stood."""
     text = ended.output.text
     if ended.exit_code not in (1, 126) or ended.report:
-        return
-    if text.startswith(("bwrap: ", "cannot run bash in the sandbox", "sandbox-exec: ")):
-        raise ToolFailed(f"nothing was run: the sandbox failed to start: {text.strip()[:500]}")
+        return ""
+    failed = text.startswith(("bwrap: ", "cannot run bash in the sandbox", "sandbox-exec: "))
+    return text.strip()[:500] if failed else ""
 
 
 def make_outside_question(ended: CommandResult, confinement: Confinement, cwd: str) -> str:
