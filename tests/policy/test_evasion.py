@@ -7,6 +7,7 @@ from hypothesis import given, settings, strategies as st
 
 from callwright.core.access import Allow, Ask, Deny
 from callwright.policy import judge_command
+from callwright.policy.modes import AutoAllow
 
 _SPELLED = [
     "touch x",
@@ -257,3 +258,48 @@ def test_denied_file_is_not_read_through_the_shell(tmp_path: Path, line: str) ->
             line, cwd=tmp_path, workspace=tmp_path, mode=mode, allow=["Bash", "Edit", "Read"], deny=["Read(secret)"]
         )
         assert not isinstance(decision, Allow)
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "~/{.ssh/id_*,x}",
+        "{~/.netr*,x}",
+        "~/.{netrc,x}",
+        "{.e,x}n*",
+        "{,.}env",
+        ".e{n,x}v",
+        "{a,{.e,b}n}*",
+        "{.env,{1..300}}",
+        "@home/{.netr,x}*",
+        "~other/.netr*",
+        "~+/.en*",
+        "{~,x}/.netr*",
+    ],
+)
+def test_braces_and_other_homes_hide_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str) -> None:
+    home, workspace = tmp_path / "home", tmp_path / "ws"
+    (home / ".ssh").mkdir(parents=True)
+    workspace.mkdir()
+    for secret in (home / ".ssh/id_rsa", home / ".netrc", workspace / ".env", workspace / "env"):
+        secret.write_text("x")
+    monkeypatch.setenv("HOME", str(home))
+    for line in (f"cat {word}", f"for f in {word}; do cat $f; done", f"grep -h . {word}"):
+        decided = judge_command(line.replace("@home", str(home)), cwd=workspace, workspace=workspace)
+        assert isinstance(decided, Ask), line
+
+
+@pytest.mark.parametrize("word", ["{kept/a,x}", "{kept/*,x}", "ke{pt,xy}/a", "{kept,{b,c}}/*", "kep{s..u}/a*"])
+@pytest.mark.parametrize("auto_allow", ["proven", "walled"])
+def test_braces_hide_no_path_from_a_rule(tmp_path: Path, word: str, auto_allow: AutoAllow) -> None:
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept/a").write_text("x")
+    decided = judge_command(
+        f"cat {word}", cwd=tmp_path, workspace=tmp_path, deny=["Read(./kept/**)"], auto_allow=auto_allow
+    )
+    assert not isinstance(decided, Allow)
+
+
+def test_braces_with_harmless_names_are_free(tmp_path: Path) -> None:
+    for line in ("cat {a,b}.txt", "ls src/{x,y}", "head -n 3 file{1..3}.txt", "wc -l {a,b}/*.py", "cat '{a}' x{}"):
+        assert isinstance(judge_command(line, cwd=tmp_path, workspace=tmp_path), Allow), line

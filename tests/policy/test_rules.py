@@ -52,6 +52,13 @@ def test_invalid_rule_raises(text: str) -> None:
         parse_rule("deny", text)
 
 
+@pytest.mark.parametrize("text", ["Bash()", "Read( )", "mcp__shop__order()"])
+def test_empty_parentheses_allow_nothing_and_deny_everything(text: str) -> None:
+    with pytest.raises(UsageError, match="names nothing between its parentheses; write"):
+        parse_rule("allow", text)
+    assert parse_rule("deny", text).specifier is None
+
+
 def test_string_instead_of_a_rule_list_raises() -> None:
     with pytest.raises(UsageError, match=r"write deny=\['Bash'\]"):
         rules_of(deny="Bash")

@@ -208,3 +208,48 @@ def test_plain_scripts_need_no_parser(words: list[str], gap: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(syntax, "split_plain", _use_the_parser)
         assert analyze_uncached(line, "/w") == quick
+
+
+_BRACED = st.lists(
+    st.sampled_from(
+        (
+            r"{ } , .. . a b 1 3 -2 01 / ~ = @ 'x,y' '' \{ \, \} {a,b} {1..3} {,c} {} {a} {a,{b,c}} {3..1}"
+            ' "{a,b}"'
+        ).split()
+    ),
+    min_size=1,
+    max_size=9,
+).map("".join)
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="compares with bash")
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
+@given(st.lists(_BRACED, min_size=20, max_size=60))
+def test_braces_are_expanded_as_bash_does(tmp_path: Path, braced: list[str]) -> None:
+    script = "".join(f"printf '%s\\0' x {word}; printf '%s\\0' END\n" for word in braced)
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    received = [group.split("\0")[:-1] for group in done.stdout.split("END\0")[:-1]]
+    for word, (_, *texts) in zip(braced, received, strict=True):
+        plan = analyze(f"touch x {word}", "/w")
+        if plan.proven and plan.verdict is Verdict.WRITES:  # else a text is not known, or may be an option
+            assert [*plan.commands[0].words[2:]] == texts, word
+
+
+def test_words_of_braces() -> None:
+    plan = analyze("cat ~/{a,'b c',d*}.py x{1..3} {}", "/w")
+    home = str(Path.home())
+    assert [*plan.commands[0].words] == [
+        "cat",
+        f"{home}/a.py",
+        f"{home}/b c.py",
+        f"{home}/d*.py",
+        "x1",
+        "x2",
+        "x3",
+        "{}",
+    ]
+    assert analyze("touch {1..99}", "/w").proven
+    assert not analyze("touch {1..101}", "/w").proven
+    assert not analyze("touch {a,{b,c}}", "/w").proven

@@ -1,6 +1,7 @@
 """Resolves the path of an access: as it was written, with links followed, and every match of a glob."""
 
 import os
+import re
 from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -11,7 +12,8 @@ if TYPE_CHECKING:
     from callwright.system.paths import Workspace
 
 _GLOB = frozenset("*?[")
-_UNRESOLVED = frozenset("$`")
+# a variable, a command, braces that were not expanded, the home folder of another user
+_UNRESOLVED = re.compile(r"[$`]|\{[^{}]*(?:,|\.\.)|/~")
 # bounds the time a glob may take; beyond these limits the path counts as unknown
 _MATCHES = 1000
 _GLOB_COMPONENTS = 3
@@ -64,7 +66,7 @@ def possible_paths(path: str, here: PathContext, *, shell: bool) -> PossiblePath
         return PossiblePaths((path,), (path,), known=False)
     if path == "~" or path.startswith("~/"):
         path = here.home + path[1:]
-    if shell and (not path.startswith("/") or not _UNRESOLVED.isdisjoint(path)):
+    if shell and (not path.startswith("/") or _UNRESOLVED.search(path)):
         return PossiblePaths((path,), (), known=False)
     written = os.path.normpath(os.path.join(here.cwd, path))  # noqa: PTH118 - pathlib would not remove ".."
     written = written.replace("//", "/", 1) if written.startswith("//") else written

@@ -38,6 +38,7 @@ Exits: TypeAlias = tuple[Folders, Folders]
 
 _SPACE = ord(" ")
 _PLAIN_COMMAND = re.compile(r"[A-Za-z0-9_./:,+%@^-]+(?: [A-Za-z0-9_./:=,+%@^ -]*)?\Z")
+_MAY_HOLD_BRACES = ("word", "concatenation", "brace_expression")
 _MOVERS = frozenset(("cd", "pushd", "popd", "chdir", "command", "builtin"))
 _BODY_RUNS = re.compile(r"(?<!\\)`([^`]*)`|\$\(([^()]*)\)")
 _EQUALITY = frozenset(("-eq", "-ne", "-lt", "-gt", "-le", "-ge"))
@@ -208,7 +209,9 @@ class CommandReader(WordReader):
             if start != end + 1 or source[end] != _SPACE:
                 self._check_gap(end, start)
             end = child.end_byte
-            if kind == "word":
+            if kind in _MAY_HOLD_BRACES and b"{" in source[start:end]:
+                words.extend(self.braced_words(child))
+            elif kind == "word":
                 words.append(self.bare_word(self.slice(start, end)))
             elif kind == "command_name":
                 words.append(self.word(child.children[0]) if child.child_count == 1 else self._read_odd_name(child))

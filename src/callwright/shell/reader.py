@@ -16,6 +16,7 @@ from callwright.shell.words import (
     Word,
     home_folder,
     join_pieces,
+    join_words,
     read_ansi_c,
     read_double_quoted,
     read_single_quoted,
@@ -81,6 +82,11 @@ class WordReader:
         if _PLAIN.match(source):
             return Word(source)
         return join_pieces((self._bare(source),), source)
+
+    def braced_words(self, node: Node) -> list[Word]:
+        """Read an argument with braces, which may be several."""
+        source = self.text(node)
+        return join_words(self._pieces(node, source), source)
 
     def sweep_words(self, node: Node) -> None:
         """Report the substitutions in a construct that is otherwise not followed."""

@@ -5,6 +5,7 @@ import os.path
 import re
 from collections.abc import Callable, Iterable
 from enum import IntEnum
+from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 Folders: TypeAlias = frozenset[str] | None
@@ -160,6 +161,9 @@ class Piece(NamedTuple):
 
 _MASK = "x"
 _BRACES = re.compile(r"\{[^{}]*(?:,|\.\.)[^{}]*\}")
+_BALANCED = re.compile(r"[^{}]*(?:\{[^{}]*\}[^{}]*)*")
+_COUNTED = re.compile(r"(0|-?[1-9][0-9]{0,5})\.\.(0|-?[1-9][0-9]{0,5})")
+_MAX_WORDS = 100
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _IN_DOUBLE = re.compile(r'\\([$`"\\])')
 _ANSI = re.compile(r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,8}|[0-7]{1,3}|c.|.)", re.DOTALL)
@@ -216,7 +220,47 @@ def join_pieces(pieces: Iterable[Piece], source: str) -> Word:
     shadow = "".join([piece.shadow for piece in pieces])
     if not _may_expand(shadow):
         return Word(text)
+    if "~" in shadow and not all(piece.text for piece in pieces):  # ~'' is no home folder
+        return Word(source, Certainty.ANYTHING)
     return _read_expanding(text, shadow, source)
+
+
+def join_words(pieces: Iterable[Piece], source: str) -> list[Word]:
+    """Join pieces into the words that bash makes of them: braces give several, `a{1,2}` is `a1 a2`."""
+    pieces = tuple(pieces)
+    if all(piece.text and not piece.dynamic for piece in pieces):
+        text, shadow = "".join([piece.text for piece in pieces]), "".join([piece.shadow for piece in pieces])
+        if _BRACES.search(shadow) and (expanded := _expand_braces(text, shadow)):
+            return [_read_expanding(each, mask, each) if _may_expand(mask) else Word(each) for each, mask in expanded]
+    return [join_pieces(pieces, source)]
+
+
+def _expand_braces(text: str, shadow: str) -> list[tuple[str, str]]:
+    """Return text and shadow of every word; none if there are too many, or the braces are not of a plain form."""
+    if "$" in shadow or not _BALANCED.fullmatch(shadow):
+        return []
+    words, end = [("", "")], 0
+    for group in _BRACES.finditer(shadow):
+        before, mask = text[end : group.start()], shadow[end : group.start()]
+        choices = _split_braces(text[group.start() + 1 : group.end() - 1], group[0][1:-1])
+        end = group.end()
+        if not 0 < len(words) * len(choices) <= _MAX_WORDS:
+            return []
+        words = [(one + before + each, other + mask + same) for one, other in words for each, same in choices]
+    words = [(one + text[end:], other + shadow[end:]) for one, other in words]
+    return words if all(one for one, _ in words) else []  # bash drops an empty word, unless it is quoted
+
+
+def _split_braces(text: str, shadow: str) -> list[tuple[str, str]]:
+    if "," in shadow:
+        commas = [-1, *(place for place, letter in enumerate(shadow) if letter == ","), len(shadow)]
+        return [(text[one + 1 : other], shadow[one + 1 : other]) for one, other in pairwise(commas)]
+    counted = _COUNTED.fullmatch(shadow)
+    if counted is None or abs(int(counted[2]) - int(counted[1])) >= _MAX_WORDS:
+        return []
+    first, last = int(counted[1]), int(counted[2])
+    step = 1 if first <= last else -1
+    return [(str(number), str(number)) for number in range(first, last + step, step)]
 
 
 def _may_expand(shadow: str) -> bool:
@@ -224,7 +268,9 @@ def _may_expand(shadow: str) -> bool:
 
 
 def _read_expanding(text: str, shadow: str, source: str) -> Word:
-    if _BRACES.search(shadow):
+    # braces inside braces: bash may drop the outer ones, even if what stands in them is quoted
+    nested = not _BALANCED.fullmatch(shadow) and ("," in text or ".." in text)
+    if nested or _BRACES.search(shadow):
         return Word(source, Certainty.ANYTHING)
     if shadow.startswith("~"):
         folder, slash, rest = text.partition("/")

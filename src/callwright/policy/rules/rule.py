@@ -81,6 +81,11 @@ def parse_rule(
             "Bash(git push *)"
         )
     specifier = rest[:-1].strip() if opened else None
+    if kind == "allow" and specifier == "":
+        raise UsageError(
+            f"the allow rule {text!r} names nothing between its parentheses; write {name} to allow every call of the "
+            "tool, or name what to allow"
+        )
     judged_by_access = canonical(name) in (*FILE_FAMILIES, "bash", "webfetch")
     if kind != "allow" and specifier:
         specifier = _without_argument_name(canonical(name), specifier)
