@@ -58,24 +58,30 @@ def postgres_server() -> Iterator[str]:
 
         run("initdb", "-D", str(data), "-A", "trust", "-U", "tester", "--no-sync")
         port = find_port()
-        options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c fsync=off"
+        options = (
+            f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c fsync=off -c autovacuum=off"
+        )
         run("pg_ctl", "-D", str(data), "-w", "-t", "300", "-l", str(data / "log"), "-o", options, "start")
         try:
+            run("createdb", "-h", "127.0.0.1", "-p", str(port), "-U", "tester", "tests")
             yield f"postgresql://tester@127.0.0.1:{port}"
         finally:
             run("pg_ctl", "-D", str(data), "-m", "immediate", "stop")
 
 
 @pytest.fixture
-def postgres(postgres_server: str, request: pytest.FixtureRequest) -> str:
-    """The address of an empty database."""
-    name = f"test_{abs(hash(request.node.nodeid))}"
+def postgres(postgres_server: str) -> str:
+    """The address of an empty database: always the same one, because the files of each take long to remove."""
 
-    async def create() -> None:
-        connection = await connect(f"{postgres_server}/postgres")
-        await connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
-        await connection.execute(f'CREATE DATABASE "{name}"')
+    async def empty() -> None:
+        connection = await connect(f"{postgres_server}/tests")
+        # what the test before left connected would keep its locks
+        await connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        await connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
         await connection.close()
 
-    asyncio.run(create())
-    return f"{postgres_server}/{name}"
+    asyncio.run(empty())
+    return f"{postgres_server}/tests"

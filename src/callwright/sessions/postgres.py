@@ -31,26 +31,23 @@ from callwright.sessions.base import (
     make_like_pattern,
     no_such_session,
 )
-from callwright.sessions.postgres_changes import ChangeListener
+from callwright.sessions.postgres_connection import ERRORS, ChangeListener, Connections, NoConnection
 from callwright.sessions.postgres_hold import PostgresHold, Write
 from callwright.sessions.record_encoding import dump_record
 from callwright.sessions.records import Record, count_settled_records
 
 _MOST_BATCHED = 500
-_create_pool: Callable[..., Any] = getattr(asyncpg, "create_pool")  # noqa: B009 - it has no types
-# InternalClientError: a connection that was lost between two messages of one statement
-_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
 
 
 @dataclass(slots=True)
 class _Loop:
     """What belongs to one event loop: its connections, and the writer that commits what has gathered."""
 
-    pool: Any
-    """An asyncpg pool; its methods have no types."""
+    connections: Connections
     waiting: list[Write] = field(default_factory=list[Write])
     writer: "asyncio.Task[None] | None" = None
     listener: ChangeListener | None = None
+    holds: "weakref.WeakSet[PostgresHold]" = field(default_factory=weakref.WeakSet[PostgresHold])
 
 
 class PostgresStore:
@@ -108,18 +105,22 @@ class PostgresStore:
             SessionDamaged: Records of it cannot be read.
         """
         check_session_id(session_id)
-        holder = secrets.token_hex(16)
-        epoch = await self._value(sql.TAKE, session_id, holder, owner, self.lease_seconds)
-        if epoch is None:
-            raise SessionBusy(f"session {session_id!r} is being written by another process; wait for it or stop it")
-        hold = PostgresHold(self, session_id, holder, int(epoch))
+        loop, holder = await self._open(), secrets.token_hex(16)
         try:
+            epoch = await self._value(sql.TAKE, session_id, holder, owner, self.lease_seconds)
+            if epoch is None:
+                raise SessionBusy(f"session {session_id!r} is being written by another process; wait for it or stop it")
             key = await self._value(sql.FIND, session_id)
             stored: Sequence[StoredRecord] = () if key is None else await self._read(key, session_id)
-        except BaseException:
-            await asyncio.shield(hold.release())
+        except SessionBusy:
             raise
+        except BaseException:  # it may have been taken, also if that was interrupted
+            with suppress(SessionError):
+                await asyncio.shield(asyncio.ensure_future(self._rows(sql.RELEASE, session_id, holder)))
+            raise
+        hold = PostgresHold(self, session_id, holder, int(epoch))
         hold.begin([item.record for item in stored], exists=key is not None)
+        loop.holds.add(hold)
         return hold
 
     async def read(self, session_id: str) -> Sequence[Record]:
@@ -156,7 +157,7 @@ class PostgresStore:
         async with AsyncExitStack() as stack:
             try:
                 changed = await stack.enter_async_context(loop.listener.listen(session_id))
-            except _ERRORS as error:
+            except ERRORS as error:
                 raise self._explain(error) from error
             yield changed  # what the caller raises, a TimeoutError for example, says nothing about the database
 
@@ -175,7 +176,7 @@ class PostgresStore:
         check_session_id(new_id)
         settled = count_settled_records(await self.read(session_id))
         try:
-            await self._execute(sql.FORK, session_id, new_id, settled, time.time())
+            await self._rows(sql.FORK, session_id, new_id, settled, time.time(), repeatable=False)
         except SessionError as error:
             if isinstance(error.__cause__, asyncpg.UniqueViolationError):
                 raise SessionError(f"session {new_id!r} already exists; choose another id") from None
@@ -183,32 +184,34 @@ class PostgresStore:
 
     async def rename(self, session_id: str, title: str) -> None:
         await self._key(session_id)
-        await self._execute("UPDATE callwright_sessions SET title = $2 WHERE id = $1", session_id, self.redact(title))
+        await self._rows("UPDATE callwright_sessions SET title = $2 WHERE id = $1", session_id, self.redact(title))
 
     async def delete(self, session_id: str) -> None:
         await self._key(session_id)
-        if await self._execute(sql.DELETE, session_id) == "DELETE 0":
+        if not await self._rows(sql.DELETE, session_id, repeatable=False):
             raise SessionBusy(f"session {session_id!r} is being written; wait for it or stop it")
 
     async def keep_blob(self, blob_id: str, record: Record) -> None:
-        await self._execute(sql.KEEP_BLOB, blob_id, self.encode(record))
+        await self._rows(sql.KEEP_BLOB, blob_id, self.encode(record))
 
     async def read_blob(self, blob_id: str) -> Record | None:
         return load_blob(await self._value("SELECT body FROM callwright_blobs WHERE id = $1", blob_id))
 
     async def delete_blobs(self, blob_ids: Sequence[str]) -> None:
-        await self._execute("DELETE FROM callwright_blobs WHERE id = ANY($1::text[])", [*blob_ids])
+        await self._rows("DELETE FROM callwright_blobs WHERE id = ANY($1::text[])", [*blob_ids])
 
     async def aclose(self) -> None:
-        """Write what waits and close the connections of this event loop."""
+        """Write what waits and close the connections of this event loop; sessions that are held are given up."""
         opened = self._loops.pop(asyncio.get_running_loop(), None)
-        if opened is not None and not (opened.done() and opened.exception() is not None):
+        if opened is not None and not _has_failed(opened):
             loop = await opened
             if loop.writer is not None:
                 await asyncio.wait([loop.writer])
+            for hold in [*loop.holds]:
+                hold.end(self._explain_closed())
             if loop.listener is not None:
                 await loop.listener.aclose()
-            await loop.pool.close()
+            await loop.connections.close()
 
     async def __aenter__(self) -> "PostgresStore":
         return self
@@ -228,45 +231,50 @@ class PostgresStore:
         return redacted.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
 
     def queue(self, write: Write) -> None:
-        """Commit records together with those of other holders that wait; the order of a holder's writes is kept."""
-        loop = self._loops[asyncio.get_running_loop()].result()
+        """Commit records together with those of other holders that wait; the order of a holder's writes is kept.
+
+        Raises:
+            SessionError: The store was closed, or the session was taken in another event loop.
+        """
+        opened = self._loops.get(asyncio.get_running_loop())
+        if opened is None or not opened.done() or _has_failed(opened):
+            raise self._explain_closed()
+        loop = opened.result()
         loop.waiting.append(write)
         if loop.writer is None:
             loop.writer = asyncio.ensure_future(self._write_gathered(loop))
 
     async def keep(self, hold: PostgresHold, output_id: str, body: str) -> None:
         """Store an output, if the lease is still held."""
-        await self._execute(sql.KEEP, *hold.identity, output_id, body)
+        await self._rows(sql.KEEP, *hold.identity, output_id, body)
 
     async def renew(self, hold: PostgresHold) -> bool:
         """Extend a lease; False if it was lost."""
-        return await self._execute(sql.RENEW, *hold.identity, self.lease_seconds) == "UPDATE 1"
+        return bool(await self._rows(sql.RENEW, *hold.identity, self.lease_seconds))
 
     async def give_up(self, hold: PostgresHold) -> None:
         """Release a lease; nothing happens if it was lost."""
-        await self._execute(sql.RELEASE, *hold.identity)
+        await self._rows(sql.RELEASE, *hold.identity[:2])
 
     async def _write_gathered(self, loop: _Loop) -> None:
+        failed = SessionError(f"the writer for {self._place} was stopped; the records may be stored or not")
+        batch: list[Write] = []
         try:
             while loop.waiting:
                 batch, loop.waiting = loop.waiting[:_MOST_BATCHED], loop.waiting[_MOST_BATCHED:]
                 try:
                     await self._commit(loop, batch)
-                finally:  # whatever happened: a run that waits for its record would wait for ever
-                    failed = SessionError(f"the writer for {self._place} was stopped; the records may be stored or not")
+                except NoConnection as error:
                     for write in batch:
-                        if not write.done.done():
-                            write.fail(failed)
-        finally:
+                        write.fail(self._explain(error))
+        finally:  # whatever happened: a run that waits for its record would wait for ever
             loop.writer = None
+            left, loop.waiting = [*batch, *loop.waiting], []
+            for write in left:
+                write.fail(failed)
 
     async def _commit(self, loop: _Loop, gathered: Sequence[Write]) -> None:
-        batch: list[Write] = []
-        for write in gathered:
-            if write.hold.failure is not None:
-                write.fail(write.hold.failure)
-            else:
-                batch.append(write)
+        batch = [write for write in gathered if not write.refuse()]
         if not batch:
             return
         try:
@@ -275,7 +283,7 @@ class PostgresStore:
             if len(batch) > 1:  # one of them may be at fault
                 for write in batch:
                     await self._commit(loop, [write])
-            elif await self._is_stored(batch[0], error):
+            elif await self._is_stored(loop, batch[0], error):
                 batch[0].done.set_result(None)
             else:
                 batch[0].fail(error)
@@ -286,13 +294,14 @@ class PostgresStore:
             else:
                 write.fail(SessionBusy(f"session {write.hold.session_id!r} was taken over by another process"))
 
-    async def _is_stored(self, write: Write, error: SessionError) -> bool:
+    async def _is_stored(self, loop: _Loop, write: Write, error: SessionError) -> bool:
         """Whether a write failed because it had been committed before its connection was lost."""
         if not isinstance(error.__cause__, asyncpg.UniqueViolationError):
             return False
+        place = write.hold.session_id, write.position, len(write.bodies)
         try:
-            rows = await self._rows(sql.READ_BODIES, write.hold.session_id, write.position, len(write.bodies))
-        except SessionError:
+            rows = await loop.connections.fetch(sql.READ_BODIES, *place)
+        except ERRORS:
             return False
         return [row[0] for row in rows] == write.bodies
 
@@ -309,13 +318,8 @@ class PostgresStore:
         columns = [list(column) for column in zip(*leases, strict=True)]
         added = [list(column) for column in zip(*rows, strict=True)] or [[], [], []]
         try:
-            connection = await loop.pool.acquire()
-            try:
-                found = await connection.fetch(sql.APPEND, *columns, self.lease_seconds, time.time(), *added)
-            finally:
-                with suppress(*_ERRORS):  # a connection that is lost after the commit does not undo it
-                    await loop.pool.release(connection)
-        except _ERRORS as error:
+            found = await loop.connections.fetch(sql.APPEND, *columns, self.lease_seconds, time.time(), *added)
+        except ERRORS as error:
             raise self._explain(error) from error
         return {str(row[0]) for row in found}
 
@@ -323,42 +327,27 @@ class PostgresStore:
         """Return the connections of the running loop; the first use creates the tables."""
         running = asyncio.get_running_loop()
         opened = self._loops.get(running)
-        if opened is None or (opened.done() and opened.exception() is not None):
+        if opened is None or _has_failed(opened):
             opened = self._loops[running] = asyncio.ensure_future(self._connect())
         return await asyncio.shield(opened)
 
     async def _connect(self) -> _Loop:
         try:
-            pool = await _create_pool(
-                self._address, min_size=1, max_size=self._connections, statement_cache_size=0, command_timeout=60
-            )
-        except _ERRORS as error:
+            connections = await Connections.open(self._address, self._connections)
+        except ERRORS as error:
             raise self._explain(error) from error
         except Exception:  # noqa: BLE001 - asyncpg raises anything for an address it cannot read, with parts of it
             raise SessionError(
                 f"the address of the database {self._place} cannot be read; expected "
                 "postgresql://user:password@host:port/name, with special characters of the password written as %XX"
             ) from None
-        try:
-            async with pool.acquire() as connection:
-                # Creating what exists would wait for a writer that stands still inside a statement, perhaps for ever.
-                if not await connection.fetchval(sql.IS_CREATED):
-                    async with connection.transaction():
-                        await connection.execute("SELECT pg_advisory_xact_lock($1)", sql.SCHEMA_LOCK)
-                        await connection.execute(sql.CREATE)
-                version = await connection.fetchval("SELECT max(version) FROM callwright_schema")
-            if version != sql.SCHEMA_VERSION:
-                raise StoreTooNew(
-                    f"the tables in {self._place} are of version {version}, and this version of callwright uses "
-                    f"{sql.SCHEMA_VERSION}; install a newer one, or use another database"
-                )
-        except _ERRORS as error:
-            await pool.close()
-            raise self._explain(error) from error
-        except BaseException:
-            await pool.close()
-            raise
-        return _Loop(pool)
+        if connections.schema_version != sql.SCHEMA_VERSION:
+            await connections.close()
+            raise StoreTooNew(
+                f"the tables in {self._place} are of version {connections.schema_version}, and this version of "
+                f"callwright uses {sql.SCHEMA_VERSION}; install a newer one, or use another database"
+            )
+        return _Loop(connections)
 
     async def _key(self, session_id: str) -> int:
         key = await self._value(sql.FIND, session_id)
@@ -371,26 +360,23 @@ class PostgresStore:
     ) -> Sequence[StoredRecord]:
         return load_records(session_id, await self._rows(sql.READ, key, position, limit), position)
 
-    async def _rows(self, query: str, *values: object) -> Sequence[Any]:
+    async def _rows(self, query: str, *values: object, repeatable: bool = True) -> Sequence[Any]:
         loop = await self._open()
         try:
-            return await loop.pool.fetch(query, *values)
-        except _ERRORS as error:
+            return await loop.connections.fetch(query, *values, repeatable=repeatable)
+        except (NoConnection, *ERRORS) as error:
             raise self._explain(error) from error
 
     async def _value(self, query: str, *values: object) -> Any:
         rows = await self._rows(query, *values)
         return rows[0][0] if rows else None
 
-    async def _execute(self, query: str, *values: object) -> str:
-        loop = await self._open()
-        try:
-            return await loop.pool.execute(query, *values)
-        except _ERRORS as error:
-            raise self._explain(error) from error
-
     def _explain(self, error: Exception) -> SessionError:
-        return SessionError(f"the database {self._place} cannot be used: {describe_exception(error)}")
+        reason = describe_exception(error.reason if isinstance(error, NoConnection) else error)
+        return SessionError(f"the database {self._place} cannot be used: {reason}")
+
+    def _explain_closed(self) -> SessionError:
+        return SessionError(f"the store {self._place} was closed, or the session was taken in another event loop")
 
     @property
     def _place(self) -> str:
@@ -399,3 +385,7 @@ class PostgresStore:
         if tail and "@" in tail[0]:  # where the password ends cannot be told
             return "of the given address"
         return head.rpartition("@")[2]
+
+
+def _has_failed(opened: "asyncio.Future[_Loop]") -> bool:
+    return opened.done() and (opened.cancelled() or opened.exception() is not None)

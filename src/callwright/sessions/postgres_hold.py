@@ -1,14 +1,16 @@
 """The right to write a session in PostgreSQL: a lease that is renewed, and records that wait for the next commit."""
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+import logging
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from callwright.sessions.base import SessionBusy, SessionError, limit_output
 from callwright.sessions.records import OpenQuestions, Record, find_first_prompt
 
+_log = logging.getLogger("callwright")
 _TITLE_CHARS = 80
 
 
@@ -26,10 +28,16 @@ class Write:
     done: "asyncio.Future[None]"
 
     def fail(self, error: SessionError) -> None:
-        """Tell that it was not stored; nothing more is added to the session through this hold."""
-        self.hold.failure = self.hold.failure or error
+        """Tell that it was not stored, unless it was; nothing more is added to the session through this hold."""
         if not self.done.done():
+            self.hold.failure = self.hold.failure or error
             self.done.set_exception(error)
+
+    def refuse(self) -> bool:
+        """Fail if nothing may be added any more, because an earlier record was lost; tell whether it does."""
+        if self.hold.failure is not None:
+            self.fail(self.hold.failure)
+        return self.hold.failure is not None
 
 
 class LeaseStore(Protocol):
@@ -63,7 +71,7 @@ class PostgresHold:
         self._position = 0
         self.failure: SessionError | None = None
         """Why a record was not stored: one after the gap would falsify the session."""
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._keeping: set[asyncio.Task[None]] = set()
         self._last: asyncio.Future[None] | None = None
         self._questions = OpenQuestions()
         self._renewing: asyncio.Task[None] | None = None
@@ -75,58 +83,67 @@ class PostgresHold:
         self._renewing = asyncio.ensure_future(self._renew())
 
     async def append(self, *records: Record) -> None:
-        await asyncio.shield(self._queue(records).done)
+        await asyncio.shield(self._queue(records))
 
     def note(self, record: Record) -> None:
         if self.failure is None:
-            self._start(_wait_for(self._queue([record])))
+            self._queue([record])
 
     def keep_output(self, output_id: str, text: str) -> None:
-        self._start(self._keep(output_id, self._store.redact(limit_output(text))))
+        if self.failure is None:
+            keeping = asyncio.ensure_future(self._keep(output_id, self._store.redact(limit_output(text)), self._last))
+            self._keeping.add(keeping)
+            keeping.add_done_callback(self._keeping.discard)
 
     async def release(self) -> None:
-        if self._tasks:
-            await asyncio.wait(self._tasks)
-        if self._renewing is not None:
-            self._renewing.cancel()
+        # also an append whose caller was cancelled: a later statement of this holder would be refused
+        pending = {*self._keeping} if self._last is None else {*self._keeping, self._last}
+        try:
+            if pending:
+                await asyncio.wait(pending)
+        finally:
+            if self._renewing is not None:
+                self._renewing.cancel()
         await self._store.give_up(self)
 
-    def _queue(self, records: Sequence[Record]) -> Write:
+    def end(self, failure: SessionError) -> None:
+        """Let the lease run out; nothing more is added through this hold."""
+        self.failure = self.failure or failure
+        if self._renewing is not None:
+            self._renewing.cancel()
+
+    def _queue(self, records: Sequence[Record]) -> "asyncio.Future[None]":
         """Put records into the queue; at once, so that notes and appends keep their order."""
         if self.failure is not None:
             raise self.failure
         title = "" if self._exists else self._store.redact(find_first_prompt(records))[:_TITLE_CHARS]
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        done.add_done_callback(_retrieve)
         bodies = [self._store.encode(record) for record in records]
         self._questions.follow(self.records, records)
-        write = Write(self, bodies, title, self._position, bool(self._questions), done)
+        self._store.queue(Write(self, bodies, title, self._position, bool(self._questions), done))
         self._position, self._exists, self._last = self._position + len(records), True, done
-        self._store.queue(write)
-        return write
+        return done
 
-    async def _keep(self, output_id: str, body: str) -> None:
-        if self._last is not None:  # a session exists from its first record on
-            await asyncio.shield(self._last)
-        await self._store.keep(self, output_id, body)
-
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._end)
-
-    def _end(self, task: "asyncio.Task[None]") -> None:
-        self._tasks.discard(task)
-        error = None if task.cancelled() else task.exception()
-        if isinstance(error, SessionError):
-            self.failure = self.failure or error
+    async def _keep(self, output_id: str, body: str, after: "asyncio.Future[None] | None") -> None:
+        try:
+            if after is not None:  # a session exists from its first record on
+                await asyncio.shield(after)
+            await self._store.keep(self, output_id, body)
+        except SessionError as error:  # the record is complete without it
+            _log.warning("an output of session %s was not kept: %s", ascii(self.session_id), error)
 
     async def _renew(self) -> None:
-        while self.failure is None:
+        while True:
             await asyncio.sleep(self._store.lease_seconds / 3)
+            if self.failure is not None:
+                return
             with suppress(SessionError):  # a database that is away for a moment: the next append decides
                 if not await self._store.renew(self):
                     self.failure = SessionBusy(f"session {self.session_id!r} was taken over by another process")
 
 
-async def _wait_for(write: Write) -> None:
-    await asyncio.shield(write.done)
+def _retrieve(done: "asyncio.Future[None]") -> None:
+    """Take note of an error that no caller waits for; the hold has it, and its next append raises it."""
+    if not done.cancelled():
+        done.exception()

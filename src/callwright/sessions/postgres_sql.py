@@ -5,6 +5,8 @@ database session, so a pooler such as PgBouncer may stand in between.
 """
 
 SCHEMA_VERSION = 1
+CHANGES = "callwright_changes"
+"""The channel of the notices that `APPEND` sends."""
 SCHEMA_LOCK = 0x63616C6C
 """Two processes that create the tables at once take turns: CREATE TABLE IF NOT EXISTS alone can fail then."""
 
@@ -37,14 +39,19 @@ TAKE = """
 INSERT INTO callwright_leases AS lease (id, holder, owner, epoch, expires)
 VALUES ($1, $2, $3, 1, now() + make_interval(secs => $4))
 ON CONFLICT (id) DO UPDATE SET holder = $2, owner = $3, epoch = lease.epoch + 1, expires = excluded.expires
-WHERE lease.expires < now() OR (lease.owner = $3 AND $3 <> '')
+WHERE lease.expires < now() OR (lease.owner = $3 AND $3 <> '') OR lease.holder = $2
 RETURNING epoch
 """
-"""The same owner takes a session over at once, others when the lease has run out. The epoch tells holders apart."""
+"""The same owner takes a session over at once, others when the lease has run out. The epoch tells holders apart.
+
+The same holder takes it again: its first attempt may have been committed before its connection was lost.
+"""
 RENEW = """
 UPDATE callwright_leases SET expires = now() + make_interval(secs => $4) WHERE id = $1 AND holder = $2 AND epoch = $3
+RETURNING id
 """
-RELEASE = "UPDATE callwright_leases SET expires = '-infinity' WHERE id = $1 AND holder = $2 AND epoch = $3"
+RELEASE = "UPDATE callwright_leases SET expires = '-infinity', holder = '' WHERE id = $1 AND holder = $2"
+"""Without a holder, a late statement of this one cannot extend the lease again."""
 
 APPEND = """
 WITH wanted AS (
@@ -113,7 +120,10 @@ WHERE position < $3
 """
 DELETE = """
 WITH free AS (
-    SELECT 1 WHERE NOT EXISTS (SELECT FROM callwright_leases WHERE id = $1 AND expires >= now())
+    INSERT INTO callwright_leases AS lease (id, holder, owner, epoch, expires) VALUES ($1, '', '', 1, '-infinity')
+    ON CONFLICT (id) DO UPDATE SET holder = '', owner = '', expires = '-infinity' WHERE lease.expires < now()
+    RETURNING id
 )
-DELETE FROM callwright_sessions WHERE id = $1 AND EXISTS (SELECT FROM free)
+DELETE FROM callwright_sessions WHERE id IN (SELECT id FROM free) RETURNING id
 """
+"""Takes the lease away from a holder that stood still: what it adds later would be a session without its beginning."""
