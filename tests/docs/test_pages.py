@@ -1,13 +1,24 @@
 """The code on the documentation pages runs."""
 
 import ast
+import importlib
+import inspect
 import re
 import runpy
+from collections.abc import Callable, Iterator
+from dataclasses import is_dataclass
 from pathlib import Path
 
 import pytest
 
+from callwright.sessions import BlobStore, SessionStore
+
 ROOT = Path(__file__).parents[2]
+DOCUMENTED = {
+    "callwright",
+    *(f"callwright.{name}" for name in "agent codemode policy providers sessions telemetry temporal testing".split()),
+}
+"""The packages whose functions document all parameters."""
 SHOWN_ONLY = {"providers.md"}  # needs the keys of four vendors
 PAGES = [
     page
@@ -55,3 +66,34 @@ def test_reference_matches_the_code() -> None:
     script = runpy.run_path(str(ROOT / "scripts" / "reference"), run_name="reference")
     written = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
     assert written == script["page"](), "run scripts/reference"
+
+
+def find_callables(place: str, name: str, value: object) -> Iterator[tuple[str, Callable[..., object], str]]:
+    """Yield a public function, or the constructor and methods of a class, each with the docstrings about it."""
+    if inspect.isfunction(value):
+        yield f"{place}.{name}", value, inspect.getdoc(value) or ""
+    if not inspect.isclass(value):
+        return
+    own = vars(value).get("__init__")
+    if inspect.isfunction(own) and not is_dataclass(value) and own.__module__.startswith("callwright"):
+        yield f"{place}.{name}", own, inspect.getdoc(value) or ""
+    for attribute, member in vars(value).items():
+        function = getattr(member, "__func__", member)
+        if inspect.isfunction(function) and not attribute.startswith("_"):
+            related = [*value.__mro__, SessionStore, BlobStore]  # stores do not inherit from their protocols
+            texts = (inspect.getdoc(vars(each)[attribute]) or "" for each in related if attribute in vars(each))
+            yield f"{place}.{name}.{attribute}", function, "\n".join(texts)
+
+
+def test_public_functions_document_their_parameters() -> None:
+    """With one parameter, the first line says what it is; with several, each is below Args or named in the text."""
+    public = runpy.run_path(str(ROOT / "scripts" / "reference"), run_name="reference")["list_public"]()
+    checked: dict[str, list[str]] = {}
+    for place, names in public.items():
+        for name in names if place in DOCUMENTED else ():
+            for path, function, text in find_callables(place, name, getattr(importlib.import_module(place), name)):
+                given = [each for each in inspect.signature(function).parameters if each not in ("self", "cls")]
+                documented = [each for each in given if re.search(rf"^ *{each}:|`{each}`", text, re.MULTILINE)]
+                checked[path] = [] if len(given) < 2 else sorted({*given} - {*documented})
+    assert len(checked) > 200
+    assert {path: names for path, names in checked.items() if names} == {}

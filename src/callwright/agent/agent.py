@@ -190,6 +190,13 @@ class Agent:
     ) -> AsyncGenerator[AgentEvent, None]:
         """Run as `run` does, or as `resume` without a prompt or with answers, and yield the events, the result last.
 
+        Args:
+            prompt: the user's message; None to continue, as `resume` does.
+            session: the session to continue, or the id of a new one.
+            answers: the answers to the questions of a `Paused` run.
+            output: as for `run`.
+            cancellation: as for `run`.
+
         Raises:
             UsageError: `answers` is not `Answers`, or the prompt is not valid.
         """
@@ -200,7 +207,16 @@ class Agent:
         return stream_events(lambda emit: self._run_session(replace(request, emit=emit)))
 
     def run_sync(self, prompt: Prompt, *, session: str | None = None, output: object = None) -> Result:
-        """Run as `run` does, and block until there is a result."""
+        """Run as `run` does, and block until there is a result.
+
+        Args:
+            prompt: the user's message.
+            session: as for `run`.
+            output: as for `run`.
+
+        Raises:
+            UsageError: an event loop is running in this thread, or the prompt is not valid.
+        """
         return run_blocking(lambda: self.run(prompt, session=session, output=output), "await agent.run(…)")
 
     async def compact(
@@ -262,7 +278,10 @@ class Agent:
         return self.sessions.durable
 
     async def run_inside(self, prompt: str, session_id: str, lineage: Lineage, name: str) -> Result:
-        """Run for a call of another agent; continue the inner session if the call is a repetition."""
+        """Run `prompt` inside a call of another agent; continue `session_id` if the call is a repetition.
+
+        `lineage` is what the run inherits, `name` how events name an agent without a name.
+        """
         return await self._run_session(RunRequest(session_id, prompt, lineage=lineage, name=name))
 
     async def _run_session(self, request: RunRequest) -> Result:
@@ -346,8 +365,7 @@ class Agent:
         return None
 
     def _dependencies(self, request: RunRequest, transcript: Transcript) -> RunDependencies:
-        lineage, ask = request.lineage, self.ask
-        executor = self.executor
+        lineage, ask, executor = request.lineage, self.ask, self.executor
         if lineage is not None:
             # Never None: an inner run cannot pause, because its call has to end within the turn.
             executor, ask = inherit_executor(executor, lineage), lineage.ask or ask or decline_all
@@ -356,7 +374,8 @@ class Agent:
         if inherited.executor is None and transcript.hold.records:  # restarted: show again what searches revealed
             messages = (message for message in transcript.history if isinstance(message, ToolMessage))
             recall_reveals(state, (outcome for message in messages for outcome in message.outcomes))
-        if self.sessions.durable:
+        durable = self.sessions.durable
+        if durable:
             state.get(StoredOutputs).load = partial(self.sessions.read_output, request.session_id)
         for question, answer in transcript.grants:
             try:
@@ -369,15 +388,7 @@ class Agent:
         inherited.owner = request.owner
         inherited.depth = 0 if lineage is None else lineage.depth + 1
         return RunDependencies(
-            self.provider,
-            self.registry,
-            executor,
-            state,
-            ask,
-            self.sessions.durable,
-            self.system,
-            self.requests,
-            self.compaction,
+            self.provider, self.registry, executor, state, ask, durable, self.system, self.requests, self.compaction
         )
 
     def state(self, session: str) -> State:

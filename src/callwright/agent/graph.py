@@ -46,7 +46,12 @@ Step: TypeAlias = Callable[[State, str], Awaitable[Move[State]]]
 
 
 def goto(step: "str | Step[State]", state: State) -> Goto[State]:
-    """Continue with another step, given by its function or its name."""
+    """Continue with another step.
+
+    Args:
+        step: the function of the step, or its name.
+        state: the state it is called with.
+    """
     return Goto(_step_name(step), state)
 
 
@@ -56,7 +61,13 @@ def halt(state: State) -> Finish[State]:
 
 
 def interrupt(question: str, step: "str | Step[State]", state: State) -> Interrupt[State]:
-    """Ask a question and continue with `step` when it is answered, in this process or another."""
+    """Ask a question and continue with `step` when it is answered, in this process or another.
+
+    Args:
+        question: what the user is asked.
+        step: the function of the step that gets the answer, or its name.
+        state: the state it is called with.
+    """
     return Interrupt(question, _step_name(step), state)
 
 

@@ -137,7 +137,7 @@ class Question:
         return f"{self.digest}.{self.call_id}.{self.expires_at:x}.{self.nonce}"
 
     def matches(self, question_id: str, now: float | None = None) -> bool:
-        """Whether an unexpired id belongs to an earlier question about exactly the same call."""
+        """Whether `question_id`, unexpired at `now`, belongs to an earlier question about exactly the same call."""
         about, _, tail = question_id.rpartition(".")[0].rpartition(".")
         if about != f"{self.digest}.{self.call_id}":
             return False
@@ -308,7 +308,7 @@ class Answers:
         return self
 
     def decline(self, question: Question, reason: str = "") -> "Answers":
-        """Decline a question and return these answers, for chaining; the model reads the reason."""
+        """Decline a `question` and return these answers, for chaining; the model reads the `reason`."""
         self._given[question.id] = Decline(reason)
         return self
 

@@ -75,7 +75,13 @@ class ToolError(CallwrightError):
 
 
 class UnknownTool(ToolError):
-    """There is no tool of that name; the message suggests the nearest ones."""
+    """There is no tool of that name; the message suggests the nearest ones.
+
+    Args:
+        name: The name that was called.
+        nearest: Tools with a similar name.
+        advice: What to do instead, added to the message.
+    """
 
     code = "not_found"
     fault = "model"
@@ -134,7 +140,12 @@ class ToolFailed(ToolError):
 
 
 class Transient(ToolError):
-    """A failure that may pass; the executor retries the call."""
+    """A failure that may pass; the executor retries the call.
+
+    Args:
+        message: For the model.
+        retry_after: The delay in seconds that the server asked for.
+    """
 
     code = "transient"
     fault = "world"

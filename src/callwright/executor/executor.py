@@ -165,7 +165,16 @@ class Executor:
     def run_sync(
         self, name: str, arguments: JsonObject | str | bytes = _NO_ARGUMENTS, *, answers: Answers | None = None
     ) -> Outcome:
-        """Make one call and block until it is done; arguments as for `run`."""
+        """Make one call and block until it is done.
+
+        Args:
+            name: The tool's name.
+            arguments: As a mapping or as JSON text.
+            answers: Answers to the questions of an earlier `Interrupted` outcome.
+
+        Raises:
+            UsageError: An event loop is running in this thread, or `answers` is not `Answers`.
+        """
         call_id = f"run-{next(self._ids)}" if answers is None else self._resumed_id(answers, name)
         return self.execute_sync((ToolCall(call_id, name, arguments),), answers=answers)[0]
 
@@ -180,7 +189,11 @@ class Executor:
         return f"run-{next(self._ids)}"
 
     def execute_sync(self, calls: Sequence[ToolCall], *, answers: Answers | None = None) -> list[Outcome]:
-        """Make the calls of one turn and block until they are done; arguments as for `execute`.
+        """Make the calls of one turn and block until they are done.
+
+        Args:
+            calls: The calls of one model message.
+            answers: Answers to the questions of earlier `Interrupted` outcomes.
 
         Raises:
             UsageError: An event loop is running in this thread.
@@ -195,7 +208,12 @@ class Executor:
         raise UsageError("run_sync blocks, and an event loop is running here; write `await executor.run(…)` instead")
 
     async def questions(self, call: ToolCall, *, turn: Turn = _NO_TURN) -> tuple[Question, ...]:
-        """Return what the user would be asked about a call. Runs nothing, so it may be repeated."""
+        """Return what the user would be asked about a call. Runs nothing, so it may be repeated.
+
+        Args:
+            call: The call; it is judged with hooks and policies, as if it were to run.
+            turn: The session and state the call belongs to.
+        """
         return await TurnScope(self._runtime, turn).questions(call)
 
     def with_reader(self, catalog: Catalog) -> Catalog:

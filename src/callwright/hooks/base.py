@@ -105,7 +105,15 @@ class Hook:
         return None
 
     def agent_ended(self, agent: InnerAgent, answer: str) -> str | Awaitable[str | None] | None:
-        """Called with the answer of an agent inside a call. May return another answer."""
+        """See the answer of an agent inside a call.
+
+        Args:
+            agent: The agent and the call it ran in.
+            answer: The answer as earlier hooks left it.
+
+        Returns:
+            Another answer, or None to keep this one.
+        """
         return None
 
 

@@ -67,7 +67,13 @@ class Policy:
         return None
 
     def restore(self, question: Question, answer: Approve, *, session: str) -> None:
-        """Take up an approval from the record of a resumed session. Override if this policy remembers approvals."""
+        """Take up an approval from the record of a resumed session. Override if this policy remembers approvals.
+
+        Args:
+            question: What was approved.
+            answer: The approval, with its scope.
+            session: The session that is resumed.
+        """
         return
 
     def remember(self, question: Question, answer: Approve, *, session: str = "") -> object:

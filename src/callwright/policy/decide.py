@@ -169,7 +169,12 @@ class Policies:
         return self._decide_one(access, subject)
 
     def parts(self, access: RunCommand, subject: Subject) -> Iterator[tuple[Access, PartOfLine, Decision]]:
-        """Yield the parts of a shell line in their order, each with its decision; `decide` combines them."""
+        """Yield the parts of a shell line in their order, each with its decision; `decide` combines them.
+
+        Args:
+            access: The shell line.
+            subject: The call it belongs to.
+        """
         from callwright.shell import analyze  # the parser is loaded when a line is judged, not before
 
         for part, view in iterate_parts(access, subject, analyze(access.line, access.cwd)):

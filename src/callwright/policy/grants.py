@@ -219,13 +219,27 @@ class Grants(Policy):
         self._rules = Rules((), here)
 
     def grant(self, accesses: Iterable[Access], *, session: str) -> None:
-        """Allow exactly these accesses for the rest of a session."""
+        """Allow exactly these accesses for the rest of a session.
+
+        Args:
+            accesses: What calls of the session may touch.
+            session: The session; others still ask.
+        """
         self._exact.setdefault(session, set()).update(_without_claims(access) for access in accesses)
 
     def grant_rules(
         self, texts: Iterable[str], *, session: str = "", written_in: str = "an answer"
     ) -> tuple[Rule, ...]:
-        """Allow what the given rules allow, in one session or, without `session`, in all of them."""
+        """Allow what the given rules allow, in one session or, without `session`, in all of them.
+
+        Args:
+            texts: The rules, such as `Bash(git status)`.
+            session: The session they are for; empty means every session.
+            written_in: Where they come from, for messages.
+
+        Raises:
+            UsageError: A rule cannot be read.
+        """
         added = tuple(parse_rule("allow", text, written_in=written_in, session=session) for text in texts)
         self._rules = Rules((*self._rules.rules, *added), self._here)
         return added

@@ -30,13 +30,23 @@ class PathContext:
 
     @classmethod
     def of(cls, cwd: str | os.PathLike[str], *roots: str | os.PathLike[str]) -> "PathContext":
-        """Make a context for a working folder; the home folder comes from the environment, as in a shell."""
+        """Make a context for a working folder; the home folder comes from the environment, as in a shell.
+
+        Args:
+            cwd: The folder that relative paths are in.
+            roots: The folders of the workspace; without any, every path counts as inside.
+        """
         home = os.path.expanduser("~")  # noqa: PTH111 - compared as text
         return cls(os.path.abspath(cwd), home, tuple(os.path.realpath(root) for root in roots))  # noqa: PTH100 - text
 
     @classmethod
     def within(cls, workspace: "Workspace", cwd: str | os.PathLike[str] | None = None) -> "PathContext":
-        """Make a context for a workspace, whose roots are resolved already."""
+        """Make a context for a workspace, whose roots are resolved already.
+
+        Args:
+            workspace: The workspace.
+            cwd: The folder that relative paths are in; by default the root of the workspace.
+        """
         home = os.path.expanduser("~")  # noqa: PTH111 - compared as text
         return cls(os.path.abspath(cwd or workspace.root), home, tuple(map(str, workspace.roots)))  # noqa: PTH100 - text
 

@@ -46,7 +46,12 @@ class ScriptedProvider:
 
     @classmethod
     def answering(cls, answer: Callable[[ModelRequest], Line], *, model: str = "scripted") -> "ScriptedProvider":
-        """Create a model that makes every reply from the request."""
+        """Create a model that makes every reply from the request.
+
+        Args:
+            answer: called with each request; returns the reply.
+            model: the name of the model.
+        """
         provider = cls(model=model)
         provider._always = answer
         return provider

@@ -111,6 +111,10 @@ class SessionHold(Protocol):
         """Store the whole of an output that was cut for the model, without waiting; safe like a note.
 
         A very long text may be cut in the middle.
+
+        Args:
+            output_id: the id that `read_output` finds it by.
+            text: the whole output.
         """
         ...
 
@@ -160,6 +164,11 @@ class SessionStore(Protocol):
     ) -> Sequence[StoredRecord]:
         """Return the records from a position on, with their times; none if the session has no more.
 
+        Args:
+            session_id: the session.
+            position: the number of records to skip.
+            limit: the most records to return; None for all.
+
         Raises:
             SessionError: there is no such session.
             SessionDamaged: records from there on cannot be read; the exception has the others.
@@ -167,7 +176,12 @@ class SessionStore(Protocol):
         ...
 
     async def read_output(self, session_id: str, output_id: str) -> str | None:
-        """Return an output that was kept with a session; None if there is none."""
+        """Return an output that was kept with a session; None if there is none.
+
+        Args:
+            session_id: the session.
+            output_id: the id it was kept under.
+        """
         ...
 
     async def version(self) -> str:
@@ -197,11 +211,27 @@ class SessionStore(Protocol):
         ...
 
     async def fork(self, session_id: str, new_id: str) -> None:
-        """Copy a session without its open turn, if there is one."""
+        """Copy a session without its open turn, if there is one.
+
+        Args:
+            session_id: the session to copy.
+            new_id: the id of the copy.
+
+        Raises:
+            SessionError: there is no such session, or the new id is taken.
+        """
         ...
 
     async def rename(self, session_id: str, title: str) -> None:
-        """Change the title; the id stays."""
+        """Change the title; the id stays.
+
+        Args:
+            session_id: the session.
+            title: the title that lists show from now on.
+
+        Raises:
+            SessionError: there is no such session.
+        """
         ...
 
     async def delete(self, session_id: str) -> None:
@@ -217,7 +247,15 @@ class BlobStore(Protocol):
     """A store that also keeps records outside of sessions, such as a prompt on its way to another machine."""
 
     async def keep_blob(self, blob_id: str, record: Record) -> None:
-        """Store a record under an id; it is durable when this returns. One that exists under the id stays."""
+        """Store a record under an id; it is durable when this returns. One that exists under the id stays.
+
+        Args:
+            blob_id: the id.
+            record: the record.
+
+        Raises:
+            SessionError: the record could not be stored.
+        """
         ...
 
     async def read_blob(self, blob_id: str) -> Record | None:

@@ -245,7 +245,7 @@ class PostgresStore:
             loop.writer = asyncio.ensure_future(self._write_gathered(loop))
 
     async def keep(self, hold: PostgresHold, output_id: str, body: str) -> None:
-        """Store an output, if the lease is still held."""
+        """Store `body` as the output `output_id`, if the lease of `hold` is still held."""
         await self._rows(sql.KEEP, *hold.identity, output_id, body)
 
     async def renew(self, hold: PostgresHold) -> bool:

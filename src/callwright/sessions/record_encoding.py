@@ -50,7 +50,7 @@ class UnreadableRecord(CallwrightError):
 
 
 def dump_record(record: Record, redact: Callable[[str], str] | None = None) -> str:
-    """Encode a record as one line of JSON; `redact` is applied to every text in it."""
+    """Encode a `record` as one line of JSON; `redact` is applied to every text in it."""
     data = encode_record(record) if redact is None else _redact_value(encode_record(record), redact)
     text = _write_json(data)
     if text.isascii():

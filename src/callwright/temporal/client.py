@@ -53,7 +53,14 @@ async def connect_client(address: str, namespace: str) -> Client:
 
 
 class Runs:
-    """Runs of agents on a Temporal server; made by `Runs.connect`."""
+    """Runs of agents on a Temporal server; made by `Runs.connect`.
+
+    Args:
+        client: a client of the server.
+        sessions: the store that the agents of the workers use.
+        queue: the task queue of the workers.
+        options: what `connect` makes of its other arguments.
+    """
 
     def __init__(self, client: Client, sessions: ClusterStore, queue: str, options: Data) -> None:
         self._client = client

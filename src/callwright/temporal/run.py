@@ -69,7 +69,14 @@ class RunInfo:
 
 
 class Run:
-    """One run: its questions, its result, and what it records meanwhile."""
+    """One run: its questions, its result, and what it records meanwhile. Made by `Runs.start` and `Runs.get`.
+
+    Args:
+        handle: the run's workflow on the server.
+        sessions: the store that holds its session.
+        session_id: the session.
+        key: the key of this run in the session; empty for the latest run.
+    """
 
     def __init__(
         self, handle: "WorkflowHandle[Any, Data]", sessions: ClusterStore, session_id: str, key: str = ""
@@ -110,11 +117,22 @@ class Run:
         await self.answer(question, reply)
 
     async def decline(self, question: Question, reason: str = "", *, by: str = "") -> None:
-        """Decline a question; the model reads the reason. Otherwise as `approve`."""
+        """Decline a question. Raises the same errors as `approve`.
+
+        Args:
+            question: one of `questions`.
+            reason: why; the model reads it.
+            by: who declined, for the record.
+        """
         await self.answer(question, Decline(reason, by))
 
     async def answer(self, question: Question, reply: Reply) -> None:
-        """Answer a question with an `Approve` or a `Decline`. Otherwise as `approve`."""
+        """Answer a question. Raises the same errors as `approve`.
+
+        Args:
+            question: one of `questions`.
+            reply: an `Approve` or a `Decline`.
+        """
         if not isinstance(cast(object, question), Question):
             raise UsageError(f"expected a Question, as run.questions() returns, got {type(question).__name__}")
         asked = await record_answers(self._sessions, self.session_id, Answers({question.id: reply}))

@@ -107,7 +107,13 @@ class Gauge(TypedTool[GaugeArguments]):
 
     @classmethod
     def with_spec(cls, annotations: Annotations, limits: Limits = Limits(), name: str = "gauge") -> "Gauge":
-        """Return a gauge with other annotations, limits or another name."""
+        """Return a gauge with other annotations, limits or another name.
+
+        Args:
+            annotations: what the tool claims about itself.
+            limits: its limits.
+            name: its name.
+        """
 
         class GaugeWithSpec(Gauge):
             spec = describe(

@@ -119,7 +119,17 @@ NO_DETAILS = InnerBatch()
 
 
 class ToolContext:
-    """What a running tool can read and do. It does not expose the event loop or the executor."""
+    """What a running tool can read and do. It does not expose the event loop or the executor.
+
+    Args:
+        call: The call.
+        scope: What the executor provides: state, progress, cancellation and questions.
+        attempt: 1 for the first attempt, more after retries.
+        deadline: When the call's time is over, by the executor's clock; None without a limit.
+        parent: The context of the call that made this one, for calls inside calls.
+        confinement: How far the policies let the call reach.
+        answered: The question of this call that the user approved, with the approval.
+    """
 
     __slots__ = ("_answered", "_scope", "attempt", "call", "confinement", "deadline", "parent")
 

@@ -129,7 +129,15 @@ class TypedTool(Generic[Given]):
         return ()
 
     async def run(self, arguments: Given, context: ToolContext) -> object:
-        """Run the tool; raise a `ToolError` to report a failure to the model."""
+        """Run the tool.
+
+        Args:
+            arguments: The validated arguments.
+            context: What a running tool can read and do.
+
+        Raises:
+            ToolError: The call failed; the model sees the message.
+        """
         raise NotImplementedError(f"{type(self).__name__} has no run")
 
 

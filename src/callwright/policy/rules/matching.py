@@ -297,11 +297,21 @@ class Rules(Policy):
         return any(hides(rule, fspath(path), self.here) for rule in self._by_kind["deny"])
 
     def forbids_tool(self, name: str, group: str = "") -> bool:
-        """Whether a deny rule forbids every call of a tool, which is then not offered to the model."""
+        """Whether a deny rule forbids every call of a tool, which is then not offered to the model.
+
+        Args:
+            name: The tool's name.
+            group: The group it belongs to, such as an MCP server.
+        """
         return self.forbidding_rule(name, group) is not None
 
     def forbidding_rule(self, name: str, group: str = "") -> Rule | None:
-        """Return the deny rule that forbids every call of a tool; None if there is none."""
+        """Return the deny rule that forbids every call of a tool; None if there is none.
+
+        Args:
+            name: The tool's name.
+            group: The group it belongs to, such as an MCP server.
+        """
         denies = (rule for rule in self._by_kind["deny"] if rule.specifier is None)
         return next((rule for rule in denies if names_tool(rule.tool, (canonical(name),), group)), None)
 
