@@ -1,5 +1,6 @@
 """The tool sets of the command: small enough for small models, and named in full when a name is wrong."""
 
+import json
 from pathlib import Path
 from typing import Any, cast
 
@@ -70,3 +71,15 @@ def test_unknown_tool_set_is_an_error(tools: list[Tool], chosen: str):
 
 def test_little_context_means_the_compact_set():
     assert [tool_set_for(context) for context in (None, 8_192, 200_000)] == ["all", "compact", "all"]
+
+
+def test_unknown_tool_kept_beside_code_mode_is_reported(tmp_path: Path):
+    locations = Locations.of(tmp_path, home=tmp_path / "home")
+    keep = ["str_replace", "wirte", "mcp__later__tool"]  # an alias, a typing error, and a server that is not connected
+    settings = load_settings(locations, trusted=True, given=[json.dumps({"codeMode": {"keep": keep}})])
+    app = assemble(ScriptedProvider("hi"), settings, locations, RunOptions(keep=False))
+    assert [each for each in app.problems if "codeMode" in each] == [
+        f"codeMode.keep: there is no tool 'wirte'; known tools: {', '.join(app.registry.names())}"
+    ]
+    shown = {spec.name for spec in app.agent.registry.snapshot().definitions}
+    assert {"run_code", "edit"} <= shown and "write" not in shown
