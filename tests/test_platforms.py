@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import types
@@ -97,3 +98,33 @@ def test_lock_of_windows_reports_a_taken_lock(tmp_path: Path, monkeypatch: pytes
         assert taken == {file.fileno()}
         with pytest.raises(BlockingIOError):
             platforms.lock_file(file.fileno())
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the bash on PATH may be that of another system")
+@pytest.mark.parametrize("folder", ["Scripts", "bin"])
+def test_scripts_find_the_programs_of_an_environment(tmp_path: Path, folder: str) -> None:
+    programs = tmp_path / "an environment" / folder
+    programs.mkdir(parents=True)
+    line = '. "$1/scripts/environment" && find_programs "$2"'
+    ran = subprocess.run(["bash", "-c", line, "", ROOT, programs.parent], capture_output=True, text=True, check=True)
+    assert Path(ran.stdout.strip()) == programs
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the bash on PATH may be that of another system")
+def test_setup_refuses_a_python_that_is_too_old(tmp_path: Path) -> None:
+    for name, code in (("python3", 1), ("python", 0)):
+        (tmp_path / name).write_text(f"#!/bin/sh\nexit {code}\n")
+        (tmp_path / name).chmod(0o755)
+    line = 'PATH="$2:$PATH"; . "$1/scripts/environment"; find_python'
+    command = ["bash", "-c", line, "", ROOT, tmp_path]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "python\n"
+    (tmp_path / "python").write_text("#!/bin/sh\nexit 1\n")
+    refused = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert refused.returncode == 1 and "Python 3.11 or later" in refused.stderr
+
+
+def test_scripts_name_no_folder_of_one_platform() -> None:
+    texts = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "scripts").iterdir() if path.is_file()}
+    bash = {name: text for name, text in texts.items() if "bash\n" in text[:30]}
+    assert {"setup", "check", "run-tests"} <= set(bash)
+    assert [name for name, text in bash.items() if re.search(r"\.venv[^ ]*/bin", text)] == []
