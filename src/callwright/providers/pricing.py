@@ -95,7 +95,7 @@ async def find_prices(model: str) -> Prices | None:
 
 
 def cost_of(model: str, usage: Usage) -> float | None:
-    """Return what one request to a `model` with this `usage` cost in US dollars; None where its prices are not known."""
+    """Return what a request of this `usage` to a `model` cost in US dollars; None where its prices are not known."""
     prices = prices_for(model)
     return None if prices is None else prices.request_cost(usage)
 
