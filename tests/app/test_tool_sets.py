@@ -75,7 +75,13 @@ def test_little_context_means_the_compact_set():
 
 def test_unknown_tool_kept_beside_code_mode_is_reported(tmp_path: Path):
     locations = Locations.of(tmp_path, home=tmp_path / "home")
-    keep = ["str_replace", "wirte", "mcp__later__tool"]  # an alias, a typing error, and a server that is not connected
+    keep = [
+        "str_replace",
+        "read_output",
+        "skill",
+        "wirte",
+        "mcp__later__tool",
+    ]  # an alias, tools added last, and a server
     settings = load_settings(locations, trusted=True, given=[json.dumps({"codeMode": {"keep": keep}})])
     app = assemble(ScriptedProvider("hi"), settings, locations, RunOptions(keep=False))
     assert [each for each in app.problems if "codeMode" in each] == [

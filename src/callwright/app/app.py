@@ -1,6 +1,6 @@
 """Builds an agent with its tools, rules, hooks and skills from settings and command-line options."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -178,7 +178,7 @@ def assemble(
     registry = _registry(context, options.tools or settings.last("tools") or "", more, files)
     toolset = _toolset(registry, context.rules, crowded=bool(options.servers or settings.merged("mcpServers")))
     plain_tools = toolset
-    toolset, code_problems = _put_behind_code(toolset, registry, settings.last("codeMode"))
+    toolset = _put_behind_code(toolset, registry, settings.last("codeMode"))
     store = _store(locations) if options.keep else MemoryStore()
     setting = replace(_setting(context, locations, report, toolset, store), ask_model=models.ask)
     if host is not None:
@@ -221,7 +221,7 @@ def assemble(
             *skill_service.problems,
             *plugin_problems,
             *agent_problems,
-            *code_problems,
+            *_find_unknown_kept(registry, settings.last("codeMode")),
             *observability.problems,
         ],
         partial(_connect, options),
@@ -270,20 +270,26 @@ def _toolset(registry: Registry, rules: Rules, *, crowded: bool) -> Toolset:
     return Deferred(toolset, budget_tokens=_PROMPT_TOKENS if crowded else None)
 
 
-def _put_behind_code(toolset: Toolset, registry: Registry, setting: Any) -> tuple[Toolset, list[str]]:
-    """Return the tools, behind `run_code` if the setting `codeMode` says so, and what is wrong with the setting."""
+def _put_behind_code(toolset: Toolset, registry: Registry, setting: Any) -> Toolset:
+    """Return the tools, behind `run_code` if the setting `codeMode` says so."""
     if setting is None or setting is False:
-        return toolset, []
+        return toolset
     from callwright.codemode import CodeMode  # needs an extra, which most do not use
 
-    wanted: list[str] = [] if setting is True else list(setting.get("keep", ()))
-    found = {name: registry.get(name) for name in wanted}
-    # the tools of MCP servers are not known before the servers are connected
-    unknown = [name for name, tool in found.items() if tool is None and not name.startswith("mcp__")]
-    known = ", ".join(registry.names())
-    problems = [f"codeMode.keep: there is no tool {name!r}; known tools: {known or 'none'}" for name in unknown]
-    keep = [name if tool is None else tool.spec.name for name, tool in found.items()]
-    return CodeMode(toolset, keep=(*_DIRECT_TOOLS, *keep)), problems
+    kept = [(name, registry.get(name)) for name in _kept_beside_code(setting)]
+    names = [name if tool is None else tool.spec.name for name, tool in kept]  # aliases count too
+    return CodeMode(toolset, keep=(*_DIRECT_TOOLS, *names))
+
+
+def _kept_beside_code(setting: Any) -> list[str]:
+    return list(setting.get("keep", ())) if isinstance(setting, Mapping) else []
+
+
+def _find_unknown_kept(registry: Registry, setting: Any) -> Iterator[str]:
+    """Yield what is wrong with `codeMode.keep`, when the registry has all tools except those of MCP servers."""
+    for name in _kept_beside_code(setting):
+        if registry.get(name) is None and name not in _DIRECT_TOOLS and not name.startswith("mcp__"):
+            yield f"codeMode.keep: there is no tool {name!r}; known tools: {', '.join(registry.names()) or 'none'}"
 
 
 def _setting(
