@@ -4,7 +4,7 @@ import asyncio
 from typing import Protocol
 
 from callwright.core._fast import frozen
-from callwright.core.errors import TimedOut, ToolError, Transient, UsageError, check_number, describe_raised
+from callwright.core.errors import TimedOut, ToolError, Transient, check_number, describe_raised
 from callwright.core.spec import Annotations
 
 _TRANSIENT_STATUS = frozenset({408, 425, 429})
@@ -45,9 +45,7 @@ class RetryPolicy:
         check_number("RetryPolicy.initial_seconds", self.initial_seconds, 0)
         check_number("RetryPolicy.backoff", self.backoff, 1)
         check_number("RetryPolicy.longest_seconds", self.longest_seconds, 0)
-        check_number("RetryPolicy.jitter", self.jitter, 0)
-        if self.jitter > 1:
-            raise UsageError(f"RetryPolicy.jitter must be at most 1, got {self.jitter!r}")
+        check_number("RetryPolicy.jitter", self.jitter, 0, most=1)
 
     def should_retry(self, error: ToolError, attempt: int, annotations: Annotations) -> bool:
         """Whether to repeat a call after an attempt failed.

@@ -25,7 +25,7 @@ from callwright import (
     tool,
 )
 from callwright.clip import Outputs, clip_text
-from callwright.executor import TurnLimits
+from callwright.executor import Turn, TurnLimits
 from callwright.policy import AllowEverything
 from callwright.retry import RetryPolicy
 from callwright.testing.fakes import ScriptedProvider
@@ -178,6 +178,21 @@ NO_NUMBERS: list[Any] = [True, "5", float("nan"), [], -1]
 def test_a_limit_that_would_limit_nothing_is_refused(limits: Callable[..., object], name: str, value: Any) -> None:
     with pytest.raises(UsageError, match=rf"\.{name} must be"):
         limits(**{name: value})
+
+
+def test_a_share_above_the_whole_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"RetryPolicy\.jitter must be at least 0 and at most 1, got 1\.5"):
+        RetryPolicy(jitter=1.5)
+    assert RetryPolicy(jitter=1).jitter == 1
+
+
+@pytest.mark.parametrize(
+    "name", "session_id turn_id state catalog cancellation ask journal observe starting keep".split()
+)
+@pytest.mark.parametrize("value", [5, ["x"], {"a": 1}, b"x"])
+def test_parts_of_a_turn_are_of_their_kind(name: str, value: Any) -> None:
+    with pytest.raises(UsageError, match=rf"expected \w+( \w+)? as Turn\.{name}, got"):
+        Turn(**{name: value})
 
 
 @pytest.mark.parametrize(

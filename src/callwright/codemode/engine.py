@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import pydantic_monty as monty
 
-from callwright.core.errors import UsageError
+from callwright.core.errors import check_number
 
 _MAX_WORKERS = 64
 _MAX_LIMIT = 10**15
@@ -57,11 +57,9 @@ class CodeLimits:
     """What it may print; more is dropped, and the model is told."""
 
     def __post_init__(self) -> None:
-        for name, kinds in (("seconds", (int, float)), ("memory_bytes", int), ("calls", int), ("printed_chars", int)):
-            value: Any = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, kinds) or not 0 < value <= _MAX_LIMIT:
-                kind = "a number" if name == "seconds" else "a whole number"
-                raise UsageError(f"CodeLimits.{name} must be {kind} above 0 and up to {_MAX_LIMIT:,}, got {value!r}")
+        for name in ("seconds", "memory_bytes", "calls", "printed_chars"):
+            whole = name != "seconds"
+            check_number(f"CodeLimits.{name}", getattr(self, name), 0, most=_MAX_LIMIT, whole=whole, above=True)
 
 
 class ProgramFailed(Exception):

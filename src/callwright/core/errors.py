@@ -253,13 +253,16 @@ def safe_repr(value: object) -> str:
         return f"a {type(value).__name__}"
 
 
-def check_number(name: str, value: object, least: float, *, whole: bool = False, above: bool = False) -> None:
+def check_number(
+    name: str, value: object, least: float, *, most: float | None = None, whole: bool = False, above: bool = False
+) -> None:
     """Refuse a limit that is no number, such as a text, NaN or True: compared with it, nothing would be too much.
 
     Args:
         name: What the value is, for the message.
         value: The value of the caller.
         least: The least that is accepted.
+        most: The most that is accepted; None for any.
         whole: Whether it must be a whole number.
         above: Whether `least` itself is refused.
 
@@ -268,9 +271,10 @@ def check_number(name: str, value: object, least: float, *, whole: bool = False,
     """
     kinds = (int,) if whole else (int, float)
     number = value if isinstance(value, kinds) and not isinstance(value, bool) else None
-    if number is None or not (number > least if above else number >= least):
+    if number is None or not (number > least if above else number >= least) or (most is not None and number > most):
         kind = "" if number is not None else ", a whole number" if whole else ", a number"
-        raise UsageError(f"{name} must be {'above' if above else 'at least'} {least:g}{kind}, got {safe_repr(value)}")
+        bounds = f"{'above' if above else 'at least'} {least:g}{'' if most is None else f' and at most {most:,}'}"
+        raise UsageError(f"{name} must be {bounds}{kind}, got {safe_repr(value)}")
 
 
 def check_kind(name: str, value: object, kind: type, advice: str) -> None:

@@ -6,7 +6,7 @@ from typing import TypeAlias
 from callwright.core._fast import frozen
 from callwright.core.calls import Outcome, ToolCall
 from callwright.core.decisions import Answers, Question
-from callwright.core.errors import CallwrightError, UsageError
+from callwright.core.errors import CallwrightError, UsageError, check_kind, safe_repr
 from callwright.core.events import BatchBegan, Event
 from callwright.core.json import FrozenDict, Json
 from callwright.registry.catalog import Catalog
@@ -19,12 +19,17 @@ Journal: TypeAlias = Callable[[BatchBegan], Awaitable[None]]
 Starting: TypeAlias = Callable[[ToolCall], Awaitable[None]]
 Keep: TypeAlias = Callable[[str, Json, bool], Awaitable[None]]
 """Stores a note of the call with this path; if the last argument is true, it is stored on return."""
+_FUNCTIONS = ("ask", "journal", "observe", "starting", "keep")
 _NOTHING_KEPT: Mapping[str, Sequence[Json]] = FrozenDict()
 
 
 @frozen
 class Turn:
-    """The context of a batch of calls; the default is a call outside of any conversation."""
+    """The context of a batch of calls; the default is a call outside of any conversation.
+
+    Raises:
+        UsageError: A part is of another kind, such as a text where a function is expected.
+    """
 
     session_id: str = ""
     turn_id: str = ""
@@ -51,6 +56,22 @@ class Turn:
     """Stores the notes of running tools; by default the executor has them, until the call has ended."""
     kept: Mapping[str, Sequence[Json]] = _NOTHING_KEPT
     """The notes that earlier runs of the calls kept, by the path of the call."""
+
+    def __post_init__(self) -> None:
+        check_kind("Turn.session_id", self.session_id, str, 'write session_id="s1"')
+        check_kind("Turn.turn_id", self.turn_id, str, 'write turn_id="t1"')
+        if self.state is not None:
+            check_kind("Turn.state", self.state, State, "write state=State()")
+        if self.catalog is not None:
+            check_kind("Turn.catalog", self.catalog, Catalog, "write catalog=registry.snapshot()")
+        if self.cancellation is not None:
+            check_kind("Turn.cancellation", self.cancellation, Cancellation, "write cancellation=Cancellation()")
+        for name in _FUNCTIONS:
+            function = getattr(self, name)
+            if function is not None and not callable(function):
+                raise UsageError(
+                    f"expected a function as Turn.{name}, got {safe_repr(function)}; pass the function itself"
+                )
 
 
 class TurnCancelled(CallwrightError):
