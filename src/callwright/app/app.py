@@ -282,7 +282,7 @@ def _put_behind_code(toolset: Toolset, registry: Registry, setting: Any) -> Tool
 
 
 def _kept_beside_code(setting: Any) -> list[str]:
-    return list(setting.get("keep", ())) if isinstance(setting, Mapping) else []
+    return list(setting.get("keep", ())) if setting and setting is not True else []
 
 
 def _find_unknown_kept(registry: Registry, setting: Any) -> Iterator[str]:
