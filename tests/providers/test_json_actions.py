@@ -177,11 +177,56 @@ async def test_structured_answer_stays_json(server: Loopback, chat: OpenAIChat, 
     assert message.text == '{"sum":4}'
 
 
-@pytest.mark.parametrize("text", ["just words", '{"tool": 3}', '{"tool": "look", "argu', "[]"])
+@pytest.mark.parametrize("text", ["just words", '{"tool": 3}', '{"answer":', '{"answer": {"sum": 4', '{"to', "{", "[]"])
 async def test_non_action_stays_text(server: Loopback, chat: OpenAIChat, request_for: Requests, text: str) -> None:
     server.reply(_says(text, "length"))
     message = await _ask(SchemaActions(chat), request_for(UserMessage("hi")))
     assert (message.text, message.calls, message.stop) == (text, (), "length")
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ('{"answer": "The sum is', "The sum is"),
+        ('{"answer": "done"', "done"),
+        ('```json\n{"answer": "in a fence', "in a fence"),
+        ('{"answer": "a \\"quoted\\" word, {and [more', 'a "quoted" word, {and [more'),
+        ('{"answer": "a path C:\\\\', "a path C:\\"),
+        ('{"answer": "a line\\', "a line"),
+        ('{"answer": "caf\\u00e', "caf"),
+        ('{"answer": "\\ud83d', ""),
+        ('{"answer": "\\ud83d\\ude00', "\N{GRINNING FACE}"),
+        ('{"thought": "easy", "answer": "it is 4, and', "it is 4, and"),
+    ],
+)
+async def test_answer_that_was_cut_off_is_text(
+    server: Loopback, chat: OpenAIChat, request_for: Requests, text: str, answer: str
+) -> None:
+    server.reply(_says(text, "length"))
+    message = await _ask(SchemaActions(chat), request_for(UserMessage("hi")))
+    assert (message.text, message.calls, message.stop) == (answer, (), "length")
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ('{"tool": "look", "argu', ["look"]),
+        ('{"tool": "look", "arguments": {"path": "/tmp/a', ["look"]),
+        ('{"tool": "look", "arguments": {"path": "a"}', ["look"]),
+        ('{"calls": [{"tool": "look", "arguments": {}}, {"tool": "fs.read", "arguments": {"pa', ["look", "fs.read"]),
+        ('{"calls": [{"tool": "look", "arguments": {}},', ["look"]),
+    ],
+)
+async def test_call_that_was_cut_off_cannot_run(
+    server: Loopback, chat: OpenAIChat, request_for: Requests, text: str, names: list[str]
+) -> None:
+    server.reply(_says(text, "length"))
+    message = await _ask(SchemaActions(chat), request_for(UserMessage("hi")))
+    assert ([call.name for call in message.calls], message.text, message.stop) == (names, "", "length")
+    *whole, cut = message.calls
+    assert [json.loads(str(call.arguments)) for call in whole] == [{}] * len(whole)
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(str(cut.arguments))
 
 
 async def test_request_has_prompt_and_schema_but_no_tools(

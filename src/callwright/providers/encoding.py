@@ -156,6 +156,35 @@ def parse_object(text: str | bytes) -> dict[str, Any] | None:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 
+_CUT_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)(?:\\u[dD][89abAB][0-9a-fA-F]{2})?(?:\\(?:u[0-9a-fA-F]{0,3})?)?\Z")
+"""The end of a text in which an escape is incomplete, or the second half of a character is missing."""
+
+
+def parse_cut_object(text: str) -> dict[str, Any] | None:
+    """Parse a JSON object that was cut off, without the part that is incomplete; None if nothing can be read.
+
+    A text that was cut off keeps what there is of it.
+    """
+    closing, inside, escaped = "", False, False
+    complete = (0, "")  # the end of what is complete before the last comma or bracket, and what closes it
+    for place, character in enumerate(text):
+        if inside:
+            inside = escaped or character != '"'
+            escaped = character == "\\" and not escaped
+        elif character == '"':
+            inside = True
+        elif character in "{[":
+            closing = ("}" if character == "{" else "]") + closing
+            complete = (place + 1, closing)
+        elif character in "}]":
+            closing = closing[1:]
+        elif character == ",":
+            complete = (place, closing)
+    written = _CUT_ESCAPE.sub(r"\1", text, count=1) + '"' if inside else text
+    found = parse_object(written + closing)
+    return parse_object(text[: complete[0]] + complete[1]) if found is None else found
+
+
 def get_object(data: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return the object under a name; an empty one where there is none."""
     found = data.get(name)

@@ -36,7 +36,7 @@ from callwright.providers.base import (
     vendor_of,
 )
 from callwright.providers.clients import close_provider
-from callwright.providers.encoding import IdentityCache, call_arguments, parse_object
+from callwright.providers.encoding import IdentityCache, call_arguments, parse_cut_object, parse_object
 from callwright.repairs.lenient_json import NotJson, read_lenient
 from callwright.repairs.names import repair_name
 from callwright.repairs.text_calls import join_arguments, read_text_calls
@@ -278,6 +278,9 @@ def _read_action(message: AssistantMessage, tools: Sequence[ToolSpec], *, free: 
     value = _NOT_JSON if message.stop in ("refusal", "other") else _parse_action(message.text)
     if free and message.stop != "length" and _is_empty(value):
         return replace(message, parts=thoughts)
+    cut = value is _NOT_JSON and message.stop == "length"
+    if cut:
+        value = parse_cut_object(_FENCE.sub("", message.text, count=1))
     if not isinstance(value, dict):
         return message
     action = _spell_keys(cast("dict[str, Any]", value))
@@ -289,15 +292,21 @@ def _read_action(message: AssistantMessage, tools: Sequence[ToolSpec], *, free: 
     answer = _find_answer(action, spellings)
     calls = [_to_call(entry, spellings) for entry in entries] if answer is None else []
     if calls and None not in calls:
-        found = tuple(call for call in calls if call is not None)
+        found = [call for call in calls if call is not None]
+        if cut:  # what was made of it is not what the model sent: arguments that cannot be read never run
+            written = str(found[-1].arguments)
+            found[-1] = replace(found[-1], arguments=written[:-1] if written.startswith("{") else f"{{{written}")
         return replace(message, parts=(*thoughts, *found), stop="calls" if message.stop == "end" else message.stop)
     if answer is None and "answer" not in action:
         return message
     answer = action["answer"] if answer is None else answer
+    if cut and not (free and isinstance(answer, str)):
+        return message
     return replace(message, parts=(*thoughts, Text(answer if isinstance(answer, str) else compact(answer))))
 
 
 _NOT_JSON = object()
+_FENCE = re.compile(r"\A\s*```\w*\s*")
 
 
 def _parse_action(text: str) -> object:
