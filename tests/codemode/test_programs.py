@@ -495,3 +495,44 @@ async def test_gateway_serves_programs() -> None:
             assert [found.name for found in (await client.list_tools()).tools] == ["run_code"]
             result = await client.call_tool("run_code", {"code": "print((await price(item='abc'))['total'])"})
     assert isinstance(result.content[0], TextContent) and result.content[0].text == "3\n" and made == ["abc"]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "await asyncio.gather(price(item='a'), return_exceptions=True)",
+        "asyncio.create_task(price(item='a'))",
+        "await asyncio.wait_for(price(item='a'), 5)",
+        "async with asyncio.timeout(5):\n    pass",
+        "def count():\n    yield 1",
+        "class Bad(Exception):\n    pass",
+        "x = {'a': 1}\ndel x['a']",
+        "try:\n    pass\nexcept* ValueError:\n    pass",
+        "type Name = str",
+        "callable(print)",
+        "getattr('a', 'upper')()",
+        "import statistics",
+        "import urllib.parse",
+    ],
+)
+async def test_what_the_page_calls_missing_is_missing(code: str) -> None:
+    """One that works now can be taken off the page, and off the description of the tool."""
+    outcome = await run(code)
+    assert isinstance(outcome, Failed) and outcome.error.message
+
+
+async def test_what_the_page_advises_works() -> None:
+    outcome = await run(
+        "import base64, bisect, collections, copy, csv, dataclasses, decimal, functools, hashlib, itertools, time\n"
+        "import typing, unicodedata\n"
+        "async def attempt(item):\n"
+        "    try:\n"
+        "        return await price(item=item)\n"
+        "    except Exception as error:\n"
+        "        return 'failed'\n"
+        "class Plain:\n"
+        "    pass\n"
+        "Plain(), {'a': 1}.pop('a'), sum(x for x in [1])\n"
+        "print(await asyncio.gather(attempt('ab'), attempt(5)))"
+    )
+    assert isinstance(outcome, Completed) and outcome.text.strip() == "[{'total': 2}, 'failed']"

@@ -28,6 +28,7 @@ Runs a short Python program that calls the functions below. Use it for several c
 `await asyncio.gather(…)` for calls that do not depend on each other. Only what the program prints, and the value of \
 its last expression, is shown to you. A call that fails raises an exception with the reason. There are no files, no \
 network and no other modules except through these functions; asyncio, json, math, re, datetime and random are there. \
+`gather` takes no `return_exceptions`; there is no `create_task`, `async with`, `yield`, `del` or class inheritance. \
 The clock stands still while a program runs; `await asyncio.sleep(…)` waits, 60 seconds in all."""
 _SEARCH = "More functions exist: `await tool_search(query=…)` describes them, and then they can be called by name."
 
