@@ -46,7 +46,7 @@ class FastTool:
         "_entry",
         "_tool",
         "allowed_key",
-        "filled",
+        "count_keys",
         "function",
         "name",
         "output_chars",
@@ -71,7 +71,7 @@ class FastTool:
         self.parse = tool.contract.parser.parse
         self.parse_strict = tool.contract.parser.strictly
         """Parses JSON text in one step of the validator, without explaining errors; None if that is not enough."""
-        self.filled = tool.contract.parser.filled
+        self.count_keys = tool.contract.parser.count_keys
         self.function = function
         self.seconds = tool.spec.limits.seconds
         self.output_chars = tool.spec.limits.output_chars
@@ -144,9 +144,10 @@ class FastPath:
         item: Admitted | None = None
         arguments = call.arguments
         try:
-            if tool.parse_strict is not None and type(arguments) is str:
+            if tool.parse_strict is not None and tool.count_keys is not None and type(arguments) is str:
                 values = tool.parse_strict(arguments, strict=True)
-                check_keys(arguments, len(values) - tool.filled)
+                if arguments.count(":") > len(values):  # as many colons as keys: none is repeated
+                    check_keys(arguments, tool.count_keys(values))
             else:
                 values = tool.parse(arguments)
             if self._hooked:

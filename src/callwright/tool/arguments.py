@@ -13,7 +13,7 @@ from callwright.core._fast import frozen
 from callwright.core.errors import InvalidArguments
 from callwright.core.json import JsonObject, RepeatedKey, compact, refuse_repeated_keys
 from callwright.tool.compile import INTEGER_RANGE
-from callwright.tool.validators import ValidationError, from_json, to_json
+from callwright.tool.validators import KeyCounter, ValidationError, count_json_keys, from_json, to_json
 
 Path: TypeAlias = tuple[str | int, ...]
 MISSING_FIELD = frozenset({"missing", "missing_argument", "missing_keyword_only_argument"})
@@ -159,7 +159,7 @@ _SURROGATE = "the text holds a lone surrogate, which is not valid Unicode"
 class ArgumentParser(Generic[Parsed]):
     """Turns argument text or objects into validated values."""
 
-    __slots__ = ("_extra", "_fields", "_options", "_tight", "_validate", "_with_names", "filled")
+    __slots__ = ("_extra", "_fields", "_options", "_tight", "_validate", "_with_names", "count_keys")
 
     def __init__(
         self,
@@ -167,14 +167,14 @@ class ArgumentParser(Generic[Parsed]):
         fields: Sequence[str],
         *,
         tight: bool = False,
-        filled: int = 0,
+        count_keys: KeyCounter | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> None:
         self._validate = validate
         self._fields = tuple(fields)
         self._tight = tight
-        self.filled = filled
-        """How many fields the validator may add."""
+        self.count_keys = count_keys
+        """Counts the written keys in validated values; None if they do not show them."""
         self._options = dict(options or {})
         # named one by one in the first attempt: passing them as ** takes a fifth of its time
         self._with_names: bool | None = self._options.get("by_name")
@@ -183,7 +183,7 @@ class ArgumentParser(Generic[Parsed]):
     @property
     def strictly(self) -> Callable[..., Parsed] | None:
         """The bare validator, if strict validation is enough; of a repeated key it takes the last value."""
-        return self._validate if self._tight and not self._options else None
+        return self._validate if self._tight and self.count_keys and not self._options else None
 
     def parse(self, arguments: JsonObject | str | bytes) -> Parsed:
         """Validate arguments, repairing unambiguous mistakes.
@@ -192,21 +192,22 @@ class ArgumentParser(Generic[Parsed]):
             InvalidArguments: The message names each field, what was expected and what was received.
         """
         text = arguments if type(arguments) is str or isinstance(arguments, (str, bytes)) else as_text(arguments)
+        count_keys = self.count_keys
+        if count_keys is None and text is arguments:  # what was written here has every key once
+            check_keys(text)
         try:
             if self._tight:
                 values = self._validate(text, strict=True)
-                if text is arguments:  # what was written here has every key once
-                    check_keys(text, len(cast("dict[str, Any]", values)) - self.filled)
-                return values
-            if text is arguments:
-                check_keys(text)
-            if _SUSPECT_TEXT.search(text) if isinstance(text, str) else _SUSPECT_BYTES.search(text):
-                refuse_odd_numbers(text)
-            names = self._with_names
-            return self._validate(text, strict=True, by_alias=names, by_name=names, extra=self._extra)
+            else:
+                if _SUSPECT_TEXT.search(text) if isinstance(text, str) else _SUSPECT_BYTES.search(text):
+                    refuse_odd_numbers(text)
+                names = self._with_names
+                values = self._validate(text, strict=True, by_alias=names, by_name=names, extra=self._extra)
         except ValidationError as error:
-            problems = error
-        return self._look_again(text, problems)
+            return self._look_again(text, error)
+        if count_keys is not None and text is arguments:
+            check_keys(text, count_keys(values))
+        return values
 
     def _parse_strictly(self, text: str | bytes) -> Parsed:
         if not self._tight:
@@ -259,13 +260,14 @@ def as_text(arguments: JsonObject) -> bytes:
 def from_text(text: str | bytes) -> Any:
     """Read JSON text under the same rules: no NaN, no deep nesting, no lone surrogates."""
     refuse_odd_numbers(text)
-    check_keys(text)
     try:
-        return from_json(text, allow_inf_nan=False)
+        value = from_json(text, allow_inf_nan=False)
     except TypeError:
         raise InvalidArguments(_SURROGATE) from None
     except ValueError as error:
         raise InvalidArguments(f"not valid JSON: {error}") from None
+    check_keys(text, count_json_keys(value))
+    return value
 
 
 def check_keys(text: str | bytes, read: int = 1) -> None:
@@ -273,33 +275,16 @@ def check_keys(text: str | bytes, read: int = 1) -> None:
 
     Args:
         text: What the model wrote.
-        read: How many different keys a validator has found in it, at least. Each key that is written has a colon: with
-            as many colons as keys none is repeated.
+        read: How many different keys were found in it, at least. Each key that is written has a colon: with as many
+            colons as keys none is repeated, and the text need not be read again.
     """
     colons = text.count(":") if isinstance(text, str) else text.count(b":")
-    if colons <= read or colons <= _count_members(text):
+    if colons <= read:
         return
     try:
         refuse_repeated_keys(text)
     except RepeatedKey as error:
         raise InvalidArguments(str(error)) from None
-
-
-def _count_members(text: str | bytes) -> int:
-    """Return how many members the objects in JSON text have, repeated ones counted once; -1 for other text."""
-    try:
-        read = from_json(text)
-    except (ValueError, TypeError):
-        return -1
-    return _count_below(read) if type(read) in (dict, list) else 0
-
-
-def _count_below(value: "dict[str, Any] | list[Any]") -> int:
-    parts, count = (value.values(), len(value)) if isinstance(value, dict) else (value, 0)
-    for part in parts:
-        if type(part) is dict or type(part) is list:  # the reader limits how deep they are
-            count += _count_below(cast("dict[str, Any]", part))
-    return count
 
 
 def refuse_odd_numbers(text: str | bytes) -> None:

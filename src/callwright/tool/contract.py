@@ -11,7 +11,13 @@ from callwright.core.json import JsonObject, freeze
 from callwright.tool.arguments import ArgumentParser
 from callwright.tool.compile import Compiled, compact_arguments, compile_annotation, in_stable_order, schema_of
 from callwright.tool.signature import MISSING, FunctionShape, Parameter
-from callwright.tool.validators import CoreSchema, SchemaValidator, TypedDictField, to_jsonable_python
+from callwright.tool.validators import (
+    CoreSchema,
+    SchemaValidator,
+    TypedDictField,
+    make_key_counter,
+    to_jsonable_python,
+)
 
 
 class Contract:
@@ -79,9 +85,8 @@ class Contract:
             from callwright.tool.schema import parse_options
 
             options = parse_options(root)
-        filled = sum(parameter.filled for parameter in self.shape.parameters)
-        validate = SchemaValidator(root).validate_json
-        return ArgumentParser(validate, list(fields), tight=self.tight, filled=filled, options=options)
+        validate, count_keys = SchemaValidator(root).validate_json, make_key_counter(root)
+        return ArgumentParser(validate, list(fields), tight=self.tight, count_keys=count_keys, options=options)
 
     def _field(self, parameter: Parameter, shared: dict[str, CoreSchema]) -> TypedDictField:
         core = self._core(parameter.name, shared)

@@ -20,6 +20,7 @@ from callwright.core.errors import UsageError
 from callwright.core.json import JsonObject, freeze
 from callwright.tool.arguments import ArgumentParser
 from callwright.tool.compile import compact_arguments, compact_schema
+from callwright.tool.validators import make_key_counter
 
 
 def modern(annotation: object, above: tuple[object, ...] = ()) -> object:
@@ -146,7 +147,10 @@ def model_schema(kind: Any, *, about: str) -> tuple[ArgumentParser[Any], JsonObj
     if schema.get("type") != "object":
         raise UsageError(f"{about}: arguments must be an object with named fields, not {schema.get('type', 'a union')}")
     parser = ArgumentParser(
-        adapter.validator.validate_json, tuple(schema["properties"]), options=parse_options(adapter.core_schema)
+        adapter.validator.validate_json,
+        tuple(schema["properties"]),
+        count_keys=make_key_counter(adapter.core_schema),
+        options=parse_options(adapter.core_schema),
     )
     return parser, freeze(schema), adapter
 
