@@ -2,6 +2,7 @@
 
 import asyncio
 import resource
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ from callwright.core.messages import ToolMessage
 from callwright.policy import AllowEverything
 from callwright.sessions import SessionError
 from callwright.sessions.memory import MemoryHold
-from callwright.sessions.records import Began, Kept, Record, Started
+from callwright.sessions.records import Began, Kept, Record, Said, Started
 from callwright.testing.fakes import ScriptedProvider
 
 VICTIM = Path(__file__).with_name("batch_victim.py")
@@ -122,3 +123,27 @@ async def test_notes_that_wait_share_one_write(monkeypatch: pytest.MonkeyPatch) 
     assert [notes for notes in written if notes] == [5]
     kept = [record.note for record in await store.read("s") if isinstance(record, Kept)]
     assert kept == [0, 1, 2, 3, 4]
+
+
+async def test_nothing_follows_a_note_that_was_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    append = MemoryHold.append
+
+    async def lose(hold: MemoryHold, *records: Record) -> None:
+        if any(isinstance(record, Kept) for record in records):
+            raise SessionError("the database is away for a moment")
+        await append(hold, *records)
+
+    monkeypatch.setattr(MemoryHold, "append", lose)
+
+    @tool(annotations=Annotations(idempotent=True))
+    async def note(context: ToolContext) -> str:
+        """Keep a note, or go on without it."""
+        with suppress(SessionError):
+            await context.keep(1)
+        return "done"
+
+    store, executor = MemoryStore(), Executor(Registry(note), AllowEverything())
+    agent = Agent(ScriptedProvider([ToolCall("c", "note", {})], "done"), executor=executor, sessions=store)
+    with pytest.raises(SessionError, match="away for a moment"):
+        await agent.run("go", session="s")
+    assert not any(isinstance(item, Said) and isinstance(item.message, ToolMessage) for item in await store.read("s"))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from callwright.core.messages import UserMessage
-from callwright.sessions import SessionError, SqliteStore
+from callwright.sessions import SessionBusy, SessionError, SqliteStore
 from callwright.sessions.records import Record, Said
 from callwright.sessions.sqlite import SqliteHold
 from callwright.sessions.sqlite_io import SessionFile
@@ -187,6 +187,48 @@ async def test_cancelled_wait_does_not_undo_the_write_or_the_others(tmp_path: Pa
                 await tasks[1]
         await asyncio.gather(tasks[0], tasks[2])
         assert [await texts(store, f"s{number}") for number in range(3)] == [say("kept")] * 3
+
+
+async def test_nothing_is_added_after_an_append_that_was_cancelled_and_lost(tmp_path: Path) -> None:
+    async with SqliteStore(tmp_path / "s.db") as store:
+        hold, other = await store.hold("s"), await store.hold("s1")
+        await hold.append(said("1"))
+        await other.append(said("1"))
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (64 * 1024, hard))
+        try:
+            appending = asyncio.create_task(hold.append(said("x" * 500_000)))
+            await asyncio.sleep(0)
+            appending.cancel()
+            await asyncio.wait([appending])
+            await store.run(lambda _: None)  # after the append
+            told = asyncio.create_task(other.append(said("x" * 500_000)))
+            await asyncio.sleep(0)
+            other.note(said("was to follow it"))
+            with pytest.raises(SessionError, match="disk"):
+                await told
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        hold.note(said("2"))
+        with pytest.raises(SessionError, match="disk"):
+            await hold.append(said("3"))
+        with pytest.raises(SessionError, match="disk"):
+            await other.append(said("after the note"))
+        await hold.release()
+        assert await texts(store, "s") == say("1")
+        assert await texts(store, "s1") == say("1")
+
+
+async def test_release_twice_leaves_the_next_holder_alone(tmp_path: Path) -> None:
+    async with SqliteStore(tmp_path / "s.db") as store:
+        first = await store.hold("s")
+        await first.release()
+        second = await store.hold("s")
+        await first.release()
+        with pytest.raises(SessionBusy):
+            await store.hold("s")
+        await second.append(said("1"))
+        await second.release()
 
 
 async def test_a_job_after_closing_raises_and_never_hangs(tmp_path: Path) -> None:

@@ -71,7 +71,8 @@ class Transcript:
         """Whether the model was given the id of an output to read."""
         self._gathered: list[Record] = []
         self._storing_gathered: asyncio.Future[None] | None = None
-        self._start_failure: SessionError | None = None
+        self._failure: CallwrightError | None = None
+        """Why records were not stored: what follows them would falsify the session."""
         self.tokens = 0
         """Estimated size of the history; corrected by the usage that providers report."""
         for index, message in enumerate(self.history):
@@ -209,18 +210,13 @@ class Transcript:
         started = tuple(call_id for record in gathered if isinstance(record, Started) for call_id in record.call_ids)
         starts = [Started(started)] if started else []
         notes = [record for record in gathered if not isinstance(record, Started)]
-        try:
-            await self._store(*self._opening_records(turn), *starts, *notes)
-        except SessionError as error:
-            if started:
-                self._start_failure = error
-            raise
+        await self._store(*self._opening_records(turn), *starts, *notes)
 
     def note(self, record: Record) -> None:
         """Add a record without waiting, after those that wait to be stored."""
         if self._unsaved:
             self._unsaved.append(record)
-        else:
+        elif self._failure is None:
             self.hold.note(record)
 
     async def keep(self, turn: OpenTurn, path: str, note: Json, wait: bool) -> None:
@@ -300,24 +296,29 @@ class Transcript:
         self._add(outcomes)
 
     def _store(self, *records: Record) -> Awaitable[None]:
-        if self._start_failure is not None:  # what follows a start that is not on record would falsify it
-            raise self._start_failure
         if self._unsaved:
             records = (*self._unsaved, *records)
             self._unsaved = []
         return self._append(*records)
 
     async def _append(self, *records: Record) -> None:
-        """Store records; whatever a store raises is a `SessionError`."""
+        """Store records; whatever a store raises is a `SessionError`, and the last that is asked of it."""
+        if self._failure is not None:
+            raise self._failure
         appending = self.hold.append(*records)
         try:
             await (appending if self._interruptible else drive(appending, _GRACE_SECONDS))
-        except (CallwrightError, KeyboardInterrupt, GeneratorExit):
+        except CallwrightError as error:
+            self._failure = error
+            raise
+        except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:
             if isinstance(error, asyncio.CancelledError) and is_cancelling():
                 raise
-            raise SessionError(f"session {self.session_id!r} was not stored: {describe_raised(error)}") from error
+            reason = f"session {self.session_id!r} was not stored: {describe_raised(error)}"
+            self._failure = SessionError(reason)
+            raise self._failure from error
 
     def _count_turn(self, message: AssistantMessage) -> None:
         self.spending.turns += 1

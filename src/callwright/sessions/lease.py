@@ -76,8 +76,9 @@ class Lease:
             return
         # Unlink first: after closing, another process could lock a file that is about to disappear.
         with _guard, suppress(OSError):
-            if _held.pop(self._path, None) is None:
+            if _held.get(self._path) is not self:  # released before; another run may have it now
                 return
+            del _held[self._path]
             self._path.unlink(missing_ok=True)
             os.close(self._descriptor)
 

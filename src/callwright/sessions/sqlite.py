@@ -3,6 +3,7 @@
 import os
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
@@ -172,8 +173,14 @@ class SqliteHold:
         self._questions.follow(self.records, records)
         waits = None if waited == bool(self._questions) else not waited
         reply: Reply[None] = Reply()
-        self._store.submit(Addition(self._tail, bodies, title, waits=waits, reply=reply))
-        await reply.waiting
+        addition = Addition(self._tail, bodies, title, waits=waits, reply=reply)
+        self._store.submit(addition)
+        try:
+            await reply.waiting
+        except SessionError:  # the caller knows, and may try again; not if it was cancelled
+            with suppress(SessionError):  # closed meanwhile
+                self._store.submit(Action(lambda _: self._tail.lost.pop(addition, None)))
+            raise
 
     def note(self, record: Record) -> None:
         self._store.submit(Addition(self._tail, [self._store.encode(record)]))

@@ -140,9 +140,11 @@ class SharedFile:
                     reply.value, reply.error = value, error
                     replies.append(reply)
             case _Leave(closing, done):
-                if closing:
-                    self.file.close()
-                done.set()
+                try:
+                    if closing:
+                        self.file.close()
+                finally:  # whatever happened: the store that leaves waits for it
+                    done.set()
                 return not closing
             case Addition():
                 self._write([job])

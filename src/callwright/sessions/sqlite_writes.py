@@ -56,7 +56,7 @@ class Tail:
     Attributes:
         key: the session's key in the file; 0 before its first record.
         position: the position of the next record.
-        failure: why a note was lost: a record after the gap would falsify the session.
+        lost: records that were not stored, whose callers do not know it: one after the gap would falsify the session.
     """
 
     def __init__(self, session_id: str, lease: Lease, key: int, position: int) -> None:
@@ -64,12 +64,12 @@ class Tail:
         self.lease = lease
         self.key = key
         self.position = position
-        self.failure: SessionError | None = None
+        self.lost: dict[Addition, SessionError] = {}
 
     def check_writable(self) -> None:
         """Raise if nothing may be added to the session through this hold."""
-        if self.failure is not None:
-            raise self.failure
+        for error in self.lost.values():
+            raise error
         if self.lease.inherited:
             raise SessionError(f"session {self.session_id!r} is held by the parent process; take it with hold()")
         if self.lease.lost:
@@ -97,11 +97,11 @@ class Addition:
     reply: Reply[None] | None = None
 
     def fail(self, error: SessionError) -> None:
-        """Tell that it was not stored."""
+        """Tell that it was not stored; until the caller knows, nothing is added after it."""
         if self.reply is not None:
             self.reply.error = error
-        elif not self.output_id:
-            self.tail.failure = error
+        if not self.output_id:
+            self.tail.lost[self] = error
 
 
 _Ends = dict[Tail, tuple[int, int]]
@@ -140,8 +140,7 @@ def _store(
                 ends |= _add(connection, [addition], ends)
         except SessionError as error:
             failed[addition] = error
-            if addition.reply is None:
-                addition.fail(error)  # now, so that nothing is added after the gap
+            addition.fail(error)  # now, so that nothing is added after the gap
     return ends
 
 

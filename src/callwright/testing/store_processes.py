@@ -118,7 +118,14 @@ async def _check_exclusive(first: StoreProcess, second: StoreProcess) -> None:
 
 async def _check_updates(first: StoreProcess, second: StoreProcess, store: SessionStore) -> None:
     rule = "lost update"
-    both = await asyncio.gather(first.do("take_turns", "check-turns", "a"), second.do("take_turns", "check-turns", "b"))
+    # one after the other first: of two that run at once, either may end before the other begins
+    begun = [await each.do("take_turns", "check-turns", name, 0, 1) for each, name in ((first, "a"), (second, "b"))]
+    rest = await asyncio.gather(
+        first.do("take_turns", "check-turns", "a", 1, _ROUNDS), second.do("take_turns", "check-turns", "b", 1, _ROUNDS)
+    )
+    for reply in (*begun, *rest):
+        _expect_done(rule, reply)
+    both = [[*one, *more] for one, more in zip(begun, rest, strict=True)]
     confirmed = [text for each in both for text in each]
     found = _read_texts(await store.read("check-turns"))
     lost, doubled = set(confirmed) - set(found), len(found) - len(set(found))
@@ -217,10 +224,10 @@ class _Actor:
     async def delete(self, session: str) -> None:
         await self._store.delete(session)
 
-    async def take_turns(self, session: str, name: str) -> list[str]:
+    async def take_turns(self, session: str, name: str, start: int, end: int) -> list[str]:
         """Take the session, add a record and release it, several times; return what was confirmed."""
         confirmed: list[str] = []
-        for number in range(_ROUNDS):
+        for number in range(start, end):
             await self.wait_for(session, "", _REPLY_SECONDS / 2)
             await self.append(f"{name}{number}")
             confirmed.append(f"{name}{number}")
