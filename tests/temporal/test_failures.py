@@ -142,6 +142,29 @@ async def test_worker_without_database_or_server_says_so(cluster: Cluster) -> No
     cluster.address = f"127.0.0.1:{find_port()}"
     refused = cluster.call("desk:agent", command="worker")
     assert refused.returncode == 1 and "cannot be reached" in refused.stderr
+    assert "worker for" not in refused.stderr  # said only by a worker that serves
+
+
+def test_ask_says_that_no_worker_has_taken_the_run(cluster: Cluster) -> None:
+    command = [sys.executable, "-m", "callwright", "runs", "ask", "asking", plan(answer="hello")]
+    server = ["--address", cluster.address, "--queue", cluster.queue]
+    with subprocess.Popen(
+        [*command, *server],
+        env=os.environ | cluster.environment,
+        cwd=HERE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as asked:
+        try:
+            assert asked.stderr is not None
+            while "no worker" not in (line := asked.stderr.readline()):
+                assert line, "the command ended"
+            assert cluster.queue in line and f"callwright worker MODULE:AGENT --address {cluster.address}" in line
+            cluster.start_worker("asking")
+            assert asked.communicate()[0] == "hello after 0 turns\n"
+        finally:
+            asked.kill()
 
 
 @pytest.mark.timeout(900)  # it starts fifteen processes, one after the other

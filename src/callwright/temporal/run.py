@@ -36,6 +36,9 @@ _STATUSES: dict[str, RunStatus] = {
     "TIMED_OUT": "failed",
 }
 
+_EVENTS_BEFORE_A_WORKER = 2
+"""The start, and the task that the first worker is to take."""
+
 
 class TemporalError(CallwrightError):
     """The Temporal server cannot be reached, or refused a request."""
@@ -224,6 +227,17 @@ class Run:
             raise self._explain_missing(error) from error
         size = described.raw_description.workflow_execution_info.history_size_bytes
         return await describe_run(described, size)
+
+    async def is_taken(self) -> bool:
+        """Whether a worker has taken the run; until then it waits for one that serves its queue.
+
+        Raises:
+            TemporalError: the server cannot be reached, or there is no such run.
+        """
+        try:
+            return (await self._handle.describe()).history_length > _EVENTS_BEFORE_A_WORKER
+        except RPCError as error:
+            raise self._explain_missing(error) from error
 
     async def fetch_history(self) -> WorkflowHistory:
         """Return the workflow's own history: references and counts, for looking into problems."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import cast
 
@@ -56,12 +56,19 @@ class AgentWorker:
         self._grace_seconds = grace_seconds
         self._stop: asyncio.Event | None = None
 
-    async def run(self, address: str = "localhost:7233", *, namespace: str = "default") -> None:
+    async def run(
+        self,
+        address: str = "localhost:7233",
+        *,
+        namespace: str = "default",
+        serving: Callable[[], None] | None = None,
+    ) -> None:
         """Serve the queue until `stop` is called; then hand the runs over, and return.
 
         Args:
             address: the server.
             namespace: the namespace on the server.
+            serving: called once, when the worker is connected and begins to take runs.
 
         Raises:
             TemporalError: the server cannot be reached.
@@ -74,6 +81,8 @@ class AgentWorker:
         watch = AnswerWatch(self.queue, [agent.sessions for agent in self.agents.values()])
         async with self._make_worker(client, watch):
             watching = asyncio.ensure_future(watch.run(client))
+            if serving is not None:
+                serving()
             try:
                 await self._stop.wait()
             finally:

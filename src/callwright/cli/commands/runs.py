@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import shlex
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _LINE_CHARS = 200
 _COLUMNS = 110
 _CODE_CHARS = 8
+_UNSERVED_SECONDS = 3.0
 _DESCRIPTION = """\
 Starts runs of agents on the workers of a Temporal server, and looks after them. Questions are listed from the store and
 answered in it: neither a worker nor the server needs to run for that."""
@@ -103,11 +105,27 @@ async def _ask(runs: "Runs", options: argparse.Namespace) -> int:
         print_text(started.session_id)
         return DONE
     print_notice(f"session {visible_line(started.session_id)}")
-    telling = asyncio.ensure_future(_tell_questions(started))
+    telling = [asyncio.ensure_future(each) for each in (_tell_questions(started), _tell_unserved(started, options))]
     try:
         return _print_result(await started.result())
     finally:
-        telling.cancel()
+        for each in telling:
+            each.cancel()
+
+
+async def _tell_unserved(run: "Run", options: argparse.Namespace) -> None:
+    """Say that the run waits for a worker, if none has taken it by now."""
+    await asyncio.sleep(_UNSERVED_SECONDS)
+    if not await run.is_taken():
+        print_notice(
+            f"no worker of queue {options.queue!r} at {visible_line(options.address)} has taken the run yet. "
+            f"Start one with: callwright worker MODULE:AGENT {_server_options(options)}"
+        )
+
+
+def _server_options(options: argparse.Namespace) -> str:
+    given = ("--address", options.address, "--namespace", options.namespace, "--queue", options.queue)
+    return visible_line(shlex.join(given))
 
 
 async def _tell_questions(run: "Run") -> None:

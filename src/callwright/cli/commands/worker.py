@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -88,9 +89,8 @@ async def _work(options: argparse.Namespace) -> None:
                 signal.signal(number, lambda number, frame: loop.call_soon_threadsafe(worker.stop) and None)
         if options.dev:
             stack.callback(_end, await _start_server(options.address, options.namespace, options.ui_port))
-        names = ", ".join(worker.agents)
-        print_notice(f"worker for {names} on queue {options.queue!r} of {options.address}")
-        await worker.run(options.address, namespace=options.namespace)
+        serving = f"worker for {', '.join(worker.agents)} on queue {options.queue!r} of {options.address}"
+        await worker.run(options.address, namespace=options.namespace, serving=partial(print_notice, serving))
         print_notice("stopped; other workers continue its runs")
 
 
