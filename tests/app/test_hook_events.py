@@ -1,5 +1,6 @@
 """Hooks around a conversation: what they receive, what they may decide, and what they may not."""
 
+import asyncio
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +24,7 @@ from callwright.hooks.base import PendingCall
 from callwright.hooks.shell.config import ShellHook
 from callwright.policy.paths import PathContext
 from callwright.testing.fakes import ScriptedProvider
+from callwright.tool.base import Cancellation
 from callwright.tool.schema_tool import SchemaInvocation
 
 NOTE = "cat >> heard.jsonl"
@@ -283,3 +285,33 @@ async def test_managed_hooks_cannot_be_disabled(locations: Locations) -> None:
     app = app_with(locations, {"Stop": "touch own"}, "hi", disableAllHooks=True)
     await said(app)
     assert (locations.cwd / "managed").exists() and not (locations.cwd / "own").exists()
+
+
+async def test_cancelled_prompt_ends_its_hooks_and_is_not_sent(locations: Locations) -> None:
+    slow = "cat > /dev/null; if [ ! -e begun ]; then touch begun; sleep 600; fi"
+    app = app_with(locations, {"SessionStart": NOTE, "UserPromptSubmit": slow}, "the only answer")
+    conversation, cancellation = Conversation(app, "s"), Cancellation()
+
+    async def cancel_during_hook() -> None:
+        while not (locations.cwd / "begun").exists():  # noqa: ASYNC110 - another process makes it
+            await asyncio.sleep(0.01)
+        cancellation.cancel("enough")
+
+    cancelling = asyncio.create_task(cancel_during_hook())
+    events = [event async for event in conversation.say("first", cancellation=cancellation)]
+    await cancelling
+    assert [(event.kind, event.reason) for event in events if isinstance(event, Stopped)] == [("cancelled", "enough")]
+    assert len(events) == 1
+    later = [event async for event in conversation.say("second", cancellation=Cancellation())]
+    assert isinstance(later[-1], Done) and later[-1].text == "the only answer"
+    assert [each["hook_event_name"] for each in heard(locations)] == ["SessionStart"]
+
+
+async def test_task_that_is_cancelled_while_a_prompt_is_prepared_ends(locations: Locations) -> None:
+    app = app_with(locations, {"UserPromptSubmit": "touch begun; sleep 600"}, "never sent")
+    saying = asyncio.create_task(said(app))
+    while not (locations.cwd / "begun").exists():  # noqa: ASYNC110 - another process makes it
+        await asyncio.sleep(0.01)
+    saying.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await saying

@@ -1,5 +1,6 @@
 """One session of an app: fires the hooks around prompts, answers and compaction, and streams the runs."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
@@ -95,20 +96,48 @@ class Conversation:
             output: A type that the answer must have.
             cancellation: Stops the run when it is requested.
         """
-        accepted = await self._submit(UserPrompt.of(prompt))
+        accepted = await self._prepare_unless_cancelled(UserPrompt.of(prompt), cancellation)
         if isinstance(accepted, Stopped):
             yield accepted
             return
-        self._install_hooks()
-        await self.todos()
-        if self.attach is not None and not accepted.verbatim:
-            accepted = replace(accepted, attachments=(*accepted.attachments, *await self.attach(accepted.text)))
         stream = self.app.agent.stream(
             accepted, session=self.session_id, answers=answers, output=output, cancellation=cancellation
         )
         async with aclosing(self._follow(stream, output, cancellation)) as events:
             async for event in events:
                 yield event
+
+    async def _prepare_unless_cancelled(
+        self, prompt: UserPrompt, cancellation: Cancellation | None
+    ) -> UserPrompt | Stopped:
+        """Prepare a prompt; a cancellation ends hooks and attachments too, and nothing is sent."""
+        preparing = asyncio.ensure_future(self._prepare(prompt))
+
+        def stop() -> None:
+            preparing.cancel()
+
+        unsubscribe = None if cancellation is None else cancellation.subscribe(stop)
+        try:
+            return await preparing
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if cancellation is None or not cancellation.requested or (task is not None and task.cancelling()):
+                raise  # the caller itself was cancelled
+            return Stopped(cancellation.reason or "cancelled", "cancelled", session_id=self.session_id)
+        finally:
+            if unsubscribe is not None:
+                unsubscribe()
+
+    async def _prepare(self, prompt: UserPrompt) -> UserPrompt | Stopped:
+        """Run the hooks of a prompt and add its attachments; return why a hook stopped it instead."""
+        accepted = await self._submit(prompt)
+        if isinstance(accepted, Stopped):
+            return accepted
+        self._install_hooks()
+        await self.todos()
+        if self.attach is None or accepted.verbatim:
+            return accepted
+        return replace(accepted, attachments=(*accepted.attachments, *await self.attach(accepted.text)))
 
     async def go_on(
         self, answers: Answers | None = None, *, output: object = None, cancellation: Cancellation | None = None
@@ -188,13 +217,14 @@ class Conversation:
         return replace(prompt, hook_notes=(*prompt.hook_notes, *filter(None, notes)))
 
     async def _begin(self) -> str:
-        self._begun = True
         if self.app.hooks.has_hooks_for("InstructionsLoaded"):
             for file, kind, reason in instruction_files(self.app.locations):
                 fields = {"file_path": str(file), "memory_type": kind, "load_reason": reason}
                 await self._fire("InstructionsLoaded", fields)
         fields = {"source": self.source, "model": self.app.agent.provider.model}
-        return (await self._fire("SessionStart", fields)).context
+        notes = (await self._fire("SessionStart", fields)).context
+        self._begun = True  # not before: after a cancelled prompt, the next one begins the session
+        return notes
 
     async def _follow(
         self, stream: AsyncGenerator[AgentEvent, None], output: object, cancellation: Cancellation | None
