@@ -223,9 +223,7 @@ def _compile_constructor(kind: type) -> Callable[..., Any]:
     names = cast(Any, kind).__match_args__
     twin = type(f"_{kind.__name__}", (), {"__slots__": names})
     filled = "".join(f"    value.{name} = {name}\n" for name in names)
-    source = (
-        f"def make({', '.join(names)}):\n    value = new(twin)\n{filled}    value.__class__ = kind\n    return value"
-    )
-    space: dict[str, Any] = {"new": object.__new__, "twin": twin, "kind": kind}
+    source = f"def make({', '.join(names)}):\n    value = twin()\n{filled}    value.__class__ = kind\n    return value"
+    space: dict[str, Any] = {"twin": twin, "kind": kind}
     exec(source, space)  # as dataclasses make their __init__; the names are those of fields
     return space["make"]
