@@ -63,7 +63,6 @@ def postgres_server() -> Iterator[str]:
         )
         run("pg_ctl", "-D", str(data), "-w", "-t", "300", "-l", str(data / "log"), "-o", options, "start")
         try:
-            run("createdb", "-h", "127.0.0.1", "-p", str(port), "-U", "tester", "tests")
             yield f"postgresql://tester@127.0.0.1:{port}"
         finally:
             run("pg_ctl", "-D", str(data), "-m", "immediate", "stop")
@@ -74,6 +73,10 @@ def postgres(postgres_server: str) -> str:
     """The address of an empty database: always the same one, because the files of each take long to remove."""
 
     async def empty() -> None:
+        connection = await connect(f"{postgres_server}/postgres")
+        if not await connection.fetchval("SELECT count(*) FROM pg_database WHERE datname = 'tests'"):
+            await connection.execute("CREATE DATABASE tests")
+        await connection.close()
         connection = await connect(f"{postgres_server}/tests")
         # what the test before left connected would keep its locks
         await connection.execute(

@@ -141,9 +141,10 @@ async def test_cancelled_run_closes_its_turn_once(store: SqliteStore) -> None:
 
 
 async def test_cancelled_before_it_began(store: SqliteStore) -> None:
-    closed = await advance(store, key="k", cancel=True)
+    key = await keep_prompt(store, "go")
+    closed = await advance(store, prompt=key, key=key, cancel=True)
     assert closed["state"] == "stopped" and closed["position"] == 0
-    assert not await store.list()
+    assert not await store.list() and await store.read_blob(key) is None
 
 
 @pytest.mark.parametrize(("kind", "final"), [("UsageError", True), ("SessionBusy", False)])

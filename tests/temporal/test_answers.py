@@ -4,11 +4,13 @@ import asyncio
 import json
 import socket
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from temporalio.service import RPCError, RPCStatusCode
+from tests.waiting import LONG_SECONDS, LoopClock, until
 
 from callwright import Agent, Answers, Image, MemoryStore, Question, SqliteStore, Text, ToolCall, tool
 from callwright.cli.main import run as run_command
@@ -16,12 +18,43 @@ from callwright.core.errors import UsageError
 from callwright.core.messages import ToolMessage
 from callwright.sessions import list_waiting, record_answers
 from callwright.temporal import AgentWorker, Runs, TemporalError
+from callwright.temporal.answer_watch import AnswerWatch
 from callwright.temporal.blobs import keep_prompt, read_prompt
 from callwright.temporal.workflow import question_key
 from callwright.testing import ScriptedProvider
 from callwright.testing.fakes import Line
 
+
+@tool
+async def change_something(n: int) -> str:
+    """Change something; asks first."""
+    return str(n)
+
+
 QUESTION = Question("c.1", "pay", {}, "d" * 64, "Allow pay?")
+
+
+class Server:
+    """A client of a server: a start fails, a signal is passed on."""
+
+    def __init__(self, status: RPCStatusCode, signalled: Callable[[], None]) -> None:
+        self.orders: list[Any] = []
+        self._status = status
+        self._signalled = signalled
+
+    async def start_workflow(self, kind: str, order: dict[str, Any], **options: Any) -> None:
+        self.orders.append(order)
+        raise RPCError("failed", self._status, b"")
+
+    async def list_workflows(self, query: str) -> AsyncGenerator[Any, None]:
+        for nothing in ():
+            yield nothing
+
+    def get_workflow_handle(self, workflow_id: str) -> "Server":
+        return self
+
+    async def signal(self, name: str, given: object) -> None:
+        self._signalled()
 
 
 @pytest.fixture
@@ -42,6 +75,48 @@ async def test_prompt_travels_as_a_reference(store: SqliteStore, prompt: Any) ->
 async def test_prompt_is_redacted_like_records(tmp_path: Path) -> None:
     async with SqliteStore(tmp_path / "r.db", redact=lambda text: text.replace("secret", "***")) as store:
         assert await read_prompt(store, await keep_prompt(store, "my secret")) == "my ***"
+
+
+@pytest.mark.parametrize(
+    ("status", "kept"),
+    [
+        (RPCStatusCode.DEADLINE_EXCEEDED, True),
+        (RPCStatusCode.UNAVAILABLE, True),
+        (RPCStatusCode.INVALID_ARGUMENT, False),
+    ],
+)
+async def test_prompt_of_a_start_that_may_have_arrived_is_kept(
+    store: SqliteStore, status: RPCStatusCode, kept: bool
+) -> None:
+    server = Server(status, lambda: None)
+    with pytest.raises(TemporalError, match="failed"):
+        await Runs(cast("Any", server), store, "queue", {}).start("desk", "go")
+    (order,) = server.orders
+    assert (await store.read_blob(order["prompt"]) is not None) == kept
+
+
+async def test_run_that_pauses_while_it_is_woken_is_looked_at_again(store: SqliteStore) -> None:
+    agent = Agent(ScriptedProvider(ToolCall("c", "change_something", {"n": 1})), [change_something], sessions=store)
+    await agent.run("go", session="s")
+    ((question,),) = [run.questions for run in await list_waiting(store)]
+    await record_answers(store, "s", Answers().approve(question))
+    watch, clock, woken, done = AnswerWatch("queue", [store]), LoopClock(), list[int](), asyncio.Event()
+
+    def hear() -> None:
+        woken.append(1)
+        if len(woken) == 1:
+            watch.add(store, "s")  # it went on, asked again, and was answered in the store
+        else:
+            done.set()
+
+    watch.add(store, "s")
+    watching = asyncio.ensure_future(watch.run(cast("Any", Server(RPCStatusCode.OK, hear))))
+    for _ in range(10):
+        await until(lambda: woken or watching.done())
+        clock.pass_seconds(2)
+        await asyncio.sleep(0.01)
+    await asyncio.wait_for(done.wait(), LONG_SECONDS)
+    watching.cancel()
 
 
 def test_key_is_bound_to_digest_and_call() -> None:

@@ -159,6 +159,8 @@ class _Slice:
             questions = find_open_questions(records)
             answers = Answers({question.id: Decline(_CANCELLED) for question in questions})
             await self._resume(answers if questions else None)
+        if self._order["prompt"]:
+            await self._store.delete_blobs([str(self._order["prompt"])])
         return await self._report(Stopped(_CANCELLED, "cancelled"))
 
     async def _find_limit(self) -> str | None:

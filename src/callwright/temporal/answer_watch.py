@@ -69,8 +69,12 @@ class AnswerWatch:
         seen = {*paused}
         waiting = {entry.session_id for entry in await store.list(limit=_MOST_SESSIONS, waiting=True)}
         for session_id in seen - waiting:
-            await self._wake(client, store, session_id)
-            paused.discard(session_id)
+            paused.discard(session_id)  # before: it may go on and pause again meanwhile
+            try:
+                await self._wake(client, store, session_id)
+            except BaseException:
+                paused.add(session_id)
+                raise
         paused |= waiting
 
     async def _find_answered_runs(self, client: Client, store: SessionStore) -> set[str]:

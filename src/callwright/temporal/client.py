@@ -9,7 +9,7 @@ from typing import Any, cast
 from temporalio.client import Client, WorkflowHandle
 from temporalio.common import WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
-from temporalio.service import RPCError
+from temporalio.service import RPCError, RPCStatusCode
 
 from callwright.agent.run_request import Prompt, check_prompt
 from callwright.core.errors import UsageError, safe_repr
@@ -29,6 +29,16 @@ from callwright.temporal.workflow import WORKFLOW, Data
 
 DEFAULT_QUEUE = "callwright"
 _MOST_HEARTBEAT_SECONDS = 86_400
+_REFUSALS = frozenset(
+    {
+        RPCStatusCode.INVALID_ARGUMENT,
+        RPCStatusCode.NOT_FOUND,
+        RPCStatusCode.PERMISSION_DENIED,
+        RPCStatusCode.UNAUTHENTICATED,
+        RPCStatusCode.UNIMPLEMENTED,
+    }
+)
+"""Errors after which a run was certainly not started; a request that timed out may have arrived."""
 _MOST_STARTS = 50
 """How many starts to send at once: many more run into the deadlines of their requests."""
 
@@ -158,7 +168,8 @@ class Runs:
                     f"session {session_id!r} has a run that has not ended; wait for it or cancel it"
                 ) from None
             except RPCError as error:
-                await self._sessions.delete_blobs([reference])
+                if error.status in _REFUSALS:  # otherwise the run may have been started, and will read its prompt
+                    await self._sessions.delete_blobs([reference])
                 raise explain_refusal(error, "") from error
         return Run(handle, self._sessions, session_id, reference)
 
