@@ -68,7 +68,12 @@ class RetryPolicy:
         return requested if requested is not None and not requested <= self.longest_seconds else None
 
     def delay(self, error: ToolError, attempt: int) -> float:
-        """Return the seconds to wait after an attempt: the backoff, or the server's `retry_after` if it is longer."""
+        """Return the seconds to wait after an attempt: the backoff, or the server's `retry_after` if it is longer.
+
+        Args:
+            error: The error of the attempt.
+            attempt: Its number, from 1.
+        """
         from random import random  # loaded with the first retry
 
         planned = min(self.initial_seconds * self.backoff ** (attempt - 1), self.longest_seconds)

@@ -14,11 +14,6 @@ import pytest
 from callwright.sessions import BlobStore, SessionStore
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTED = {
-    "callwright",
-    *(f"callwright.{name}" for name in "agent codemode policy providers sessions telemetry temporal testing".split()),
-}
-"""The packages whose functions document all parameters."""
 SHOWN_ONLY = {"providers.md"}  # needs the keys of four vendors
 PAGES = [
     page
@@ -91,10 +86,10 @@ def test_public_functions_document_their_parameters() -> None:
     public = runpy.run_path(str(ROOT / "scripts" / "reference"), run_name="reference")["list_public"]()
     checked: dict[str, list[str]] = {}
     for place, names in public.items():
-        for name in names if place in DOCUMENTED else ():
+        for name in names if place != "callwright.interop" else ():  # the frameworks take seconds to load
             for path, function, text in find_callables(place, name, getattr(importlib.import_module(place), name)):
                 given = [each for each in inspect.signature(function).parameters if each not in ("self", "cls")]
                 documented = [each for each in given if re.search(rf"^ *{each}:|`{each}`", text, re.MULTILINE)]
                 checked[path] = [] if len(given) < 2 else sorted({*given} - {*documented})
-    assert len(checked) > 200
+    assert len(checked) > 400
     assert {path: names for path, names in checked.items() if names} == {}

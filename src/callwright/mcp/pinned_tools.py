@@ -23,15 +23,32 @@ class PinnedTools:
         self._known = {server: dict(tools) for server, tools in (known or {}).items()}
 
     def accepts(self, server: str, tool: str, digest: str) -> bool:
-        """Whether this definition is the accepted one; the first definition of a tool is accepted."""
+        """Whether this definition is the accepted one; the first definition of a tool is accepted.
+
+        Args:
+            server: The name of the server.
+            tool: The name of the tool on it.
+            digest: The digest of its definition.
+        """
         return not self.check_all(server, {tool: digest})
 
     def accept(self, server: str, tool: str, digest: str) -> None:
-        """Accept this definition, after the user has reviewed it."""
+        """Accept this definition, after the user has reviewed it.
+
+        Args:
+            server: The name of the server.
+            tool: The name of the tool on it.
+            digest: The digest of its definition.
+        """
         self.accept_all(server, {tool: digest})
 
     def accept_all(self, server: str, digests: Mapping[str, str]) -> None:
-        """Accept these definitions, after the user has reviewed them."""
+        """Accept these definitions, after the user has reviewed them.
+
+        Args:
+            server: The name of the server.
+            digests: The digests of the definitions, by the names of the tools.
+        """
         self._known.setdefault(server, {}).update(digests)
         self._save()
 

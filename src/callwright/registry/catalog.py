@@ -145,7 +145,12 @@ class Catalog:
         return self._by_alias.get(name) if tool is None else tool
 
     def nearest(self, name: str, count: int = 3) -> list[str]:
-        """Return the names most similar to one that a model used."""
+        """Return the names most similar to one that does not exist.
+
+        Args:
+            name: The name that a model used.
+            count: The most names to return.
+        """
         index = {**self._by_alias, **self.tools}
         folded = {known.lower().replace("-", "_"): known for known in sorted(index, reverse=True)}
         guess = name[:_MAX_GUESS_CHARS].lower().replace("-", "_")
@@ -201,6 +206,11 @@ def require_toolset(given: Toolset) -> Toolset:
 
 
 def session_catalog(toolset: Toolset, state: State) -> Catalog:
-    """Return the catalog of a session for one turn; a toolset without `snapshot_for` has one for all sessions."""
+    """Return the catalog of a session for one turn.
+
+    Args:
+        toolset: The tools; without `snapshot_for`, all sessions have the same ones.
+        state: The state of the session.
+    """
     snapshot_for: Callable[[State], Catalog] | None = getattr(toolset, "snapshot_for", None)
     return toolset.snapshot() if snapshot_for is None else snapshot_for(state)

@@ -100,7 +100,12 @@ class Deferred:
         self._catalogs[revealed] = catalog
 
     def find(self, query: str, count: int) -> list[Hit]:
-        """Return the tools that match a request best, deferred or not."""
+        """Return the tools that match a request best, deferred or not.
+
+        Args:
+            query: The request, in words.
+            count: The most tools to return.
+        """
         with self._indexing:  # searches run in threads
             self._update_index(self._source.snapshot().tools)
         return self._index.search(query, count)

@@ -68,10 +68,20 @@ class RevealedTools:
 
 
 def reveal_to(state: State, *names: str) -> None:
-    """Show deferred tools to one session from now on, after those it has."""
+    """Show deferred tools to one session from now on, after those it has.
+
+    Args:
+        state: The state of the session.
+        names: The names of the tools.
+    """
     state.put(state.get(RevealedTools).with_names(names))
 
 
 def recall_reveals(state: State, outcomes: Iterable[Outcome]) -> None:
-    """Show a session the tools that its earlier searches revealed, as after a restart."""
+    """Show a session the tools that its earlier searches revealed, as after a restart.
+
+    Args:
+        state: The state of the session.
+        outcomes: The outcomes of its calls so far.
+    """
     reveal_to(state, *(name for outcome in outcomes for name in find_revealed(outcome)))

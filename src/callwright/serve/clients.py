@@ -259,7 +259,13 @@ class ClientLacks(ToolFailed):
 
 
 class CallingClient:
-    """The client that called a tool. A request it cannot fulfil fails the call."""
+    """The client that called a tool. A request it cannot fulfil fails the call.
+
+    Args:
+        caller: The connection of the client.
+        asker: Sends requests to its user.
+        log_level: The lowest level of log messages that are sent, if the client does not request a higher one.
+    """
 
     def __init__(self, caller: Caller, asker: Asker, log_level: types.LoggingLevel = "debug") -> None:
         self._caller = caller
@@ -267,7 +273,7 @@ class CallingClient:
         self._min_level = log_level
 
     async def log(self, data: Json, level: types.LoggingLevel = "info", logger: str | None = None) -> None:
-        """Send a log message, unless the client requested a higher level."""
+        """Send `data` as a log message of `logger`, unless the client requested a higher level than `level`."""
         log_level = self._caller.log_level
         if log_level is not None and LOG_LEVELS.index(level) >= max(
             map(LOG_LEVELS.index, (log_level, self._min_level))

@@ -292,7 +292,7 @@ class Gateway:
         return result if isinstance(result, types.InputRequiredResult) else types.CallToolResult.model_validate(result)
 
     async def call(self, caller: Caller, call: CallRequest) -> dict[str, Any] | types.InputRequiredResult:
-        """Run a call for a client, or resume a suspended one."""
+        """Run `call` for the client `caller`, or resume a suspended one."""
         catalog, state = self._catalog(caller)
         outcome = await self._run_call(caller, call, catalog, self._make_run(caller, call, catalog, state))
         if isinstance(outcome, types.InputRequiredResult):

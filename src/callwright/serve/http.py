@@ -79,7 +79,12 @@ async def serve_http(gateway: Gateway, options: HttpOptions) -> None:
 
 @asynccontextmanager
 async def listen(gateway: Gateway, options: HttpOptions) -> AsyncGenerator[tuple[str, "asyncio.Task[None]"], None]:
-    """Serve while this is open; yields the URL and the serving task."""
+    """Serve while this is open; yields the URL and the serving task.
+
+    Args:
+        gateway: The gateway to serve.
+        options: Where to listen, and the limits.
+    """
     listener = _bind_socket(options)
     config = uvicorn.Config(
         app_of(gateway, options),

@@ -74,6 +74,10 @@ class Workspace:
         """Return the real path, with links followed; its end need not exist yet.
 
         `~` and `~/…` mean the home folder, as they would in a shell; nothing else is expanded or decoded.
+
+        Args:
+            path: The path, as it was written.
+            base: The folder that a relative path is in; by default the root.
         """
         _check_characters(path)
         if path == "~" or path.startswith("~/"):

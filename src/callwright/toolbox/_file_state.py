@@ -201,13 +201,23 @@ class FileAccess:
     def load(self, path: Path, given: str) -> LoadedFile | None:
         """Return a file; None if it does not exist.
 
+        Args:
+            path: The real path.
+            given: The path as the model wrote it, for messages.
+
         Raises:
             ToolFailed: It cannot be read.
         """
         return load_file(path, given)
 
     def store(self, path: Path, given: str, data: bytes, expected: str | None) -> None:
-        """Replace the content of a file if its digest is still `expected`.
+        """Replace the content of a file if it is still `expected`.
+
+        Args:
+            path: The real path.
+            given: The path as the model wrote it, for messages.
+            data: The new content.
+            expected: The digest the old content must have, `ABSENT`, or None for any content.
 
         Raises:
             ToolFailed: It has changed, or cannot be written.

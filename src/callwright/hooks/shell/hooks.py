@@ -121,7 +121,15 @@ class ShellHooks(HookDispatcher):
         return Ask(reply.reason or "a hook asks for approval", "hook") if reply.decision == "ask" else None
 
     async def after(self, pending: PendingCall, outcome: Outcome) -> Outcome | None:
-        """Fire the events after a call; hooks may add to its outcome or replace it."""
+        """Fire the events after a call; hooks may add to its outcome or replace it.
+
+        Args:
+            pending: The call.
+            outcome: Its outcome.
+
+        Returns:
+            Another outcome, or None to keep this one.
+        """
         self._replies.pop(_call_key(pending), None)
         digest = digest_call(pending)
         self.allowed_calls.discard(digest)
@@ -170,7 +178,15 @@ class ShellHooks(HookDispatcher):
         return apply_reply(outcome, reply)
 
     async def agent_ended(self, agent: InnerAgent, answer: str) -> str | None:
-        """Fire SubagentStop for an answer; objections of hooks are added to it."""
+        """Fire SubagentStop for an answer; objections of hooks are added to it.
+
+        Args:
+            agent: The agent inside a call.
+            answer: Its answer.
+
+        Raises:
+            Halted: A hook ended the run.
+        """
         fields = _agent_fields(agent) | {"stop_hook_active": False, "last_assistant_message": answer}
         reply = await self.fire("SubagentStop", fields, session_id=agent.session_id)
         if reply.halt:

@@ -204,7 +204,12 @@ class ToolIndex:
             self._postings.remove(name)
 
     def search(self, query: str, k: int = 10) -> list[Hit]:
-        """Return the k best tools for a query, best first; tools that share nothing with it are left out."""
+        """Return the best tools for a query, best first; tools that share nothing with it are left out.
+
+        Args:
+            query: The request, in words.
+            k: The most tools to return.
+        """
         with self._lock:
             self._update()
             request = parse_query(query)

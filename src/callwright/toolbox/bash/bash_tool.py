@@ -188,7 +188,7 @@ class Bash(TypedTool[BashArguments]):
         return BashCall(self, super().bind(arguments).given, self.folder_of(self._seen()))
 
     def bind_in(self, arguments: JsonObject | str | bytes, state: State, session_id: str) -> "BashCall":
-        """Bind for a session, in the folder its last line ended in."""
+        """Bind `arguments` for the session `session_id` with this `state`, in the folder its last line ended in."""
         folder = self.folder_of(ShellSession.of(state, session_id))
         return BashCall(self, super().bind(arguments).given, folder, bound=True)
 
@@ -198,7 +198,7 @@ class Bash(TypedTool[BashArguments]):
         return kept if kept is not None and self.workspace.contains(kept) and kept.is_dir() else self.workspace.root
 
     def session(self, context: ToolContext, call: "BashCall") -> ShellSession:
-        """Return the session's shell.
+        """Return the shell of the session of `context`, for `call`.
 
         Raises:
             ToolFailed: The shell is no longer in the folder the call was judged for.
@@ -214,7 +214,7 @@ class Bash(TypedTool[BashArguments]):
         return session
 
     def confinement(self, context: ToolContext, plan: ShellPlan) -> Confinement:
-        """Return what a call may use: what allowed it, and everything after a yes to the question of this tool."""
+        """Return what the call of `context` may use for `plan`; everything after a yes to the question of this tool."""
         if is_allowed_outside(context):
             return Confinement.UNCONFINED
         # only a rule or a user gives both rights to a line with such a command: the modes never allow it
@@ -227,7 +227,7 @@ class Bash(TypedTool[BashArguments]):
         return any(starts_with(command, self.excluded) for command in plan.commands)
 
     def require_wall(self, plan: ShellPlan, confinement: Confinement) -> None:
-        """Ask before a line runs that only the mode allowed, on a machine where nothing can confine it.
+        """Ask before `plan` runs if only the mode allowed it, and nothing can enforce its `confinement` here.
 
         Raises:
             ApprovalRequired: The user must decide.
@@ -238,7 +238,7 @@ class Bash(TypedTool[BashArguments]):
             raise ApprovalRequired(f"commands cannot be confined on this machine ({self.sandbox.gaps[0]}){OUTSIDE}")
 
     def command(self, call: "BashCall", confinement: Confinement, scratch: Path, held: ExitStack) -> _WalledCommand:
-        """Build the command of a line; its wall lasts until `held` is closed.
+        """Build the command of `call` for a `confinement` and `scratch` folder; its wall lasts until `held` is closed.
 
         Raises:
             ToolFailed: The wall cannot be built; nothing was run.
