@@ -15,6 +15,7 @@ from callwright.core.messages import UserMessage
 from callwright.sessions import PostgresStore, SessionBusy, SessionError
 from callwright.sessions.records import Record, Said
 
+pytestmark = pytest.mark.timeout(600)
 connect: Any = getattr(asyncpg, "connect")  # noqa: B009 - it has no types
 BLOCKED = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
 OTHERS = "FROM pg_stat_activity WHERE datname = '{name}' AND pid <> pg_backend_pid()"
@@ -278,6 +279,30 @@ async def test_lost_output_does_not_stop_the_session(postgres: str, caplog: pyte
         await hold.release()
         assert texts_of(await store.read("s")) == ["one", "two"]
         assert "an output of session 's' was not kept" in caplog.text
+
+
+async def test_failed_release_does_not_fail_a_run_that_is_done(postgres: str, caplog: pytest.LogCaptureFixture) -> None:
+    async with PostgresStore(postgres) as store:
+        hold = await store.hold("s")
+        await hold.append(said("one"))
+        connection = await connect(postgres)
+        await connection.execute("ALTER TABLE callwright_leases RENAME TO away")
+        await connection.close()
+        await hold.release()
+        assert "session 's' stays busy until its lease runs out" in caplog.text
+        assert texts_of(await store.read("s")) == ["one"]
+
+
+async def test_writer_that_never_began_is_replaced(postgres: str) -> None:
+    async with PostgresStore(postgres) as store, asyncio.timeout(LONG_SECONDS):
+        hold, known = await store.hold("s"), asyncio.all_tasks()
+        hold.note(said("one"))
+        for task in asyncio.all_tasks() - known:
+            task.cancel()
+        await asyncio.sleep(0)
+        await hold.append(said("two"))
+        await hold.release()
+        assert texts_of(await store.read("s")) == ["one", "two"]
 
 
 async def test_listener_hears_again_after_its_connection_was_lost(postgres: str) -> None:

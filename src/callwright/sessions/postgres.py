@@ -241,7 +241,7 @@ class PostgresStore:
             raise self._explain_closed()
         loop = opened.result()
         loop.waiting.append(write)
-        if loop.writer is None:
+        if loop.writer is None or loop.writer.done():  # done: cancelled before it began
             loop.writer = asyncio.ensure_future(self._write_gathered(loop))
 
     async def keep(self, hold: PostgresHold, output_id: str, body: str) -> None:

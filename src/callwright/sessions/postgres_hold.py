@@ -104,7 +104,10 @@ class PostgresHold:
         finally:
             if self._renewing is not None:
                 self._renewing.cancel()
-        await self._store.give_up(self)
+        try:
+            await self._store.give_up(self)
+        except SessionError as error:  # what was written is stored: a run that is done must not fail now
+            _log.warning("session %s stays busy until its lease runs out: %s", ascii(self.session_id), error)
 
     def end(self, failure: SessionError) -> None:
         """Let the lease run out; nothing more is added through this hold."""
