@@ -125,7 +125,7 @@ class ToolContext:
         call: The call.
         scope: What the executor provides: state, progress, cancellation and questions.
         attempt: 1 for the first attempt, more after retries.
-        deadline: When the call's time is over, by the executor's clock; None without a limit.
+        deadline: When the call's time is over, by the clock of the event loop; None without a limit.
         parent: The context of the call that made this one, for calls inside calls.
         confinement: How far the policies let the call reach.
         answered: The question of this call that the user approved, with the approval.
