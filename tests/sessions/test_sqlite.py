@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from callwright.core.calls import Completed, ToolCall
+from callwright.core.calls import Completed, Question, ToolCall
 from callwright.core.content import Output
 from callwright.core.messages import AssistantMessage, ToolMessage, UserMessage
 from callwright.hooks.builtin import Redact
 from callwright.sessions import SessionBusy, SessionError, SqliteStore, export_jsonl
-from callwright.sessions.records import Ended, Record, Said, sum_usage
+from callwright.sessions.records import Asked, Ended, Record, Said, sum_usage
 
 
 def said(text: str) -> Record:
@@ -134,6 +134,23 @@ async def test_concurrent_writers_do_not_overwrite_each_other(tmp_path: Path) ->
         with pytest.raises(SessionError, match="another process; nothing was added"):
             await hold.append(said("mine"))
         await hold.release()
+
+
+async def test_question_that_is_stored_at_the_second_try_is_listed(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    asked = Asked((Question("c1", "x", {}, "d", "Allow x?"),))
+    async with SqliteStore(path, wait_seconds=0) as store:
+        hold = await store.hold("s")
+        await hold.append(said("go"))
+        blocker = sqlite3.connect(path, isolation_level=None)
+        blocker.execute("BEGIN IMMEDIATE")
+        with pytest.raises(SessionError, match="locked"):
+            await hold.append(asked)
+        blocker.execute("ROLLBACK")
+        blocker.close()
+        await hold.append(asked)
+        await hold.release()
+        assert [entry.session_id for entry in await store.list(waiting=True)] == ["s"]
 
 
 async def test_forked_child_does_not_keep_the_lock(tmp_path: Path) -> None:

@@ -165,19 +165,23 @@ class SqliteHold:
         self._tail = Tail(session_id, lease, key, len(self.records))
         self._store = store
         self._questions = OpenQuestions(self.records)
+        self._waiting: bool | None = bool(self._questions)
+        """Whether the session is marked as waiting for an answer; None after a failure, until it is written anew."""
 
     async def append(self, *records: Record) -> None:
         bodies = [self._store.encode(record) for record in records]
         title = "" if self._tail.key else self._store.redact_text(find_first_prompt(records))[:_TITLE_CHARS]
-        waited = bool(self._questions)
         self._questions.follow(self.records, records)
-        waits = None if waited == bool(self._questions) else not waited
+        waiting = bool(self._questions)
+        waits = None if waiting is self._waiting else waiting
+        self._waiting = waiting
         reply: Reply[None] = Reply()
         addition = Addition(self._tail, bodies, title, waits=waits, reply=reply)
         self._store.submit(addition)
         try:
             await reply.waiting
         except SessionError:  # the caller knows, and may try again; not if it was cancelled
+            self._waiting = None
             with suppress(SessionError):  # closed meanwhile
                 self._store.submit(Action(lambda _: self._tail.lost.pop(addition, None)))
             raise
