@@ -306,7 +306,8 @@ def _judge_line(line: str, mode: str = "bypass") -> Decision:
         "chcon --recursive system_u:object_r:user_t:s0 /etc",
     ],
 )
-def test_changing_modes_of_a_vital_folder_is_denied(line: str) -> None:
+def test_changing_modes_of_a_vital_folder_is_denied(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", _HERE.home)
     assert isinstance(_judge_line(line), Deny)
 
 

@@ -47,7 +47,8 @@ def test_there_are_many_neighbours():
 
 
 @pytest.mark.parametrize("start", range(0, len(ROWS), GROUP))
-async def test_neighbour_has_one_reading_or_is_refused(start: int, tmp_path: Path):
+async def test_neighbour_has_one_reading_or_is_refused(start: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HOME", "/root")  # the messages name it
     for number, row in enumerate(ROWS[start : start + GROUP], start + 1):
         root = _fill(tmp_path / str(number) / "project")
         last = LastCall()

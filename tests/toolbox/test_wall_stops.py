@@ -166,7 +166,10 @@ def test_short_list_runs_without_a_wall(line: str, harmless: bool, tmp_path: Pat
         ("cat notes.txt; make", "/big"),
         ("cat $FILE", "/big"),
         ("ls -A | while read name; do cat $name; done", "/big"),
-        ("cat {.env,x}", "/big"),
+        ("cat {notes,x}.txt", ""),
+        ("cat $FILE*", "/big"),
+        ("cat {a,{b,c}}*", "/big"),
+        ("cat ~other/x*", "/big"),
         ("cat 'unclosed", "/big"),
     ],
 )

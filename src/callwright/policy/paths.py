@@ -1,19 +1,17 @@
 """Resolves the path of an access: as it was written, with links followed, and every match of a glob."""
 
 import os
-import re
 from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from callwright.core._fast import frozen
+from callwright.shell.plan import is_computed
 
 if TYPE_CHECKING:
     from callwright.system.paths import Workspace
 
 _GLOB = frozenset("*?[")
-# a variable, a command, braces that were not expanded, the home folder of another user
-_UNRESOLVED = re.compile(r"[$`]|\{[^{}]*(?:,|\.\.)|/~")
 # bounds the time a glob may take; beyond these limits the path counts as unknown
 _MATCHES = 1000
 _GLOB_COMPONENTS = 3
@@ -76,7 +74,7 @@ def possible_paths(path: str, here: PathContext, *, shell: bool) -> PossiblePath
         return PossiblePaths((path,), (path,), known=False)
     if path == "~" or path.startswith("~/"):
         path = here.home + path[1:]
-    if shell and (not path.startswith("/") or _UNRESOLVED.search(path)):
+    if shell and is_computed(path):
         return PossiblePaths((path,), (), known=False)
     written = os.path.normpath(os.path.join(here.cwd, path))  # noqa: PTH118 - pathlib would not remove ".."
     written = written.replace("//", "/", 1) if written.startswith("//") else written

@@ -1,5 +1,6 @@
 """The result of an analysis: a plan, its simple commands, their verdicts."""
 
+import re
 from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
@@ -31,6 +32,15 @@ _ORDER = tuple(Verdict)
 def worst(*verdicts: Verdict) -> Verdict:
     """Return the worst of several verdicts, which is the verdict of a line; without any it is `READ_ONLY`."""
     return max(verdicts, key=_ORDER.index, default=_ORDER[0])
+
+
+# a variable, a command, braces that were not expanded, the home folder of another user
+_COMPUTED = re.compile(r"[$`]|\{[^{}]*(?:,|\.\.)|/~")
+
+
+def is_computed(path: str) -> bool:
+    """Whether the path of an access is known only when the line runs."""
+    return not path.startswith("/") or _COMPUTED.search(path) is not None
 
 
 class Tree(NamedTuple):

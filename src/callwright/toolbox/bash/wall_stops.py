@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 
 from callwright.core.access import Confinement, ReadPath
-from callwright.shell.plan import ShellPlan, Verdict
+from callwright.shell.plan import ShellPlan, Verdict, is_computed
 from callwright.system.process import CommandResult
 from callwright.system.sandbox.wall import Wall, is_below
 from callwright.tool.base import ToolContext
@@ -116,8 +116,8 @@ def why_unmasked(plan: ShellPlan, wall: Wall | None) -> str:
     if wall is None or not wall.unsearched:
         return ""
     understood = plan.proven and all(command.verdict is not Verdict.UNKNOWN for command in plan.commands)
-    # a path that is computed, such as `"$name"` in a loop, is not absolute, and the guards cannot judge it
-    named = all(access.path[:1] == "/" for access in plan.accesses if isinstance(access, ReadPath))
+    # the guards cannot judge a path that is computed, such as `"$name"` in a loop
+    named = not any(is_computed(access.path) for access in plan.accesses if isinstance(access, ReadPath))
     whole = [os.path.realpath(tree.folder) for command in plan.commands for tree in command.trees]
     large = [path for path in whole if is_below(path, wall.unsearched) and not is_below(path, wall.searched)]
     if understood and named and not large:
