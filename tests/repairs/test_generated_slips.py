@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import re
-import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -171,7 +170,7 @@ def _check(call: tuple[str, dict[str, Any]], slips: list[Slip], root: Path) -> b
     for access in policy.accesses if outcome.repairs else ():
         match access:
             case RunCommand(line):
-                words = shlex.split(line)
+                words = re.split(r"[\s'\"]+", line)  # with or without the quotes that a list of words gets
                 assert any(line in text or all(word in text for word in words) for text in written), (line, sent)
             case ReadPath(path) | WritePath(path) | DeletePath(path):
                 exactly = name.strip().lower() in ("delete", "move", "write", "bash") or isinstance(access, DeletePath)

@@ -194,3 +194,14 @@ def test_two_readings_are_left(given: Any):
 def test_field_called_arguments_is_not_unwrapped():
     schema = {"type": "object", "properties": {"arguments": {"type": "object"}, "path": {"type": "string"}}}
     assert repair_arguments({"arguments": {"path": "a"}}, Target("find", schema)) is None
+
+
+@pytest.mark.parametrize("text", ['path": "a"}', "'path': 'a", 'path: "a', '\\"path\\": \\"a\\"}"', "limit: 5"])
+def test_part_of_an_object_is_no_value(text: str):
+    assert repair_arguments(json.dumps(text), FIND) is None
+
+
+@pytest.mark.parametrize("text", ["a", "note: b.txt", "c:\\d", "12:30"])
+def test_other_texts_are_the_value_of_the_only_field(text: str):
+    found = repair_arguments(json.dumps(text), FIND)
+    assert found is not None and found[0] == {"path": text}

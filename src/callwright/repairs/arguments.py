@@ -1,5 +1,6 @@
 """Arguments as a whole: read from text, and advice for the model where they have no reading, or more than one."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
@@ -10,6 +11,7 @@ from callwright.repairs.schemas import Object, Target, fits, kinds_of, required_
 
 _NO_VALUE = ("{", "[", "```", "\n")
 """In a bare string: it may be a whole call, or a text with one in it."""
+_KEY = re.compile(r"""[\\"'\s]*(?P<name>\w+)[\\"'\s]*:""")
 _EMPTY = frozenset({"", "null", "None", "undefined", "[]", '""', "''"})
 """How models and servers write that there are no arguments."""
 ReadArguments: TypeAlias = tuple[Object, list[Repair]]
@@ -57,6 +59,8 @@ def _name_only_field(value: Any, target: Target, repairs: list[Repair]) -> ReadA
         return None
     if "string" not in kinds_of(target.fields.get(field, {}), target.schema):
         return None
+    if (key := _KEY.match(value)) is not None and key["name"] in target.fields:
+        return None  # a part of an object, such as `command": "ls"}`
     return {field: value}, [*repairs, Repair("wrapped", f"a bare string read as {field}")]
 
 
