@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import socket
 import stat
 import subprocess
 import sys
@@ -173,6 +174,16 @@ async def test_newcomer_gets_the_state_so_far(tmp_path: Path) -> None:
 
             live.hear(MessageDone(AssistantMessage(())))
             await until(lambda: link.partial["text"] == "")
+
+
+async def test_connection_that_comes_as_the_agent_ends_is_closed(tmp_path: Path) -> None:
+    near, far = socket.socketpair()
+    near.setblocking(False)
+    with far:
+        async with LiveAgent(tmp_path / "live", "terminal") as live:
+            stream, writer = await asyncio.open_unix_connection(sock=near)
+            live._accept(stream, writer)  # pyright: ignore[reportPrivateUsage] - its task has not begun when it ends
+        assert writer.is_closing() and far.recv(1) == b""
 
 
 async def test_socket_is_private_and_other_users_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,7 +83,7 @@ class LiveAgent:
         self._path: Path | None = None
         self._server: asyncio.Server | None = None
         self._readers: set[_Reader] = set()
-        self._serving: set[asyncio.Task[None]] = set()
+        self._serving: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
         self._text: list[str] = []
         self._thinking: list[str] = []
         self._calls: dict[str, Fields] = {}
@@ -113,6 +113,7 @@ class LiveAgent:
         for task in self._serving:
             task.cancel()
         await asyncio.gather(*self._serving, return_exceptions=True)
+        await asyncio.sleep(0)  # the connections are closed in the next round of the loop
 
     @property
     def state(self) -> str:
@@ -234,8 +235,12 @@ class LiveAgent:
 
     def _accept(self, stream: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.get_running_loop().create_task(self._serve(stream, writer))
-        self._serving.add(task)
-        task.add_done_callback(self._serving.discard)
+        self._serving[task] = writer
+        task.add_done_callback(self._end_connection)
+
+    def _end_connection(self, task: "asyncio.Task[None]") -> None:
+        """Close a connection; here, because a task that is cancelled before it begins does nothing itself."""
+        self._serving.pop(task).close()
 
     async def _serve(self, stream: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if not is_own_peer(writer.get_extra_info("socket")):
@@ -251,7 +256,6 @@ class LiveAgent:
             pass
         finally:
             self._readers.discard(reader)
-            writer.close()
 
     def _perform(self, line: bytes) -> Fields:
         """Return the result of a request; what is not understood is refused and changes nothing."""
