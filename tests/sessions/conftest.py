@@ -1,4 +1,4 @@
-"""A real PostgreSQL server for the tests that need one."""
+"""A real PostgreSQL server for the tests that need one, and records to store."""
 
 import asyncio
 import os
@@ -6,7 +6,7 @@ import pwd
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,22 @@ import asyncpg
 import pytest
 from tests.waiting import find_port
 
+from callwright.core.messages import UserMessage
+from callwright.sessions.records import Record, Said
+
 connect: Any = getattr(asyncpg, "connect")  # noqa: B009 - it has no types
+
+
+def said(text: str) -> Said:
+    return Said(UserMessage(text))
+
+
+def texts_of(records: Sequence[Record]) -> list[object]:
+    return [
+        record.message.content
+        for record in records
+        if isinstance(record, Said) and isinstance(record.message, UserMessage)
+    ]
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -9,16 +9,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from tests.sessions.conftest import said
 
 from callwright.core.messages import UserMessage
 from callwright.sessions import SessionBusy, SessionError, SqliteStore
-from callwright.sessions.records import Record, Said
+from callwright.sessions.records import Said
 from callwright.sessions.sqlite import SqliteHold
 from callwright.sessions.sqlite_io import SessionFile
-
-
-def said(text: str) -> Record:
-    return Said(UserMessage(text))
 
 
 async def texts(store: SqliteStore, session_id: str) -> list[object]:

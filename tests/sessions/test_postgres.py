@@ -5,12 +5,12 @@ import subprocess
 import sys
 import textwrap
 import traceback
-from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
 import asyncpg
 import pytest
+from tests.sessions.conftest import said, texts_of
 from tests.waiting import LONG_SECONDS, LoopClock
 
 from callwright import Agent, Answers, Effect, Executor, Registry, tool
@@ -18,23 +18,11 @@ from callwright.agent import Done, Paused
 from callwright.core.errors import UsageError
 from callwright.core.messages import UserMessage
 from callwright.sessions import PostgresStore, SessionBusy, SessionDamaged, SessionError, StoreTooNew
-from callwright.sessions.records import Record, Said
+from callwright.sessions.records import Said
 from callwright.testing import ScriptedProvider, check_store
 
 pytestmark = pytest.mark.timeout(600)  # of processes that start, and databases, on the slowest machine
 connect: Any = getattr(asyncpg, "connect")  # noqa: B009 - it has no types
-
-
-def said(text: str) -> Said:
-    return Said(UserMessage(text))
-
-
-def texts_of(records: Sequence[Record]) -> list[object]:
-    return [
-        record.message.content
-        for record in records
-        if isinstance(record, Said) and isinstance(record.message, UserMessage)
-    ]
 
 
 async def test_contract(postgres: str) -> None:

@@ -2,35 +2,22 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
+from tests.sessions.conftest import said, texts_of
 from tests.waiting import LONG_SECONDS, LoopClock, close_stream
 
-from callwright.core.messages import UserMessage
 from callwright.sessions import PostgresStore, SessionBusy, SessionError
-from callwright.sessions.records import Record, Said
 
 pytestmark = pytest.mark.timeout(600)
 connect: Any = getattr(asyncpg, "connect")  # noqa: B009 - it has no types
 BLOCKED = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
 OTHERS = "FROM pg_stat_activity WHERE datname = '{name}' AND pid <> pg_backend_pid()"
-
-
-def said(text: str) -> Said:
-    return Said(UserMessage(text))
-
-
-def texts_of(records: Sequence[Record]) -> list[object]:
-    return [
-        record.message.content
-        for record in records
-        if isinstance(record, Said) and isinstance(record.message, UserMessage)
-    ]
 
 
 @asynccontextmanager

@@ -9,17 +9,14 @@ import warnings
 from pathlib import Path
 
 import pytest
+from tests.sessions.conftest import said
 
 from callwright.core.calls import Completed, Question, ToolCall
 from callwright.core.content import Output
 from callwright.core.messages import AssistantMessage, ToolMessage, UserMessage
 from callwright.hooks.builtin import Redact
 from callwright.sessions import SessionBusy, SessionError, SqliteStore, export_jsonl
-from callwright.sessions.records import Asked, Ended, Record, Said, sum_usage
-
-
-def said(text: str) -> Record:
-    return Said(UserMessage(text))
+from callwright.sessions.records import Asked, Ended, Said, sum_usage
 
 
 async def filled(path: Path, *texts: str) -> None:

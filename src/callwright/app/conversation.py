@@ -14,6 +14,8 @@ from callwright.core.calls import Answers, Completed
 from callwright.core.content import Part
 from callwright.core.errors import UsageError
 from callwright.core.messages import ToolMessage, UserMessage
+from callwright.executor.asking import race
+from callwright.executor.driver import is_cancelling
 from callwright.hooks.shell.hooks import ShellHooks
 from callwright.hooks.shell.reply import HookReply
 from callwright.policy.tool_names import canonical
@@ -111,22 +113,12 @@ class Conversation:
         self, prompt: UserPrompt, cancellation: Cancellation | None
     ) -> UserPrompt | Stopped:
         """Prepare a prompt; a cancellation ends hooks and attachments too, and nothing is sent."""
-        preparing = asyncio.ensure_future(self._prepare(prompt))
-
-        def stop() -> None:
-            preparing.cancel()
-
-        unsubscribe = None if cancellation is None else cancellation.subscribe(stop)
         try:
-            return await preparing
+            return await race(cancellation, self._prepare(prompt))
         except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if cancellation is None or not cancellation.requested or (task is not None and task.cancelling()):
+            if cancellation is None or not cancellation.requested or is_cancelling():
                 raise  # the caller itself was cancelled
             return Stopped(cancellation.reason or "cancelled", "cancelled", session_id=self.session_id)
-        finally:
-            if unsubscribe is not None:
-                unsubscribe()
 
     async def _prepare(self, prompt: UserPrompt) -> UserPrompt | Stopped:
         """Run the hooks of a prompt and add its attachments; return why a hook stopped it instead."""

@@ -335,15 +335,15 @@ class BashCall(TypedInvocation[BashArguments]):
         async with undo.watching(roots, self.named_paths().writes, masked=masked):
             ended, confined = await self._run_line(session, confinement, progress, context)
             walled = self.bash.sandbox.confines and Confinement.UNCONFINED not in confinement
-            if walled and find_wall_failure(ended):
-                # nothing was run; what was to be covered may have disappeared since it was found
+            failure = find_wall_failure(ended) if walled else ""
+            if failure:  # nothing was run; what was to be covered may have disappeared since it was found
                 ended, confined = await self._run_line(session, confinement, progress, context)
+                failure = find_wall_failure(ended)
         progress.flush()  # the rate limit may have held back the last lines
-        if walled:
-            if failure := find_wall_failure(ended):
-                raise ToolFailed(f"nothing was run: the sandbox failed to start: {failure}")
-            if reason := make_outside_question(ended, confinement, str(self.folder)):
-                raise ApprovalRequired(reason)
+        if failure:
+            raise ToolFailed(f"nothing was run: the sandbox failed to start: {failure}")
+        if walled and (reason := make_outside_question(ended, confinement, str(self.folder))):
+            raise ApprovalRequired(reason)
         notes = self._move(session, ended) + describe_removed(confined)
         return build_output(ended, notes, self.plan(), self.given.timeout_seconds, self.bash.caps)
 

@@ -46,9 +46,9 @@ def is_allowed_outside(context: ToolContext) -> bool:
 
 def find_wall_failure(ended: CommandResult) -> str:
     """Return why the wall itself did not start, so that nothing was run; empty if it stood."""
-    text = ended.output.text
     if ended.exit_code not in (1, 126) or ended.report:
         return ""
+    text = ended.output.text
     failed = text.startswith(("bwrap: ", "cannot run bash in the sandbox", "sandbox-exec: "))
     return text.strip()[:500] if failed else ""
 
