@@ -32,6 +32,13 @@ def texts_of(records: Sequence[Record]) -> list[object]:
     ]
 
 
+async def execute(address: str, statement: str) -> None:
+    """Run a statement on a connection of its own."""
+    connection = await connect(address)
+    await connection.execute(statement)
+    await connection.close()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run what needs the server with the slow tests: each worker would start its own."""

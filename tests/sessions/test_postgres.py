@@ -8,9 +8,8 @@ import traceback
 from contextlib import AsyncExitStack
 from typing import Any
 
-import asyncpg
 import pytest
-from tests.sessions.conftest import said, texts_of
+from tests.sessions.conftest import connect, execute, said, texts_of
 from tests.waiting import LONG_SECONDS, LoopClock
 
 from callwright import Agent, Answers, Effect, Executor, Registry, tool
@@ -22,7 +21,6 @@ from callwright.sessions.records import Said
 from callwright.testing import ScriptedProvider, check_store
 
 pytestmark = pytest.mark.timeout(600)  # of processes that start, and databases, on the slowest machine
-connect: Any = getattr(asyncpg, "connect")  # noqa: B009 - it has no types
 
 
 async def test_contract(postgres: str) -> None:
@@ -166,9 +164,7 @@ async def test_damaged_record_is_named(postgres: str) -> None:
         hold = await store.hold("s")
         await hold.append(said("one"), said("two"))
         await hold.release()
-        connection = await connect(postgres)
-        await connection.execute("UPDATE callwright_records SET body = '{' WHERE position = 1")
-        await connection.close()
+        await execute(postgres, "UPDATE callwright_records SET body = '{' WHERE position = 1")
         with pytest.raises(SessionDamaged) as damaged:
             await store.read("s")
         assert list(damaged.value.faults) == [1] and len(damaged.value.readable) == 1
@@ -187,9 +183,7 @@ async def test_texts_that_databases_dislike(postgres: str) -> None:
 async def test_later_schema_is_refused(postgres: str) -> None:
     async with PostgresStore(postgres) as store:
         await store.list()
-    connection = await connect(postgres)
-    await connection.execute("UPDATE callwright_schema SET version = 99")
-    await connection.close()
+    await execute(postgres, "UPDATE callwright_schema SET version = 99")
     with pytest.raises(SessionError, match="version 99"):
         await PostgresStore(postgres).list()
 
@@ -288,9 +282,7 @@ async def test_writer_that_stands_still_blocks_no_other_process(postgres: str) -
 async def test_failed_store_can_be_closed(postgres: str) -> None:
     async with PostgresStore(postgres) as store:
         await store.list()
-    connection = await connect(postgres)
-    await connection.execute("UPDATE callwright_schema SET version = 99")
-    await connection.close()
+    await execute(postgres, "UPDATE callwright_schema SET version = 99")
     async with PostgresStore(postgres) as late:
         with pytest.raises(StoreTooNew):
             await late.list()

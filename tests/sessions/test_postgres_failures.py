@@ -7,15 +7,13 @@ from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-import asyncpg
 import pytest
-from tests.sessions.conftest import said, texts_of
+from tests.sessions.conftest import connect, execute, said, texts_of
 from tests.waiting import LONG_SECONDS, LoopClock, close_stream
 
 from callwright.sessions import PostgresStore, SessionBusy, SessionError
 
 pytestmark = pytest.mark.timeout(600)
-connect: Any = getattr(asyncpg, "connect")  # noqa: B009 - it has no types
 BLOCKED = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
 OTHERS = "FROM pg_stat_activity WHERE datname = '{name}' AND pid <> pg_backend_pid()"
 
@@ -179,9 +177,7 @@ async def test_deleted_session_of_a_holder_that_stood_still(postgres: str) -> No
     async with PostgresStore(postgres) as store, PostgresStore(postgres) as other:
         zombie = await store.hold("s")
         await zombie.append(said("one"), said("two"))
-        connection = await connect(postgres)
-        await connection.execute("UPDATE callwright_leases SET expires = now() - interval '1 second'")
-        await connection.close()
+        await execute(postgres, "UPDATE callwright_leases SET expires = now() - interval '1 second'")
         await other.delete("s")
         with pytest.raises(SessionBusy, match="taken over"):
             await zombie.append(said("three"))  # would be a session that begins with its third record
@@ -260,9 +256,7 @@ async def test_lost_output_does_not_stop_the_session(postgres: str, caplog: pyte
     async with PostgresStore(postgres) as store:
         hold = await store.hold("s")
         await hold.append(said("one"))
-        connection = await connect(postgres)
-        await connection.execute("DROP TABLE callwright_outputs")
-        await connection.close()
+        await execute(postgres, "DROP TABLE callwright_outputs")
         hold.keep_output("o", "whole")
         await hold.append(said("two"))
         await hold.release()
@@ -274,9 +268,7 @@ async def test_failed_release_does_not_fail_a_run_that_is_done(postgres: str, ca
     async with PostgresStore(postgres) as store:
         hold = await store.hold("s")
         await hold.append(said("one"))
-        connection = await connect(postgres)
-        await connection.execute("ALTER TABLE callwright_leases RENAME TO away")
-        await connection.close()
+        await execute(postgres, "ALTER TABLE callwright_leases RENAME TO away")
         await hold.release()
         assert "session 's' stays busy until its lease runs out" in caplog.text
         assert texts_of(await store.read("s")) == ["one"]
