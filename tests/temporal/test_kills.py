@@ -69,7 +69,7 @@ async def test_random_kills(cluster: Cluster) -> None:
 
 
 async def test_kills_inside_a_tool(cluster: Cluster) -> None:
-    turns = ["note"] * 8
+    turns = ["note"] * 24  # more calls than the kills use up: one kill may end a call of each of the eight sessions
     async with PostgresStore(cluster.store) as store:
         runs = await connect(cluster, store)
         for _ in range(2):
