@@ -1,7 +1,7 @@
 """Nothing raises and nothing hangs: whatever a tool, hook, policy or observer throws becomes an outcome."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import pytest
@@ -35,6 +35,7 @@ from callwright.hooks import Hook, PendingCall, Rewrite
 from callwright.policy import AllowEverything, Policies, Subject
 from callwright.testing import FakeClock
 from callwright.tool.base import Cancellation
+from callwright.tool.function import FunctionTool
 
 ran: list[str] = []
 
@@ -42,6 +43,13 @@ ran: list[str] = []
 @pytest.fixture(autouse=True)
 def _clean() -> None:
     ran.clear()
+
+
+class Watching(Hook):
+    """Sees calls and changes nothing."""
+
+    async def before(self, pending: PendingCall) -> None:
+        return None
 
 
 class Unprintable(Exception):
@@ -161,6 +169,113 @@ async def test_task_group_works_as_usual() -> None:
             group.create_task(executor.run("sleep"))
             group.create_task(fail())
     assert [type(error) for error in caught.value.exceptions] == [ValueError]
+
+
+async def _fail_in_group(*, wait: float = 0) -> str:
+    async def fail() -> None:
+        raise ValueError("inner reason")
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(fail())
+        group.create_task(asyncio.sleep(LONG_SECONDS))
+        await asyncio.sleep(wait)
+    return "not reached"
+
+
+@tool(effect=Effect.READ)
+async def fails_in_group() -> str:
+    """Fail in a task of a group, while the group is being left."""
+    return await _fail_in_group()
+
+
+@tool(effect=Effect.READ)
+async def fails_in_block() -> str:
+    """Fail in a task of a group, inside its block."""
+    return await _fail_in_group(wait=LONG_SECONDS)
+
+
+@tool(effect=Effect.READ)
+async def fails_in_generator() -> AsyncIterator[str]:
+    """Fail in a task of a group, in an async generator."""
+    yield "progress"
+    yield await _fail_in_group()
+
+
+@tool(effect=Effect.READ)
+async def recovers() -> str:
+    """Handle what fails in a group."""
+    try:
+        return await _fail_in_group()
+    except ExceptionGroup:
+        return "recovered"
+
+
+@pytest.mark.parametrize("hooks", [(), (Watching(),)], ids=["quick way", "with a hook"])
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize(
+    "used", [fails_in_group, fails_in_block, fails_in_generator, recovers], ids=lambda used: used.name
+)
+async def test_failing_task_group_of_a_tool_is_its_own_failure(
+    used: FunctionTool, count: int, hooks: tuple[Hook, ...]
+) -> None:
+    executor = Executor(Registry(used), hooks=hooks)
+    task = asyncio.current_task()
+    assert task is not None
+
+    outcomes = await executor.execute([ToolCall(str(number), used.name, {}) for number in range(count)])
+
+    assert {outcome.text for outcome in outcomes} == {"recovered" if used is recovers else "ValueError: inner reason"}
+    assert task.cancelling() == 0  # asyncio before 3.13 leaves the request of the group behind
+
+
+async def test_cancellation_while_a_task_group_is_left_still_ends_the_caller() -> None:
+    cleaning, free = asyncio.Event(), asyncio.Event()
+
+    async def clean_up() -> None:
+        try:
+            await asyncio.sleep(LONG_SECONDS)
+        finally:
+            cleaning.set()
+            await free.wait()
+
+    async def fail() -> None:
+        raise ValueError("inner reason")
+
+    @tool(effect=Effect.READ)
+    async def slow_to_leave() -> str:
+        """Leave a group slowly."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(clean_up())
+            await asyncio.sleep(0)
+            group.create_task(fail())
+        return "not reached"
+
+    running = asyncio.create_task(Executor(Registry(slow_to_leave)).run("slow_to_leave"))
+    await cleaning.wait()
+    running.cancel()
+    await asyncio.sleep(0)
+    free.set()
+
+    with pytest.raises(asyncio.CancelledError) as caught:
+        await running
+    assert isinstance(caught.value.__cause__, TurnCancelled)
+
+
+async def test_exceptions_in_a_group_are_named_and_a_single_one_counts_as_itself() -> None:
+    @tool(effect=Effect.READ)
+    async def fails_often(times: int) -> str:
+        """Fail several times."""
+        raise ExceptionGroup("all", [ExceptionGroup("inner", [ValueError(str(number)) for number in range(times)])])
+
+    @tool(effect=Effect.READ)
+    async def busy() -> str:
+        """Fail for a short time."""
+        raise ExceptionGroup("all", [Transient("busy")])
+
+    executor = Executor(Registry(fails_often, busy), clock=FakeClock())
+    assert (await executor.run("fails_often", {"times": 2})).text == "ValueError: 0; ValueError: 1"
+    assert (await executor.run("fails_often", {"times": 9})).text.endswith("ValueError: 4; and 4 more")
+    assert (await executor.run("busy")).text == "busy (tried 3 times)"
 
 
 async def test_cancellation_ends_a_turn_that_waits_for_the_user() -> None:

@@ -36,6 +36,7 @@ Fault: TypeAlias = Literal["model", "user", "tool", "world"]
 
 
 _SHOWN_CHARS = 100
+_SHOWN_LEAVES = 5
 
 
 class CallwrightError(Exception):
@@ -237,9 +238,21 @@ def safe_str(value: object) -> str:
 
 
 def describe_raised(raised: BaseException) -> str:
-    """Return the type and the text of an exception; never fails."""
+    """Return the type and the text of an exception, and of those in a group; never fails."""
+    leaves = list_leaves(raised)
+    if leaves[0] is not raised:
+        more = f"; and {len(leaves) - _SHOWN_LEAVES} more" if len(leaves) > _SHOWN_LEAVES else ""
+        return "; ".join(describe_raised(leaf) for leaf in leaves[:_SHOWN_LEAVES]) + more
     text = safe_str(raised)
     return f"{type(raised).__name__}: {text}" if text else type(raised).__name__
+
+
+def list_leaves(raised: BaseException) -> list[BaseException]:
+    """Return the exceptions inside a group and its groups; an exception that is no group, as a list of one."""
+    if not isinstance(raised, BaseExceptionGroup):
+        return [raised]
+    group = cast("BaseExceptionGroup[BaseException]", raised)
+    return [leaf for inner in group.exceptions for leaf in list_leaves(inner)]
 
 
 def safe_repr(value: object) -> str:

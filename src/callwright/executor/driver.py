@@ -6,7 +6,9 @@ this costs nothing until the coroutine waits for the first time.
 """
 
 import asyncio
+import gc
 import logging
+import sys
 import types
 from collections.abc import Awaitable, Coroutine, Generator, Iterator
 from contextvars import Context
@@ -63,6 +65,7 @@ def drive_on(coroutine: AnyCoroutine, waits_for: Any, grace_seconds: float, orde
         order: From `next_order`; taken before the first step if that may drive other coroutines.
     """
     grace: _Grace | None = None  # made with the first cancellation: most coroutines never see one
+    groups: list[asyncio.TaskGroup] = []
     try:
         if waits_for is _NOT_STARTED:
             order = next_order()
@@ -77,6 +80,8 @@ def drive_on(coroutine: AnyCoroutine, waits_for: Any, grace_seconds: float, orde
                 _close(coroutine)
                 raise
             except asyncio.CancelledError as stopped:
+                if _LEAVES_REQUESTS:
+                    groups = _take_back_requests(coroutine, groups)
                 grace = grace or _Grace(grace_seconds, order, cancellations)
                 if grace.claim_end():
                     _close(coroutine)
@@ -196,6 +201,58 @@ def _list_awaited(coroutine: Any) -> "Iterator[types.CoroutineType[Any, Any, Any
     while isinstance(coroutine, types.CoroutineType):
         yield coroutine
         coroutine = coroutine.cr_await
+
+
+_LEAVES_REQUESTS = sys.version_info < (3, 13)
+"""Whether a task group whose task fails while the group is being left cancels its parent, and never takes that back."""
+
+
+def _take_back_requests(coroutine: AnyCoroutine, known: list[asyncio.TaskGroup]) -> list[asyncio.TaskGroup]:
+    """Take back the cancellations of this task that task groups have requested and forget: none came from outside.
+
+    Args:
+        coroutine: What was driven when the cancellation arrived.
+        known: The groups whose request was taken back before.
+
+    Returns:
+        The groups that are known now.
+    """
+    task, groups = asyncio.current_task(), list(known)
+    for frame in _list_frames(coroutine):
+        if task is None or frame is None or frame.f_code is not _LEAVE_GROUP:
+            continue
+        group, left_by = frame.f_locals["self"], frame.f_locals["et"]
+        # a group that was cancelled inside its block has taken that back itself
+        requested = group._parent_task is task and group._parent_cancel_requested  # noqa: SLF001 - kept nowhere else
+        if requested and left_by is not asyncio.CancelledError and group not in groups:
+            groups.append(group)
+            task.uncancel()
+    return groups
+
+
+_LEAVE_GROUP = asyncio.TaskGroup.__aexit__.__code__
+
+
+def _list_frames(waiting: Any) -> "Iterator[types.FrameType | None]":
+    """Yield the frames of a coroutine and of what it awaits, async generators included."""
+    while True:
+        kind = cast(Any, type(waiting))
+        if kind in _AWAITING:
+            frame, awaited = _AWAITING[kind]
+            yield getattr(waiting, frame)
+            waiting = getattr(waiting, awaited)
+        elif kind.__name__.startswith("async_generator_"):  # a step of one, which tells no other which one it is
+            known: list[Any] = gc.get_referents(waiting)
+            waiting = next((each for each in known if hasattr(each, "ag_await")), None)
+        else:
+            return
+
+
+_AWAITING: dict[Any, tuple[str, str]] = {
+    types.CoroutineType: ("cr_frame", "cr_await"),
+    types.GeneratorType: ("gi_frame", "gi_yieldfrom"),
+    types.AsyncGeneratorType: ("ag_frame", "ag_await"),
+}
 
 
 class OwnCancellation:

@@ -26,6 +26,7 @@ from callwright.core.errors import (
     ToolError,
     ToolFailed,
     describe_raised,
+    list_leaves,
     safe_str,
 )
 from callwright.core.events import CallAbandoned, CallBegan, CallEnded, CallRetried, Event
@@ -347,6 +348,9 @@ def _find_grace(entry: ToolEntry, context: ToolContext, deadlines: Deadlines) ->
 
 def normalise(raised: BaseException) -> ToolError:
     """Turn any exception into a `ToolError`; the original stays its `__cause__`, for operators."""
+    leaves = list_leaves(raised)
+    if len(leaves) == 1:
+        raised = leaves[0]  # such as a failure that may be retried, in a task group of the tool
     if isinstance(raised, ToolError) and type(getattr(raised, "message", None)) is str:
         return raised
     if isinstance(raised, TimeoutError):
