@@ -1,15 +1,17 @@
 """Graphs: steps, branches, interruptions and checkpoints."""
 
+import asyncio
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
+from tests.waiting import LONG_SECONDS
 
 from callwright import Effect, Executor, Registry, ToolCall, UsageError, tool
 from callwright.agent import Agent, Done, Graph, GraphFinished, GraphWaiting, goto, halt, interrupt
 from callwright.agent.graph import Goto, Move
 from callwright.policy import AllowEverything
-from callwright.sessions import MemoryStore, SessionBusy, SessionStore, SqliteStore
+from callwright.sessions import MemoryStore, SessionBusy, SessionHold, SessionStore, SqliteStore
 from callwright.testing.fakes import ScriptedProvider
 
 
@@ -28,6 +30,24 @@ class Work:
 async def shout(text: str) -> str:
     """Say it louder."""
     return text.upper()
+
+
+class SlowHold:
+    """A hold that is released only when `go_on` is set, as one in a database that is slow."""
+
+    interruptible = True
+
+    def __init__(self, hold: SessionHold) -> None:
+        self.session_id, self.records = hold.session_id, hold.records
+        self.append, self.note, self.keep_output = hold.append, hold.note, hold.keep_output
+        self._hold = hold
+        self.releasing, self.go_on, self.released = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def release(self) -> None:
+        self.releasing.set()
+        await self.go_on.wait()
+        await self._hold.release()
+        self.released.set()
 
 
 def graph_of(store: SessionStore, ran: list[str], *, crash_in: str = "") -> Graph[Work]:
@@ -136,3 +156,37 @@ async def test_graph_session_has_one_runner() -> None:
     with pytest.raises(SessionBusy):
         await graph.run(Work("x"), session="g")
     await hold.release()
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+async def test_graph_cancelled_twice_releases_its_session(resumed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, inside = MemoryStore(), asyncio.Event()
+    graph = Graph(Work, sessions=store)
+
+    @graph.step
+    async def wait(state: Work, answer: str) -> Move[Work]:
+        if resumed and not answer:
+            return interrupt("go on?", wait, state)
+        inside.set()
+        await asyncio.Event().wait()
+        return halt(state)
+
+    if resumed:
+        await graph.run(Work("x"), session="g")
+    hold = SlowHold(await store.hold("g"))
+
+    async def give(session_id: str, *, owner: str = "") -> SlowHold:
+        return hold
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "hold", give)
+        running = asyncio.create_task(graph.resume("g", "yes") if resumed else graph.run(Work("x"), session="g"))
+        await inside.wait()
+        running.cancel()
+        await hold.releasing.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+    hold.go_on.set()
+    await asyncio.wait_for(hold.released.wait(), LONG_SECONDS)
+    await (await store.hold("g")).release()

@@ -24,7 +24,7 @@ from callwright.agent import Handover
 from callwright.core.errors import UsageError
 from callwright.core.messages import UserMessage
 from callwright.policy import AllowEverything, Policies
-from callwright.sessions import MemoryStore, SessionBusy, SessionError, SessionStore
+from callwright.sessions import MemoryStore, SessionBusy, SessionError, SessionStore, name_attempt
 from callwright.sessions.records import Said, find_open_questions
 from callwright.testing import ScriptedProvider
 from callwright.testing.fakes import Line
@@ -137,6 +137,20 @@ async def test_owner_takes_over_from_a_stuck_run(kind: str, tmp_path: Path) -> N
     with pytest.raises(SessionBusy, match="taken over"):
         await zombie
     assert result is None or isinstance(result, Done)
+    if isinstance(store, SqliteStore):
+        store.close()
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+async def test_earlier_attempt_never_takes_over_from_a_later_one(kind: str, tmp_path: Path) -> None:
+    store: SessionStore = MemoryStore() if kind == "memory" else SqliteStore(tmp_path / "s.db")
+    await store.hold("s", owner=name_attempt("w", 9))
+    later = await store.hold("s", owner=name_attempt("w", 10))
+    for owner in (name_attempt("w", 9), "w", "w attempt", "", name_attempt("other", 11)):
+        with pytest.raises(SessionBusy):
+            await store.hold("s", owner=owner)
+    await later.append(Said(UserMessage("still mine")))
+    await (await store.hold("s", owner=name_attempt("w", 10))).release()
     if isinstance(store, SqliteStore):
         store.close()
 

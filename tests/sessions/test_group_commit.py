@@ -156,6 +156,28 @@ async def test_a_lost_note_stops_what_follows_it_in_the_same_commit(tmp_path: Pa
             await hold.append(said("later"))
 
 
+async def test_an_output_that_cannot_be_kept_is_reported_and_disturbs_no_other(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "s.db"
+    async with SqliteStore(path) as store:
+        hold, bystander = await hold_all(store, 2)
+        await append_all(store, [hold, bystander], "first")
+        other = sqlite3.connect(path)
+        with other:
+            other.execute("DELETE FROM sessions WHERE id = 's0'")
+        other.close()
+        async with stopped_writer(store):
+            hold.keep_output("o", "whole")
+            appending = asyncio.create_task(bystander.append(said("second")))
+            await asyncio.sleep(0)
+        await appending
+        bystander.keep_output("o", "whole")
+        assert await store.read_output("s1", "o") == "whole"
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert "an output of session 's0' was not kept" in told and "deleted by another process" in told
+
+
 async def test_a_commit_that_fails_is_told_to_all_and_stores_nothing(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     async with SqliteStore(path) as store:

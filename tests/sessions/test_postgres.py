@@ -16,7 +16,7 @@ from callwright import Agent, Answers, Effect, Executor, Registry, tool
 from callwright.agent import Done, Paused
 from callwright.core.errors import UsageError
 from callwright.core.messages import UserMessage
-from callwright.sessions import PostgresStore, SessionBusy, SessionDamaged, SessionError, StoreTooNew
+from callwright.sessions import PostgresStore, SessionBusy, SessionDamaged, SessionError, StoreTooNew, name_attempt
 from callwright.sessions.records import Said
 from callwright.testing import ScriptedProvider, check_store
 
@@ -67,6 +67,47 @@ async def test_same_owner_takes_over_at_once(postgres: str) -> None:
         with pytest.raises(SessionBusy):  # releasing a lost lease does not release the new one
             await store.hold("s")
         await second.release()
+
+
+async def test_earlier_attempt_never_takes_over_from_a_later_one(postgres: str) -> None:
+    async with PostgresStore(postgres) as store:
+        first = await store.hold("s", owner=name_attempt("w", 9))
+        later = await store.hold("s", owner=name_attempt("w", 10))  # as numbers: "10" sorts before "9"
+        for owner in (name_attempt("w", 9), "w", "w attempt", "", name_attempt("other", 11)):
+            with pytest.raises(SessionBusy):
+                await store.hold("s", owner=owner)
+        with pytest.raises(SessionBusy):
+            await first.append(said("old"))
+        await later.append(said("new"))
+        again = await store.hold("s", owner=name_attempt("w", 10))
+        await again.release()
+        await later.release()
+        await (await store.hold("s", owner=name_attempt("w", 9))).release()  # it is free
+
+
+async def test_leases_of_deleted_sessions_are_deleted(postgres: str) -> None:
+    connection = await connect(postgres)
+
+    async def leases() -> Any:
+        return await connection.fetchval("SELECT count(*) FROM callwright_leases")
+
+    async with PostgresStore(postgres) as store:
+        held = await store.hold("held")
+        for number in range(3):
+            hold = await store.hold(f"s{number}")
+            await hold.append(said("one"))
+            await hold.release()
+        await store.fork("s0", "fork")
+        await (await store.hold("never written")).release()
+        assert await leases() == 1
+        # as an earlier version left it
+        await connection.execute("INSERT INTO callwright_leases VALUES ('old', '', '', 3, '-infinity')")
+        for name in ("s0", "s1", "fork"):
+            await store.delete(name)
+        assert await leases() == 1
+        await held.append(said("still here"))
+        await held.release()
+    await connection.close()
 
 
 async def test_lease_is_renewed(postgres: str) -> None:

@@ -1,9 +1,11 @@
 """The activity by itself, in Temporal's environment for tests: retries after a kill at awkward moments."""
 
+import asyncio
 import sqlite3
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import closing
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.testing import ActivityEnvironment
 
-from callwright import Agent, Answers, Done, Paused, RunLimits, SqliteStore, ToolCall, tool
+from callwright import Agent, Answers, Done, Effect, Paused, RunLimits, SqliteStore, ToolCall, tool
 from callwright.agent.run_request import count_active_seconds
 from callwright.core.messages import ToolMessage, UserMessage
 from callwright.sessions import QuestionClosed, SessionStore, StoredRecord, list_waiting, record_answers
@@ -43,11 +45,12 @@ async def advance(
     attempt: int = 1,
     limits: RunLimits = _LIMITS,
     tools: Sequence[Tool] = (),
+    scheduled: datetime = datetime.fromtimestamp(0, UTC),  # noqa: B008 - it is the same each time
     **order: Any,
 ) -> dict[str, Any]:
     agent = Agent(ScriptedProvider(*lines), tools or [change], sessions=store, name="desk", limits=limits)
     environment = ActivityEnvironment()
-    environment.info = replace(environment.info, attempt=attempt, workflow_id="callwright/s")
+    environment.info = replace(environment.info, attempt=attempt, scheduled_time=scheduled, workflow_id="callwright/s")
     given: dict[str, Any] = {
         "agent": "desk",
         "session": "s",
@@ -156,6 +159,48 @@ async def test_errors_say_whether_a_retry_helps(store: SqliteStore, kind: str, f
         await advance(store, prompt=key, key=key, session=session)
     assert (failed.value.type, failed.value.non_retryable) == (kind, final)
     await hold.release()
+
+
+async def test_attempt_that_stood_still_does_not_take_the_session_back(store: SqliteStore) -> None:
+    waits, go_on = asyncio.Event(), asyncio.Event()
+
+    @tool(effect=Effect.READ)
+    async def wait() -> str:
+        """Wait."""
+        waits.set()
+        await go_on.wait()
+        return "waited"
+
+    key = await keep_prompt(store, "go")
+    call = ToolCall("c1", "wait", {})
+    newer = asyncio.create_task(advance(store, call, "done", tools=[wait], attempt=2, prompt=key, key=key))
+    await waits.wait()
+    with pytest.raises(ApplicationError, match="being written") as failed:  # it wakes up and wants to begin
+        await advance(store, call, "done", tools=[wait], attempt=1, prompt=key, key=key)
+    assert failed.value.type == "SessionBusy"
+    go_on.set()
+    assert (await newer)["state"] == "done"
+
+
+async def test_next_slice_takes_the_session_from_one_that_stands_still(store: SqliteStore) -> None:
+    waits, go_on = asyncio.Event(), asyncio.Event()
+
+    @tool(effect=Effect.READ)
+    async def wait() -> str:
+        """Wait."""
+        if not waits.is_set():
+            waits.set()
+            await go_on.wait()
+        return "waited"
+
+    key, call = await keep_prompt(store, "go"), ToolCall("c1", "wait", {})
+    stuck = asyncio.create_task(advance(store, call, tools=[wait], attempt=12, prompt=key, key=key))
+    await waits.wait()
+    later = datetime.fromtimestamp(60, UTC)
+    assert (await advance(store, call, "done", tools=[wait], scheduled=later, key=key))["state"] == "done"
+    go_on.set()
+    with pytest.raises(ApplicationError, match="taken over"):
+        await stuck
 
 
 async def test_worker_says_what_failed_without_a_traceback_of_its_own(

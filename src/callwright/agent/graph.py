@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
+from callwright.agent.run_request import release_hold
 from callwright.core.errors import UsageError
 from callwright.sessions.base import SessionHold, SessionStore, no_such_session, require_store
 from callwright.sessions.memory import MemoryStore
@@ -136,7 +137,7 @@ class Graph(Generic[State]):
             # The first step is stored too, so that `resume` works after a crash inside it.
             return await self._walk(hold, await self._save(hold, Goto(next(iter(self._steps)), state)))
         finally:
-            await hold.release()
+            await release_hold(hold)
 
     async def resume(self, session: str, answer: str | None = None) -> GraphFinished[State] | GraphWaiting[State]:
         """Continue after the last step that ended; without an answer, a waiting graph stays waiting.
@@ -160,7 +161,7 @@ class Graph(Generic[State]):
                 return GraphFinished(state, session)
             return await self._walk(hold, Goto(last.step, state), answer or "")
         finally:
-            await hold.release()
+            await release_hold(hold)
 
     async def _walk(
         self, hold: SessionHold, move: Move[State], answer: str = ""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         export_jsonl as export_jsonl,
         list_undo_points as list_undo_points,
     )
+    from callwright.sessions.lease import may_take_over as may_take_over, name_attempt as name_attempt
     from callwright.sessions.memory import MemoryStore as MemoryStore
     from callwright.sessions.postgres import PostgresStore as PostgresStore
     from callwright.sessions.record_encoding import dump_record as dump_record, load_record as load_record
@@ -42,6 +43,7 @@ __getattr__ = lazy_exports(
     {
         "base": "SessionBusy SessionDamaged SessionEntry SessionError SessionHit SessionHold SessionStore StoredRecord"
         " SessionMissing StoreTooNew BlobStore check_session_id export_jsonl list_undo_points",
+        "lease": "may_take_over name_attempt",
         "memory": "MemoryStore",
         "postgres": "PostgresStore",
         "record_encoding": "dump_record load_record",

@@ -142,7 +142,7 @@ class SessionStore(Protocol):
         Args:
             session_id: the session.
             owner: takes the session over from an earlier holder of the same owner, which cannot write any more:
-                from a worker that stands still, for example. Empty takes over from none.
+                from a worker that stands still, for example. Empty takes over from none; see `may_take_over`.
 
         Raises:
             SessionBusy: another run or process is writing it.

@@ -1,6 +1,7 @@
 """Locks a session for one writer; the kernel releases the lock when the process dies."""
 
 import os
+import re
 import threading
 from contextlib import suppress
 from hashlib import sha256
@@ -11,6 +12,33 @@ from callwright.system.platforms import lock_file, on_fork
 
 _held: dict[Path, "Lease"] = {}
 _guard = threading.Lock()
+_ATTEMPT = re.compile(r"(.*?)(?: attempt (\d+))?", re.DOTALL)
+
+
+def name_attempt(owner: str, number: int) -> str:
+    """Return the name under which one of several attempts at the same work owns sessions.
+
+    Args:
+        owner: who works.
+        number: grows from attempt to attempt.
+    """
+    return f"{owner} attempt {number}"
+
+
+def may_take_over(owner: str, holder: str) -> bool:
+    """Whether an owner may take a session from a holder that has not released it.
+
+    The same owner may. Of owners named by `name_attempt`, a later attempt may take it from an earlier one and never the
+    other way round: an attempt that stood still must not take the session back when it goes on.
+
+    Args:
+        owner: who wants the session; empty takes over from none.
+        holder: the owner as which it is held.
+    """
+    wanted, held = _ATTEMPT.fullmatch(owner), _ATTEMPT.fullmatch(holder)
+    if not owner or wanted is None or held is None:
+        return False
+    return wanted[1] == held[1] and int(wanted[2] or 0) >= int(held[2] or 0)
 
 
 class Lease:
@@ -57,7 +85,7 @@ class Lease:
             try:
                 path = folder / name
                 held = _held.get(path)
-                if held is not None and not (owner and owner == held.owner):
+                if held is not None and not may_take_over(owner, held.owner):
                     raise SessionBusy(f"session {session_id!r} is being written by another run in this process")
                 lease = cls(path, _lock(folder, path, session_id) if held is None else held.hand_over(), owner)
             except OSError as error:

@@ -16,6 +16,7 @@ from callwright.sessions.base import (
     make_excerpt,
     no_such_session,
 )
+from callwright.sessions.lease import may_take_over
 from callwright.sessions.record_encoding import dump_record
 from callwright.sessions.records import Record, count_settled_records, find_first_prompt, find_open_questions
 
@@ -48,7 +49,7 @@ class MemoryStore:
         session = self._sessions.get(session_id)
         if session is None:
             session = self._sessions[check_session_id(session_id)] = _Session()
-        if session.holder is not None and not (owner and owner == session.owner):
+        if session.holder is not None and not may_take_over(owner, session.owner):
             raise SessionBusy(f"session {session_id!r} is being written by another run in this process")
         session.holder, session.owner = MemoryHold(session_id, session, self._sessions, self._changes), owner
         return session.holder

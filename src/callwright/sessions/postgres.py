@@ -98,7 +98,8 @@ class PostgresStore:
 
         Args:
             session_id: The session.
-            owner: Who takes it, if the same owner may take it over from itself: a worker that starts again.
+            owner: Who takes it, if the same owner may take it over from itself: a worker that starts again. See
+                `may_take_over`.
 
         Raises:
             SessionBusy: Another holder's lease has not run out.
@@ -190,6 +191,8 @@ class PostgresStore:
         await self._key(session_id)
         if not await self._rows(sql.DELETE, session_id, repeatable=False):
             raise SessionBusy(f"session {session_id!r} is being written; wait for it or stop it")
+        with suppress(SessionError):  # the session is deleted: what is left goes with the next one
+            await self._rows(sql.FORGET)
 
     async def keep_blob(self, blob_id: str, record: Record) -> None:
         await self._rows(sql.KEEP_BLOB, blob_id, self.encode(record))

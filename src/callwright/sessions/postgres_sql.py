@@ -35,14 +35,19 @@ INSERT INTO callwright_schema SELECT 1 WHERE NOT EXISTS (SELECT FROM callwright_
 
 IS_CREATED = "SELECT to_regclass('callwright_schema') IS NOT NULL AND to_regclass('callwright_blobs') IS NOT NULL"
 
-TAKE = """
+TAKE = r"""
 INSERT INTO callwright_leases AS lease (id, holder, owner, epoch, expires)
 VALUES ($1, $2, $3, 1, now() + make_interval(secs => $4))
 ON CONFLICT (id) DO UPDATE SET holder = $2, owner = $3, epoch = lease.epoch + 1, expires = excluded.expires
-WHERE lease.expires < now() OR (lease.owner = $3 AND $3 <> '') OR lease.holder = $2
+WHERE lease.expires < now() OR lease.holder = $2 OR (
+    $3 <> '' AND regexp_replace(lease.owner, ' attempt \d+$', '') = regexp_replace($3, ' attempt \d+$', '')
+    AND coalesce(substring(lease.owner FROM ' attempt (\d+)$'), '0')::numeric
+        <= coalesce(substring($3 FROM ' attempt (\d+)$'), '0')::numeric
+)
 RETURNING epoch
 """
-"""The same owner takes a session over at once, others when the lease has run out. The epoch tells holders apart.
+"""The same owner, or a later attempt of it, takes a session over at once, as `may_take_over` says, and others when the
+lease has run out. The epoch tells holders apart.
 
 The same holder takes it again: its first attempt may have been committed before its connection was lost.
 """
@@ -50,8 +55,8 @@ RENEW = """
 UPDATE callwright_leases SET expires = now() + make_interval(secs => $4) WHERE id = $1 AND holder = $2 AND epoch = $3
 RETURNING id
 """
-RELEASE = "UPDATE callwright_leases SET expires = '-infinity', holder = '' WHERE id = $1 AND holder = $2"
-"""Without a holder, a late statement of this one cannot extend the lease again."""
+RELEASE = "DELETE FROM callwright_leases WHERE id = $1 AND holder = $2"
+"""Without its row, a late statement of this holder cannot extend the lease again: names of holders are used once."""
 
 APPEND = """
 WITH wanted AS (
@@ -126,4 +131,12 @@ WITH free AS (
 )
 DELETE FROM callwright_sessions WHERE id IN (SELECT id FROM free) RETURNING id
 """
-"""Takes the lease away from a holder that stood still: what it adds later would be a session without its beginning."""
+"""Takes the lease away from a holder that stood still: what it adds later would be a session without its beginning.
+
+The row is kept until `FORGET`: while the session is being deleted, others that take it must wait.
+"""
+FORGET = """
+DELETE FROM callwright_leases
+WHERE id IN (SELECT id FROM callwright_leases WHERE holder = '' FOR UPDATE SKIP LOCKED)
+"""
+"""Deletes the leases without a holder, those of deleted sessions; every append checks the name of its holder."""

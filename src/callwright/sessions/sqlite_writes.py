@@ -1,6 +1,7 @@
 """Stores what many sessions add to one SQLite file in one commit, so that one write to the disk serves all of them."""
 
 import asyncio
+import logging
 import sqlite3
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
@@ -14,7 +15,9 @@ from callwright.sessions.sqlite_connection import explain_error
 from callwright.sessions.sqlite_io import SessionFile, insert_records, insert_session
 
 Value = TypeVar("Value")
+_log = logging.getLogger("callwright")
 _KEEP_OUTPUT = "INSERT OR REPLACE INTO outputs (session, id, body) VALUES (?, ?, ?)"
+_CHANGED = "the session was changed or deleted by another process; nothing was added, read it again"
 
 
 class Reply(Generic[Value]):
@@ -124,6 +127,8 @@ def write_together(file: SessionFile, additions: Sequence[Addition]) -> None:
             tail.key, tail.position = end
     for addition, error in failed.items():
         addition.fail(error)
+        if addition.output_id:  # the record is complete without it, and no caller waits for it
+            _log.warning("an output of session %s was not kept: %s", ascii(addition.tail.session_id), error)
 
 
 def _store(
@@ -154,7 +159,7 @@ def _add(connection: sqlite3.Connection, additions: Iterable[Addition], ends: _E
         key, position = ends.get(tail, (tail.key, tail.position))
         if addition.output_id:
             if key:  # a session exists from its first record on
-                connection.execute(_KEEP_OUTPUT, (key, addition.output_id, addition.bodies[0]))
+                _keep_output(connection, key, addition)
             continue
         key = key or insert_session(connection, tail.session_id, addition.title, now)
         rows += [(key, position + offset, now, body) for offset, body in enumerate(addition.bodies)]
@@ -164,10 +169,15 @@ def _add(connection: sqlite3.Connection, additions: Iterable[Addition], ends: _E
     try:
         insert_records(connection, rows)
     except sqlite3.IntegrityError:
-        raise SessionError(
-            "the session was changed or deleted by another process; nothing was added, read it again"
-        ) from None
+        raise SessionError(_CHANGED) from None
     return ends
+
+
+def _keep_output(connection: sqlite3.Connection, key: int, addition: Addition) -> None:
+    try:
+        connection.execute(_KEEP_OUTPUT, (key, addition.output_id, addition.bodies[0]))
+    except sqlite3.IntegrityError:
+        raise SessionError(_CHANGED) from None
 
 
 @contextmanager

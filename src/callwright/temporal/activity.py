@@ -21,6 +21,7 @@ from callwright.sessions.base import (
     StoredRecord,
     StoreTooNew,
 )
+from callwright.sessions.lease import name_attempt
 from callwright.sessions.records import Answered, LimitReached, Record, Said, find_open_questions
 from callwright.temporal.blobs import ClusterStore, read_prompt, require_cluster_store
 from callwright.temporal.workflow import ACTIVITY, Data, question_key
@@ -77,6 +78,15 @@ class Advance:
         return agent
 
 
+def _name_owner(info: activity.Info) -> str:
+    """Return who holds the session: this attempt, which takes it from earlier ones of the workflow only.
+
+    Slices follow each other in the server's time, and the attempts at one slice are counted.
+    """
+    scheduled = int(info.scheduled_time.timestamp() * 1_000_000)
+    return name_attempt(f"temporal:{info.workflow_id}", int(f"{scheduled}{info.attempt:09}"))
+
+
 class _Slice:
     """One attempt at a slice of turns."""
 
@@ -86,7 +96,7 @@ class _Slice:
         self._store: ClusterStore = require_cluster_store(agent.sessions)
         self._session = str(order["session"])
         self.cancellation = Cancellation()
-        self.handover = Handover(int(order["turns"]), owner=f"temporal:{activity.info().workflow_id}")
+        self.handover = Handover(int(order["turns"]), owner=_name_owner(activity.info()))
 
     async def run(self) -> Data:
         """Run, and return the report for the workflow."""
