@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 import pytest
+from tests.waiting import LONG_SECONDS
 
 from callwright import (
     Allow,
@@ -431,10 +432,8 @@ async def test_sign_in_is_asked_alone_and_before_hooks(asked: str, hooks_asked: 
 class Obeying(Hook):
     """A hook that does what the argument of a call says, before or after it."""
 
-    seconds = 0.05
-
-    def __init__(self, when: str, switch: ModeSwitch, log: list[str]) -> None:
-        self._when, self._switch, self._log = when, switch, log
+    def __init__(self, when: str, switch: ModeSwitch, log: list[str], *, seconds: float) -> None:
+        self._when, self._switch, self._log, self.seconds = when, switch, log, seconds
 
     def before(self, pending: PendingCall) -> Any:
         self._log.append(f"before {pending.arguments['do']}")
@@ -508,7 +507,8 @@ async def test_hooks_mean_the_same_on_the_fast_path(when: str) -> None:
             runs, log, events = list[str](), list[str](), Recorder()
             mode = ByMode("default")
             tools = Registry(make_worker(runs))
-            hooks = [Obeying("", mode.switch, log), Obeying(when, mode.switch, log), Obeying("", mode.switch, log)]
+            seconds = 0.05 if order == "hang" else LONG_SECONDS
+            hooks = [Obeying(part, mode.switch, log, seconds=seconds) for part in ("", when, "")]
             executor = Executor(tools, mode, hooks=hooks, observe=events, clock=FakeClock())
             if opened:
                 await executor.run("work", {"do": "open"})  # from now on the fast path is open

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from importlib import util
@@ -15,9 +16,9 @@ import pytest
 CACHE = Path(os.environ.get("CALLWRIGHT_PEERS", Path.home() / ".cache" / "callwright-tests"))
 TYPESCRIPT_SDK = "@modelcontextprotocol/sdk@1.32.2"
 TYPESCRIPT_CLIENT = "@modelcontextprotocol/client@2.4.0"
-EVERYTHING = "@modelcontextprotocol/server-everything@latest"
-FILESYSTEM = "@modelcontextprotocol/server-filesystem@latest"
-MEMORY = "@modelcontextprotocol/server-memory@latest"
+EVERYTHING = "@modelcontextprotocol/server-everything@2026.8.31"
+FILESYSTEM = "@modelcontextprotocol/server-filesystem@2026.8.31"
+MEMORY = "@modelcontextprotocol/server-memory@2026.8.31"
 INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
 CONFORMANCE = "@modelcontextprotocol/conformance@0.1.16"
 CONFORMANCE_NEXT = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
@@ -25,8 +26,13 @@ ACP_SDK = "@agentclientprotocol/sdk@2.4.0"
 ACPX = "acpx@0.19.1"
 AXE = "axe-core@4.14.0"
 _PYTHON = {
-    "servers": ("mcp-server-time", "mcp-server-git", "mcp-server-fetch"),
-    "sqlite": ("mcp-server-sqlite", "mcp<2"),  # it does not work with the SDK's second version
+    "servers": (
+        "mcp-server-time==2026.10.19",
+        "mcp-server-git==2026.10.19",
+        "mcp-server-fetch==2026.10.24",
+        "mcp==2.3.0",
+    ),
+    "sqlite": ("mcp-server-sqlite==2025.4.25", "mcp==1.30.0"),  # it does not work with the SDK's second version
 }
 _NODE = {
     "servers": (EVERYTHING, FILESYSTEM, MEMORY),
@@ -37,12 +43,16 @@ _NODE = {
     "conformance-next": (CONFORMANCE_NEXT,),
     "axe": (AXE,),
 }
-_SECONDS = 240
+_SECONDS = 180
+_PAUSES_SECONDS = (5, 20)
+"""Before a step that failed is tried again: a registry may not answer for a moment."""
 
 
 def python_program(program: str) -> str:
     """A program from PyPI; those that go together share an environment."""
-    name, packages = next((name, found) for name, found in _PYTHON.items() if program in found)
+    name, packages = next(
+        (name, found) for name, found in _PYTHON.items() if any(each.startswith(f"{program}==") for each in found)
+    )
     home = CACHE / "pypi" / name
 
     def install() -> None:
@@ -103,11 +113,16 @@ def _alone(home: Path) -> Generator[None, None, None]:
 
 
 def _run(*command: str) -> None:
-    """Run one step; a registry that does not answer is a failure that says so, after a while."""
+    """Run one step, some times if need be; a registry that does not answer is a failure that says so, after a while."""
     environment = {**os.environ, "PATH": f"{_wheel() / 'bin'}:{os.environ.get('PATH', '')}"}
-    try:
-        subprocess.run(command, check=True, capture_output=True, timeout=_SECONDS, env=environment)
-    except subprocess.CalledProcessError as error:
-        pytest.fail(f"{' '.join(command)} failed:\n{error.stderr.decode(errors='replace')[-2000:]}")
-    except (OSError, subprocess.TimeoutExpired) as error:
-        pytest.fail(f"{' '.join(command)} did not work: {error}")
+    said = ""
+    for pause in (*_PAUSES_SECONDS, 0):
+        try:
+            subprocess.run(command, check=True, capture_output=True, timeout=_SECONDS, env=environment)
+            return
+        except subprocess.CalledProcessError as error:
+            said = f"failed:\n{error.stderr.decode(errors='replace')[-2000:]}"
+        except (OSError, subprocess.TimeoutExpired) as error:
+            said = f"did not work: {error}"
+        time.sleep(pause)
+    pytest.fail(f"{' '.join(command)} {said}")

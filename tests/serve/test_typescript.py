@@ -54,7 +54,7 @@ async def used(sdk: str, era: str, answer: str, way: str) -> Any:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )
-        said, errors = await asyncio.wait_for(client.communicate(), 60)
+        said, errors = await asyncio.wait_for(client.communicate(), 400)
     assert client.returncode == 0, errors.decode()
     return json.loads(said)
 

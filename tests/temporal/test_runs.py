@@ -277,7 +277,7 @@ async def test_seconds_are_those_of_the_whole_run(cluster: Cluster) -> None:
             cluster.address, sessions=store, queue=cluster.queue, turns=1, heartbeat_seconds=1, attempts=99
         )
         run = await runs.start("brief", plan(*["keyed"] * 45, seconds=0.3), session="s1")  # 13 s of work, 4 allowed
-        await cluster.wait_for_effects(2)
+        await cluster.wait_for_effects(1)  # a slow machine may not do more within the limit
         cluster.kill(worker)
         cluster.start_worker("brief")
         result = await run.result()

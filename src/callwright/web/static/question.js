@@ -8,30 +8,28 @@ import { oneLine, plain, show } from "./text.js";
 
 const DEAD = 300; // milliseconds: a tap meant for what stood here before must not answer this card
 
-/** True for a moment after the card appeared or moved; reads the place each frame while the card is open. */
+/** True for a moment after the card appeared or moved. It looks each frame while the card is open, and before each answer: a click may come between a move and the next frame. */
 function useDead(card) {
   const [dead, setDead] = useState(true);
-  const moved = useRef(0);
+  const last = useRef({ place: "", moved: 0 });
+  const isDead = (now = performance.now()) => {
+    const box = card.current?.getBoundingClientRect();
+    const place = box ? `${Math.round(box.left)} ${Math.round(box.top)} ${Math.round(box.width)}` : "";
+    if (place !== last.current.place || document.hidden) last.current = { place, moved: now };
+    return now - last.current.moved < DEAD;
+  };
   useEffect(() => {
-    let place = "";
     let frame = 0;
     let was = true;
     const look = (now) => {
-      const box = card.current?.getBoundingClientRect();
-      const next = box ? `${Math.round(box.left)} ${Math.round(box.top)} ${Math.round(box.width)}` : "";
-      if (next !== place || document.hidden) {
-        place = next;
-        moved.current = now;
-      }
-      const still = now - moved.current < DEAD;
+      const still = isDead(now);
       if (still !== was) setDead((was = still));
       frame = requestAnimationFrame(look);
     };
-    moved.current = performance.now();
     frame = requestAnimationFrame(look);
     return () => cancelAnimationFrame(frame);
   }, []);
-  return [dead, () => performance.now() - moved.current < DEAD];
+  return [dead, isDead];
 }
 
 /** One open question. `onDone` gets how it ended; `send` replaces the request that answers it. */
