@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from callwright.providers.error_wordings import WORDINGS
-from callwright.providers.errors import status_failure
+from callwright.providers.errors import WORDINGS, status_failure
 
 _TPM = "Request too large for gpt-6 in organization org-x on tokens per min (TPM): Limit 30000, Requested 50000."
 _USED = "Rate limit reached for gpt-6 on tokens per min (TPM): Limit 30000, Used 29000. Please try again in 8s."

@@ -18,7 +18,7 @@ from callwright.policy import ByMode
 from callwright.providers.base import ProviderError
 from callwright.retry import RetryPolicy
 from callwright.telemetry import Telemetry
-from callwright.telemetry.run_spans import CurrentSpan
+from callwright.telemetry.spans import CurrentSpan
 from callwright.testing import FakeClock
 from callwright.testing.fakes import BrokenOff, Line, ScriptedProvider
 

@@ -28,10 +28,9 @@ from callwright.executor import Executor
 from callwright.policy import AllowEverything
 from callwright.registry import Registry
 from callwright.retry import RetryPolicy
-from callwright.toolbox.web import ssrf as addresses
+from callwright.toolbox.web import http
 from callwright.toolbox.web.fetch import WebFetch
-from callwright.toolbox.web.http import FetchLimits, HttpExchange, HttpReply
-from callwright.toolbox.web.ssrf import domain_allowed, is_public, parse_url
+from callwright.toolbox.web.http import FetchLimits, HttpExchange, HttpReply, domain_allowed, is_public, parse_url
 
 INNER_HOSTS = """
     127.0.0.1 localhost 127.1 2130706433 0x7f.0.0.1 0177.0.0.1 0.0.0.0 10.0.0.1 192.168.1.1 172.16.0.1 169.254.169.254
@@ -237,7 +236,7 @@ async def test_dns_rebinding_has_no_effect(site: Site, monkeypatch: pytest.Monke
         asked.append(host)
         return look_up("127.0.0.1" if len(asked) == 1 else "127.0.0.2", *rest, **named)  # type: ignore[arg-type] - passed on
 
-    monkeypatch.setattr(addresses.socket, "getaddrinfo", rebinding)
+    monkeypatch.setattr(http.socket, "getaddrinfo", rebinding)
     assert "reached" in await text_of(WebFetch(loopback=True), site.url(host="rebinding.example"))
     assert asked == ["rebinding.example"]
 
@@ -246,7 +245,7 @@ async def test_one_private_address_refuses_the_host(monkeypatch: pytest.MonkeyPa
     def mixed(*_: object, **__: object) -> object:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (ip, 80)) for ip in ("93.184.215.14", "10.0.0.1")]
 
-    monkeypatch.setattr(addresses.socket, "getaddrinfo", mixed)
+    monkeypatch.setattr(http.socket, "getaddrinfo", mixed)
     assert isinstance(await error_of(WebFetch(), "http://mixed.example/"), Unsafe)
 
 

@@ -13,8 +13,7 @@ from callwright.app.permissions import load_rules
 from callwright.app.settings import Settings
 from callwright.core.errors import UsageError
 from callwright.hooks.shell.config import ShellHook
-from callwright.hooks.shell.process import HookRun
-from callwright.hooks.shell.remote import CallBack
+from callwright.hooks.shell.process import CallBack, HookRun
 from callwright.mcp.config import Relay
 from callwright.policy import LoadedRules, Rules
 from callwright.policy.modes import AutoAllow, ModeSwitch

@@ -1,6 +1,6 @@
 """The calls that have not ended, with their session and turn; events identify a call only by its object.
 
-Not part of `call_spans`, which imports OpenTelemetry: the log must work without it.
+Not part of `spans`, which imports OpenTelemetry: the log must work without it.
 """
 
 from collections.abc import Sequence

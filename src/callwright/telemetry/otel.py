@@ -68,10 +68,9 @@ def _make_handlers(
         from opentelemetry.trace import get_tracer
     except ImportError:
         raise UsageError("telemetry needs OpenTelemetry: pip install 'callwright[otel]'") from None
-    from callwright.telemetry.call_spans import CallSpans
     from callwright.telemetry.content import Content
     from callwright.telemetry.metrics import Metrics
-    from callwright.telemetry.run_spans import RunSpans
+    from callwright.telemetry.spans import CallSpans, RunSpans
 
     tracer = get_tracer(_SCOPE, tracer_provider=tracer_provider)
     metrics = Metrics(get_meter(_SCOPE, meter_provider=meter_provider))

@@ -28,8 +28,7 @@ from callwright.web.guard import AsgiApp, Guard
 from callwright.web.hosting import Hosts, OpenApp
 from callwright.web.hub import Hub
 from callwright.web.listener import PageServer, list_host_names, listen
-from callwright.web.runs import RunRoutes
-from callwright.web.session_actions import SessionActions
+from callwright.web.session_actions import RunRoutes, SessionActions
 from callwright.web.sessions import SessionRoutes
 from callwright.web.tools import ToolRoutes
 from callwright.web.workspace import OpenBareApp, WebWorkspace

@@ -1,7 +1,12 @@
-"""The routes that act on sessions: answers, prompts, stop, fork, undo. None of them works with `--read-only`."""
+"""The routes that act on sessions and on waiting runs: answers, prompts, stop, fork, undo.
 
+None of them changes anything with `--read-only`.
+"""
+
+import asyncio
 import uuid
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from typing import Any
 
 from starlette.requests import Request
@@ -12,15 +17,73 @@ from callwright.agent.undo import Rewinding, UndoHistory
 from callwright.app.live_client import AgentLink
 from callwright.app.questions import read_reply
 from callwright.app.shared_questions import Settled
+from callwright.app.waiting_runs import answer_run, find_run_store, list_waiting_runs, open_run_store
 from callwright.core.calls import Answers
+from callwright.core.errors import UsageError
+from callwright.sessions import SessionError, SessionStore
 from callwright.sessions.base import check_session_id
 from callwright.sessions.records import OpenQuestions
+from callwright.sessions.waiting import QuestionClosed
 from callwright.system.undo.undo_store import UndoStore
 from callwright.web.api import ApiError, Fields, json_response, read_body, route
 from callwright.web.hosting import Hosts
 from callwright.web.hub import Hub
 from callwright.web.sessions import SessionRoutes
 from callwright.web.workspace import WebWorkspace
+
+_MOST_RUNS = 50
+
+
+class RunRoutes:
+    """The waiting runs of one store; neither a worker nor a server of theirs needs to run.
+
+    Args:
+        read_only: Whether answers are refused.
+    """
+
+    def __init__(self, *, read_only: bool) -> None:
+        self.address = find_run_store()
+        self._read_only = read_only
+        self._open = AsyncExitStack()
+        self._store: SessionStore | None = None
+        self._lock = asyncio.Lock()
+
+    def routes(self) -> list[Route]:
+        """Return the routes."""
+        answer = refuse_if(self._read_only, self.answer)
+        return [route("/api/runs", self.list_runs), route("/api/runs/answer", answer, method="POST")]
+
+    async def aclose(self) -> None:
+        """Close the store."""
+        await self._open.aclose()
+
+    async def list_runs(self, request: Request) -> Fields:
+        if not self.address:
+            return {"runs": [], "error": None}
+        try:
+            return {"runs": await list_waiting_runs(await self._find_store(), limit=_MOST_RUNS), "error": None}
+        except (SessionError, UsageError) as error:  # said on the page, beside the sessions of the project
+            return {"runs": [], "error": str(error)}
+
+    async def answer(self, request: Request) -> Fields:
+        body = await read_body(
+            request, {"session": str, "question": str, "approved": bool}, "scope", "arguments", "reason"
+        )
+        session_id, question_id = body.pop("session"), body.pop("question")
+        try:
+            question = await answer_run(await self._find_store(), session_id, question_id, body, place="the page")
+        except QuestionClosed as error:
+            raise ApiError(409, "answered", str(error)) from None
+        approved = body["approved"] is True
+        settled = {"question": question_id, "approved": approved, "scope": body.get("scope", "once"), "by": "page"}
+        return {"settled": settled, "summary": question.summary}
+
+    async def _find_store(self) -> SessionStore:
+        async with self._lock:
+            if self._store is None:
+                self._store = await self._open.enter_async_context(open_run_store(self.address))
+            return self._store
+
 
 _MOST_ANSWERED = 1_000
 Act = Callable[[Request], Awaitable[Any]]

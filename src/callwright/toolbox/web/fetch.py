@@ -21,8 +21,7 @@ from callwright.tool.schema import Arguments
 from callwright.tool.threads import threads
 from callwright.tool.typed import TypedTool, describe
 from callwright.toolbox.web.html import html_to_markdown
-from callwright.toolbox.web.http import FetchLimits, HttpExchange, HttpReply
-from callwright.toolbox.web.ssrf import Target, domain_allowed, parse_url
+from callwright.toolbox.web.http import FetchLimits, HttpExchange, HttpReply, Target, domain_allowed, parse_url
 
 _MAX_CHARS = 100_000
 _MAX_HTML_CHARS = 2_000_000
