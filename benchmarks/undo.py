@@ -10,7 +10,7 @@ from benchmarks.measure import table
 from callwright import Completed, Executor, Registry
 from callwright.policy import AllowEverything
 from callwright.system.undo import UndoStore
-from callwright.system.undo.tree_scan import CommandWatch
+from callwright.system.undo.command_watch import CommandWatch
 from callwright.toolbox import Edit, Read
 
 _BYTES = 10_000

@@ -21,7 +21,7 @@ from callwright.core.calls import Answers, Failed, Question
 from callwright.core.events import CallEnded, Event
 from callwright.core.messages import AssistantMessage, Usage
 from callwright.providers.base import MessageDone, ModelEvent, ModelRequest, Provider
-from callwright.repairs.markup_calls import find_call_in_prose, find_unknown_call
+from callwright.repairs.prose_calls import find_call_in_prose, find_unknown_call
 from callwright.repairs.text_calls import read_text_calls
 from callwright.sessions.record_encoding import encode_message
 

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from callwright import Completed, Effect, Executor, Registry, ToolCall, tool
 from callwright.agent import Agent, Compaction, Done, Requests, Stopped
 from callwright.agent.compaction import SUMMARY_PROMPT, drop_outputs, find_tail_start
-from callwright.agent.history import find_history_faults
+from callwright.agent.replay import find_history_faults
 from callwright.clip import Outputs, find_output_ids
 from callwright.core.content import Output, Text
 from callwright.core.messages import AssistantMessage, Message, ToolMessage, Usage, UserMessage

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from callwright import Completed
-from callwright.agent.history import find_history_faults
-from callwright.agent.replay import SessionReplay
+from callwright.agent.replay import SessionReplay, find_history_faults
 from callwright.core.messages import ToolMessage
 from callwright.sessions import SqliteStore
 

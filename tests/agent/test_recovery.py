@@ -22,7 +22,7 @@ from callwright import (
     tool,
 )
 from callwright.agent import Agent, Done, Paused, RunLimits, Stopped
-from callwright.agent.history import find_history_faults
+from callwright.agent.replay import find_history_faults
 from callwright.core.calls import digest_of
 from callwright.core.content import Output
 from callwright.core.messages import AssistantMessage, ToolMessage, UserMessage

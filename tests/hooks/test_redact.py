@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from callwright.hooks.builtin import Redact
-from callwright.hooks.secret_patterns import SecretRule, find_secrets, secret_rules
+from callwright.hooks.builtin import Redact, SecretRule, find_secrets, secret_rules
 
 parse: Any = _parser.parse  # pyright: ignore
 codes: Any = _constants  # pyright: ignore

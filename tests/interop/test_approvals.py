@@ -22,7 +22,7 @@ from tests.executor.replies import make_value
 from callwright.core.errors import UsageError
 from callwright.hooks import Hook, PendingCall
 from callwright.interop import to_langchain, to_openai_agents, to_pydantic_ai
-from callwright.interop.approvals import PendingApprovals
+from callwright.interop.bridge import PendingApprovals
 
 if TYPE_CHECKING:
     from tests.interop.conftest import Notes

@@ -9,7 +9,7 @@ from tests.waiting import LONG_SECONDS
 from callwright import Effect, Registry, ToolCall, tool
 from callwright.core.access import Access, ReadPath, WritePath
 from callwright.core.json import JsonObject
-from callwright.interop.approvals import CallOrder
+from callwright.interop.bridge import CallOrder
 
 
 def touched(arguments: JsonObject) -> list[Access]:

@@ -13,11 +13,11 @@ from callwright.providers.google import GoogleGemini
 from callwright.providers.openai.chat import OpenAIChat
 from callwright.providers.openai.responses import OpenAIResponses
 from callwright.providers.resolve import provider_for
-from callwright.testing.conversations import check_requests
 from callwright.testing.loopback import Loopback, LoopbackReply, Received
 from callwright.testing.requests import (
     FindFaults,
     anthropic_faults,
+    check_requests,
     google_faults,
     openai_chat_faults,
     openai_responses_faults,

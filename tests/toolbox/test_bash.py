@@ -38,8 +38,8 @@ from callwright.system.sandbox import bubblewrap
 from callwright.tool.base import State
 from callwright.toolbox.bash.bash_tool import Bash
 from callwright.toolbox.bash.command_environment import command_environment
+from callwright.toolbox.bash.command_output import CommandFailed
 from callwright.toolbox.bash.jobs import BashKill, BashOutput, ShellSession, WalledJob
-from callwright.toolbox.bash.results import CommandFailed
 
 
 class Shell:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from callwright.agent.compaction import BadSummary, Compaction, compact_history, summarise_history
-from callwright.agent.history import Ending, find_outcomes
 from callwright.agent.model_request import Requests, ask_model
+from callwright.agent.replay import Ending, find_outcomes
 from callwright.agent.results import Paused, Result, Stopped, TurnEnded
 from callwright.agent.run_request import Handover
 from callwright.agent.text_replies import TextReplies, fill_empty

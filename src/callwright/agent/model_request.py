@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from callwright.agent.history import ensure_unique_ids
+from callwright.agent.replay import ensure_unique_ids
 from callwright.agent.results import ModelRetried
 from callwright.agent.transcript import Transcript
 from callwright.core.calls import ToolCall

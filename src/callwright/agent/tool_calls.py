@@ -6,8 +6,7 @@ from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from callwright.agent.history import Ending
-from callwright.agent.replay import OpenTurn
+from callwright.agent.replay import Ending, OpenTurn
 from callwright.agent.results import AgentEvent, Paused
 from callwright.agent.text_replies import note_text_calls
 from callwright.agent.transcript import Transcript, wait_for_nothing

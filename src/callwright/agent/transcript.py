@@ -6,8 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from callwright.agent.cancel_watch import CancelWatch
 from callwright.agent.compaction import estimate_message_tokens
-from callwright.agent.history import Ending, find_outcomes
-from callwright.agent.replay import OpenTurn, SessionReplay
+from callwright.agent.replay import Ending, OpenTurn, SessionReplay, find_outcomes
 from callwright.agent.results import AgentEvent, Done, Paused, StopKind, Stopped, TurnEnded
 from callwright.agent.run_limits import Spending
 from callwright.clip import find_output_ids

@@ -10,7 +10,7 @@ from langgraph.types import interrupt
 from callwright.core.calls import Answers, Approve, Decline, Outcome, Question, Reply, ToolCall
 from callwright.core.decisions import make_reply
 from callwright.core.json import thaw
-from callwright.interop.approvals import PendingApprovals
+from callwright.interop.bridge import PendingApprovals
 
 _GATHER_SECONDS = 0.01
 """How long a question waits for sibling calls that are about to start; not noticeable for the user."""

@@ -32,16 +32,17 @@ from callwright.core.errors import Denied, InvalidArguments, ToolFailed, UsageEr
 from callwright.core.json import compact, thaw
 from callwright.core.spec import ToolSpec
 from callwright.executor.executor import Executor
-from callwright.interop.approvals import ShownQuestions, plain_arguments
 from callwright.interop.bridge import (
     UNKNOWN_TOOL,
     Bridge,
     Claims,
     ForeignTool,
+    ShownQuestions,
     describe_question,
     import_tool,
     list_advertised,
     make_output,
+    plain_arguments,
 )
 from callwright.registry.catalog import Catalog
 from callwright.tool.base import Tool, ToolContext

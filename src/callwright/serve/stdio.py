@@ -4,18 +4,167 @@ import asyncio
 import os
 import stat
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
+from typing import Any, cast
 
+import mcp_types as types
+from mcp import MCPError
 from mcp.server.stdio import stdio_server
+from mcp_types import CLIENT_CAPABILITIES_META_KEY, PROTOCOL_VERSION_META_KEY
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
+from pydantic_core import from_json
 
 from callwright.executor.executor import Executor
+from callwright.mcp.fast_path import PipeFastPath
 from callwright.mcp.stdio import LineReader, LineWriter, TappedPipe
 from callwright.registry.catalog import Toolset
-from callwright.serve.fast_path import CallFastPath
+from callwright.serve.clients import CallRequest, read_request, read_response, requested_log_level
 from callwright.serve.gateway import DEFAULT_LISTING, Gateway, ListingOptions
 from callwright.serve.http import HttpOptions, serve_http
 from callwright.skills.loader import Skills
+
+_ASKABLE = frozenset({"elicitation", "sampling", "roots"})
+
+
+class PipeCaller:
+    """A client at the other end of a pipe, during one of its calls."""
+
+    key = ""
+    known = True
+    reachable = True
+
+    def __init__(
+        self, fast_path: PipeFastPath, meta: Mapping[str, Any], greeted: types.ClientCapabilities | None
+    ) -> None:
+        self._fast_path = fast_path
+        self._meta = meta
+        self._greeted = greeted
+        self._token: object = meta.get("progressToken")
+        self.wants_progress = self._token is not None
+        self.modern = meta.get(PROTOCOL_VERSION_META_KEY) in MODERN_PROTOCOL_VERSIONS
+
+    @property
+    def can_answer(self) -> bool:
+        declared = self._meta.get(CLIENT_CAPABILITIES_META_KEY) if self.modern else None
+        return isinstance(declared, dict) and not _ASKABLE.isdisjoint(cast("dict[str, Any]", declared))
+
+    @property
+    def capabilities(self) -> types.ClientCapabilities | None:
+        """The capabilities it declares, parsed only when needed: most calls ask nothing."""
+        declared = self._meta.get(CLIENT_CAPABILITIES_META_KEY)
+        try:
+            return types.ClientCapabilities.model_validate(declared) if self.modern else self._greeted
+        except ValidationError:
+            return None
+
+    @property
+    def log_level(self) -> str | None:
+        return requested_log_level(self._meta, modern=self.modern)
+
+    async def progress(self, done: float, total: float | None, message: str | None) -> None:
+        fields = {"progressToken": self._token, "progress": done, "total": total, "message": message}
+        params = {name: value for name, value in fields.items() if value is not None}
+        self._fast_path.send({"method": "notifications/progress", "params": params})
+
+    async def log(self, level: types.LoggingLevel, data: Any, logger: str | None) -> None:
+        params = {"level": level, "data": data, **({"logger": logger} if logger else {})}
+        self._fast_path.send({"method": "notifications/message", "params": params})
+
+    async def send(self, request: types.InputRequest) -> types.InputResponse:
+        asked = request.model_dump(mode="json", by_alias=True, exclude_none=True)
+        return read_response(request, await self._fast_path.request(asked["method"], asked.get("params", {})))
+
+
+class CallFastPath:
+    """Answers `tools/call` by itself. What is out of the ordinary it leaves to the SDK, which knows what to say."""
+
+    def __init__(self, gateway: Gateway, writer: asyncio.StreamWriter) -> None:
+        self._gateway = gateway
+        self._fast_path = PipeFastPath(writer)
+        self._running: dict[Any, asyncio.Task[None]] = {}
+        self._capabilities: types.ClientCapabilities | None = None
+        self._greeted = False
+
+    def take(self, line: bytes) -> bool:
+        """Handle a line with a call, a cancellation or a response to us; False leaves it to the SDK."""
+        message: object = from_json(line)
+        if not isinstance(message, dict):
+            return False
+        fields = cast("dict[str, Any]", message)
+        params = fields.get("params")
+        given = cast("dict[str, Any]", params) if isinstance(params, dict) else {}
+        match fields.get("method"):
+            case "tools/call":
+                return self._start_call(fields.get("id"), given)
+            case "notifications/cancelled":
+                return self._cancel_call(given.get("requestId"))
+            case "initialize":
+                self._greet(given)
+                return False
+            case None:
+                return self._fast_path.busy and self._fast_path.take(fields)
+            case _:
+                return False
+
+    def _greet(self, params: Mapping[str, Any]) -> None:
+        try:
+            self._capabilities = types.ClientCapabilities.model_validate(params.get("capabilities") or {})
+            self._greeted = True
+        except ValidationError:  # the SDK reports it
+            self._greeted = False
+
+    def _start_call(self, number: Any, params: dict[str, Any]) -> bool:
+        meta = params.get("_meta")
+        stamps = cast("dict[str, Any]", meta) if isinstance(meta, dict) else {}
+        version = stamps.get(PROTOCOL_VERSION_META_KEY)
+        if not isinstance(number, (int, str)) or number in self._running:  # invalid or reused id: the SDK reports it
+            return False
+        if version not in MODERN_PROTOCOL_VERSIONS and (version is not None or not self._greeted):
+            return False
+        call = _read(params)
+        if call is None:
+            return False
+        task = asyncio.create_task(self._answer(number, call, PipeCaller(self._fast_path, stamps, self._capabilities)))
+        self._running[number] = task
+        task.add_done_callback(lambda _: self._running.pop(number, None))
+        return True
+
+    async def _answer(self, number: Any, call: CallRequest, caller: PipeCaller) -> None:
+        try:
+            result = await self._gateway.call(caller, call)
+            if isinstance(result, types.InputRequiredResult):
+                result = result.model_dump(mode="json", by_alias=True, exclude_none=True)
+            self._fast_path.send({"id": number, "result": result})
+        except MCPError as error:
+            self._fast_path.send({"id": number, "error": error.error.model_dump(exclude_none=True)})
+
+    def _cancel_call(self, number: Any) -> bool:
+        task = self._running.get(number) if isinstance(number, (int, str)) else None
+        if task is not None:
+            task.cancel()
+        return task is not None
+
+    async def stop(self) -> None:
+        """Cancel the running calls."""
+        tasks = list(self._running.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._fast_path.close()
+
+
+def _read(params: dict[str, Any]) -> CallRequest | None:
+    """Read a request; None for one that the SDK must reject."""
+    name, arguments = params.get("name"), params.get("arguments")
+    if "requestState" not in params and isinstance(name, str) and (arguments is None or isinstance(arguments, dict)):
+        return CallRequest(name, cast("dict[str, Any]", arguments or {}))
+    try:
+        return read_request(types.CallToolRequestParams.model_validate(params, by_name=False))
+    except ValidationError:
+        return None
+
 
 _MESSAGE_BYTES = 16 * 1024 * 1024
 

@@ -6,7 +6,6 @@ TYPE_CHECKING = False  # read as true by type checkers; importing typing would c
 if TYPE_CHECKING:
     from callwright.skills.fields import SkillProblem as SkillProblem
     from callwright.skills.loader import Reloaded as Reloaded, Skills as Skills
-    from callwright.skills.markdown_tools import MarkdownTools as MarkdownTools, markdown_tool as markdown_tool
     from callwright.skills.render import (
         CommandRequest as CommandRequest,
         Expansion as Expansion,
@@ -14,16 +13,20 @@ if TYPE_CHECKING:
         prepare as prepare,
     )
     from callwright.skills.skill import Skill as Skill, read_skill as read_skill
-    from callwright.skills.skill_tool import SkillTool as SkillTool, list_skills as list_skills
+    from callwright.skills.skill_tool import (
+        MarkdownTools as MarkdownTools,
+        SkillTool as SkillTool,
+        list_skills as list_skills,
+        markdown_tool as markdown_tool,
+    )
 
 __getattr__ = lazy_exports(
     __name__,
     {
         "loader": "Reloaded Skills",
-        "markdown_tools": "MarkdownTools markdown_tool",
         "render": "Expansion CommandRequest expand prepare",
         "fields": "SkillProblem",
         "skill": "Skill read_skill",
-        "skill_tool": "SkillTool list_skills",
+        "skill_tool": "MarkdownTools SkillTool list_skills markdown_tool",
     },
 )

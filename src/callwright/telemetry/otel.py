@@ -68,7 +68,7 @@ def _make_handlers(
         from opentelemetry.trace import get_tracer
     except ImportError:
         raise UsageError("telemetry needs OpenTelemetry: pip install 'callwright[otel]'") from None
-    from callwright.telemetry.content import Content
+    from callwright.telemetry.attributes import Content
     from callwright.telemetry.metrics import Metrics
     from callwright.telemetry.spans import CallSpans, RunSpans
 

@@ -13,7 +13,7 @@ from callwright.core.messages import Usage
 from callwright.core.run_events import RequestBegan, RequestEnded, RequestRetried, RunBegan, RunEnded
 from callwright.hooks.builtin import Redact
 from callwright.telemetry import attributes as names
-from callwright.telemetry.content import Content
+from callwright.telemetry.attributes import Content
 from callwright.telemetry.metrics import Metrics
 from callwright.telemetry.open_calls import OpenCall, OpenCalls
 

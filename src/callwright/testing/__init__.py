@@ -10,7 +10,6 @@ if TYPE_CHECKING:
         check_tool as check_tool,
         check_toolset as check_toolset,
     )
-    from callwright.testing.conversations import check_requests as check_requests
     from callwright.testing.fakes import (
         BrokenOff as BrokenOff,
         FakeClock as FakeClock,
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from callwright.testing.providers import check_provider as check_provider
     from callwright.testing.requests import (
         anthropic_faults as anthropic_faults,
+        check_requests as check_requests,
         google_faults as google_faults,
         openai_chat_faults as openai_chat_faults,
         openai_responses_faults as openai_responses_faults,
@@ -35,11 +35,10 @@ __getattr__ = lazy_exports(
     {
         "cassettes": "Recording Replay",
         "checks": "check_skill check_tool check_toolset",
-        "conversations": "check_requests",
         "fakes": "BrokenOff FakeClock Flaky Gauge Recorder ScriptedHook ScriptedProvider",
         "loopback": "Loopback",
         "providers": "check_provider",
-        "requests": "anthropic_faults google_faults openai_chat_faults openai_responses_faults",
+        "requests": "anthropic_faults check_requests google_faults openai_chat_faults openai_responses_faults",
         "stores": "check_store",
     },
 )

@@ -22,8 +22,7 @@ from callwright.cli.startup import find_session
 from callwright.cli.terminal.runs_command import RunsCommand
 from callwright.cli.terminal.status import SessionUsage
 from callwright.cli.terminal.ui import Terminal
-from callwright.cli.terminal.undo_commands import UndoCommands
-from callwright.cli.terminal.workspace_commands import WorkspaceCommands
+from callwright.cli.terminal.workspace_commands import UndoCommands, WorkspaceCommands
 from callwright.core.calls import Answers, Outcome, Question
 from callwright.core.content import estimate_tokens
 from callwright.core.errors import CallwrightError, UsageError

@@ -31,15 +31,17 @@ from callwright.tool.base import State, ToolContext
 from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedInvocation, TypedTool, describe
 from callwright.toolbox.bash.command_environment import command_environment, walled_environment
-from callwright.toolbox.bash.jobs import ShellSession, WalledJob
-from callwright.toolbox.bash.line_slips import refuse_slips
-from callwright.toolbox.bash.progress import CommandTerminals, Progress, run_shown
-from callwright.toolbox.bash.results import (
+from callwright.toolbox.bash.command_output import (
     LEFT,
     MAX_SECONDS,
+    CommandTerminals,
+    Progress,
     build_output,
     describe_removed,
+    run_shown,
 )
+from callwright.toolbox.bash.jobs import ShellSession, WalledJob
+from callwright.toolbox.bash.line_slips import refuse_slips
 from callwright.toolbox.bash.wall_stops import (
     OUTSIDE,
     find_wall_failure,
