@@ -189,6 +189,15 @@ async def test_tab_shows_every_access_and_arrows_choose() -> None:
     assert await pending == "a"
 
 
+@pytest.mark.parametrize("height", range(7, 18))
+def test_answers_of_a_low_screen_stand_below_the_frame(height: int) -> None:
+    menu = Menu([MenuEntry("Yes", "y", "y"), MenuEntry("No", "n", "n")], Palette(False))
+    text = DialogText(["╭ Title ╮"], [f"│ row {number} │" for number in range(40)], ["│ deciding │"], ["╰ end ╯"])
+    rows = DialogView(lambda width: text, menu=menu).rows(60, height)
+    assert len(rows) <= height and rows[-1] == " ❯ Yes  y · or: n"
+    assert height < 9 or rows[-2] == "╰ end ╯"
+
+
 async def test_enter_that_ends_a_draft_does_not_answer() -> None:
     menu = Menu([MenuEntry("Yes", "y", "y"), MenuEntry("No", "n", "n")], Palette(False))
     view = DialogView(lambda width: DialogText(["Title"], ["row"], [], []), menu=menu)

@@ -28,6 +28,25 @@ def test_bytes_become_named_keys_and_text() -> None:
         ("key", "word-left"),
     ]
     assert keys.feed("é字".encode()) == [("text", "é字")]
+    spoken = "👩\u200d💻 می\u200cخواهم 全\u3000角 1\u00a0kg \ue0a0"
+    assert keys.feed(spoken.encode()) == [("text", spoken)]  # joiners and spaces of other scripts are text
+    assert keys.feed(b"a\x00b\xc2\x85c\xed\xa0\x80") == [*(("text", each) for each in "ab"), ("text", "c���")]
+
+
+def test_cursor_steps_over_what_looks_like_one_character() -> None:
+    editor = Editor()
+    for text in ("e\u0301", "👩\u200d👩\u200d👧", "字", "\u202e", "\x03", "\n", "x"):
+        editor.insert(text)
+    stops = [editor.cursor]
+    while editor.cursor:
+        editor.press("left")
+        stops.append(editor.cursor)
+    assert stops == [12, 11, 10, 9, 8, 7, 2, 0]  # what is shown as an escape is a character of its own
+    editor.press("right")
+    editor.press("delete")
+    assert editor.text == "e\u0301字\u202e\x03\nx"
+    editor.press("backspace")
+    assert editor.text == "字\u202e\x03\nx" and editor.cursor == 0
 
 
 def test_lone_escape_is_the_escape_key() -> None:

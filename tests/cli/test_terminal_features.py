@@ -104,14 +104,20 @@ def test_diff_shows_the_working_tree(machine: Any, tmux: Any) -> None:
     def git(*words: str) -> None:
         subprocess.run(["git", "-C", str(machine.project), *words], check=True, capture_output=True)
 
+    ready(tmux, machine, machine.says("unused"))
+    tmux.enter("/diff")
+    assert "--no-index" not in tmux.shows("is in no git repository")  # the options of git, which it prints here
     git("init", "-q")
+    tmux.enter("/diff")
+    tmux.shows("there is no commit yet")
     (machine.project / "a.txt").write_text("old\n")
     git("add", ".")
     git("-c", "user.name=x", "-c", "user.email=x@x", "commit", "-qm", "x")
     (machine.project / "a.txt").write_text("new\n")
-    ready(tmux, machine, machine.says("unused"))
     tmux.enter("/diff")
     assert "\n-old" in tmux.shows("\n+new")
+    tmux.enter("/diff nowhere")
+    tmux.shows("there is no revision 'nowhere'")
     tmux.enter("/diff $(touch owned)")
     tmux.shows("takes a revision")
     assert not (machine.project / "owned").exists()

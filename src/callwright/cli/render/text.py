@@ -94,6 +94,19 @@ def _rows(line: str, width: int) -> list[str]:
     return [*rows, line[first:]]
 
 
+def split_characters(line: str) -> list[str]:
+    """Return what a reader takes for the characters of a line: a letter with its accents, an emoji with its parts.
+
+    A hidden character is shown as an escape, and is one of its own.
+    """
+    if line.isascii():
+        return list(line)
+    from rich.cells import split_graphemes
+
+    found = (line[start:end] for start, end, _ in split_graphemes(line)[0])
+    return [part for each in found for part in ([each] if visible(each) == each else each)]
+
+
 def cut(text: str, width: int) -> str:
     """Return the start of a text that fits, with `…` if something was left out; the text must have no colour codes."""
     if width_of(text) <= width:

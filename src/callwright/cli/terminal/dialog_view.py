@@ -89,13 +89,15 @@ class DialogView:
         if len(heading) + len(text.body) + len(choices) + len(note) <= height:
             self._first, self._shown = 0, len(text.body)
             return [*heading, *text.body, *choices, *note]
-        if self._menu is not None and height < _LEAST_MENU_HEIGHT:
-            choices = [*self._menu.rows(width, brief=True), *text.choices]
+        brief = self._menu is not None and height < _LEAST_MENU_HEIGHT
+        if self._menu is not None and brief:
+            choices = [*text.choices, *self._menu.rows(width, brief=True)]
         fixed = len(heading) + len(choices) + len(note) + 1
         # the deciding rows may take half of what is left, the choices only what the body can spare
         deciding = _shorten(text.deciding, max((height - fixed) // 2, 1))
         if height - fixed - len(deciding) < _LEAST_BODY_ROWS:
-            choices = choices[: max(height - len(heading) - len(note) - len(deciding) - 1 - _LEAST_BODY_ROWS, 1)]
+            most = max(height - len(heading) - len(note) - len(deciding) - 1 - _LEAST_BODY_ROWS, 1)
+            choices = choices[-most:] if brief else choices[:most]  # the answers, rather than the frame above them
         used = len(heading) + len(choices) + len(note) + len(deciding) + 1
         self._room = max(height - used, 1)
         return [*heading, *self._page(width), *deciding, *choices, *note]

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from callwright.cli.render.text import cut
+from callwright.cli.render.text import cut, split_characters
 from callwright.system.private_files import open_private
 
 _MOST_LINES, _MOST_CHARS = 12, 2_000
@@ -98,10 +98,19 @@ class Editor:
         return True
 
     def _press_left(self) -> None:
-        self.cursor = max(0, self.cursor - 1)
+        self.cursor -= self._count_before()
 
     def _press_right(self) -> None:
-        self.cursor = min(len(self.text), self.cursor + 1)
+        self.cursor += self._count_after()
+
+    def _count_before(self) -> int:
+        """Return the length of the character before the cursor: with its accents, or the parts of its emoji."""
+        line = self.text[self.text.rfind("\n", 0, self.cursor) + 1 : self.cursor]
+        return len(split_characters(line)[-1]) if line else min(self.cursor, 1)
+
+    def _count_after(self) -> int:
+        line = self.text[self.cursor :].partition("\n")[0]
+        return len(split_characters(line)[0]) if line else min(len(self.text) - self.cursor, 1)
 
     def _press_home(self) -> None:
         self.cursor = self.text.rfind("\n", 0, self.cursor) + 1
@@ -123,11 +132,11 @@ class Editor:
 
     def _press_backspace(self) -> None:
         before = self.text[: self.cursor]
-        removed = next((placeholder for placeholder in self._pastes if before.endswith(placeholder)), before[-1:])
-        self._cut(self.cursor - len(removed), self.cursor)
+        removed = next((len(pasted) for pasted in self._pastes if before.endswith(pasted)), self._count_before())
+        self._cut(self.cursor - removed, self.cursor)
 
     def _press_delete(self) -> None:
-        self._cut(self.cursor, self.cursor + 1)
+        self._cut(self.cursor, self.cursor + self._count_after())
 
     def _press_delete_word(self) -> None:
         self._cut(self._word_start(), self.cursor)

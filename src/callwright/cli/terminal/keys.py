@@ -1,6 +1,7 @@
 """Keyboard input: decodes the bytes of a terminal into named keys, and switches the terminal's mode to send them."""
 
 import os
+import re
 import sys
 from codecs import getincrementaldecoder
 from collections.abc import Iterator
@@ -130,13 +131,16 @@ class KeyReader:
         return _skip_unknown(text)
 
 
+_NOT_TEXT = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+"""Control characters and halves of characters. Joiners and the spaces of other scripts are typed on purpose."""
+
+
 def _read_plain(text: str) -> tuple[tuple[str, str] | None, int]:
     if text[0] in _CONTROLS:
         return ("key", _CONTROLS[text[0]]), 1
-    if not text[0].isprintable():
-        return None, 1
-    end = next((at for at, character in enumerate(text) if not character.isprintable()), len(text))
-    return ("text", text[:end]), end
+    found = _NOT_TEXT.search(text)
+    end = len(text) if found is None else found.start()
+    return (("text", text[:end]), end) if end else (None, 1)
 
 
 def _skip_unknown(text: str) -> tuple[tuple[str, str] | None, int]:

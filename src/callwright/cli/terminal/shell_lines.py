@@ -107,7 +107,8 @@ class Outputs:
         width = terminal.screen.width
         rows = [row for line in lines[:_MOST_LINES] for row in wrap_line(f"  {line}", width)]
         more = [paint(f"  … {len(lines) - _MOST_LINES} more lines", "dim")] if len(lines) > _MOST_LINES else []
-        heading = paint(cut(f"── {call_line(outcome.call, width - 20)} · {len(lines)} lines", width), "bold")
+        much = "1 line" if len(lines) == 1 else f"{len(lines)} lines"
+        heading = paint(cut(f"── {call_line(outcome.call, width - 20)} · {much}", width), "bold")
         terminal.show("", heading, *rows, *more)
 
 

@@ -43,6 +43,16 @@ class WorkspaceHost(Protocol):
         ...
 
 
+def _explain_git(text: str, revision: str) -> str:
+    """Say why `git diff` failed; outside a repository it prints all its options."""
+    if "not a git repository" in text.lower():
+        return "/diff compares with a commit, and this folder is in no git repository; git init makes one"
+    if "bad revision" in text:
+        missing = f"there is no revision {revision!r}; git log lists them" if revision else "there is no commit yet"
+        return f"/diff: {missing}"
+    return f"git diff: {text.partition(chr(10))[0]}"
+
+
 class WorkspaceCommands:
     """Commands about the project and the program.
 
@@ -60,9 +70,9 @@ class WorkspaceCommands:
         """Show what changed since the last commit, or since `/diff REVISION`."""
         if rest.startswith("-") or any(not (c.isalnum() or c in "._/~^@-") for c in rest):
             raise UsageError(f"/diff takes a revision such as HEAD~1 or main, got {rest!r}")
-        outcome = await self._chat.run_shell(f"git --no-pager diff --no-color {rest or 'HEAD'}", told=False)
+        outcome = await self._chat.run_shell(f"git --no-pager diff --no-color {rest or 'HEAD'} --", told=False)
         if not isinstance(outcome, Completed):
-            raise UsageError(f"git diff: {outcome.text}")
+            raise UsageError(_explain_git(outcome.text, rest))
         terminal = self._chat.terminal
         lines = [line for line in visible(outcome.text).splitlines() if not line.startswith("exit code: ")]
         for line in lines or ["  no changes"]:
