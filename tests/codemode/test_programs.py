@@ -489,7 +489,7 @@ async def test_gateway_serves_programs() -> None:
     async with listen(gateway, HttpOptions(port=0, token="sesame")) as (url, _):
         headers = {"Authorization": "Bearer sesame"}
         async with (
-            httpx2.AsyncClient(headers=headers) as http,
+            httpx2.AsyncClient(headers=headers, timeout=LONG_SECONDS) as http,
             Client(streamable_http_client(url, http_client=http)) as client,
         ):
             assert [found.name for found in (await client.list_tools()).tools] == ["run_code"]

@@ -35,7 +35,7 @@ SAMPLES: dict[str, Any] = {"number": 1, "integer": 1, "boolean": True, "string":
 
 async def visit(url: str) -> None:
     """Act as a browser whose user agrees at once."""
-    async with httpx2.AsyncClient() as browser:
+    async with httpx2.AsyncClient(timeout=PATIENCE) as browser:
         answer = await browser.get(url)
         await browser.get(answer.headers["location"])
 
@@ -166,7 +166,7 @@ class WorkloadToken(httpx2.Auth):
 def authorization_server(url: str) -> str:
     """Where the server says that tokens come from."""
     parts = httpx2.URL(url)
-    said = httpx2.get(str(parts.copy_with(path=f"/.well-known/oauth-protected-resource{parts.path}")))
+    said = httpx2.get(str(parts.copy_with(path=f"/.well-known/oauth-protected-resource{parts.path}")), timeout=PATIENCE)
     return str(said.json()["authorization_servers"][0])
 
 
@@ -182,7 +182,7 @@ async def identity_assertion(audience: str, resource: str) -> str:
         "subject_token_type": f"{kind}:id_token",
         "client_id": CONTEXT["idp_client_id"],
     }
-    async with httpx2.AsyncClient() as client:
+    async with httpx2.AsyncClient(timeout=PATIENCE) as client:
         return str((await client.post(CONTEXT["idp_token_endpoint"], data=asked)).json()["access_token"])
 
 
@@ -197,7 +197,9 @@ async def main(url: str) -> None:
         browser = asyncio.create_task(sign_in(servers))
         try:
             async with asyncio.timeout(PATIENCE):
-                while servers.status()[0].condition in ("connecting", "signing in"):  # noqa: ASYNC110 - has no event
+                while servers.status()[0].condition in ("connecting", "signing in"):
+                    if browser.done():
+                        await browser  # raises what went wrong on the way
                     await asyncio.sleep(0.02)
             for name, arguments in calls(registry):
                 print(name, await executor.run(name, arguments, turn=Turn(ask=agree)))

@@ -10,6 +10,7 @@ import httpx2
 import pytest
 from mcp.client.auth import OAuthFlowError
 from mcp.shared.auth import OAuthToken
+from tests.waiting import LONG_SECONDS
 
 from callwright.mcp import ServerConfig, TokenFile
 from callwright.mcp.oauth import SignIn, Tokens
@@ -23,7 +24,7 @@ def a_sign_in() -> tuple[SignIn, str]:
 
 
 async def visit(url: str) -> int:
-    async with httpx2.AsyncClient() as browser:
+    async with httpx2.AsyncClient(timeout=LONG_SECONDS) as browser:
         return (await browser.get(url)).status_code
 
 

@@ -11,6 +11,7 @@ import pytest
 from mcp import Client
 from mcp.client import ClientRequestContext
 from mcp.client.streamable_http import streamable_http_client
+from tests.waiting import LONG_SECONDS
 
 from callwright import Effect, Executor, Registry, ToolContext, tool
 from callwright.core.content import Image, Text
@@ -91,7 +92,7 @@ class Desk:
             return types.ElicitResult(action=action or "cancel", content=content if action == "accept" else None)
 
         asks = {"elicitation_callback": answer} if action else {}
-        async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}) as http:
+        async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}, timeout=LONG_SECONDS) as http:
             transport = streamable_http_client(self.url, http_client=http)
             async with Client(transport, mode=mode, **asks, **more) as client:
                 yield client

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 async def status(desk: "Desk", **headers: str) -> int:
-    async with httpx2.AsyncClient() as client:
+    async with httpx2.AsyncClient(timeout=LONG_SECONDS) as client:
         given = {**ACCEPT, "Authorization": "Bearer sesame", **headers}
         return (await client.post(desk.url, json=HELLO, headers=given)).status_code
 
@@ -83,7 +83,7 @@ async def test_sessions_are_capped_with_an_error() -> None:
     registry = Registry()
     gateway = Gateway(registry, Executor(registry, AllowEverything()))
     options = HttpOptions(port=0, token="", max_sessions=2)
-    async with listen(gateway, options) as (url, _), httpx2.AsyncClient() as client:
+    async with listen(gateway, options) as (url, _), httpx2.AsyncClient(timeout=LONG_SECONDS) as client:
         answers = [await client.post(url, json=HELLO, headers=ACCEPT) for _ in range(3)]
     assert [answer.status_code for answer in answers[:2]] == [200, 200]
     assert answers[2].status_code >= 400 and "session" in answers[2].text.lower()
@@ -126,7 +126,7 @@ async def test_clients_without_sessions_do_not_share_state(monkeypatch: pytest.M
             assert answer.status_code == 200, answer.text
             return answer.text
 
-        async with httpx2.AsyncClient() as one, httpx2.AsyncClient() as other:
+        async with httpx2.AsyncClient(timeout=LONG_SECONDS) as one, httpx2.AsyncClient(timeout=LONG_SECONDS) as other:
             assert "<>" in await say(one, "mine")
             assert "<mine>" in await say(one, "mine")  # the cookie came back
             assert "<>" in await say(other, "x")  # the same name, machine and credentials

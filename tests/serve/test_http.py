@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import httpx2
 import pytest
+from tests.waiting import LONG_SECONDS
 
 from callwright import UsageError
 from callwright.serve import HttpOptions
@@ -27,7 +28,7 @@ ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 async def knock(desk: "Desk", **headers: str) -> int:
     """The status a plain request is answered with."""
-    async with httpx2.AsyncClient() as client:
+    async with httpx2.AsyncClient(timeout=LONG_SECONDS) as client:
         return (await client.post(desk.url, json=HELLO, headers={**ACCEPT, **headers})).status_code
 
 
