@@ -33,7 +33,7 @@ _ANSWER = re.compile(r"  (always allowed|allowed|declined)\b")
 _ROWS = 48
 _POLL_SECONDS = 0.03
 _QUIET_POLLS = 8
-_MOST_SECONDS = 40.0
+_MOST_SECONDS = 100.0
 
 
 class CannotPlay(Exception):

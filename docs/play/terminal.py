@@ -70,7 +70,7 @@ class Tmux:
         scrolled, row, column = map(int, first.split())
         return Seen(text, scrolled + row, column)
 
-    def shows(self, text: str, seconds: float = 60) -> str:
+    def shows(self, text: str, seconds: float = 100) -> str:
         """Wait until a text is on the screen, and return the screen."""
         deadline = time.monotonic() + seconds
         while text not in (screen := self.screen()):

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.waiting import LONG_SECONDS
 
 from callwright import Agent, Completed, Effect, Executor, Failed, Registry, ToolCall, tool
 from callwright.core.content import Output
@@ -167,7 +168,7 @@ async def test_async_hook_decides_nothing_and_adds_context_later(hooked: Fire, r
         ShellHook("PreToolUse", "exit 2", background=True),
     )
     assert await hooks.fire("PreToolUse", {}, pending=CALL, session_id="s") == HookReply()
-    await hooks.aclose()
+    await hooks.aclose(seconds=LONG_SECONDS)
     assert hooks.take_context("s") == "seen" and hooks.take_context("s") == ""
     assert reports == ["hi"]
 

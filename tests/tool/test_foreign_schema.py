@@ -7,11 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.waiting import LONG_SECONDS
 
 from callwright.core.errors import UsageError
+from callwright.tool import foreign_schema
 from callwright.tool.foreign_schema import ForeignSchema
 
 Schema = dict[str, Any]
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slow machine must not reach the time limit of a validation, whose memory and steps are limited too."""
+    monkeypatch.setattr(foreign_schema, "_SECONDS", LONG_SECONDS)
 
 
 def chain(keyword: str, links: int, **more: object) -> Schema:
