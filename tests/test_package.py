@@ -200,6 +200,7 @@ LINES_WITHOUT_EXTRAS = """\
 """
 
 
+@pytest.mark.slow
 def test_every_command_works_or_names_what_to_install_without_extras(tmp_path: Path) -> None:
     """The first installation of most users has no extra: no command may end with a traceback."""
     (tmp_path / "here.db").touch()

@@ -112,6 +112,7 @@ async def test_cancel_ends_the_command_in_the_terminal(connect: Connect, project
         assert not (project / "late.txt").exists()
 
 
+@pytest.mark.slow
 async def test_time_limit_ends_the_command_in_the_terminal(connect: Connect, project: Path) -> None:
     client = TerminalClient()
     run = call("bash", command="echo started; sleep 60", timeout_seconds=0.5)

@@ -122,6 +122,7 @@ async def test_embedded_file_is_not_attached_again(connect: Connect) -> None:
         assert "new_words" in content and "old_words" not in content
 
 
+@pytest.mark.slow
 async def test_huge_prompt_is_taken(connect: Connect) -> None:
     async with connect("long") as editor:
         session = await editor.start()

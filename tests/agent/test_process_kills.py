@@ -96,6 +96,7 @@ def _number(arguments: Any) -> int:
     return arguments["n"]
 
 
+@pytest.mark.slow
 async def test_session_matches_effects_after_20_kills(executioner: Executioner) -> None:
     seen = await killed(executioner, 20)
     assert seen["kills"] == 20 and seen["sessions"] >= 1
@@ -109,6 +110,7 @@ async def test_session_matches_effects_after_300_kills(executioner: Executioner)
     assert seen["unknown"] > 0, "no kill ever hit a running call, so nothing was proved"
 
 
+@pytest.mark.slow
 async def test_one_of_two_resuming_processes_wins(executioner: Executioner, tmp_path: Path) -> None:
     chance = random.Random(7)
     for number in range(6):

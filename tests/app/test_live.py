@@ -214,6 +214,7 @@ async def test_folder_of_another_mode_or_a_link_is_not_used(tmp_path: Path) -> N
         private_socket.check_socket_folder(folder)
 
 
+@pytest.mark.slow
 async def test_killed_agent_is_gone_and_its_socket_removed(tmp_path: Path) -> None:
     program = (
         "import asyncio, sys\n"

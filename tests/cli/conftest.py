@@ -126,6 +126,14 @@ class Tmux(Window):
         return self.tmux("capture-pane", "-p", "-e")
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their markers
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Count tests in a real terminal as slow: they wait for its screen."""
+    for item in items:
+        if "tmux" in getattr(item, "fixturenames", ()):
+            item.add_marker("slow")
+
+
 def call(name: str, /, **arguments: object) -> dict[str, object]:
     """Return a reply of the model with one call."""
     return {"calls": [{"name": name, "arguments": arguments}]}

@@ -53,6 +53,7 @@ async def stream(*texts: str) -> AsyncIterator[dict[str, Any]]:
         yield {"type": "user", "message": {"role": "user", "content": text}, "parent_tool_use_id": None}
 
 
+@pytest.mark.slow
 async def test_query_returns_typed_messages(options: Any, tmp_path: Path) -> None:
     (tmp_path / "project" / "a.txt").write_text("alpha")
     given = options(calls("read", path="a.txt"), "it says alpha", include_partial_messages=True)
@@ -66,6 +67,7 @@ async def test_query_returns_typed_messages(options: Any, tmp_path: Path) -> Non
     assert result.model_usage and result.duration_api_ms >= 0 and result.uuid
 
 
+@pytest.mark.slow
 async def test_can_use_tool_decides_and_edits(options: Any, tmp_path: Path) -> None:
     asked: list[tuple[str, dict[str, Any]]] = []
 
@@ -99,6 +101,7 @@ async def test_edited_input_is_judged_again(options: Any, tmp_path: Path) -> Non
     assert list((tmp_path / "project").glob("*.txt")) == []
 
 
+@pytest.mark.slow
 async def test_a_callback_that_fails_declines(options: Any, tmp_path: Path) -> None:
     async def decide(name: str, given: dict[str, Any], context: Any) -> Any:
         raise RuntimeError("no idea")
@@ -115,6 +118,7 @@ async def test_without_a_callback_calls_are_declined(options: Any, tmp_path: Pat
     assert "can_use_tool" in messages[-1].permission_denials[0]["reason"]
 
 
+@pytest.mark.slow
 async def test_hooks_of_the_program_guard_calls(options: Any, tmp_path: Path) -> None:
     seen: list[str] = []
 

@@ -189,6 +189,7 @@ def test_prompt_hook_asks_the_model_of_the_run(machine: Any, calls: Call) -> Non
     assert "not today" in ended.document["permission_denials"][0]["reason"]
 
 
+@pytest.mark.slow
 def test_objection_of_a_background_hook_continues_the_run(machine: Any, calls: Call) -> None:
     hook = {"command": "echo 'tests fail' >&2; touch seen; exit 2", "asyncRewake": True}
     machine.user_settings({"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [hook]}]}})

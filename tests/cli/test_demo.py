@@ -3,6 +3,7 @@
 import subprocess
 from typing import Any
 
+import pytest
 from tests.forked import warm_command
 
 
@@ -38,6 +39,7 @@ def test_permissions_test_sets_the_exit_code(machine: Any) -> None:
     assert callwright("permissions", "test", "bash", "rm -rf build", "--deny", "Bash(rm *)").returncode == 3
 
 
+@pytest.mark.slow
 def test_demo_completes_its_task_and_asks_before_deleting() -> None:
     done = subprocess.run(
         warm_command("-m", "callwright", "demo"),

@@ -228,6 +228,7 @@ def test_interrupted_command_prints_no_traceback(machine: "Machine", line: tuple
     assert process.returncode in (0, 1, 3, 130, -signal.SIGINT) and "Traceback" not in error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "line",
     [("--version",), ("--help",), ("call", "--help"), ("tools",), ("stats",), ("sessions", "list")],

@@ -16,6 +16,7 @@ from callwright.policy import AllowEverything
 from callwright.sessions.sqlite_connection import migrate
 
 
+@pytest.mark.slow
 def test_output_without_the_characters_is_escaped(tmp_path: Path):
     environment = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "PYTHONIOENCODING": "ascii"}
     command = [sys.executable, "-m", "callwright", "permissions", "test", "bash", "echo h\u00e9"]

@@ -149,6 +149,7 @@ def test_answer_is_checked_against_a_schema(machine: Any) -> None:
     assert bad.code == 1 and bad.document["subtype"] == "error_max_structured_output_retries"
 
 
+@pytest.mark.slow
 def test_stdin_follows_the_prompt_or_replaces_it(machine: Any, tmp_path: Path) -> None:
     def heard(*arguments: str, stdin: str) -> str:
         done = piped(machine, *arguments, stdin=stdin)
@@ -218,6 +219,7 @@ def test_missing_model_is_explained_in_five_lines(machine: Any, monkeypatch: pyt
     assert "No model found" in ended.err and len(ended.err.splitlines()) == 5
 
 
+@pytest.mark.slow
 def test_interrupt_has_its_exit_code_and_keeps_the_session(machine: Any, calls: Call) -> None:
     script = machine.says(calls("bash", command="sleep 30"), "never")
     command = warm_command("-m", "callwright", "-p", "go", script, "--session-id", "s1")

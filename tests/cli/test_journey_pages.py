@@ -38,6 +38,7 @@ def follow() -> Iterator[Follow]:
         yield follow
 
 
+@pytest.mark.slow
 def test_demo_page(follow: Follow) -> None:
     (seen,) = follow("install-and-demo").shown
     assert "deletes /tmp/callwright-demo-" in seen.text and "files: test_words.py, words.py" in seen.text

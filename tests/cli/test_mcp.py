@@ -203,11 +203,13 @@ def test_log_of_an_exiting_program_is_shown(machine: Any) -> None:
     assert silent.code == 1 and "it ended with exit code 0" in silent.err
 
 
+@pytest.mark.slow
 def test_hanging_program_times_out(machine: Any) -> None:
     ended = probed(machine, "--", sys.executable, "-c", "input(); input(); input()", seconds="0.5")
     assert ended.code == 1 and "did not connect and list its tools" in ended.err and "0.5 s" in ended.err
 
 
+@pytest.mark.slow
 def test_output_of_a_non_mcp_program_is_shown(machine: Any) -> None:
     ended = probed(machine, "--", sys.executable, "-uc", "print('usage: x'); input()")
     assert ended.code == 1 and "not a message: b'usage: x" in ended.err

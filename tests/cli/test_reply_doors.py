@@ -264,6 +264,7 @@ async def test_approvals_of_openai_agents_run_nothing(wiped: Wiped, count: int) 
     assert await wipe.on_invoke_tool(context, "{}") == "wiped" and wiped.runs == 1
 
 
+@pytest.mark.slow
 async def test_replies_to_an_elicitation_accept_nothing() -> None:
     """A server's form is accepted only with an `Approve` that fills it in."""
     accepted: list[object] = []

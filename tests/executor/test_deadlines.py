@@ -277,6 +277,7 @@ async def test_isolated_tool_is_killed_with_its_children(tmp_path: object) -> No
         await until(lambda: not any(alive(pid) for pid in pids))
 
 
+@pytest.mark.slow
 async def test_isolated_tool_returns_its_value() -> None:
     outcome = await Executor(Registry(double)).run("double", {"number": 21})
     assert isinstance(outcome, Completed) and outcome.text == "42"

@@ -192,6 +192,7 @@ print(digest_of("mark", bound.arguments, ()))
 """
 
 
+@pytest.mark.slow
 def test_digest_of_sets_is_the_same_in_every_process() -> None:
     digests = {
         subprocess.run(

@@ -189,6 +189,7 @@ def test_ordinary_text_stays(text: str) -> None:
     assert Redact().clean(text) == text
 
 
+@pytest.mark.slow
 def test_own_sources_hold_few_false_positives() -> None:
     lines = found = 0
     for path in sorted((Path(__file__).parents[2] / "src").rglob("*.py"))[::6]:

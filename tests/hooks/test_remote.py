@@ -81,6 +81,7 @@ async def run_guarded(entry: dict[str, Any], tmp_path: Path, **context: Any) -> 
     return outcome
 
 
+@pytest.mark.slow
 def test_connection_ends_with_an_answer_that_does_not(tmp_path: Path) -> None:
     (hook,), _ = parse_shell_hooks({"PreToolUse": [{"hooks": [{"type": "http", "url": "http://x", "timeout": 1}]}]})
     with socket.create_server(("127.0.0.1", 0)) as door:

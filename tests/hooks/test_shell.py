@@ -129,6 +129,7 @@ async def test_existing_script_with_exit_code_2_denies(executor: Make, tmp_path:
     assert isinstance(outcome, Failed) and outcome.text == "No such file or directory"
 
 
+@pytest.mark.slow
 async def test_timed_out_hook_is_killed_with_its_children(executor: Make, reports: list[str], tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     hook = before(f"sh -c 'echo $$ > {pid}; exec sleep 60' & sleep 30", seconds=0.2)

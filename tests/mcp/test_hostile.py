@@ -57,6 +57,7 @@ async def test_schema_bombs_are_left_out_when_listed() -> None:
     assert sum("refers to itself without end" in problem for problem in status.problems) == 1
 
 
+@pytest.mark.slow
 async def test_thousands_of_tools_are_cut_with_a_reason() -> None:
     class CountingPins(PinnedTools):
         saves = 0
@@ -71,6 +72,7 @@ async def test_thousands_of_tools_are_cut_with_a_reason() -> None:
     assert pins.saves == 1  # one for each tool took over a minute
 
 
+@pytest.mark.slow
 async def test_other_tasks_run_while_thousands_of_tools_are_listed() -> None:
     blocked: list[float] = []
 

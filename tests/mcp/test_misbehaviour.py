@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 SCRIPT = str(Path(__file__).parent / "servers" / "rough.py")
 
 
+@pytest.mark.slow
 async def test_crashed_server_fails_call_and_restarts(rough: "World"):
     outcome = await rough.run("die")
     assert isinstance(outcome, Failed)
@@ -49,6 +50,7 @@ async def test_hanging_call_times_out(open_rough: "OpenRough"):
             pass  # a slow machine needs more than the limit now and then
 
 
+@pytest.mark.slow
 async def test_oversized_message_ends_session(open_rough: "OpenRough"):
     async with open_rough(message_bytes=1 << 20) as world:
         outcome = await world.run("flood")
@@ -150,6 +152,7 @@ async def test_missing_command_is_reported():
     assert len(registry) == 0
 
 
+@pytest.mark.slow
 async def test_silent_server_times_out(open_rough: "OpenRough"):
     async with open_rough("--silent", connect_seconds=0.2) as world:
         [status] = world.servers.status()

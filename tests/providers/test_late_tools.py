@@ -195,6 +195,7 @@ async def test_resumed_session_keeps_found_tools(
     assert _conversation(after)[: len(_conversation(before))] == _conversation(before)
 
 
+@pytest.mark.slow
 async def test_session_continues_with_other_provider(
     server: Loopback, provider: Closable, name: str, agent_of: Callable[..., Agent]
 ) -> None:
@@ -294,6 +295,7 @@ def test_late_tools_are_off_behind_proxy(monkeypatch: pytest.MonkeyPatch) -> Non
     assert AnthropicMessages("claude-sonnet-5").late_tools is False
 
 
+@pytest.mark.slow
 async def test_messages_before_search_are_encoded_once(server: Loopback) -> None:
     first = UserMessage("Will it rain in Rome?")
     provider, history = _claude(server.url), History([first])

@@ -349,6 +349,7 @@ def test_invalid_arguments_error_keeps_its_type() -> None:
         tool.bind("{")
 
 
+@pytest.mark.slow
 def test_nearest_of_thousands_of_names(many: list[Tool]) -> None:
     catalog = Registry(*many).snapshot()
     assert catalog.nearest("tol-1257")[0] == "tool_1257"

@@ -306,6 +306,7 @@ def test_definitions_do_not_depend_on_hash_seed() -> None:
     assert len(seen) == 1
 
 
+@pytest.mark.slow
 def test_registry_scales_to_ten_thousand_tools() -> None:
     schema = {"type": "object"}
     tools = [SchemaTool(ToolSpec(f"t.{number}", "Act.", schema), _nothing) for number in range(10_000)]

@@ -59,6 +59,7 @@ async def test_only_whole_origins_are_accepted(desk: "Desk", origin: str) -> Non
     assert await status(desk, Origin="http://localhost:3000") == 200
 
 
+@pytest.mark.slow
 async def test_slow_headers_are_cut_off(desk: "Desk", monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TimedProtocol, "header_seconds", 0.2)
     place = urlsplit(desk.url)
@@ -113,6 +114,7 @@ def modern_call(text: str, name: str = "same") -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
 
 
+@pytest.mark.slow
 async def test_clients_without_sessions_do_not_share_state(monkeypatch: pytest.MonkeyPatch) -> None:
     registry = Registry(swap)
     executor = Executor(registry, AllowEverything())

@@ -39,6 +39,7 @@ async def test_tool_through_gateway_behaves_like_local(desk: "Desk"):
         assert outcome.output.structured == {"sum": 5}
 
 
+@pytest.mark.slow
 async def test_approval_is_asked_at_far_client(desk: "Desk"):
     asked: list[str] = []
 
@@ -104,6 +105,7 @@ def configuration(tmp_path: Path) -> Path:
     return file
 
 
+@pytest.mark.slow
 async def test_serve_command_is_a_gateway(configuration: Path):
     program = "from callwright.cli.commands.serve import run; import sys; sys.exit(run(sys.argv[1:]))"
     options = ("--config", str(configuration), "--allow", "mcp__desk__add", "--mode", "dontAsk")

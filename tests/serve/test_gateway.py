@@ -34,6 +34,7 @@ async def test_client_lists_and_calls_tools(desk: "Desk", mode: str):
         assert not result.is_error
 
 
+@pytest.mark.slow
 @ERAS
 async def test_bad_arguments_return_error_result(desk: "Desk", mode: str):
     async with desk.client(mode) as client:
@@ -108,6 +109,7 @@ async def test_client_without_elicitation_is_denied(desk: "Desk", mode: str):
     assert "cannot ask the user" in said(result)
 
 
+@pytest.mark.slow
 async def test_approval_is_valid_once_for_its_call(desk: "Desk"):
     async with desk.client(action="accept", content={"decision": "yes"}) as client:
         asked = await client.session.call_tool("save", {"text": "it"}, allow_input_required=True)
@@ -133,6 +135,7 @@ def many(number: int) -> Any:
     return report
 
 
+@pytest.mark.slow
 async def test_many_tools_list_search_and_pinned_only(open_desk: "OpenDesk"):
     tools = [many(number) for number in range(2000)]
     async with (

@@ -136,6 +136,7 @@ async def command(project: Path, *arguments: str) -> AsyncGenerator[tuple[Client
     said += (await asyncio.to_thread(log.read_text)).splitlines()
 
 
+@pytest.mark.slow
 async def test_serve_command_offers_tools_and_prompts(project: Path):
     async with command(project) as (client, _):
         names = {tool.name for tool in (await client.list_tools()).tools}
@@ -144,6 +145,7 @@ async def test_serve_command_offers_tools_and_prompts(project: Path):
         assert text_of(await client.get_prompt("brew-tea", {"arguments": "two"})) == "Boil water for two."
 
 
+@pytest.mark.slow
 async def test_serve_command_ignores_untrusted_folder(project: Path):
     mark = project / "pwned"
     folder = project / ".callwright"
@@ -162,6 +164,7 @@ async def test_serve_command_ignores_untrusted_folder(project: Path):
     assert any("not trusted" in line for line in said)
 
 
+@pytest.mark.slow
 async def test_only_option_limits_tools(project: Path):
     async with command(project, "--only", "read", "--only", "gr*") as (client, _):
         assert {tool.name for tool in (await client.list_tools()).tools} == {"read", "grep"}

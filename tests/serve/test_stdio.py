@@ -39,6 +39,7 @@ def said(result: types.CallToolResult) -> str:
     return "\n".join(block.text for block in result.content if isinstance(block, types.TextContent))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_pipes_behave_like_http(mode: str, tmp_path: Path):
     heard: list[float] = []
@@ -66,6 +67,7 @@ async def test_pipes_behave_like_http(mode: str, tmp_path: Path):
     assert "stopped" in (tmp_path / "log").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_pipe_client_without_elicitation_is_denied(mode: str, tmp_path: Path):
     async with served(mode, tmp_path / "log") as client:
@@ -74,6 +76,7 @@ async def test_pipe_client_without_elicitation_is_denied(mode: str, tmp_path: Pa
     assert "cannot ask the user" in said(result)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_pipe_client_is_notified_of_new_tools(mode: str, tmp_path: Path):
     told = asyncio.Event()
@@ -94,6 +97,7 @@ async def test_pipe_client_is_notified_of_new_tools(mode: str, tmp_path: Path):
         assert "late" in {found.name for found in (await client.list_tools(cache_mode="bypass")).tools}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_pipe_client_supports_sampling_and_log(mode: str, tmp_path: Path):
     heard: list[object] = []

@@ -154,6 +154,7 @@ def in_child(store: SqliteStore, hold: SessionHold) -> int:
     os._exit(0)
 
 
+@pytest.mark.slow
 async def test_stores_threads_and_processes_lose_no_record(tmp_path: Path) -> None:
     await write_and_count(tmp_path, processes=3, threads=3, records=25)
 

@@ -31,6 +31,7 @@ async def test_stored_error_keeps_all_its_fields(tmp_path: Path) -> None:
     assert isinstance(again, Failed) and isinstance(again.error, Transient) and again.error.retry_after is None
 
 
+@pytest.mark.slow
 async def test_sqlite_store_passes_in_several_processes(tmp_path: Path) -> None:
     opened: list[SqliteStore] = []
 
@@ -50,6 +51,7 @@ async def test_store_that_others_cannot_open_is_said_to_be_half_checked(tmp_path
     assert "give a function" in skipped
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("still", [False, True])
 async def test_store_with_leases_passes(tmp_path: Path, still: bool) -> None:
     assert await check_store(partial(LeaseStore, tmp_path, still=still)) == ()

@@ -133,6 +133,7 @@ async def test_answer_for_all_or_none(store: SessionStore) -> None:
     assert (await resume(store))[0] == "paid 1" and paid == [1]
 
 
+@pytest.mark.slow
 async def test_expired_question_takes_no_answer(store: SessionStore) -> None:
     (question,) = (await pause(store, 1, seconds=0.01)).questions
     while not question.is_expired():  # whole seconds  # noqa: ASYNC110

@@ -212,6 +212,7 @@ def _kill_while_writing(path: Path, rounds: int, seed: int) -> None:
         assert os.listdir(path.parent) == ["file"]  # noqa: PTH208 - names are compared
 
 
+@pytest.mark.slow
 def test_kill_leaves_old_or_new_content_and_no_draft(path: Path):
     _kill_while_writing(path, 20, 1)
 
@@ -267,6 +268,7 @@ def _race(path: Path, rounds: int, *, in_place: bool) -> None:
     assert len(ours) + noticed == rounds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("in_place", [True, False])
 def test_concurrent_updates_are_not_lost(path: Path, *, in_place: bool):
     _race(path, 100, in_place=in_place)

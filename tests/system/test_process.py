@@ -167,6 +167,7 @@ async def test_a_time_limit_ends_everything(kind: str):
     assert processes_with(marker) == []
 
 
+@pytest.mark.slow
 async def test_a_frozen_monitor_is_replaced_by_supervisor():
     marker = new_marker()
     ended = await run(command(f"kill -STOP $PPID; sleep 987.{marker}"), seconds=0.1)
@@ -314,6 +315,7 @@ def test_a_forked_child_starts_its_own_supervisor():
     subprocess.run([sys.executable, "-W", "ignore", "-c", textwrap.dedent(program)], check=True, timeout=LONG_SECONDS)
 
 
+@pytest.mark.slow
 def test_exiting_forked_child_keeps_our_commands():
     program = """
         import os, sys
@@ -365,6 +367,7 @@ async def hold_out(count: int) -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 60_000
 
 
+@pytest.mark.slow
 async def test_twenty_hostile_commands_leave_nothing():
     await hold_out(20)
 

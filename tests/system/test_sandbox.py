@@ -647,6 +647,7 @@ def test_too_many_folders_are_noticed(tmp_path: Path, most: int, found: bool):
     assert FolderScan(str(tmp_path), max_folders=most).find().complete is not found
 
 
+@pytest.mark.slow
 def test_more_secrets_than_mounts_stay_hidden(complete: Sandbox, attempt: Attempt, workspace: Path):
     for number in range(450):
         folder = workspace / f"part{number}"

@@ -44,6 +44,7 @@ _PATTERNS = [
 ]
 
 
+@pytest.mark.slow
 @needs_ripgrep
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(

@@ -252,6 +252,7 @@ def test_ten_megabyte_string_is_accepted() -> None:
     assert tight.bind(json.dumps({"name": long})).values == {"name": long}
 
 
+@pytest.mark.slow
 def test_a_huge_argument_does_not_become_a_huge_message() -> None:
     huge = "x" * 1_000_000
     for arguments in (

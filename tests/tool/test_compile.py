@@ -99,6 +99,7 @@ def verdict(validate: Any, text: str) -> tuple[bool, str]:
         return False, ""
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(ANNOTATIONS, st.lists(VALUES, min_size=3, max_size=8))
 def test_the_compiler_and_pydantic_agree(annotation: Any, values: list[Any]) -> None:

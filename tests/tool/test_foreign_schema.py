@@ -109,6 +109,7 @@ async def test_value_that_takes_too_long_is_refused(name: str) -> None:
     assert "too large" in await foreign.check(value)
 
 
+@pytest.mark.slow
 async def test_event_loop_turns_while_a_value_is_checked() -> None:
     patterns = {f"^(a|aa)+$(?!x{n})": {"type": "string"} for n in range(15)}
     foreign = ForeignSchema({"type": "object", "patternProperties": patterns}, about="a tool")
@@ -137,6 +138,7 @@ async def test_schema_that_is_compiled_late_says_why_it_is_invalid() -> None:
         await late.check({"a": "x"})
 
 
+@pytest.mark.slow
 def test_refusing_every_bomb_takes_little_memory() -> None:
     """Measured in a process of its own, because the validator's memory is not Python's."""
     program = (

@@ -472,6 +472,7 @@ print(compact(act.spec.input_schema), compact(act.spec.output_schema))
 """
 
 
+@pytest.mark.slow
 def test_schemas_are_the_same_in_every_process() -> None:
     seen = {
         subprocess.run(

@@ -216,6 +216,7 @@ async def test_programs_of_a_tool_do_not_get_the_answer_pipe(tools: Any, context
     assert await tools.inherited.bind({}).run(context) == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_modules_of_the_working_folder_are_not_imported(models: Any, tmp_path: Path) -> None:
     folder = tmp_path / "work"
     folder.mkdir()
@@ -322,6 +323,7 @@ async def test_no_helper_process_stays_behind(tools: Any, context: ToolContext) 
     assert _children() <= before
 
 
+@pytest.mark.slow
 def test_a_tool_in_a_script_can_be_isolated(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(

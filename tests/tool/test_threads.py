@@ -12,6 +12,7 @@ from callwright.tool.threads import Threads
 number: ContextVar[int] = ContextVar("number", default=0)
 
 
+@pytest.mark.slow
 async def test_a_thousand_functions_run_at_once() -> None:
     threads = Threads("many")
     barrier = threading.Barrier(1000)

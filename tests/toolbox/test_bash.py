@@ -395,6 +395,7 @@ async def test_closing_session_stops_jobs(shell: Shell):
     assert left_of("4242.5") == ""
 
 
+@pytest.mark.slow
 async def test_collected_session_stops_jobs(tmp_path: Path):
     session = ShellSession()
     shell = Shell(Bash(tmp_path))
@@ -559,6 +560,7 @@ async def test_excluded_command_runs_outside_once_allowed(
     assert (home / "new").exists() is (allowed != "by nothing")
 
 
+@pytest.mark.slow
 async def test_reading_commands_cannot_prepare_caches_of_others(tmp_path: Path):
     if bubblewrap.find_problem():
         pytest.skip(bubblewrap.find_problem())

@@ -341,6 +341,7 @@ async def test_compressed_pages_are_decompressed(tool: WebFetch, site: Site, nam
     assert (await text_of(tool, url)).endswith("unpacked")
 
 
+@pytest.mark.slow
 async def test_decompression_bomb_is_cut(site: Site):
     bomb = gzip.compress(b"\n" * 100_000_000)
     tool = WebFetch(loopback=True, limits=FetchLimits(bytes=100_000))

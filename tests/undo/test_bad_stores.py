@@ -111,6 +111,7 @@ async def test_later_version_is_neither_read_nor_written(tmp_path: Path):
     refuse(bench, "later version")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(bool(find_problem()), reason="commands cannot be confined here")
 def test_full_disk_blocks_no_work_and_restores_nothing(tmp_path: Path):
     workspace, kept = tmp_path / "workspace", tmp_path / "kept"

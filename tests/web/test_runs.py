@@ -70,6 +70,7 @@ async def test_read_only_page_answers_no_run(serve: Serve, store: SqliteStore) -
         assert (await web.get("/api/runs")).data["runs"] == [run]
 
 
+@pytest.mark.slow
 async def test_store_that_cannot_be_used_is_said(serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with serve() as web:
         assert (await web.get("/api/runs")).data == {"runs": [], "error": None}

@@ -212,6 +212,7 @@ async def test_read_only_page_refuses_every_change(serve: Serve) -> None:
             assert (reply.status, reply.data["code"]) == (403, "read_only"), path
 
 
+@pytest.mark.slow
 async def test_head_of_a_request_that_does_not_arrive_ends_the_connection(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -172,6 +172,7 @@ async def test_paused_session_is_answered_and_goes_on(serve: Serve) -> None:
         assert (web.project / "a.txt").exists() is approved
 
 
+@pytest.mark.slow
 async def test_second_question_of_a_paused_session_stays_open(serve: Serve) -> None:
     async with serve(done("went on")) as web:
         session = await pause(web, "a.txt", "b.txt")
@@ -366,6 +367,7 @@ async def test_costs_are_summed_by_day_model_and_tool(serve: Serve) -> None:
         assert json.dumps(found) and Path(web.project, "a.txt").exists()
 
 
+@pytest.mark.slow
 async def test_long_session_is_shown_before_all_of_it_is_read(serve: Serve) -> None:
     async with serve() as web, web.events() as events:
         await fill(web, 1500)

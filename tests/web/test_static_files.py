@@ -33,6 +33,7 @@ def test_every_import_names_a_module_and_an_export():
         assert "/static/" not in source, f"{file.name} names a file without its version"
 
 
+@pytest.mark.slow
 def test_scripts_hold_every_module_and_import_only_what_others_export():
     assets = Assets()
     scripts = {name: assets.script(name) for name in SCRIPTS}

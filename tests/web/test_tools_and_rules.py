@@ -33,6 +33,7 @@ def permissions_test(capture: pytest.CaptureFixture[str], *arguments: str) -> An
     return json.loads(capture.readouterr().out)
 
 
+@pytest.mark.slow
 async def test_tester_says_what_the_command_says(serve: Serve, capsys: pytest.CaptureFixture[str]) -> None:
     async with serve() as web:
         for line in LINES.read_text("utf-8").splitlines():
@@ -201,6 +202,7 @@ async def test_allow_rule_is_not_saved_where_it_would_not_count(serve: Serve) ->
         assert [each["rule"] for each in ignored] == ["Bash(rm *)"]
 
 
+@pytest.mark.slow
 async def test_draft_rule_is_replayed_over_past_questions(serve: Serve) -> None:
     async with serve() as web:
         lines = ["touch a", "touch b", "mkdir c", "ls"]
