@@ -7,10 +7,9 @@ import re
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from callwright.core._fast import make_constructor
+from callwright.core._fast import make_constructor, replace
 from callwright.core.calls import Completed, Failed, Outcome
 from callwright.core.content import Output, Text
 from callwright.core.errors import ToolFailed
@@ -45,13 +44,13 @@ class StoredOutputs:
         self.load: Callable[[str], Awaitable[str | None]] | None = None
 
 
-_GIVEN_ID = re.compile(rf'{READER}\(id="(\w+)"\)')
+_GIVEN_ID = rf'{READER}\(id="(\w+)"\)'
 
 
 def find_output_ids(outcome: Completed | Failed) -> list[str]:
     """Return the ids under which the model was told to read the whole of an output."""
     text = outcome.text
-    return _GIVEN_ID.findall(text) if READER in text else []
+    return re.findall(_GIVEN_ID, text) if READER in text else []
 
 
 def _read_part(text: str, output_id: str, offset: int, limit: int) -> str:
@@ -203,7 +202,7 @@ class Outputs:
 
     def _find_whole(self, text: str) -> str | None:
         """Return the id of the whole output if this text is what was left of it when it was cut before."""
-        for output_id in _GIVEN_ID.findall(text):
+        for output_id in re.findall(_GIVEN_ID, text):
             whole = self.load(output_id)
             if whole is not None and whole.startswith(text[:_SAME_CHARS]):
                 return output_id

@@ -2,10 +2,9 @@
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
 from typing import Any
 
-from callwright.core._fast import frozen
+from callwright.core._fast import field, frozen
 from callwright.core.calls import Completed, Interrupted, Outcome
 from callwright.core.content import tokens_for
 from callwright.core.json import Json

@@ -2,35 +2,52 @@
 
 `frozen` stands for `dataclass(frozen=True, slots=True)`, which compiles six methods from source text: 76 classes took
 a quarter of the time until the first tool had run. Here all classes share their methods, and what differs between them
-(`__init__`, the fields, comparing) is made when a class first needs it.
+(`__init__`, the fields, comparing) is made when a class first needs it. The module `dataclasses` is loaded with the
+first description of fields, which no call needs.
 """
 
+import sys
 from collections.abc import Callable, Iterable, Mapping
-from copy import copy
-from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
 from functools import cache
 from operator import attrgetter
 from reprlib import recursive_repr
-from typing import Any, TypeAlias, TypeVar, cast, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, cast, dataclass_transform, get_origin
+
+if TYPE_CHECKING:
+    from dataclasses import Field
 
 Value = TypeVar("Value")
 _Make: TypeAlias = Callable[[type], Any]
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(field, Field))
+class _Factory:
+    """The default of a field whose value is made for each instance."""
+
+    __slots__ = ("make",)
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self.make = make
+
+
+def field(*, default_factory: Callable[[], Value]) -> Value:
+    """Return the default of a field whose value is made for each instance, as `dataclasses.field` does."""
+    return cast(Value, _Factory(default_factory))
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def frozen(kind: type[Value]) -> type[Value]:
     """Make a class a frozen dataclass with slots.
 
     Methods that the class defines itself are kept.
 
     Raises:
-        TypeError: A base class is a dataclass, or a field is keyword-only or no parameter. A class variable is found
+        TypeError: A base class is a dataclass, or a default is made by `dataclasses.field`. A class variable is found
             on first use.
     """
     return _define(kind, _FROZEN_LATE, _FROZEN_SHARED)
 
 
-@dataclass_transform(eq_default=False, field_specifiers=(field, Field))
+@dataclass_transform(eq_default=False, field_specifiers=(field,))
 def slotted(kind: type[Value]) -> type[Value]:
     """Make a class a dataclass with slots that may change and equals only itself; otherwise like `frozen`."""
     return _define(kind, {"__init__": _compile_init}, {"__repr__": _represent})
@@ -42,9 +59,8 @@ def _define(kind: type[Value], made_late: Mapping[str, _Make], shared: Mapping[s
     names = tuple(kind.__annotations__)
     space = {name: value for name, value in vars(kind).items() if name not in ("__dict__", "__weakref__")}
     defaults = {name: space.pop(name) for name in names if name in space}
-    for given in defaults.values():
-        if isinstance(given, Field) and not (given.init and given.kw_only in (MISSING, False)):
-            raise _unusual(kind)
+    if any(map(_is_standard_field, defaults.values())):
+        raise _unusual(kind)
     late = {name: _Late(make) for name, make in made_late.items()}
     for name, method in {**late, **shared}.items():
         if space.get(name) is None:  # Python sets `__hash__` to None beside an `__eq__`
@@ -54,8 +70,9 @@ def _define(kind: type[Value], made_late: Mapping[str, _Make], shared: Mapping[s
         "__match_args__": names,
         "__qualname__": kind.__qualname__,
         "__doc__": kind.__doc__ or kind.__name__,
-        "__dataclass_fields__": _Late(lambda made: _describe(made, defaults)),
-        "__dataclass_params__": _FROZEN_PARAMS if shared is _FROZEN_SHARED else _PARAMS,
+        "__field_defaults__": defaults,
+        "__dataclass_fields__": _Late(_describe),
+        "__dataclass_params__": _Late(_describe_frozen if shared is _FROZEN_SHARED else _describe_slotted),
     }
     return type(kind)(kind.__name__, kind.__bases__, space)
 
@@ -64,13 +81,34 @@ def _unusual(kind: type) -> TypeError:
     return TypeError(f"{kind.__qualname__} has unusual fields; use dataclass(frozen=True, slots=True)")
 
 
-def _describe(kind: type, defaults: dict[str, Any]) -> dict[str, "Field[Any]"]:
+def _is_standard_field(default: object) -> bool:
+    dataclasses = sys.modules.get("dataclasses")  # without the module there is no such field
+    return dataclasses is not None and isinstance(default, dataclasses.Field)
+
+
+def _describe(kind: type) -> dict[str, "Field[Any]"]:
     """Let the standard library describe the fields of a class, on a class that has nothing else."""
+    from dataclasses import dataclass, field as standard_field
+
+    defaults = {
+        name: standard_field(default_factory=given.make) if isinstance(given, _Factory) else given
+        for name, given in cast(Any, kind).__field_defaults__.items()
+    }
     same = {"__annotations__": kind.__annotations__, "__module__": kind.__module__, "__doc__": kind.__doc__, **defaults}
-    twin: Any = dataclass(init=False, repr=False, eq=False)(type(kind.__name__, (), same))
-    if tuple(each.name for each in fields(twin)) != cast(Any, kind).__slots__:
-        raise _unusual(kind)
-    return twin.__dataclass_fields__
+    return cast(Any, dataclass(init=False, repr=False, eq=False)(type(kind.__name__, (), same))).__dataclass_fields__
+
+
+def _describe_frozen(_: type) -> Any:
+    """Return the parameters of a dataclass that is frozen: one that inherits from it has to be frozen too."""
+    from dataclasses import dataclass
+
+    return cast(Any, dataclass(init=False, repr=False, eq=False, frozen=True)(type("_", (), {}))).__dataclass_params__
+
+
+def _describe_slotted(_: type) -> Any:
+    from dataclasses import dataclass
+
+    return cast(Any, dataclass(init=False, repr=False, eq=False)(type("_", (), {}))).__dataclass_params__
 
 
 class _Late:
@@ -104,16 +142,20 @@ _UNSET = _Unset()
 
 def _compile_init(kind: type) -> Callable[..., None]:
     space: dict[str, Any] = {"_set": object.__setattr__, "_unset": _UNSET}
-    parameters, lines, annotations = ["self"], list[str](), dict[str, Any]()
-    for each in _fields(kind):
-        name, default, value = each.name, "", each.name
-        if each.default is not MISSING:
-            space[f"_default_{name}"], default = each.default, f"=_default_{name}"
-        elif each.default_factory is not MISSING:
-            space[f"_make_{name}"], default = each.default_factory, "=_unset"
-            value = f"_make_{name}() if {name} is _unset else {name}"
+    parameters, lines, annotations = ["self"], list[str](), kind.__annotations__
+    defaults = cast(Any, kind).__field_defaults__
+    for name, annotation in annotations.items():
+        default, value = "", name
+        if _is_class_variable(annotation):
+            raise _unusual(kind)
+        if name in defaults:
+            given = defaults[name]
+            if type(given).__hash__ is None:
+                raise ValueError(f"{kind.__qualname__}.{name} has a mutable default, which all instances would share")
+            made = isinstance(given, _Factory)
+            space[f"_default_{name}"], default = (given.make, "=_unset") if made else (given, f"=_default_{name}")
+            value = f"_default_{name}() if {name} is _unset else {name}" if made else name
         parameters.append(name + default)
-        annotations[name] = each.type
         lines.append(f"    _set(self, {name!r}, {value})\n")
     if hasattr(kind, "__post_init__"):
         lines.append("    self.__post_init__()\n")
@@ -124,8 +166,12 @@ def _compile_init(kind: type) -> Callable[..., None]:
     return init
 
 
+def _is_class_variable(annotation: object) -> bool:
+    return "ClassVar" in annotation if isinstance(annotation, str) else ClassVar in (annotation, get_origin(annotation))
+
+
 def _make_equals(kind: type) -> Callable[[object, object], Any]:
-    compared = _reader(each.name for each in _fields(kind) if each.compare)
+    compared = _reader(cast(Any, kind).__slots__)
 
     def equals(self: object, other: object) -> Any:
         return compared(self) == compared(other) if other.__class__ is self.__class__ else NotImplemented
@@ -134,7 +180,7 @@ def _make_equals(kind: type) -> Callable[[object, object], Any]:
 
 
 def _make_hash(kind: type) -> Callable[[object], int]:
-    hashed = _reader(each.name for each in _fields(kind) if (each.compare if each.hash is None else each.hash))
+    hashed = _reader(cast(Any, kind).__slots__)
 
     def hash_value(self: object) -> int:
         return hash(hashed(self))
@@ -142,23 +188,28 @@ def _make_hash(kind: type) -> Callable[[object], int]:
     return hash_value
 
 
-def _reader(names: Iterable[str]) -> Callable[[object], object]:
-    given = tuple(names)
-    if len(given) > 1:
-        return attrgetter(*given)
-    return lambda value: tuple([getattr(value, name) for name in given])
+def _reader(names: tuple[str, ...]) -> Callable[[object], object]:
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda value: tuple([getattr(value, name) for name in names])
 
 
 def _set_attribute(self: object, name: str, value: object) -> None:
     if _is_frozen(self, name):
-        raise FrozenInstanceError(f"cannot assign to field {name!r}")
+        raise _refusal(f"cannot assign to field {name!r}")
     object.__setattr__(self, name, value)
 
 
 def _delete_attribute(self: object, name: str) -> None:
     if _is_frozen(self, name):
-        raise FrozenInstanceError(f"cannot delete field {name!r}")
+        raise _refusal(f"cannot delete field {name!r}")
     object.__delattr__(self, name)
+
+
+def _refusal(message: str) -> AttributeError:
+    from dataclasses import FrozenInstanceError
+
+    return FrozenInstanceError(message)
 
 
 def _is_frozen(value: object, name: str) -> bool:
@@ -169,27 +220,35 @@ def _is_frozen(value: object, name: str) -> bool:
 
 @recursive_repr()
 def _represent(self: object) -> str:
-    shown = ", ".join(f"{each.name}={getattr(self, each.name)!r}" for each in _fields(self) if each.repr)
+    shown = ", ".join([f"{name}={getattr(self, name)!r}" for name in _field_names(self)])
     return f"{type(self).__qualname__}({shown})"
 
 
 def _get_state(self: object) -> list[object]:
-    return [getattr(self, each.name) for each in _fields(self)]
+    return [getattr(self, name) for name in _field_names(self)]
 
 
 def _set_state(self: object, state: Iterable[object]) -> None:
-    for each, value in zip(_fields(self), state, strict=True):
-        object.__setattr__(self, each.name, value)
+    for name, value in zip(_field_names(self), state, strict=True):
+        object.__setattr__(self, name, value)
 
 
-@dataclass(init=False, repr=False, eq=False)
-class _Sample:
-    """Has the parameters that the standard library gives to a dataclass."""
+def _field_names(value: object) -> tuple[str, ...]:
+    """Return the names of a value's fields; a dataclass that inherits from a class made here may add some."""
+    kind = next(each for each in type(value).__mro__ if "__dataclass_fields__" in vars(each))
+    if "__field_defaults__" in vars(kind):
+        return cast(Any, kind).__slots__
+    from dataclasses import fields
+
+    return tuple(each.name for each in fields(cast(Any, kind)))
 
 
-_PARAMS = cast(Any, _Sample).__dataclass_params__
-_FROZEN_PARAMS = copy(_PARAMS)
-_FROZEN_PARAMS.frozen = True  # a dataclass that inherits from a frozen one has to be frozen too
+def replace(value: Value, **changes: Any) -> Value:
+    """Return a copy of a value with some fields changed, as `dataclasses.replace` does, without loading its module."""
+    given = {name: getattr(value, name) for name in _field_names(value)}
+    return type(value)(**given | changes)
+
+
 _FROZEN_LATE: dict[str, _Make] = {
     "__init__": _compile_init,
     "__eq__": _make_equals,
@@ -202,10 +261,6 @@ _FROZEN_SHARED: dict[str, Any] = {
     "__setattr__": _set_attribute,
     "__delattr__": _delete_attribute,
 }
-
-
-def _fields(value: object) -> "tuple[Field[Any], ...]":
-    return fields(cast(Any, value))
 
 
 def make_constructor(kind: type[Value]) -> Callable[..., Value]:

@@ -11,14 +11,12 @@ callers that cannot raise turn into a decline:
 No other module of this package makes an `Approve`; a test checks it.
 """
 
-import json
 import os
 import time
 from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from typing import Any, Final, Literal, TypeAlias, cast, final, get_args, overload
 
-from callwright.core._fast import frozen
+from callwright.core._fast import field, frozen
 from callwright.core.access import Access
 from callwright.core.errors import CallwrightError, UsageError, safe_repr
 from callwright.core.json import JsonObject, canonical, compact, freeze, hash_text, thaw
@@ -379,8 +377,10 @@ def _copy_json(arguments: JsonObject) -> JsonObject:
         ValueError: The arguments are not JSON.
         TypeError: As above.
     """
+    from json import loads
+
     plain = thaw(arguments)
-    copy = json.loads(compact(plain))
+    copy = loads(compact(plain))
     if copy != plain:  # keys that are not texts
         raise ValueError("the arguments are not the same as JSON")
     return freeze(copy)

@@ -1,11 +1,14 @@
 """JSON: types, frozen values, compact and canonical text, and the positions of members in text."""
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn, TypeAlias, cast
+from functools import cache
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast
 
 from callwright.core._fast import frozen
+
+if TYPE_CHECKING:  # otherwise loaded with the first text: a call whose arguments fit needs none of it
+    from json import JSONDecoder, JSONEncoder
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 JsonObject: TypeAlias = Mapping[str, Json]
@@ -83,16 +86,18 @@ def thaw(value: object) -> Any:
     return value
 
 
-def make_json_writer(encoder: json.JSONEncoder) -> Callable[[object], str]:
+def make_json_writer(encoder: "JSONEncoder") -> Callable[[object], str]:
     """Return a function that writes what an encoder without indentation writes, in two thirds of the time.
 
     Its `encode` builds the encoder of the standard library's C module again for every value. Here it is kept, without
     the search for cycles, which needs a memory for each value: a value that turns out too deep is left to `encode`.
     """
-    make: Any = getattr(json.encoder, "c_make_encoder", None)
+    from json import encoder as standard
+
+    make: Any = getattr(standard, "c_make_encoder", None)
     if make is None:  # an interpreter without the C module
         return encoder.encode
-    quote: Any = getattr(json.encoder, "encode_basestring_ascii" if encoder.ensure_ascii else "encode_basestring")
+    quote: Any = getattr(standard, "encode_basestring_ascii" if encoder.ensure_ascii else "encode_basestring")
     separators = (encoder.key_separator, encoder.item_separator)
     chunks = make(
         None, encoder.default, quote, None, *separators, encoder.sort_keys, encoder.skipkeys, encoder.allow_nan
@@ -107,10 +112,28 @@ def make_json_writer(encoder: json.JSONEncoder) -> Callable[[object], str]:
     return write
 
 
-compact = make_json_writer(json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False))
-"""Write a value as JSON text without spaces, keys in their order."""
-canonical = make_json_writer(json.JSONEncoder(separators=(",", ":"), sort_keys=True, allow_nan=False))
-"""Write a value as JSON text that is the same for equal values, as digests need it."""
+def compact(value: object) -> str:
+    """Write a value as JSON text without spaces, keys in their order."""
+    return _compact_writer()(value)
+
+
+def canonical(value: object) -> str:
+    """Write a value as JSON text that is the same for equal values, as digests need it."""
+    return _canonical_writer()(value)
+
+
+@cache
+def _compact_writer() -> Callable[[object], str]:
+    from json import JSONEncoder
+
+    return make_json_writer(JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False))
+
+
+@cache
+def _canonical_writer() -> Callable[[object], str]:
+    from json import JSONEncoder
+
+    return make_json_writer(JSONEncoder(separators=(",", ":"), sort_keys=True, allow_nan=False))
 
 
 def copy_json(value: Any) -> Any:
@@ -121,9 +144,9 @@ def copy_json(value: Any) -> Any:
 
 
 _MAX_DEPTH = 100
-_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
-_LONG_NUMBER = re.compile(r"\d{4000}")
-_BRACKET = re.compile(r"[\[\]{}]")
+_QUOTED = r'"(?:[^"\\]|\\.)*"'
+_LONG_NUMBER = r"\d{4000}"
+_BRACKET = r"[\[\]{}]"
 
 
 def hash_text(text: str) -> str:
@@ -141,10 +164,12 @@ def check_json(value: object) -> Any:
     """
     if type(value) is str and value.isascii():
         return value
+    from json import loads
+
     try:
         text = compact(thaw(value))
-        _check_readable(_QUOTED.sub("", text))
-        return json.loads(text.encode("utf-8", "replace"))
+        _check_readable(re.sub(_QUOTED, "", text))
+        return loads(text.encode("utf-8", "replace"))
     except RecursionError:
         raise ValueError("nested too deep, or part of itself") from None
     except (TypeError, ValueError) as error:
@@ -155,10 +180,10 @@ def check_json(value: object) -> Any:
 
 def _check_readable(text: str) -> None:
     """Refuse what other readers of JSON would refuse, or an interpreter with its usual limits."""
-    if _LONG_NUMBER.search(text):
+    if re.search(_LONG_NUMBER, text):
         raise ValueError("a number has more than 4,000 digits")
     depth = 0
-    for bracket in _BRACKET.findall(text):
+    for bracket in re.findall(_BRACKET, text):
         depth += 1 if bracket in "[{" else -1
         if depth > _MAX_DEPTH:
             raise ValueError(f"nested more than {_MAX_DEPTH} levels deep")
@@ -184,14 +209,20 @@ def make_object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """
     found = dict(pairs)
     if len(found) != len(pairs):
+        from json import dumps
+
         for key, value in pairs:
             # compared as text: in Python, 1 equals true and 1.0
-            if value is not found[key] and json.dumps(value, sort_keys=True) != json.dumps(found[key], sort_keys=True):
+            if value is not found[key] and dumps(value, sort_keys=True) != dumps(found[key], sort_keys=True):
                 raise RepeatedKey(key)
     return found
 
 
-_CHECKED = json.JSONDecoder(object_pairs_hook=make_object, strict=False)
+@cache
+def _checking_decoder() -> "JSONDecoder":
+    from json import JSONDecoder
+
+    return JSONDecoder(object_pairs_hook=make_object, strict=False)
 
 
 def refuse_repeated_keys(text: str | bytes) -> None:
@@ -202,7 +233,7 @@ def refuse_repeated_keys(text: str | bytes) -> None:
     """
     written = text if isinstance(text, str) else text.decode("utf-8", "replace")
     try:
-        _CHECKED.raw_decode(written.lstrip())
+        _checking_decoder().raw_decode(written.lstrip())
     except RepeatedKey:
         raise
     except (ValueError, RecursionError):
@@ -210,7 +241,6 @@ def refuse_repeated_keys(text: str | bytes) -> None:
 
 
 _SPACE = " \t\r\n"
-_DECODER = json.JSONDecoder()
 
 
 @frozen
@@ -228,7 +258,10 @@ class Member:
 
 def members_at(text: str, at: int) -> list[Member]:
     """Return the members of the object or list at a position of valid JSON text; none for any other value."""
+    from json import JSONDecoder
+
     found: list[Member] = []
+    decode = JSONDecoder().raw_decode
     if text[at] not in "{[":
         return found
     keyed, at = text[at] == "{", skip_space(text, at + 1)
@@ -236,9 +269,9 @@ def members_at(text: str, at: int) -> list[Member]:
         name: str | int = len(found)
         begin = at
         if keyed:
-            name, at = _DECODER.raw_decode(text, at)
+            name, at = decode(text, at)
             at = skip_space(text, skip_space(text, at) + 1)
-        end = _DECODER.raw_decode(text, at)[1]
+        end = decode(text, at)[1]
         found.append(Member(name, begin, at, end))
         at = skip_space(text, end)
         at = skip_space(text, at + 1) if text[at] == "," else at

@@ -7,7 +7,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from callwright.core.access import (
     Allow,
@@ -40,14 +40,16 @@ from callwright.core.errors import (
 )
 from callwright.core.json import FrozenDict, JsonObject, canonical
 from callwright.executor.admitted import Admitted, ToolEntry
-from callwright.executor.before_hooks import Asking, ask_hooks
 from callwright.executor.deadlines import Deadlines
 from callwright.executor.driver import is_cancelling
-from callwright.executor.repair import RepairMode, repair_call, repair_paths
-from callwright.hooks.base import Hook
 from callwright.policy.decide import Policies
 from callwright.registry.catalog import Catalog
 from callwright.tool.base import State
+
+if TYPE_CHECKING:
+    from callwright.executor.before_hooks import Asking
+    from callwright.executor.repair import RepairMode
+    from callwright.hooks.base import Hook
 
 _NO_ARGUMENTS: JsonObject = FrozenDict()
 _log = logging.getLogger("callwright")
@@ -68,12 +70,16 @@ class AnswerSource(Protocol):
 class Gate:
     """Admits calls: `bind` checks the arguments, `admit` asks hooks, policies and answers."""
 
-    repairs: RepairMode = "on"
+    repairs: "RepairMode" = "on"
 
-    def __init__(self, policies: Policies, hooks: Sequence[Hook], *, question_seconds: float | None = 3600.0) -> None:
+    def __init__(self, policies: Policies, hooks: "Sequence[Hook]", *, question_seconds: float | None = 3600.0) -> None:
         self.policies = policies
         self.question_seconds = question_seconds
-        self.hooks = tuple(hook for hook in hooks if type(hook).before is not Hook.before)
+        self.hooks: tuple[Hook, ...] = ()
+        if hooks:
+            from callwright.hooks.base import select_hooks  # loaded with the first hook
+
+            self.hooks = select_hooks(hooks, "before")
         # one value, because several threads may use a gate with different catalogs
         self._known: tuple[Catalog | None, dict[str, ToolEntry]] = (None, {})
 
@@ -92,11 +98,17 @@ class Gate:
             if entry is None:
                 raise catalog.unknown_tool(call.name)
             admitted.bind(entry, call.arguments)
-            if entry.repair_paths is not None and self.repairs != "off":
-                repair_paths(admitted, entry, self.repairs)
+            if entry.repair_paths is not None and admitted.invocation is not None and self.repairs != "off":
+                found = entry.repair_paths(admitted.invocation)
+                if found is not None:
+                    from callwright.executor.repair import repair_paths  # well-formed calls load none of it
+
+                    repair_paths(admitted, entry, found, self.repairs)
         except (UnknownTool, InvalidArguments) as error:
             admitted.error = error
             if self.repairs != "off":
+                from callwright.executor.repair import repair_call  # as above
+
                 repair_call(admitted, catalog, self._find_entry, self.repairs)
         except AuthRequired as error:
             admitted.sign_in = error
@@ -128,12 +140,14 @@ class Gate:
         answers: AnswerSource | None,
         turn_id: str,
         deadlines: Deadlines,
-        asking: Asking | None = None,
+        asking: "Asking | None" = None,
     ) -> None:
         """Decide about bound calls, hooks included; the error or the questions of each, if any, are set on it.
 
         `asking` is what is left to await of the hooks of the first call, if they were asked elsewhere.
         """
+        from callwright.executor.before_hooks import ask_hooks  # as in `__init__`
+
         for admitted in calls:
             changed = True
             while changed:  # an answer may change the arguments, and hooks and policies judge what will run

@@ -1,9 +1,8 @@
 """A call on its way through the executor, with the facts about its tool."""
 
 from collections.abc import Mapping, Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from callwright.core._fast import make_constructor
 from callwright.core.access import Access, Ask, Confinement, UseTool
 from callwright.core.calls import ToolCall
 from callwright.core.content import Output
@@ -12,13 +11,14 @@ from callwright.core.errors import ApprovalRequired, AuthRequired, Crashed, Tool
 from callwright.core.json import FrozenDict, JsonObject, check_json, copy_json
 from callwright.core.repairs import Repair
 from callwright.core.spec import Effect, ToolSpec
-from callwright.executor.repair import PathTool
-from callwright.hooks.base import PendingCall
 from callwright.tool.base import InnerBatch, Invocation, SessionTool, State, Tool
-from callwright.tool.concurrency import Hold
+
+if TYPE_CHECKING:  # otherwise loaded with the first repair, hook or limit
+    from callwright.executor.repair import PathTool
+    from callwright.hooks.base import PendingCall
+    from callwright.tool.concurrency import Hold
 
 _NO_ARGUMENTS: JsonObject = FrozenDict()
-_pending_call = make_constructor(PendingCall)
 
 
 class ToolEntry:
@@ -46,7 +46,7 @@ class ToolEntry:
         self.bind = tool.bind
         # hasattr: from Python 3.12 on, isinstance does not see what a renamed tool passes on
         self.bind_in = cast(SessionTool, tool).bind_in if hasattr(tool, "bind_in") else None
-        self.repair_paths = cast(PathTool, tool).repair_paths if hasattr(tool, "repair_paths") else None
+        self.repair_paths = cast("PathTool", tool).repair_paths if hasattr(tool, "repair_paths") else None
         self.name = self.spec.name
         self.annotations = self.spec.annotations
         self.limits = self.spec.limits
@@ -94,7 +94,7 @@ class Admitted:
     """What its commands may use: all that the decisions about them allow."""
     state: State | None = None
     """The session's state, for a tool that binds by it."""
-    hold: Hold | None = None
+    hold: "Hold | None" = None
     """Its places among the running calls of a tool with a concurrency limit."""
     abandoned: bool = False
     """The tool ignored its cancellation and was left behind."""
@@ -114,7 +114,7 @@ class Admitted:
     """For a call that a tool makes: what to await before and after it."""
     repairs: tuple[Repair, ...] = ()
     """What was changed before the call was judged."""
-    pending: PendingCall | None = None
+    pending: "PendingCall | None" = None
     """What hooks see of it."""
 
     def __init__(self, call: ToolCall, entry: ToolEntry | None, session_id: str) -> None:
@@ -199,10 +199,3 @@ def _check_invocation(invocation: object, name: str) -> None:
         check_json(cast("object", arguments))
     except ValueError as error:
         raise Crashed(f"{name}: the invocation's arguments must be JSON: {error}") from error
-
-
-def make_pending_call(admitted: Admitted, turn_id: str = "") -> PendingCall:
-    """Return what hooks see of a call; the same value until its arguments change."""
-    if admitted.pending is None:
-        admitted.pending = _pending_call(admitted.call, admitted.spec, admitted.arguments, admitted.session_id, turn_id)
-    return admitted.pending

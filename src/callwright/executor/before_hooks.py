@@ -4,12 +4,13 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from typing import Any, TypeAlias
 
+from callwright.core._fast import make_constructor
 from callwright.core.access import Allow, Ask, Deny
 from callwright.core.errors import Denied, Halted, ToolError, safe_str
-from callwright.executor.admitted import Admitted, make_pending_call
+from callwright.executor.admitted import Admitted
 from callwright.executor.deadlines import Deadlines
 from callwright.executor.driver import is_cancelling
-from callwright.hooks.base import Answer, Halt, Hook, Proceed, Rewrite
+from callwright.hooks.base import Answer, Halt, Hook, PendingCall, Proceed, Rewrite
 from callwright.tool.render import render
 
 Asking: TypeAlias = Coroutine[Any, Any, None]
@@ -17,6 +18,14 @@ Asking: TypeAlias = Coroutine[Any, Any, None]
 else than a verdict, and `Halted` if one halts the run."""
 Begun: TypeAlias = tuple[Admitted, Asking]
 """A call that was bound elsewhere, where its hooks have begun to be asked."""
+_pending_call = make_constructor(PendingCall)
+
+
+def make_pending_call(admitted: Admitted, turn_id: str = "") -> PendingCall:
+    """Return what hooks see of a call; the same value until its arguments change."""
+    if admitted.pending is None:
+        admitted.pending = _pending_call(admitted.call, admitted.spec, admitted.arguments, admitted.session_id, turn_id)
+    return admitted.pending
 
 
 def ask_hooks(hooks: Sequence[Hook], admitted: Admitted, turn_id: str, deadlines: Deadlines) -> Asking | None:

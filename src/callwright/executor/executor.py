@@ -4,12 +4,11 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from dataclasses import replace
 from inspect import iscoroutinefunction
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from callwright.clip import READER, Outputs
-from callwright.core._fast import make_constructor
+from callwright.core._fast import make_constructor, replace
 from callwright.core.calls import Outcome, ToolCall
 from callwright.core.decisions import Answers, Question, check_answers
 from callwright.core.errors import UsageError, check_kind, check_members, safe_repr
@@ -19,11 +18,9 @@ from callwright.executor.admit import Gate
 from callwright.executor.deadlines import LoopLocal
 from callwright.executor.fast_path import FastPath
 from callwright.executor.perform import Runner
-from callwright.executor.repair import RepairMode
 from callwright.executor.runtime import Runtime, TurnLimits
 from callwright.executor.turn import TurnScope
 from callwright.executor.turn_context import Turn
-from callwright.hooks.base import Hook
 from callwright.policy.base import Policy
 from callwright.policy.decide import Policies
 from callwright.policy.modes import ByMode
@@ -31,6 +28,10 @@ from callwright.registry.catalog import Catalog, Toolset, require_toolset
 from callwright.retry import Clock, RetryPolicy, WallClock
 from callwright.stats import Stats
 from callwright.tool.base import State
+
+if TYPE_CHECKING:
+    from callwright.executor.repair import RepairMode
+    from callwright.hooks.base import Hook
 
 Observer: TypeAlias = Callable[[Event], None]
 _NO_ARGUMENTS: JsonObject = FrozenDict()
@@ -65,7 +66,7 @@ class Executor:
         registry: Toolset,
         policies: Policy | Policies | None = None,
         *,
-        hooks: Hook | Iterable[Hook] = (),
+        hooks: "Hook | Iterable[Hook]" = (),
         observe: Observer | Iterable[Observer] | None = None,
         width: int | None = None,
         limits: TurnLimits = TurnLimits(),
@@ -73,7 +74,7 @@ class Executor:
         clock: Clock | None = None,
         outputs: Outputs | None = None,
         state: State | None = None,
-        repairs: RepairMode = "on",
+        repairs: "RepairMode" = "on",
     ) -> None:
         if repairs not in ("on", "report", "off"):
             raise UsageError(f'repairs must be "on", "report" or "off", got {repairs!r}')
@@ -240,8 +241,12 @@ def _is_call(given: object) -> bool:
     return isinstance(given, ToolCall)
 
 
-def _check_hooks(hooks: Hook | Iterable[object]) -> tuple[Hook, ...]:
+def _check_hooks(hooks: "Hook | Iterable[object]") -> "tuple[Hook, ...]":
     """Refuse anything that is not a hook: it would never be asked, and what it should guard would be open."""
+    if isinstance(hooks, tuple) and not hooks:
+        return ()
+    from callwright.hooks.base import Hook  # loaded with the first hook
+
     checked = list[Hook]()
     for hook in hooks if isinstance(hooks, Iterable) else (hooks,):
         if not isinstance(hook, Hook):

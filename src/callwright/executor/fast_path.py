@@ -19,8 +19,7 @@ from callwright.core.decisions import Digests
 from callwright.core.errors import ApprovalRequired, AuthRequired, ToolError
 from callwright.core.events import BatchBegan, CallBegan, CallEnded
 from callwright.core.json import copy_json
-from callwright.executor.admitted import Admitted, ToolEntry, make_pending_call
-from callwright.executor.before_hooks import ask_hooks
+from callwright.executor.admitted import Admitted, ToolEntry
 from callwright.executor.deadlines import Deadline
 from callwright.executor.driver import Abandoned, count_cancellations, drive_on, is_cancelling, next_order
 from callwright.executor.perform import Interruption, complete, make_timeout, normalise
@@ -108,6 +107,10 @@ class FastPath:
         self._runtime = runtime
         self._registry, self._policies = runtime.registry, runtime.gate.policies
         self._hooked = bool(runtime.gate.hooks or runtime.runner.hooks)
+        if self._hooked:
+            from callwright.executor.before_hooks import ask_hooks, make_pending_call  # loaded with the first hook
+
+            self._ask_hooks, self._make_pending_call = ask_hooks, make_pending_call
         self._known = _Known(-1, None, Catalog({}))
 
     def start(self, call: ToolCall, turn: Turn) -> Coroutine[Any, Any, Outcome] | None:
@@ -152,13 +155,13 @@ class FastPath:
                 values = tool.parse(arguments)
             if self._hooked:
                 item = tool.admit(call, values, turn.session_id)
-                make_pending_call(item, turn.turn_id)
+                self._make_pending_call(item, turn.turn_id)
         except KeyboardInterrupt:
             raise
         except BaseException:  # noqa: BLE001 - the message that explains it is made on the long way
             return await TurnScope(self._runtime, turn).run(call, None)
         if item is not None and self._runtime.gate.hooks:
-            asking = ask_hooks(self._runtime.gate.hooks, item, turn.turn_id, self._runtime.loops.get().deadlines)
+            asking = self._ask_hooks(self._runtime.gate.hooks, item, turn.turn_id, self._runtime.loops.get().deadlines)
             if asking is not None or self._policies.cache_key != tool.allowed_key:  # a hook may switch the mode
                 return await TurnScope(self._runtime, turn).run(call, None, (item, asking or _ask_no_more()))
         if turn.journal is not None:

@@ -6,14 +6,13 @@ run (deadline, retries) ─► normalise ─► after-hooks ─► clip
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from math import inf
 from time import perf_counter
 from types import CoroutineType
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from callwright.clip import READER, Outputs, clip_text
-from callwright.core._fast import make_constructor
+from callwright.core._fast import make_constructor, replace
 from callwright.core.calls import Completed, Failed, Interrupted, Outcome, ToolCall
 from callwright.core.content import Output
 from callwright.core.decisions import AnswersNeeded, Approve, Question
@@ -30,16 +29,17 @@ from callwright.core.errors import (
     safe_str,
 )
 from callwright.core.events import CallAbandoned, CallBegan, CallEnded, CallRetried, Event
-from callwright.executor.admitted import Admitted, ToolEntry, make_pending_call
+from callwright.executor.admitted import Admitted, ToolEntry
 from callwright.executor.deadlines import Deadline, Deadlines
 from callwright.executor.driver import Abandoned, as_coroutine, drive_on, is_cancelling, next_order, wrap_exit
-from callwright.executor.repair import tell_edit, tell_repairs
-from callwright.hooks.base import Hook
 from callwright.retry import Clock, RetryPolicy, detect_transient
 from callwright.stats import Stats
 from callwright.tool.base import Scope, ToolContext
 from callwright.tool.function import Bound
 from callwright.tool.render import render
+
+if TYPE_CHECKING:
+    from callwright.hooks.base import Hook
 
 Observe = Callable[[Event], None]
 _completed = make_constructor(Completed)
@@ -73,13 +73,17 @@ class Runner:
     """Performs admitted calls; raises nothing that a tool or hook raised, only a cancellation from outside."""
 
     def __init__(
-        self, hooks: Sequence[Hook], *, retry: RetryPolicy, clock: Clock, stats: Stats, outputs: Outputs
+        self, hooks: "Sequence[Hook]", *, retry: RetryPolicy, clock: Clock, stats: Stats, outputs: Outputs
     ) -> None:
         self.retry = retry
         self.clock = clock
         self.stats = stats
         self.outputs = outputs
-        self.hooks = tuple(hook for hook in hooks if type(hook).after is not Hook.after)
+        self.hooks: tuple[Hook, ...] = ()
+        if hooks:
+            from callwright.hooks.base import select_hooks  # loaded with the first hook
+
+            self.hooks = select_hooks(hooks, "after")
 
     async def perform(
         self,
@@ -253,7 +257,9 @@ class Runner:
         # a hook cannot be shown a call of no tool, and an interrupted call has not ended
         if not self.hooks or admitted.entry is None or isinstance(outcome, Interrupted):
             return outcome
-        pending = make_pending_call(admitted, turn_id)
+        from callwright.executor.before_hooks import make_pending_call  # as in `__init__`
+
+        pending = admitted.pending or make_pending_call(admitted, turn_id)
         for hook in self.hooks:
             try:
                 returned = hook.after(pending, outcome)
@@ -304,6 +310,10 @@ def _render(value: object) -> Output:
 
 
 def _tell_changes(admitted: Admitted, outcome: Outcome) -> Outcome:
+    if not admitted.edited_by and not admitted.repairs:
+        return outcome
+    from callwright.executor.repair import tell_edit, tell_repairs  # loaded with the first change
+
     if admitted.edited_by:
         outcome = tell_edit(outcome, admitted.edited_by, admitted.arguments)
     return tell_repairs(outcome, admitted.repairs) if admitted.repairs else outcome

@@ -4,10 +4,9 @@ look up, bind ─► refused? ─► name ─► JSON ─► arguments ─► bi
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
-from callwright.core._fast import frozen
+from callwright.core._fast import frozen, replace
 from callwright.core.access import Ask
 from callwright.core.calls import Completed, Failed, Interrupted, Outcome, ToolCall
 from callwright.core.errors import InvalidArguments, ToolError, UnknownTool
@@ -81,7 +80,9 @@ def repair_call(
             item.invocation, item.error = None, error.with_message(f"{error.message}; {offer}")
             return
         item.repairs = found.repairs
-        repair_paths(item, entry, mode)
+        paths = None if entry.repair_paths is None else entry.repair_paths(item.invocation)
+        if paths is not None:
+            repair_paths(item, entry, paths, mode)
     except Exception as refused:  # noqa: BLE001 - whatever the repair met: the model is told about its own call
         item.invocation, item.asks, item.repairs = None, (), ()
         if isinstance(error, UnknownTool) and isinstance(refused, InvalidArguments):
@@ -103,17 +104,17 @@ def _add_advice(error: ToolError | None, call: ToolCall, catalog: Catalog) -> To
     return error.with_message(f"{error.message}; {advice}") if advice else error
 
 
-def repair_paths(item: RepairableCall[EntryT], entry: EntryT, mode: RepairMode) -> None:
-    """Bind a call again with the paths that it means.
+def repair_paths(
+    item: RepairableCall[EntryT], entry: EntryT, found: tuple[JsonObject, tuple[Repair, ...]], mode: RepairMode
+) -> None:
+    """Bind a call again with the paths that it means, as its tool found them.
 
     Raises:
         InvalidArguments: Repairs are only reported.
     """
-    invocation = item.invocation
-    found = None if invocation is None or entry.repair_paths is None else entry.repair_paths(invocation)
-    if invocation is None or found is None:
+    invocation, (changes, repairs) = item.invocation, found
+    if invocation is None:
         return
-    changes, repairs = found
     if mode == "report":
         raise InvalidArguments(describe_offer(entry.name, changes, repairs))
     item.asks = ()

@@ -5,10 +5,10 @@ import logging
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import field
 from math import inf
+from typing import TYPE_CHECKING
 
-from callwright.core._fast import frozen, slotted
+from callwright.core._fast import field, frozen, slotted
 from callwright.core.errors import ToolFailed, UsageError, check_number
 from callwright.core.events import Event
 from callwright.core.json import Json
@@ -19,7 +19,9 @@ from callwright.executor.ledger import Ledger
 from callwright.executor.perform import Observe, Runner
 from callwright.registry.catalog import Catalog, Toolset
 from callwright.tool.base import State
-from callwright.tool.concurrency import Hold, Places, places_of
+
+if TYPE_CHECKING:  # otherwise loaded with the first call of a tool that has a limit
+    from callwright.tool.concurrency import Hold, Places
 
 _log = logging.getLogger("callwright")
 _MAX_NOTED_CALLS = 1_000
@@ -121,7 +123,7 @@ class Runtime:
     notes: CallNotes = field(default_factory=CallNotes)
     run_id: str = field(default_factory=lambda: os.urandom(8).hex())
     """Takes the place of a turn id in idempotency keys, so that two processes never make the same key."""
-    places: dict[str, Places] = field(default_factory=dict[str, Places])
+    places: "dict[str, Places]" = field(default_factory=dict[str, "Places"])
     """The running calls of tools with a concurrency limit, by tool name: a tool that replaces another shares them."""
     _catalog: tuple[int, Catalog] | None = None
     """The registry's tools after that many changes; one value, because other threads read it meanwhile."""
@@ -134,8 +136,10 @@ class Runtime:
             known = self._catalog = (changes, self.registry.snapshot())
         return known[1]
 
-    def hold(self, entry: ToolEntry, limit: int) -> Hold:
+    def hold(self, entry: ToolEntry, limit: int) -> "Hold":
         """Return the places that a call of a tool with a concurrency limit has to take."""
+        from callwright.tool.concurrency import Hold, Places, places_of
+
         of_name = self.places.get(entry.name) or self.places.setdefault(entry.name, Places(entry.name))
         of_tool = places_of(entry.tool, entry.name)  # shared with other executors, those of inner agents for example
         places = (of_name,) if of_tool is None else (of_name, of_tool)

@@ -6,7 +6,7 @@ admit every call ─► ask the user ─► announce ─► perform
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from callwright.clip import clip_turn
 from callwright.core._fast import make_constructor
@@ -17,8 +17,6 @@ from callwright.core.errors import Cancelled, Declined, Denied, Halted, ToolErro
 from callwright.core.events import BatchBegan, CallProgressed, QuestionsRaised, QuestionsSettled
 from callwright.core.json import Json
 from callwright.executor.admitted import Admitted
-from callwright.executor.asking import ask_user, race
-from callwright.executor.before_hooks import Begun
 from callwright.executor.deadlines import LoopParts
 from callwright.executor.driver import is_cancelling
 from callwright.executor.inner_record import InnerRecord
@@ -28,6 +26,9 @@ from callwright.executor.runtime import Runtime, add_observer, observe_in_loop
 from callwright.executor.turn_context import CANCELLED, AskPerson, Inside, Starting, Turn, TurnCancelled, describe_batch
 from callwright.registry.catalog import Catalog
 from callwright.tool.base import NO_DETAILS, InnerBatch, ToolContext
+
+if TYPE_CHECKING:
+    from callwright.executor.before_hooks import Begun
 
 _batch_began = make_constructor(BatchBegan)
 _log = logging.getLogger("callwright")
@@ -77,7 +78,7 @@ class TurnScope:
             return self.run_all(calls, None, context, batch)
         return self._inner.execute(context, calls, batch, self._catalog(), self.run_all)
 
-    async def run(self, call: ToolCall, answers: Answers | None, begun: Begun | None = None) -> Outcome:
+    async def run(self, call: ToolCall, answers: Answers | None, begun: "Begun | None" = None) -> Outcome:
         """Bring a lone call to its outcome."""
         return (await self.run_all((call,), answers, begun=begun))[0]
 
@@ -112,7 +113,7 @@ class TurnScope:
         answers: Answers | None,
         parent: ToolContext | None = None,
         batch: InnerBatch = NO_DETAILS,
-        begun: Begun | None = None,
+        begun: "Begun | None" = None,
     ) -> list[Outcome]:
         """Bring the calls of a turn to one outcome each, in call order."""
         depth = self._runtime.limits.depth
@@ -192,7 +193,7 @@ class TurnScope:
         answers: TurnAnswers | None,
         local: LoopParts,
         inside: Inside | None,
-        begun: Begun | None = None,
+        begun: "Begun | None" = None,
     ) -> tuple[Sequence[Admitted], tuple[Question, ...]]:
         """Admit one call or many, and collect their questions; a hook that halts the run stops all of them."""
         gate, catalog = self._runtime.gate, self._catalog()
@@ -212,7 +213,11 @@ class TurnScope:
                         pass
             else:
                 admission = gate.admit(admitted, answers, self.turn_id, local.deadlines, asking)
-                await (admission if self._turn.cancellation is None else race(self._turn.cancellation, admission))
+                if self._turn.cancellation is not None:
+                    from callwright.executor.asking import race  # loaded with the first hook or question
+
+                    admission = race(self._turn.cancellation, admission)
+                await admission
         except asyncio.CancelledError:
             if is_cancelling():
                 raise asyncio.CancelledError(CANCELLED) from self._cancel_before_start(admitted)
@@ -275,6 +280,8 @@ class TurnScope:
             raise asyncio.CancelledError(CANCELLED) from self._cancel_before_start(admitted)
 
     async def _ask_user(self, ask: AskPerson, questions: Sequence[Question]) -> Answers:
+        from callwright.executor.asking import ask_user  # as above
+
         answers = await ask_user(ask, questions, self._turn.cancellation, self._runtime.limits.grace_seconds)
         if self._observe is not None:
             self._observe(QuestionsSettled(dict(answers), self.session_id))

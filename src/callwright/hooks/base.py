@@ -1,8 +1,8 @@
 """The base class of hooks, and the verdicts a hook may return."""
 
 import inspect
-from collections.abc import Awaitable
-from typing import Any, Self, TypeAlias
+from collections.abc import Awaitable, Sequence
+from typing import Any, Literal, Self, TypeAlias
 
 from callwright.core._fast import frozen
 from callwright.core.access import Ask, Deny
@@ -115,6 +115,11 @@ class Hook:
             Another answer, or None to keep this one.
         """
         return None
+
+
+def select_hooks(hooks: Sequence[Hook], method: Literal["before", "after"]) -> tuple[Hook, ...]:
+    """Return the hooks that define a method themselves; the others have nothing to say there."""
+    return tuple(hook for hook in hooks if getattr(type(hook), method) is not getattr(Hook, method))
 
 
 async def await_if_needed(value: Any) -> Any:

@@ -1,16 +1,18 @@
 """Splits a shell line into the parts that policies judge: its commands and what each of them touches."""
 
 from collections.abc import Iterator
-from dataclasses import field, replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from callwright.core._fast import frozen
+from callwright.core._fast import field, frozen, replace
 from callwright.core.access import Access, RunCommand, WritePath
 from callwright.core.json import JsonObject
 from callwright.core.spec import ToolSpec
 from callwright.policy.base import Subject
-from callwright.policy.paths import PathContext, PossiblePaths, possible_paths
 from callwright.shell.plan import ShellPlan, SimpleCommand, Verdict, worst
+
+if TYPE_CHECKING:  # otherwise loaded with the first path: this module is, with every policy
+    from callwright.policy.paths import PathContext, PossiblePaths
 
 
 @frozen
@@ -22,8 +24,8 @@ class PartOfLine:
     plan: ShellPlan
     command: SimpleCommand | None = None
     """None: the line as a whole, or a redirect that belongs to no command."""
-    resolved: dict[tuple[str, PathContext], PossiblePaths] = field(
-        default_factory=dict[tuple[str, PathContext], PossiblePaths]
+    resolved: "dict[tuple[str, PathContext], PossiblePaths]" = field(
+        default_factory=dict[tuple[str, "PathContext"], "PossiblePaths"]
     )
     """Paths of the line that are resolved already: every policy needs them, and resolving takes system calls."""
 
@@ -79,8 +81,10 @@ def _plan(words: tuple[str, ...], cwd: str) -> ShellPlan:
     return analyze(shlex.join(words), cwd)
 
 
-def paths_for_call(path: str, subject: Subject, here: PathContext) -> PossiblePaths:
+def paths_for_call(path: str, subject: Subject, here: "PathContext") -> "PossiblePaths":
     """Resolve a path of the call that is being judged; paths of a shell line are resolved once."""
+    from callwright.policy.paths import possible_paths
+
     if not isinstance(subject, PartOfLine):
         return possible_paths(path, here, shell=False)
     found = subject.resolved.get((path, here))

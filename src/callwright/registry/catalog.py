@@ -14,8 +14,8 @@ from callwright.core.json import compact, hash_text
 from callwright.core.spec import ToolSpec
 from callwright.tool.base import State, Tool, identify
 
-_ALLOWED = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_FORBIDDEN = re.compile(r"[^a-zA-Z0-9_-]")
+_ALLOWED = r"[a-zA-Z0-9_-]{1,64}"
+_FORBIDDEN = r"[^a-zA-Z0-9_-]"
 _MAX_WIRE_CHARS = 64
 _HASH_CHARS = 7
 
@@ -27,8 +27,8 @@ def wire_names(names: Iterable[str]) -> dict[str, str]:
     it ends in a hash of the original name.
     """
     ordered = sorted(set(names))
-    taken = {name for name in ordered if _ALLOWED.fullmatch(name)}
-    cleaned = {name: _FORBIDDEN.sub("_", name) for name in ordered if name not in taken}
+    taken = {name for name in ordered if re.fullmatch(_ALLOWED, name)}
+    cleaned = {name: re.sub(_FORBIDDEN, "_", name) for name in ordered if name not in taken}
     counts: dict[str, int] = {}
     for wire in cleaned.values():
         counts[wire] = counts.get(wire, 0) + 1

@@ -35,12 +35,12 @@ def worst(*verdicts: Verdict) -> Verdict:
 
 
 # a variable, a command, braces that were not expanded, the home folder of another user
-_COMPUTED = re.compile(r"[$`]|\{[^{}]*(?:,|\.\.)|/~")
+_COMPUTED = r"[$`]|\{[^{}]*(?:,|\.\.)|/~"
 
 
 def is_computed(path: str) -> bool:
     """Whether the path of an access is known only when the line runs."""
-    return not path.startswith("/") or _COMPUTED.search(path) is not None
+    return not path.startswith("/") or re.search(_COMPUTED, path) is not None
 
 
 class Tree(NamedTuple):

@@ -33,7 +33,7 @@ _JSON_NAMES: dict[Any, str] = {
     list: "array",
 }
 _EXPECTED = "Input should be "
-_ARTICLE = re.compile(r"\ba (?=(?:array|integer|object)\b)")
+_ARTICLE = r"\ba (?=(?:array|integer|object)\b)"
 
 
 @frozen
@@ -91,7 +91,7 @@ def _expected_type(details: Mapping[str, Any]) -> str:
     bounds = set(details.get("ctx", {}).values()) if "than_equal" in details["type"] else set[Any]()
     if bounds & set(INTEGER_RANGE):
         return "an integer of at most 64 bits"
-    return _ARTICLE.sub("an ", str(details["msg"]).removeprefix(_EXPECTED).replace("a valid ", "a "))
+    return re.sub(_ARTICLE, "an ", str(details["msg"]).removeprefix(_EXPECTED).replace("a valid ", "a "))
 
 
 def _clause(problem: ArgumentProblem, message: str, fields: Sequence[str]) -> str:
@@ -150,7 +150,6 @@ def _cut(text: str, chars: int) -> str:
 Parsed = TypeVar("Parsed")
 _SUSPECT = r"[0-9NI](?:[0-9]{19}|[eE]\+?[0-9]{3}|aN|nfinity)"  # one way to begin: much quicker than an alternation
 _SUSPECT_TEXT = re.compile(_SUSPECT)
-_SUSPECT_BYTES = re.compile(_SUSPECT.encode())
 _MANY_PROBLEMS = 1000
 _SHOWN_ITEMS = 8
 _SURROGATE = "the text holds a lone surrogate, which is not valid Unicode"
@@ -199,7 +198,7 @@ class ArgumentParser(Generic[Parsed]):
             if self._tight:
                 values = self._validate(text, strict=True)
             else:
-                if _SUSPECT_TEXT.search(text) if isinstance(text, str) else _SUSPECT_BYTES.search(text):
+                if _SUSPECT_TEXT.search(text) if isinstance(text, str) else re.search(_SUSPECT.encode(), text):
                     refuse_odd_numbers(text)
                 names = self._with_names
                 values = self._validate(text, strict=True, by_alias=names, by_name=names, extra=self._extra)
@@ -289,7 +288,7 @@ def check_keys(text: str | bytes, read: int = 1) -> None:
 
 def refuse_odd_numbers(text: str | bytes) -> None:
     """Refuse NaN, infinities and integers beyond 64 bits at any depth."""
-    if not (_SUSPECT_TEXT.search(text) if isinstance(text, str) else _SUSPECT_BYTES.search(text)):
+    if not (_SUSPECT_TEXT.search(text) if isinstance(text, str) else re.search(_SUSPECT.encode(), text)):
         return
     for path, number in _numbers(_read(text), ()):
         if isinstance(number, float) and not -1e309 < number < 1e309:

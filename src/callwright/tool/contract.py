@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from copy import deepcopy
 from functools import partial
 from typing import Annotated, Any, cast, get_args, get_origin
 
@@ -135,6 +134,8 @@ def _filling(core: CoreSchema, parameter: Parameter) -> CoreSchema:
     """Let the parser fill in the default; a mutable one is copied for every call."""
     factory, default = parameter.factory, parameter.default
     if factory is None and isinstance(default, (list, dict, set)):
+        from copy import deepcopy
+
         factory = partial(deepcopy, cast(Any, default))
     if factory is not None:
         return {"type": "default", "schema": core, "default_factory": factory}

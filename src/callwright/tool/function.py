@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from copy import copy
 from functools import cached_property, partial
 from types import MethodType, UnionType
 from typing import Any, Literal, TypeAlias, Union, cast, get_args, get_origin, overload
@@ -103,6 +102,8 @@ class FunctionTool(LazyTool):
         """Bind a tool that is defined in a class to an instance, like a method."""
         if instance is None or not self.contract.shape.method:
             return self
+        from copy import copy
+
         bound = copy(self)
         bound.function = MethodType(self.function, instance)
         bound.direct = None if self.direct is None else bound.function

@@ -4,12 +4,11 @@ import inspect
 import re
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import field
 from functools import partial
 from inspect import cleandoc
 from typing import Any, ForwardRef, Literal, Union, cast, get_args, get_origin, get_type_hints
 
-from callwright.core._fast import slotted
+from callwright.core._fast import field, slotted
 from callwright.core.errors import UsageError
 from callwright.tool.base import ToolContext
 
