@@ -96,9 +96,21 @@ def test_first_call_loads_no_pydantic_or_shell_parser() -> None:
     )
     loaded = loaded_by(code)
     assert not loaded & {"pydantic", "jsonschema_rs", "tree_sitter", "tree_sitter_bash", "docstring_parser"}
-    assert not loaded & {"difflib", "shutil", "secrets"}
-    # what judges shell lines, keeps long outputs, and shows questions
+    assert not (loaded - loaded_by("import asyncio, pydantic_core")) & {
+        "copy",
+        "dataclasses",
+        "difflib",
+        "json",
+        "shutil",
+    }
+    # what judges shell lines, keeps long outputs, shows questions, asks hooks, repairs calls and limits them
     for name in (
+        "executor.asking",
+        "executor.before_hooks",
+        "executor.repair",
+        "hooks.base",
+        "policy.paths",
+        "tool.concurrency",
         "policy.guards",
         "policy.walled",
         "shell.words",
