@@ -31,6 +31,7 @@ def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (base / "home/.ssh/id_rsa").write_text("PRIVATE KEY\n")
     (base / "outside/keep.txt").write_text("keep\n")
     monkeypatch.setenv("HOME", str(base / "home"))
+    monkeypatch.setenv("API_TOKEN", "hunter2")
     return base
 
 

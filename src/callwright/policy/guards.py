@@ -81,7 +81,7 @@ class Fence(Policy):
         if command.verdict is not Verdict.WRITES or program_of_command(command) != "git":
             return None
         verb = next((word for word in command.words[1:] if word in _GIT_VERBS), "")
-        hook = find_hook(command.cwd or self.here.cwd, verb) if verb else ""
+        hook = find_hook(_folder_of(command, self.here), verb) if verb else ""
         return Ask(f"git {verb} would run the hook {make_printable(hook)}", "repository hooks") if hook else None
 
     def _judge_hidden_reads(self, part: PartOfLine) -> Decision | None:
@@ -195,7 +195,7 @@ class Guards(Policy):
         name = program_of_command(command)
         if part.verdict not in _RUN_UNASKED:
             return None
-        folder = command.cwd or self.here.cwd
+        folder = _folder_of(command, self.here)
         program = ""
         if name in _USE_GIT:
             program = find_repository_program(folder, network=part.verdict is not Verdict.READ_ONLY)
@@ -295,6 +295,12 @@ def _judge_resource(uri: str) -> Decision | None:
 def program_of_command(command: SimpleCommand) -> str:
     """Return the plain name of a command's program; empty without one."""
     return command.words[0].rpartition("/")[2] if command.words else ""
+
+
+def _folder_of(command: SimpleCommand, here: PathContext) -> str:
+    """Return the folder a command runs in; `link/..` is not the folder of the link."""
+    folder = command.cwd or here.cwd
+    return os.path.realpath(folder) if "/.." in folder else folder
 
 
 def _find_credential() -> str:

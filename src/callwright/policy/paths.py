@@ -83,7 +83,11 @@ def possible_paths(path: str, here: PathContext, *, shell: bool) -> PossiblePath
         expanded = tuple(_expand_glob(written))
         known = len(expanded) < _MATCHES and _count_globs(written) <= _GLOB_COMPONENTS
         found = (written, *expanded)
-    return PossiblePaths(found, tuple(os.path.realpath(each) for each in _unnormalized(path, here, found)), known)
+    try:
+        real = tuple(os.path.realpath(each) for each in _unnormalized(path, here, found))
+    except OSError:  # a link that may not be read, such as the root of another process
+        return PossiblePaths(found, found, known=False)
+    return PossiblePaths(found, real, known)
 
 
 def _unnormalized(path: str, here: PathContext, found: tuple[str, ...]) -> tuple[str, ...]:

@@ -152,7 +152,7 @@ class LineAnalyzer:
     def _change_folder(self, folders: Folders, inner: InnerCommand) -> Folders:
         if inner.folder is None:
             return folders
-        return enter_folder(folders, inner.folder.text) if inner.folder.literal else None
+        return enter_folder(folders, inner.folder.text, physical=True) if inner.folder.literal else None
 
     def _judge_program(self, found: FoundCommand) -> None:
         name = found.words[0].text
@@ -249,7 +249,7 @@ def _charge_xargs_input(
     # `{}nv` or `x/{}` is a path of its own, which the names alone do not tell
     named = tuple([word if word.literal or word.text != mark else word._replace(named=True) for word in inner.words])
     redirects = found.redirects._replace(accesses=(*found.redirects.accesses, *names.accesses))
-    trees = (*found.trees, *names.trees)
+    trees = (*found.trees, *(tree._replace(split=tree.split and not inner.whole) for tree in names.trees))
     return found._replace(redirects=redirects, trees=trees), inner._replace(words=named)
 
 

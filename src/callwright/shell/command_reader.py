@@ -17,7 +17,7 @@ from callwright.shell.findings import (
     XargsInput,
     merge_redirects,
 )
-from callwright.shell.plan import SimpleCommand, Tree
+from callwright.shell.plan import SimpleCommand
 from callwright.shell.reader import WordReader
 from callwright.shell.words import (
     Certainty,
@@ -57,8 +57,6 @@ class CommandReader(WordReader):
         self.context = context
         self.xargs_input: XargsInput = NO_INPUT
         self.report = report
-        self.substituted_trees: tuple[Tree, ...] = ()
-        """Folders whose files the substitutions of the current command name."""
         self._attached: dict[int, list[Node]] = {}
         self._known_in: tuple[Folders, ScriptContext, XargsInput] = (None, context, None)
         self._known_commands: dict[str, tuple[list[SimpleCommand], Exits]] = {}
@@ -360,6 +358,8 @@ class CommandReader(WordReader):
         if not targets:
             return (frozenset((home_folder(),)) if name == "cd" else None), folders
         target = targets[0]
+        if any(word.text[:1] == "-" and "P" in word.text for word in words[1:]):
+            return None, folders  # it follows links, so a later `..` leads to a folder that only the disk knows
         if len(targets) > 1 or not target.literal or target.text[:1] in ("-", "+", ""):
             return None, folders
         return enter_folder(folders, target.text), folders

@@ -50,10 +50,20 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9_./@:,+=][A-Za-z0-9_./@:,+=-]*\Z")
 _GLOB = re.compile(r"[\w.*?-]+\Z")
 _LISTERS = frozenset(("find", "fd", "fdfind", "ls"))
 _LISTING = {
-    "git": ("ls-files", "--name-only"),
     "rg": ("-l", "--files", "--files-with-matches", "--files-without-match"),
     "grep": ("-l", "-rl", "-lr", "-L", "-Rl", "-ril", "-rli", "--files-with-matches", "--files-without-match"),
+    **dict.fromkeys(("diff", "diff-tree", "diff-index", "diff-files", "ls-tree"), ("--name-only",)),
 }
+"""The options with which a search, or a sub-command of git, prints names and nothing else."""
+_TAKES_VALUE = re.compile(
+    r"--(?!cached|staged|recursive|ignore-case|word-regexp|hidden|no-)[^=]+\Z|-\w*[efABCmDdgtTMjErSGOlU]\Z"
+)
+_TAKES_NONE = frozenset(("-r", "-rl", "-l", "-Rl", "-ril"))
+_PLAIN_LS = re.compile(r"-[1aAdRtrSUcu]+\Z")
+_PRINTS = frozenset("-print -print0 -exec -execdir -ok -okdir".split())
+_LISTED_BY_GIT = frozenset(
+    "-c -o -m -d -z --cached --others --modified --deleted --exclude-standard --full-name --deduplicate".split()
+)
 # the options with which a filter passes lines on as they are
 _FILTERS = {
     "sort": re.compile(r"-[bdfghinruV]+\Z|--(?:reverse|unique|numeric-sort|version-sort)\Z"),
@@ -74,7 +84,7 @@ def find_xargs_input(commands: Sequence[SimpleCommand], before: XargsInput, fold
         return None
     command = commands[0]
     name, rest = command.words[0].rpartition("/")[2], command.words[1:]
-    if name in _LISTERS or any(flag in rest for flag in _LISTING.get(name, ())):
+    if _prints_names(name, rest):
         return _list_trees(name, rest, command, folders)
     if name in ("echo", "printf") and command.literal:
         return _read_printed_names(name, rest, folders)
@@ -84,21 +94,50 @@ def find_xargs_input(commands: Sequence[SimpleCommand], before: XargsInput, fold
     return None
 
 
+def _prints_names(name: str, rest: Sequence[str]) -> bool:
+    """Whether a command prints names of files below its folders and nothing else.
+
+    A listing `ls -l` shows where links lead, and an option behind `-e` or `--` is a pattern or a file.
+    """
+    if name == "ls":
+        return all(_PLAIN_LS.match(word) for word in rest if word[:1] == "-")
+    if name == "find":
+        return "-ls" not in rest
+    if name in _LISTERS:
+        return not any(word.startswith(("-l", "--list")) for word in rest)
+    if name == "git":
+        name, rest = (rest[0], rest[1:]) if rest else ("", ())
+        if name == "ls-files":
+            return True
+    previous = ""
+    for word in rest:
+        if word == "--":
+            return False
+        if word in _LISTING.get(name, ()):
+            return not _TAKES_VALUE.match(previous) or (name == "grep" and previous in _TAKES_NONE)
+        previous = word
+    return False
+
+
 def _list_trees(name: str, rest: Sequence[str], command: SimpleCommand, folders: Folders) -> XargsInput:
     """Return the folders that a listing command walks, with the one name pattern that it is restricted to."""
     if any(word.startswith(("-printf", "-fprint", "--format", "--pretty", "--exec")) for word in rest):
         return None  # it prints text of its own, which need not be a name of a file
     pattern = "*"
     if name == "find" and rest.count("-name") == 1 and not {"-o", "-or", "-not", "!", ","} & set(rest):
-        pattern = rest[rest.index("-name") + 1] if rest[-1] != "-name" else "*"
-    elif name == "git" and "ls-files" in rest and rest[-1] != "ls-files":
-        names = [word.rpartition("/")[2] for word in rest[rest.index("ls-files") + 1 :] if word[:1] != "-"]
-        pattern = names[0] if len(names) == 1 and "*" in names[0] else "*"
+        place = rest.index("-name")
+        pattern = "*" if _PRINTS & set(rest[:place]) else "".join(rest[place + 1 : place + 2])
+    elif name == "git" and rest[0] == "ls-files":
+        names = [word for word in rest[1:] if word not in _LISTED_BY_GIT]
+        # a star of git matches slashes too, so only what stands behind the last one tells about the name
+        pattern = f"*{re.split(r'[*?]', names[0])[-1]}" if len(names) == 1 and "*" in names[0] else "*"
     if not _GLOB.match(pattern):
         pattern = "*"
     here = resolve_paths(".", folders)
     walked = [access.path for access in command.accesses if isinstance(access, ReadPath)]
-    return PipedNames(trees=tuple([Tree(folder, pattern) for folder in dict.fromkeys((*walked, *here))]))
+    return PipedNames(
+        trees=tuple([Tree(folder, pattern, split=True, follows=True) for folder in dict.fromkeys((*walked, *here))])
+    )
 
 
 def _read_printed_names(name: str, rest: Sequence[str], folders: Folders) -> XargsInput:

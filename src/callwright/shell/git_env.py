@@ -39,11 +39,18 @@ READ_ONLY_VARIABLES = {
     "RUFF_NO_CACHE": "true",
     "RUSTUP_AUTO_INSTALL": "0",
     "GOTOOLCHAIN": "local",
+    "GOPROXY": "off",
+    "GONOPROXY": "none",
+    "CARGO_NET_OFFLINE": "true",
+    "UV_OFFLINE": "1",
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    "npm_config_update_notifier": "false",
 }
 """Variables for lines that are proven read-only.
 
-They keep git from fetching what a partial clone left out, ruff from writing a cache, and Rust and Go from downloading
-the version of themselves that a project names.
+They keep git from fetching what a partial clone left out, ruff from writing a cache, Rust and Go from downloading
+the version of themselves that a project names, and package managers from fetching packages or asking for newer versions
+of themselves.
 """
 SAFE_ENVIRONMENT = {
     "GIT_OPTIONAL_LOCKS": "0",

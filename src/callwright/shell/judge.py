@@ -57,8 +57,8 @@ _SYSTEM_FOLDERS = frozenset(("/bin", "/usr/bin", "/sbin", "/usr/sbin"))
 _FILE_FLAGS = frozenset(
     ("-f", "--file", "--from-file", "--exclude-from", "--files0-from", "--files-from", "--ignore-file")
 )
-_NAME_FILTERS = ("--inc", "--exc", "--glob", "--iglob", "--type", "--color", "--sort", "--format", "--reg")
-_FILE_VALUE = re.compile(r"file|from|=.*[./]")
+_NAME_FILTERS = ("--inc", "--exclude=", "--exclude-d", "--glob", "--iglob", "--type", "--color", "--sort", "--format")
+_DESCRIPTOR = re.compile(r"/dev/fd/[0-9]+\Z")
 
 
 def program_name(word: Word) -> str | None:
@@ -104,7 +104,7 @@ def judge_by_rule(name: str, rule: ProgramRule, arguments: Sequence[Word], folde
             return unknown(f"{title}: {objection}")
     if objection := rule.objection(arguments):
         return unknown(f"{title}: {objection}")
-    if rule.network:
+    if rule.network or (rule.urls and any("://" in word.text for word in arguments)):
         return Judgement(
             Verdict.READS_NETWORK, f"{title} only reads over the network", (Reach(_find_address(name, arguments)),)
         )
@@ -165,14 +165,23 @@ def list_trees(rule: ProgramRule, arguments: Sequence[Word], accesses: Sequence[
     """Return the folders that a search reads as a whole: grep -r, rg --hidden, diff -r."""
     _, flags = rule.split(arguments)
     if rule.here and rule.pattern is not None:  # rg and its like pass over hidden files unless told otherwise
-        deep = any(flag.startswith(("--hid", "--unr", "--no-ig")) or _has_letter(flag, "u.") for flag in flags)
+        deep = any(
+            flag.startswith(("--hid", "--unr", "--no-ig", "--fol")) or _has_letter(flag, "u.L") for flag in flags
+        )
     else:
         deep = any(map(_recurses, flags))
     if not deep:
         return ()
-    kept = [flag.partition("=")[2] for flag in flags if flag.startswith("--include=")]
-    pattern = kept[0] if len(kept) == 1 else "*"
-    return tuple([Tree(access.path, pattern) for access in accesses if isinstance(access, ReadPath)])
+    # a second filter adds names, or lets through what neither of them matches
+    filters = [flag for flag in flags if flag.startswith(("--inc", "--exc")) and not flag.startswith("--exclude-d")]
+    whole = len(filters) == 1 and filters[0].startswith("--include=")
+    pattern = filters[0].partition("=")[2] if whole else "*"
+    # diff follows links unless told otherwise, grep with -R, rg with -L
+    enters = rule.pattern is None or any(
+        flag.startswith(("--deref", "--fol")) or _has_letter(flag, "RL") for flag in flags
+    )
+    paths = [access.path for access in accesses if isinstance(access, ReadPath)]
+    return tuple([Tree(path, pattern, follows=enters, enters=enters) for path in paths])
 
 
 def _has_letter(flag: str, letters: str) -> bool:
@@ -180,7 +189,7 @@ def _has_letter(flag: str, letters: str) -> bool:
 
 
 def _list_file_values(arguments: Sequence[Word]) -> list[str]:
-    """Return the values of options that may be files: grep -f, --files0-from, any value with a dot or a slash."""
+    """Return the values of options that may be files: grep -f, --files0-from, --to-file and its abbreviations."""
     values: list[str] = []
     previous = ""
     for word in arguments:
@@ -188,9 +197,8 @@ def _list_file_values(arguments: Sequence[Word]) -> list[str]:
         if previous in _FILE_FLAGS and text[:1] != "-":
             values.append(text)
         elif text[:2] == "--" and "=" in text:
-            name, _, value = text.partition("=")
-            if not name.startswith(_NAME_FILTERS) and _FILE_VALUE.search(name + "=" + value):
-                values.append(value)
+            if not text.startswith((*_NAME_FILTERS, "--reg")):
+                values.append(text.partition("=")[2])
         elif text[:1] == "-" and len(text) > 2 and text[1] != "-":  # an attached value, perhaps behind other letters
             values.extend([text[2:]] if text[1] == "f" else [])
             start = min((place for mark in "./" if (place := text.find(mark)) > 0), default=0)
@@ -202,7 +210,7 @@ def _list_file_values(arguments: Sequence[Word]) -> list[str]:
 def word_accesses(kind: type[ReadPath], word: Word, folders: Folders) -> list[Access]:
     """Return the accesses of a word; an unknown path is kept as written."""
     text, certainty, named = word
-    if named or text == "-" or not text or text.startswith("/dev/fd/"):
+    if named or text == "-" or not text or _DESCRIPTOR.match(text):
         return []
     if certainty is ANYTHING and not any(letter in text for letter in "*?["):
         return [kind(text.lstrip("/") or "?")]

@@ -49,6 +49,12 @@ class Tree(NamedTuple):
     folder: str
     """Absolute and normalized; one that does not start with "/" could not be resolved."""
     pattern: str = "*"
+    split: bool = False
+    """The names are split at white space before the command receives them."""
+    follows: bool = False
+    """A link among the files is read like a file."""
+    enters: bool = False
+    """Links to folders are walked too."""
 
 
 @frozen

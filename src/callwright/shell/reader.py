@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from callwright.core.access import Access, Reach, ReadPath, WritePath
 from callwright.shell.findings import Findings, Redirects
+from callwright.shell.plan import Tree
 from callwright.shell.words import (
     HARMLESS_TARGETS,
     Certainty,
@@ -52,6 +53,8 @@ class WordReader:
         self.source = source
         self.findings = findings
         self.folders: Folders = None
+        self.substituted_trees: tuple[Tree, ...] = ()
+        """Folders whose files the command that is being read receives from a substitution or a loop."""
         self.loop_globs: dict[str, str] = {}
         """The glob that a loop's variable stands for while its body is read."""
         # in ASCII, byte offsets are string offsets, so a node's source is one slice without decoding
@@ -155,8 +158,10 @@ class WordReader:
             if _LIVE_IN_DOUBLE.search(inner):
                 self.findings.add_objection(f"{source} hides an expansion")
             return read_double_quoted(inner)
+        trees = self.substituted_trees
         pieces = [self._expansion(child, self.text(child)) for child in live]
         if len(live) == 1 and pieces[0].glob:
+            self.substituted_trees = trees  # quoted, so its names are not split
             before, _, after = inner.partition(self.text(live[0]))
             if _PLAIN_OR_EMPTY.match(before) and _PLAIN_OR_EMPTY.match(after):
                 text = before + pieces[0].text + after
@@ -190,7 +195,11 @@ class WordReader:
         if value is not None:
             return read_single_quoted(value)
         if name and name[1] in self.loop_globs:
-            return Piece(self.loop_globs[name[1]], self.loop_globs[name[1]], glob=True)
+            glob = self.loop_globs[name[1]]
+            folder, _, pattern = glob.rpartition("/")
+            paths = resolve_paths(folder or ("/" if glob[:1] == "/" else "."), self.folders)
+            self.substituted_trees += tuple([Tree(path, pattern, split=True) for path in paths])
+            return Piece(glob, glob, glob=True)
         if name and is_credential(name[1]):
             self.findings.add_objection(f"{source} may be a credential")
         if not _SAFE_EXPANSION.match(source):

@@ -18,6 +18,7 @@ continues the one above. The clauses:
     needs F…     one of these is required      bare      read-only without arguments too
     help         `[sub] --help` is read-only   secret    never allowed: overrides a wider line
     last         no option after an operand    recursive  -r reads whole folders
+    urls         an address is fetched
 """
 
 import re
@@ -53,6 +54,7 @@ class ProgramRule:
     secret: bool = False
     response: bool = False
     recursive: bool = False
+    urls: bool = False
     needs: frozenset[str] = frozenset()
     operands: int | None = None
     like: re.Pattern[str] | None = None
@@ -72,7 +74,7 @@ class ProgramRule:
         if self.free and not self.network:
             return ""
         for word in words:
-            if word.certainty is ANYTHING or (self.network and not word.literal):
+            if word.certainty is ANYTHING or ((self.network or self.urls) and not word.literal):
                 return f"{word.text} may become an option"
         if self.needs and not any(map(self._is_needed, self.split(words)[1])):
             return f"without {' or '.join(sorted(self.needs))} it may do more than read"
@@ -288,6 +290,7 @@ def _inherit(parent: ProgramRule) -> ProgramRule:
         single=parent.single,
         exact=parent.exact,
         reads=parent.reads,
+        urls=parent.urls,
     )
 
 
@@ -333,6 +336,7 @@ def _apply_clause(rule: ProgramRule, word: str, rest: str) -> None:
             | "bare"
             | "help"
             | "secret"
+            | "urls"
         ):
             setattr(rule, word, True)
         case _:

@@ -33,25 +33,33 @@ def single_folder(folders: Folders) -> str | None:
     return next(iter(folders))
 
 
-def enter_folder(folders: Folders, target: str) -> Folders:
-    """Return the folders after a cd with a literal target."""
-    if target.startswith("/"):
-        return frozenset((normalize_path(target),))
-    if folders is None:
+def enter_folder(folders: Folders, target: str, *, physical: bool = False) -> Folders:
+    """Return the folders after a cd with a literal target.
+
+    Args:
+        folders: The folders before.
+        target: The folder to enter.
+        physical: Links are followed before `..`, as by every program but cd, so a path with `..` is kept as written.
+    """
+    if not target.startswith("/") and folders is None:
         return None
-    return frozenset(normalize_path(f"{folder}/{target}") for folder in folders)
+    joined = [target] if target.startswith("/") else [f"{folder}/{target}" for folder in folders or ()]
+    return frozenset([path if physical and _CLIMBS.search(path) else normalize_path(path) for path in joined])
+
+
+_CLIMBS = re.compile(r"/\.\.(?:/|\Z)")
 
 
 def resolve_paths(target: str, folders: Folders) -> tuple[str, ...]:
-    """Return the absolute paths a word may mean; the word itself when the folder is unknown."""
-    if target.startswith("/"):
-        return (normalize_path(target),)
-    if folders is None:
+    """Return the absolute paths a word may mean; the word itself when the folder is unknown.
+
+    A path with `..` is returned as written too: what stands before the `..` may be a link, which leads elsewhere.
+    """
+    if not target.startswith("/") and folders is None:
         return (target or ".",)
-    if len(folders) == 1:
-        (folder,) = folders
-        return (normalize_path(f"{folder}/{target}"),)
-    return tuple([normalize_path(f"{folder}/{target}") for folder in sorted(folders)])
+    joined = [target] if target.startswith("/") else [f"{folder}/{target}" for folder in sorted(folders or ())]
+    found = [normalize_path(path) for path in joined]
+    return tuple(dict.fromkeys([*found, *(path for path in joined if _CLIMBS.search(path))]))
 
 
 def normalize_path(path: str) -> str:

@@ -24,6 +24,8 @@ class InnerCommand(NamedTuple):
     """Folders whose files it hands to the command."""
     mark: str | None = None
     """The placeholder that xargs replaces by a name."""
+    whole: bool = False
+    """Names reach the command as they are, with any white space in them."""
     clears: bool = False
     """It drops the variables that keep git from running programs a repository names."""
 
@@ -149,7 +151,8 @@ def _unwrap_xargs(name: str, words: Sequence[Word]) -> InnerCommand | None:
     if mark is None or not any(not word.literal for word in inner):
         inner = (*inner, Word("{}", Certainty.ANYTHING))
         mark = "{}"
-    return InnerCommand(name, inner, doubt=doubt, mark=mark)
+    whole = any(word.text in ("-0", "--null", "-0r", "-r0") for word in flags)
+    return InnerCommand(name, inner, doubt=doubt, mark=mark, whole=whole)
 
 
 def _list_name_files(flags: Sequence[Word]) -> Iterator[str]:

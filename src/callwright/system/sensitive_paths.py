@@ -77,6 +77,8 @@ _SECRET_NESTED = (
     "etc/ssh/ssh_host_*_key",
     "proc/*/environ",
     "proc/*/mem",
+    "proc/*/task/*/environ",
+    "proc/*/task/*/mem",
     "run/secrets",
 )
 _SECRET_FILES = (

@@ -58,7 +58,7 @@ def _runs_where_it_stands(command: SimpleCommand, start: str) -> bool:
         return True
     if command.cwd is None or (command.words and "/" in command.words[0] and not command.words[0].startswith("/")):
         return False
-    return command.cwd.startswith(start.rstrip("/") + "/")
+    return command.cwd.startswith(start.rstrip("/") + "/") and "/.." not in command.cwd
 
 
 def outermost(command: SimpleCommand) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ _TAR_LONG = frozenset(
     "--strip-components --full-time --numeric-owner --utc --version --help".split()
 )
 _UNZIP_LISTS = re.compile(r"-[a-zA-Z]*[lvtZ][a-zA-Z0-9]*\Z")
-_UNZIP_LETTERS = frozenset("lvtqZ1shmzCMT2")
+_UNZIP_LETTERS = frozenset("lvtqZ1shmzCM2")
 
 
 def tar(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:

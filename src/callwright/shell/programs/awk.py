@@ -11,11 +11,16 @@ from callwright.shell.words import Certainty, Folders, Word, resolve_paths
 _TOKEN = re.compile(r"\s+|[A-Za-z_]\w*|\d+(?:\.\d*)?|\.\d+|\|\||&&|>=|>>|==|!=|<=|\+\+|--|\|&|.", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"', re.DOTALL)
 _REGEX = re.compile(r"/(?:[^/\\\n\[]|\\.|\[\^?\]?(?:[^\]\\\n/]|\\.)*\])*/", re.DOTALL)
+# a slash in brackets ends the pattern in some programs; what else may stand there is harmless in both readings
+_SLASHED = re.compile(r"/(?:[\w .^$*+?:=,;-]|\\[\w./]|\[\^?[\w/ .:-]+\])+/")
 _BANNED = frozenset(
     ("system", "getline", "SYMTAB", "FUNCTAB", "ARGV", "ARGC", "load", "include", "ENVIRON", "PROCINFO")
 )
 _KEYWORDS = frozenset("print printf return in if else while for do case delete exit next".split())
 _MAX_AMBIGUOUS = 3
+_CONTINUES = frozenset((",", "{", "&&", "||", "?", ":", "do", "else"))
+"""Tokens after which a new line does not end the statement."""
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _SUSPECT = re.compile(r"system|getline|print|[|>]\s*\"")
 _QUIET_TARGETS = frozenset(('"/dev/null"', '"/dev/stderr"', '"/dev/stdout"'))
 _HELP = frozenset(("--version", "--help", "-V"))
@@ -32,7 +37,8 @@ def awk(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
 
 
 def _list_reads(files: Sequence[Word], folders: Folders) -> tuple[Access, ...]:
-    named = (word for word in files if "=" not in word.text and word.text != "-")
+    # only a name before the "=" makes an assignment: ./a=b is a file
+    named = (word for word in files if not _ASSIGNMENT.match(word.text) and word.text != "-")
     return tuple(ReadPath(path) for word in named for path in resolve_paths(word.text, folders))
 
 
@@ -93,7 +99,7 @@ def program_problem(program: str) -> str:
 
 
 def _tokens_problem(tokens: Iterable[str]) -> str:
-    printing, depth, target = False, 0, False
+    printing, depth, target, previous = False, 0, False, ""
     for token in tokens:
         if target and token not in _QUIET_TARGETS:
             return "it writes to a file"
@@ -102,7 +108,7 @@ def _tokens_problem(tokens: Iterable[str]) -> str:
             return f"{token} may run or read something"
         if token in ("print", "printf"):
             printing, depth = True, 0
-        elif token in (";", "}", "\n"):
+        elif token in (";", "}") or (token == "\n" and depth <= 0 and previous not in _CONTINUES):
             printing = False
         elif token in "([":
             depth += 1
@@ -110,6 +116,7 @@ def _tokens_problem(tokens: Iterable[str]) -> str:
             depth -= 1
         elif printing and token in (">", ">>") and depth <= 0:
             target = True
+        previous = previous if token == "\n" else token
     return "it writes to a file" if target else ""
 
 
@@ -134,6 +141,8 @@ class _Tokens:
                 token = "\n"
             if token[0] == "/" and len(token) > 1 and _SUSPECT.search(token):
                 yield "|"  # a regex that reads like a program: another awk may read the slash as a division
+            if token == "/" and not self._divides(previous) and previous not in (")", "++", "--"):
+                yield "|"  # a pattern whose end is not certain
             if token == "#":
                 place = _line_end(program, place)
                 continue
@@ -146,7 +155,7 @@ class _Tokens:
             return _STRING.match(self.program, place)
         if letter != "/":
             return None
-        pattern = _REGEX.match(self.program, place)
+        pattern = _REGEX.match(self.program, place) or _SLASHED.match(self.program, place)
         if pattern is None or self._divides(previous):
             return None
         if previous not in (")", "++", "--"):

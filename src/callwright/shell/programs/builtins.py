@@ -159,11 +159,13 @@ _PS_VALUES = frozenset("-o -O -p -C -u -U -g -G -t -q -s -k --sort --pid --ppid 
 
 
 def ps(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
-    """Judge ps: an `e` without a dash, or -E, shows the environment of processes."""
+    """Judge ps: an `e` without a dash, -E or a column `environ` shows the environment of processes."""
     value = False
     for word in arguments:
         text = word.text
         if not value and ((text[:1] != "-" and "e" in text) or (text[:1] == "-" and text[1:2] != "-" and "E" in text)):
+            return unknown("ps shows the environment of processes")
+        if "env" in text.lower():
             return unknown("ps shows the environment of processes")
         value = text in _PS_VALUES
     return Judgement(Verdict.READ_ONLY, "ps lists processes")

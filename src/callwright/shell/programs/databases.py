@@ -12,6 +12,9 @@ from callwright.shell.words import Folders, Word, resolve_paths
 
 _STRING = re.compile(r"'(?:[^'\\]|'')*'|\"[^\"\\]*\"|-- [^\n]*|/\*[^!].*?\*/", re.DOTALL)
 _CALL = re.compile(r"([A-Za-z_][\w.]*)\s*\(")
+_QUOTED_CALL = re.compile(r"(?:''|\])\s*\(")
+_FILE_TABLES = re.compile(r"\b(?:fsdir|zipfile|readfile|writefile|load_extension|sqlite_dbpage)\b")
+_FILE_NAME = re.compile(r"""['"][^'"]*[./:*][^'"]*['"]""")
 _FIRST = frozenset("select show explain describe desc with values".split())
 _BANNED = re.compile(
     r"\b(?:insert|update|delete|drop|create|alter|truncate|replace\s+into|merge|grant|revoke|call|do|copy|into|outfile|"
@@ -44,6 +47,8 @@ def sql_problem(text: str) -> str:
         return "the SQL holds a comment that some databases run"
     if "'" in plain.replace("''", "") or '"' in plain:
         return "a quotation in the SQL is not closed"
+    if _QUOTED_CALL.search(plain):
+        return "the SQL calls a function by a quoted name"
     statements = [part.strip() for part in plain.split(";") if part.strip()]
     if not statements:
         return "there is no statement"
@@ -138,6 +143,15 @@ def _list_statements(words: Sequence[str], flags: Sequence[str]) -> list[str]:
     ]
 
 
+def _find_file_table(name: str, statements: Sequence[str]) -> str:
+    """Object to tables that are files: `fsdir` in sqlite3, a quoted path in duckdb."""
+    for statement in statements:
+        files = _FILE_NAME if name == "duckdb" else _FILE_TABLES
+        if found := files.search(statement.lower()):
+            return f"{found[0]} may read any file"
+    return ""
+
+
 _SHOWS = re.compile(r"\.(?:tables|schema|indexes|indices|databases|dbinfo)(?: [\w%]+)?")
 
 
@@ -158,6 +172,7 @@ def sqlite(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     touched: tuple[Access, ...] = tuple(ReadPath(path) for path in paths)
     objection = next((f"{word.text} is not literal" for word in arguments if not word.literal), "")
     objection = objection or _SQLITE.objection(arguments) or first_sql_problem(statements)
+    objection = objection or _find_file_table(name, statements)
     if objection:
         return unknown(f"{name}: {objection}", touched)
     if database and "-readonly" not in words:

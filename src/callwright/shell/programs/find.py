@@ -1,5 +1,6 @@
 """Judges find and fd calls: tests are read-only, actions may run, write or delete."""
 
+import re
 from collections.abc import Sequence
 
 from callwright.core.access import Access, DeletePath, ReadPath, WritePath
@@ -30,7 +31,8 @@ def find(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     objection = next(
         (f"{word.text} may become part of the expression" for word in arguments[:split] if _may_become_option(word)), ""
     )
-    return _judge_expression(name, arguments[split:], starts, (touched, folders, objection))
+    follows = any(word.text == "-L" for word in arguments[:split])
+    return _judge_expression(name, arguments[split:], starts, (touched, folders, objection), follows=follows)
 
 
 def _may_become_option(word: Word) -> bool:
@@ -55,18 +57,26 @@ def _list_accesses(kind: type[ReadPath] | type[DeletePath], starts: Sequence[Wor
 
 
 def _judge_expression(
-    name: str, words: Sequence[Word], starts: Sequence[Word], before: tuple[tuple[Access, ...], Folders, str]
+    name: str,
+    words: Sequence[Word],
+    starts: Sequence[Word],
+    before: tuple[tuple[Access, ...], Folders, str],
+    *,
+    follows: bool,
 ) -> Judgement:
     touched, folders, objection = before
     inner_commands: list[InnerCommand] = []
     written: list[Access] = []
+    # tests before an action decide which files it receives; -L stands before the folders
+    tests = ["-L"] if follows else []
     deletes, place = False, 0
     while place < len(words):
         text = words[place].text
         if text in _RUN:
-            command, place = _read_exec(name, words, place, _list_trees(words, touched))
+            command, place = _read_exec(name, words, place, _list_trees(tests, touched))
             inner_commands.append(command)
             continue
+        start = place
         if text == "-delete":
             deletes = True
         elif text in _WRITE:
@@ -82,6 +92,7 @@ def _judge_expression(
         if place < len(words) and _may_become_option(words[place]):
             objection = objection or f"{words[place].text} may become part of the expression"
         place += 1
+        tests.extend(word.text for word in words[start:place])
     commands = tuple(inner_commands)
     if deletes:
         gone = tuple(_list_accesses(DeletePath, starts, folders))
@@ -110,13 +121,14 @@ def _value_problem(flag: str, words: Sequence[Word]) -> str:
     return f"{text} may be an action" if text[:1] == "-" and not numeric else ""
 
 
-def _list_trees(words: Sequence[Word], touched: Sequence[Access]) -> tuple[Tree, ...]:
+def _list_trees(tests: Sequence[str], touched: Sequence[Access]) -> tuple[Tree, ...]:
     """Return the folders whose files an action receives, with the one name they are restricted to."""
-    texts = [word.text for word in words]
     pattern = "*"
-    if texts.count("-name") == 1 and not {"-o", "-or", "-not", "!", ","} & set(texts):
-        pattern = "".join(texts[texts.index("-name") + 1 :][:1]) or "*"
-    return tuple([Tree(access.path, pattern) for access in touched if isinstance(access, ReadPath)])
+    if tests.count("-name") == 1 and not {"-o", "-or", "-not", "!", ","} & set(tests):
+        pattern = "".join(tests[tests.index("-name") + 1 :][:1]) or "*"
+    walks = bool({"-L", "-follow"} & set(tests))
+    paths = [access.path for access in touched if isinstance(access, ReadPath)]
+    return tuple([Tree(path, pattern, follows=True, enters=walks) for path in paths])
 
 
 def _read_exec(name: str, words: Sequence[Word], place: int, trees: tuple[Tree, ...]) -> tuple[InnerCommand, int]:
@@ -149,7 +161,9 @@ def fd(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     inner = tuple(_mark_fd_path(word) for word in arguments[split + 1 :])
     if inner and all(word.literal for word in inner):
         inner = (*inner, Word("{}", Certainty.ANYTHING, named=True))
-    trees = tuple([Tree(access.path) for access in touched if isinstance(access, ReadPath)])
+    walks = any(word.text == "--follow" or re.match(r"-\w*L", word.text) for word in arguments[:split])
+    paths = [access.path for access in touched if isinstance(access, ReadPath)]
+    trees = tuple([Tree(path, follows=True, enters=walks) for path in paths])
     inner_commands = (InnerCommand(f"{name} -x", inner, trees=trees),) if inner else ()
     for word in arguments[:split]:
         if _may_become_option(word):

@@ -141,7 +141,7 @@ def enter_repository(found: FoundCommand) -> FoundCommand:
         text = words[place].text
         if text == "-C" and place + 1 < len(words):
             target = words[place + 1]
-            folders = enter_folder(folders, target.text) if target.literal and target.text else None
+            folders = enter_folder(folders, target.text, physical=True) if target.literal and target.text else None
             place += 2
         elif text in _GLOBALS:
             place += 1

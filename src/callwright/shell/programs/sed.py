@@ -20,6 +20,7 @@ _FLAGS = frozenset(
     "--sandbox --zero-terminated --line-length".split()
 )
 _LETTERS = frozenset("nErsuz")
+_SUFFIX = re.compile(r"|[._~-]?(?:bak|backup|orig|old|tmp|sed|save|e|~)?")
 
 
 def sed(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
@@ -88,6 +89,7 @@ def _split(arguments: Sequence[Word]) -> tuple[list[str], list[Word], str, bool]
             place += 1
         elif text.startswith(("--in-place", "-i", "-I")):
             in_place = True
+            objection = objection or _suffix_problem(text.partition("=")[2] if text[1] == "-" else text[2:])
         elif text.partition("=")[0] in _FLAGS:
             continue
         else:
@@ -113,10 +115,15 @@ def _cluster(text: str) -> tuple[list[str], bool, str]:
         if letter == "e":
             return [text[place + 1 :]], False, ""
         if letter in "iI":
-            return [], True, ""
+            return [], True, _suffix_problem(text[place + 1 :])
         if letter not in _LETTERS:
             return [], False, f"{text} is an unknown option"
     return [], False, ""
+
+
+def _suffix_problem(suffix: str) -> str:
+    """Object to a suffix of the backup that names another place, or a file that other programs follow."""
+    return "" if _SUFFIX.fullmatch(suffix) else f"a backup named with {suffix} may be any file"
 
 
 def script_problem(script: str) -> str:

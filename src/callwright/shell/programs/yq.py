@@ -39,6 +39,9 @@ def jq(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
 
 def _judge_expression(name: str, rule: ProgramRule, arguments: Sequence[Word], folders: Folders) -> Judgement:
     judgement = judge_by_rule(name, rule, arguments, folders)
-    if judgement.verdict is Verdict.READ_ONLY and any(prints_environment(word.text) for word in arguments):
+    from_file = rule.gives_pattern([flag for flag in rule.split(arguments)[1] if not flag.startswith("--ex")])
+    if judgement.verdict is Verdict.READ_ONLY and (
+        from_file or any(prints_environment(word.text) for word in arguments)
+    ):
         return judgement._replace(reason=ENVIRONMENT_SHOWN)
     return judgement

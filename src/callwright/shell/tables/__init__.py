@@ -59,6 +59,8 @@ _SPECIAL = {
     "unset": "builtins:unset",
     "jq": "yq:jq",
     "gojq": "yq:jq",
+    "xq": "yq:yq",
+    "tomlq": "yq:yq",
     "history": "builtins:history",
     "kill": "builtins:kill",
 }

@@ -2,16 +2,21 @@
 
 TABLE = r"""
 python python3 python2 node nodejs deno bun ruby perl php java javac lua luajit swift scala kotlin kotlinc ghc ocaml
-      R Rscript julia dart elixir erl rustc rustup gcc g++ cc c++ clang clang++ cmake make gmake ninja meson gem
+      R Rscript julia dart elixir rustc rustup gcc g++ cc c++ clang clang++ cmake make gmake ninja meson gem
       poetry pipenv rye conda mamba nvm fnm volta pyenv rbenv tsc ts-node esbuild biome oxlint mypy pyright
       bandit terraform-docs tflint vagrant packer nomad consul vault minikube kind k3d k9s stern skaffold kustomize
       istioctl argocd flux linkerd protoc buf grpcurl redis-cli mongosh mongo sqlite ffmpeg ffprobe convert magick
       pandoc nginx httpd apache2 caddy traefik vim nvim vi nano emacs code zsh fish dash ksh nvcc strace ltrace gdb
       lldb valgrind perf cppcheck shellcheck shfmt hadolint yamllint markdownlint jsonlint golangci-lint staticcheck
-      gofmt rustfmt mono hyperfine ssh scp rsync lua5.3: needs --version -V -version; only --version -V
-      -version; operands 0
-node nodejs ruby perl php lua luajit tsc gcc g++ cc c++ clang clang++ make gmake ninja nginx httpd apache2 ocaml ts-node
-      : needs --version -V -version -v; only --version -V -version -v; operands 0
+      gofmt rustfmt mono hyperfine ssh scp rsync lua5.3: needs --version; only --version; operands 0
+python python3 python2 deno rustc rustup ghc poetry conda mamba mypy biome nano ssh strace ltrace hyperfine shellcheck
+      rsync buf: needs --version -V; only --version -V; operands 0
+java javac scala kotlin kotlinc swift ocaml sqlite ffmpeg ffprobe convert magick gdb nvcc
+      : needs --version -version; only --version -version; operands 0; single
+erl: needs -version; only -version; operands 0; single
+node nodejs ruby php lua lua5.3 luajit tsc ts-node gcc g++ cc c++ clang clang++ make gmake
+      : needs --version -v; only --version -v; operands 0
+perl nginx httpd apache2: needs --version -v -V; only --version -v -V; operands 0
 shellcheck hadolint yamllint: reads; not -o --output-file; not --config -c --rcfile
 sqlfluff: only --version
 ruff: help; bare
@@ -29,7 +34,7 @@ isort: needs --check --check-only -c --diff --version --help; only --check --che
 go: not -exec -toolexec -modfile -overlay -C; single
   version
   env: only -json -changed
-  list: local; only -m -json -f -deps -test -e -find -versions -u; values -f
+  list: only -m -json -f -deps -test -e -find; values -f
   doc: only -all -c -short -src -u -cmd
 cargo: help; not --config -Z -C
   --version|-V|--list
@@ -53,7 +58,7 @@ pip pip3: help; not --python --log --proxy --cache-dir --cert --client-cert --re
   cache info|list|dir
   index versions: network
   search: network
-uv: help; bare; not --config-file --directory --project --cache-dir
+uv: help; bare; not --config-file --directory --project --cache-dir --outdated --python-downloads-json-url
   --version|-V|version|help
   pip list|show|freeze|check|tree: network
   tree: secret
@@ -101,21 +106,23 @@ conda mamba: not
   env list
   config --show
 poetry: not -C --directory -P
-  show|check|about
+  check|about
+  show: not -l --latest -o --outdated
   version: operands 0; only -s --short
   env info|list
 rustfmt: reads; only --check --version -l
 gofmt: reads; only -l -d -s -e
 shfmt: reads; only -d -l -i -ci -bn -sr -kp -f --version; values -i; single
 terraform tofu: network; single; not -chdir -out -state-out -backup -generate-config-out
-  version|-version|--version|-help|--help|graph: local
-  providers: local; operands 0
-  workspace list|show: local
-  validate|show|output
+  version|-version|--version|-help|--help: local
+  providers: operands 0
+  workspace show: local
+  workspace list
+  graph|validate|show|output
   state list|show|pull
   metadata functions: local
   fmt: only -check -diff -recursive -no-color -list; local; secret
-  providers schema: local
+  providers schema
   get: secret
 packer: network; single
   --help|--version|version: local

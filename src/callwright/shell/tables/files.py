@@ -30,9 +30,9 @@ lsof: not -D -k -m
 xattr: reads; not -w -d -c
 getfattr: reads
 mdls: reads
-cloc: reads; only --by-file --by-file-by-lang --exclude-dir --include-lang --exclude-lang --json --csv --yaml --xml --md
-      --quiet --sum-one --not-match-d --match-d --not-match-f --match-f --exclude-ext --include-ext --version --help
-      --show-lang
+cloc: reads; urls; only --by-file --by-file-by-lang --exclude-dir --include-lang --exclude-lang --json --csv --yaml
+      --xml --md --quiet --sum-one --not-match-d --match-d --not-match-f --match-f --exclude-ext --include-ext --version
+      --help --show-lang
       --show-ext --follow-links --fullpath --hide-rate; values --exclude-dir --include-lang --exclude-lang
 tokei: reads
 scc: reads; exact; not -o --output --format-multi --gen-langs
@@ -59,13 +59,12 @@ look: reads; pattern
 uniq: reads; operands 1; last; values -f -s -w --skip-fields --skip-chars --check-chars
 sort gsort: reads; not -o --output --compress-program --files0-from
 shuf: reads; not -o --output --random-source
-xq tomlq: reads; pattern --from-file; not -i --in-place -f
 base64 base32 basenc: reads; not -o --output
 iconv: reads; not -o --output
 cal ncal: bare
 expr: bare
 less more: reads; only -N -S -R -F -X -E -i -I -n -s -r --version --help --LINE-NUMBERS --chop-long-lines
       --RAW-CONTROL-CHARS --quit-if-one-screen --no-init; like [^+].*
-xmllint: reads; only --format --noout --xpath  --nonet --pretty --huge --recover --html; values
+xmllint: reads; urls; only --format --noout --xpath  --nonet --pretty --huge --recover --html; values
       --xpath
 """

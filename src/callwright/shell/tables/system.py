@@ -2,7 +2,8 @@
 
 TABLE = r"""
 uname uptime free vmstat mpstat iostat nfsiostat w who last lastb lastlog id locale getconf: bare
-pgrep pidof pstree pmap lscpu lsblk lsusb lsmod lsmem lsns lsipc lslogins findmnt: bare
+pgrep pidof pstree lscpu lsblk lsusb lsmod lsmem lsns lsipc lslogins findmnt: bare
+pmap: not -n -N -c -C --create-rc --create-rc-to --read-rc --read-rc-from
 cpuid hwinfo inxi lshw dmidecode modinfo: only -short -class -C -s -t -q --class --type --help --version -F -b -c
 lspci: not -q -Q -H -A -O -F
 date gdate: not -s --set -f --file; like \+.*; values -d --date -r --reference
@@ -12,11 +13,14 @@ domainname: operands 0; only
 dmesg: not -c -C -D -E -n -F -K --clear --read-clear --console-off --console-on --console-level
 journalctl: not --vacuum-size --vacuum-time --vacuum-files --rotate --flush --sync --relinquish-var
       --smart-relinquish-var --setup-keys --update-catalog --cursor-file --interval --verify-key --force
-ss netstat: not -K --kill -E
+ss: not -K --kill -E -D --diag -F --filter
+netstat: not -F
 ifconfig: operands 1; only -a -s -v -l; bare
 arp: only -a -n -e -v -i; values -i
 route: only -n -e -ee -v -4 -6; operands 0
-ip: values -n -netns -family -f -rc -rcvbuf -l -loops; not -b -batch -force -B; single
+ip: only -4 -6 -0 -br -brief --brief -c -color -d -details -s -stats -statistics -o -oneline -j -json -p -pretty
+      -h -human -human-readable -r -resolve -t -timestamp -ts -tshort -a -all -iec -V -Version; values -n -netns -family
+      -f -rc -rcvbuf -l -loops; single
   a|ad|add|addr|addre|addres|address: like (?:show|list|lst|ls|l|sh|dev|up|scope|label|to|type|permanent|dynamic|
       [a-z]+\d[\w.@-]*|lo|global|link|host|\S*[.:]\S*)
   l|li|lin|link: like (?:show|list|lst|ls|l|sh|dev|up|type|group|default|master|vrf|bridge|vlan|veth|
@@ -59,7 +63,7 @@ info tldr cheat: only --version --help
 nvidia-smi: only -q -L -i --query-gpu --format --query-compute-apps --list-gpus; values -i
 sensors lsb_release sw_vers cpupower acpi: only -a -d -r -c -s -i -h -A -u -j -V -t --all --short --id --release
       --codename --description -productVersion -buildVersion -productName --version
-openssl: single
+openssl: single; urls
   help: operands 1
   version: only -a -v -b -o -f -p -d -e -m -r -c; operands 0
   list: only -digest-commands -cipher-commands -digest-algorithms -cipher-algorithms -commands -standard-commands
@@ -94,7 +98,7 @@ apt apt-cache: not -o -c --option --config-file
   list|show|search|policy|depends|rdepends|showsrc|showpkg|madison|pkgnames|stats|dump
 apt-mark: not -o -c -f
   showauto|showmanual|showhold|showinstall|showremove|showpurge
-rpm: needs -q --query --version; only -q -a -i -l -f -p -c -d -R --query --all --info --list --file --provides
+rpm: urls; needs -q --query --version; only -q -a -i -l -f -p -c -d -R --query --all --info --list --file --provides
       --requires --whatprovides --whatrequires --changelog --scripts --last --qf --queryformat --version; values --qf
       --queryformat
 dnf yum: not -c --config --installroot --setopt; network
