@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from tests.waiting import LONG_SECONDS
 
-from callwright.core.access import Confinement
+from callwright.core.access import Confinement, is_below
 from callwright.core.errors import UsageError
 from callwright.system.sandbox import bubblewrap, landlock, seatbelt, wall as walls
 from callwright.system.sandbox.sandbox import Sandbox, SandboxKind, find_sandbox
@@ -452,7 +452,7 @@ def test_daemons_behind_local_sockets_are_out_of_reach(
 
 def test_sockets_outside_of_temporary_folders_are_out_of_reach(complete: Sandbox, attempt: Attempt):
     folder = Path(pwd.getpwuid(os.getuid()).pw_dir)
-    if not os.access(folder, os.W_OK) or bubblewrap.is_below(str(folder), ("/tmp", "/var/tmp", "/run")):
+    if not os.access(folder, os.W_OK) or is_below(str(folder), ("/tmp", "/var/tmp", "/run")):
         pytest.skip(f"{folder} cannot be used for the test")
     with tempfile.TemporaryDirectory(dir=folder) as place, socket.socket(socket.AF_UNIX) as server:
         server.bind(f"{place}/daemon")

@@ -1,5 +1,6 @@
 """Accesses, what a call will touch, and the decisions of policies about them."""
 
+from collections.abc import Iterable
 from enum import Flag
 from typing import TypeAlias
 
@@ -143,3 +144,8 @@ class Deny:
 
 
 Decision: TypeAlias = Allow | Ask | Deny
+
+
+def is_below(path: str, folders: Iterable[str]) -> bool:
+    """Whether a path is one of the folders or lies in one; compared as text, so resolve links first."""
+    return any(path == folder or path.startswith(folder.rstrip("/") + "/") for folder in folders)

@@ -25,6 +25,7 @@ from callwright.core.access import (
     RunCommand,
     WritePath,
     WriteResource,
+    is_below,
 )
 from callwright.policy.base import Policy, Subject, Tier
 from callwright.policy.paths import PathContext, PossiblePaths
@@ -251,7 +252,7 @@ class Guards(Policy):
                     f"refused to remove {make_printable(place)}: the machine or the home folder depends on it",
                     _CRITICAL,
                 )
-            if any(folder == whole or folder.startswith(whole + "/") for folder in own):
+            if any(is_below(folder, (whole,)) for folder in own):
                 return Ask(f"would remove the working folder: {make_printable(place)}", _CRITICAL, firm=True)
         return None
 
@@ -259,7 +260,7 @@ class Guards(Policy):
         for place in places.all:
             if is_protected(self._below_root(place)) or is_ours(comparable(place)):
                 return Ask(f"would change {make_printable(place)}, which configures other programs", _PROTECTED)
-            if any(f"{place}/".startswith(f"{folder}/") for folder in program_folders(self.here.roots)):
+            if is_below(place, program_folders(self.here.roots)):
                 return Ask(f"would change {make_printable(place)}, from which programs are started", _PROTECTED)
             if _changes_modes(subject) and (_whole_folder(place) in self._vital or _is_top_level(_whole_folder(place))):
                 return Deny(f"refused to change the permissions of all of {make_printable(place)}", _CRITICAL)
@@ -278,7 +279,7 @@ class Guards(Policy):
     def _below_root(self, place: str) -> str:
         """Cut off the path of the workspace: a workspace inside ~/.config/x must not make every write ask."""
         for root in self.here.roots:
-            if place == root or place.startswith(root.rstrip("/") + "/"):
+            if is_below(place, (root,)):
                 return comparable(place[len(root) :])
         return comparable(place)
 

@@ -6,6 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from callwright.core._fast import frozen
+from callwright.core.access import is_below
 from callwright.shell.plan import is_computed
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class PathContext:
 
     def inside(self, real: str) -> bool:
         """Whether a resolved path is a root of the workspace or below one; always true without roots."""
-        return not self.roots or any(real == root or real.startswith(root.rstrip("/") + "/") for root in self.roots)
+        return not self.roots or is_below(real, self.roots)
 
 
 @frozen

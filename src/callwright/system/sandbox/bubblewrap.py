@@ -9,12 +9,12 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from callwright.core.access import is_below
 from callwright.system.sandbox.wall import (
     GIT_ATTRIBUTES_PLACE,
     SHARED_CACHES,
     Wall,
     git_attributes_file,
-    is_below,
     mask_file,
     shown_of_ours,
 )

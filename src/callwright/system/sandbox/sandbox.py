@@ -19,7 +19,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from callwright.core.access import Confinement
+from callwright.core.access import Confinement, is_below
 from callwright.core.errors import UsageError
 from callwright.system.environment import program_folders
 from callwright.system.sandbox import bubblewrap, landlock, seatbelt
@@ -29,7 +29,6 @@ from callwright.system.sandbox.wall import (
     NamedPaths,
     Wall,
     hideable_parts,
-    is_below,
     move_away,
     outermost,
     user_secrets,

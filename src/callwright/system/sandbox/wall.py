@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
+from callwright.core.access import is_below
 from callwright.system.output_capture import output_folder
 from callwright.system.sensitive_paths import (
     GIT_ATTRIBUTES,
@@ -102,11 +103,6 @@ def _is_vital(folder: str) -> bool:
     if folder.count("/") < 2 or any(is_below(home, (folder,)) for home in _homes()):
         return True
     return os.path.dirname(folder) in ("/home", "/Users") or is_below(folder, ("/etc", "/usr", "/bin", "/lib", "/boot"))
-
-
-def is_below(path: str, folders: Iterable[str]) -> bool:
-    """Whether a path is one of the folders or lies in one."""
-    return any(path == folder or path.startswith(folder.rstrip("/") + "/") for folder in folders)
 
 
 def outermost(paths: Iterable[str]) -> list[str]:

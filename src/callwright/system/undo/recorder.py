@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from callwright.core.access import is_below
+
 if TYPE_CHECKING:
     from callwright.system.undo.change_log import ChangeLog
 
@@ -66,8 +68,8 @@ class UndoRecorder:
             return
         from callwright.system.undo.command_watch import CommandWatch  # loaded with the first command that may write
 
-        outside = [path for path in map(os.path.realpath, more) if not _is_below(path, roots)]
-        outside = [path for path in outside if not any(_is_below(root, (path,)) for root in roots)]
+        outside = [path for path in map(os.path.realpath, more) if not is_below(path, roots)]
+        outside = [path for path in outside if not any(is_below(root, (path,)) for root in roots)]
         watch = CommandWatch(self.log, [*roots, *dict.fromkeys(outside)])
         await asyncio.to_thread(watch.begin, everything=not masked)
         try:
@@ -90,7 +92,3 @@ class UndoRecorder:
         if self.log is not None and self._report is not None:
             for reason in self.log.take_new_gaps():
                 self._report(f"this turn cannot be undone: {reason}")
-
-
-def _is_below(path: str, folders: Sequence[str]) -> bool:
-    return any(path == folder or path.startswith(f"{folder.rstrip('/')}/") for folder in folders)

@@ -4,10 +4,10 @@ import os
 import re
 from collections.abc import Sequence
 
-from callwright.core.access import Confinement, ReadPath
+from callwright.core.access import Confinement, ReadPath, is_below
 from callwright.shell.plan import ShellPlan, Verdict, is_computed
 from callwright.system.process import CommandResult
-from callwright.system.sandbox.wall import Wall, is_below
+from callwright.system.sandbox.wall import Wall
 from callwright.tool.base import ToolContext
 
 OUTSIDE = "; run it from the start, outside the sandbox?"
