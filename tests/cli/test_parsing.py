@@ -47,6 +47,7 @@ def fail(parser: Parser, capsys: pytest.CaptureFixture[str], *arguments: str) ->
         ("n --allowedTools", "--allowed-tools: expected a value"),
         ("n --json=yes", "--json: takes no value"),
         ("n --jsn", "unknown option --jsn; did you mean --json?"),
+        ("n --bin", "unknown option --bin"),  # of --json it has little but the dashes
         ("n --nothing-like-it=3", "unknown option --nothing-like-it=3"),
     ],
 )
@@ -66,7 +67,7 @@ def test_subcommand_errors_name_the_subcommand(capsys: pytest.CaptureFixture[str
     show = actions.add_parser("show")
     show.add_argument("id", metavar="ID")
     show.add_argument("rest", nargs="...", metavar="OPTIONS")
-    assert fail(parser, capsys) == "callwright top: missing ACTION (see callwright top --help)\n"
+    assert fail(parser, capsys) == "callwright top: missing ACTION: show (see callwright top --help)\n"
     assert "ACTION: invalid value 'shwo'; did you mean show?" in fail(parser, capsys, "shwo")
     assert fail(parser, capsys, "show") == "callwright top show: missing ID (see callwright top show --help)\n"
     assert parser.parse_args(["show", "s1", "--x"]).rest == ["--x"]

@@ -1,14 +1,15 @@
 """Access control over HTTP: tokens, origins and host names."""
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import httpx2
 import pytest
 from tests.waiting import LONG_SECONDS
 
-from callwright import UsageError
-from callwright.serve import HttpOptions
-from callwright.serve.http import is_loopback
+from callwright import Executor, Registry, UsageError
+from callwright.serve import Gateway, HttpOptions
+from callwright.serve.http import is_loopback, listen, wait_until_served
 
 if TYPE_CHECKING:
     from tests.serve.conftest import Desk
@@ -54,6 +55,28 @@ def test_public_host_needs_token():
     with pytest.raises(UsageError, match="token"):
         HttpOptions(host="0.0.0.0", token="")
     assert HttpOptions(host="0.0.0.0").token
+
+
+@pytest.mark.parametrize("port", [-1, 65_536, "80", True])
+def test_impossible_port_is_rejected(port: object):
+    with pytest.raises(UsageError, match="port must be at least 0 and at most 65,535"):
+        HttpOptions(port=port)  # type: ignore[arg-type] - what is tested
+
+
+async def test_cancelled_server_ends_in_order(caplog: pytest.LogCaptureFixture):
+    registry = Registry()
+    gateway, stopped = Gateway(registry, Executor(registry)), asyncio.Event()
+
+    async def serve() -> None:
+        async with listen(gateway, HttpOptions(port=0)) as (_, serving):
+            serving.add_done_callback(lambda ended: stopped.set() if not ended.cancelled() else None)
+            asyncio.get_running_loop().call_soon(running.cancel)
+            await wait_until_served(serving)
+
+    running = asyncio.create_task(serve())
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert stopped.is_set() and not caplog.records  # uvicorn logs a traceback for a server that is torn down
 
 
 def test_default_host_is_loopback():

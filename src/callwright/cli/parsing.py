@@ -161,7 +161,8 @@ class Parser(argparse.ArgumentParser):
         needed = [action for action in required if action.nargs not in _OPTIONAL_NARGS]
         missing = [_name(action) for action in needed if getattr(namespace, action.dest, None) is None]
         if missing:
-            self.error(f"missing {' and '.join(missing)}")
+            choices = [str(choice) for choice in needed[-1].choices or ()] if len(needed) == len(missing) == 1 else []
+            self.error(f"missing {' and '.join(missing)}" + (f": {', '.join(choices)}" if choices else ""))
         return result
 
     def _describe(self, error: argparse.ArgumentError) -> str:
@@ -203,8 +204,9 @@ def _name(action: argparse.Action) -> str:
 def _suggest(word: str, known: Sequence[str]) -> str:
     from difflib import get_close_matches
 
-    near = get_close_matches(word, known, n=1)
-    return f"did you mean {near[0]}?" if near else ""
+    # without the dashes, which every option has
+    near = get_close_matches(word.lstrip("-"), [name.lstrip("-") for name in known], n=1)
+    return next((f"did you mean {name}?" for name in known if name.lstrip("-") in near), "")
 
 
 def positive_int(text: str) -> int:

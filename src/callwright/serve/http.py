@@ -15,7 +15,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from callwright.core.errors import UsageError
+from callwright.core.errors import UsageError, check_number
 from callwright.serve.access import ClientIds, HostGuard, TimedProtocol
 from callwright.serve.gateway import Gateway
 
@@ -27,7 +27,7 @@ class HttpOptions:
     """Where to listen, and which clients to accept.
 
     Raises:
-        UsageError: Another host than this machine without a token, or a path without a leading slash.
+        UsageError: Another host than this machine without a token, a path without a leading slash, or no such port.
     """
 
     host: str = "127.0.0.1"
@@ -50,6 +50,7 @@ class HttpOptions:
             raise UsageError(
                 f"serving on {self.host} without a token accepts every client; set a token or use a loopback host"
             )
+        check_number("port", self.port, 0, most=65_535, whole=True)
         if self.max_sessions < 1 or self.max_connections < 1:
             raise UsageError("max_sessions and max_connections must be at least 1")
         if not self.path.startswith("/"):
@@ -73,8 +74,18 @@ async def serve_http(gateway: Gateway, options: HttpOptions) -> None:
         gateway: What to serve.
         options: Where to listen, and which clients to accept.
     """
-    async with listen(gateway, options) as (_, server):
-        await server
+    async with listen(gateway, options) as (_, serving):
+        await wait_until_served(serving)
+
+
+async def wait_until_served(serving: "asyncio.Task[None]") -> None:
+    """Wait for the task of `listen`. A cancellation leaves it alone: `listen` ends it in order.
+
+    Args:
+        serving: The task.
+    """
+    await asyncio.wait({serving})
+    serving.result()
 
 
 @asynccontextmanager

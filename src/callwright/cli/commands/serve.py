@@ -23,7 +23,7 @@ from callwright.registry import Catalog, filtered
 
 if TYPE_CHECKING:
     from callwright.mcp import McpServers
-    from callwright.serve import HttpOptions
+    from callwright.serve import Gateway, HttpOptions
 
 _TOKEN = "CALLWRIGHT_TOKEN"
 _PLANNING = "plan"
@@ -103,7 +103,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 async def _serve(options: argparse.Namespace) -> None:
-    from callwright.serve import ListingOptions, serve
+    from callwright.serve import Gateway, ListingOptions, serve_stdio
 
     http = _http(options)
     app = _app(options)
@@ -116,7 +116,8 @@ async def _serve(options: argparse.Namespace) -> None:
         listing = ListingOptions(options.budget, tuple(options.pin))
         # raised by SIGTERM, which is an ordinary end
         with suppress(asyncio.CancelledError):
-            await serve(served, app.executor, http=http, listing=listing, skills=skills)
+            gateway = Gateway(served, app.executor, listing=listing, skills=skills)
+            await (serve_stdio(gateway) if http is None else _serve_http(gateway, http, options))
 
 
 def _app(options: argparse.Namespace) -> App:
@@ -176,14 +177,20 @@ def _http(options: argparse.Namespace) -> "HttpOptions | None":
 
     host, _, port = options.http.rpartition(":")
     if not port.isdecimal():
-        raise UsageError(f"--http: expected PORT or HOST:PORT, got {options.http!r}")
+        raise UsageError(f"--http: expected PORT or HOST:PORT, such as 8808 or 127.0.0.1:8808, got {options.http!r}")
     # a random token by default: any web page can reach a port of this machine
     token = "" if options.no_token else os.environ.get(_TOKEN) or secrets.token_urlsafe(32)
-    http = HttpOptions(host.strip("[]") or "127.0.0.1", int(port), token, tuple(options.origin))
-    print_notice(f"serving on http://{host or '127.0.0.1'}:{port}{http.path}")
-    if not options.no_token and not os.environ.get(_TOKEN):
-        print_notice(f"token for clients (set ${_TOKEN} to choose it): {http.token}")
-    return http
+    return HttpOptions(host.strip("[]") or "127.0.0.1", int(port), token, tuple(options.origin))
+
+
+async def _serve_http(gateway: "Gateway", http: "HttpOptions", options: argparse.Namespace) -> None:
+    from callwright.serve.http import listen, wait_until_served
+
+    async with listen(gateway, http) as (url, serving):
+        print_notice(f"serving on {url}")  # only now: port 0 stands for a free one
+        if not options.no_token and not os.environ.get(_TOKEN):
+            print_notice(f"token for clients (set ${_TOKEN} to choose it): {http.token}")
+        await wait_until_served(serving)
 
 
 def _end_on_signal() -> None:
