@@ -247,6 +247,7 @@ def _race(path: Path, rounds: int, *, in_place: bool) -> None:
     log = path.parent.parent / "log"
     rival = multiprocessing.get_context("fork").Process(target=_append_for_ever, args=(path, log, in_place))
     rival.start()
+    until_so(lambda: log.exists() and log.stat().st_size)
     ours: list[bytes] = []
     noticed = 0
     for number in range(rounds):
