@@ -72,12 +72,12 @@ def run_script(
     return start_script(path, *arguments, env=env, preload=preload).wait()
 
 
-def warm_command(*arguments: str) -> list[str]:
+def warm_command(*arguments: str, preload: str = COMMANDS) -> list[str]:
     """Return a command that does what `python arguments` does, for what starts processes itself.
 
     Its process hands its streams and its environment to a fork of a process that has imported the commands.
     """
-    return [sys.executable, "-S", __file__, "relay", _start_warm_process(COMMANDS), *arguments]
+    return [sys.executable, "-S", __file__, "relay", _start_warm_process(preload), *arguments]
 
 
 @cache

@@ -63,7 +63,7 @@ def check_search_works_from_the_disk() -> None:
 
     asked: list[str] = []
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_OPTIONS)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_OPTIONS, timeout=90_000)
         page = browser.new_context(offline=True).new_page()
         page.set_default_timeout(LONG_MILLISECONDS)
         page.on("request", lambda request: asked.append(request.url))

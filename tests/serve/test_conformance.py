@@ -11,11 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.forked import COMMANDS, warm_command
 from tests.waiting import LONG_SECONDS, find_port
 
 pytestmark = [pytest.mark.conformance, pytest.mark.slow, pytest.mark.timeout(900)]
 TESTS = Path(__file__).parent.parent
 OLD, NEW = "0.1.16", "0.2.0-alpha.12"
+CLIENT = (
+    f"{COMMANDS}, httpx2, callwright.mcp.http, callwright.mcp.oauth, callwright.mcp.servers,"
+    "mcp.client.auth.extensions.client_credentials, mcp.client.auth.extensions.identity_assertion,"
+    "mcp.client.streamable_http"
+)
+"""What the client imports."""
 NO_TASKS = "the tasks extension is not offered"
 NO_DPOP = "tokens bound to a key (DPoP) are not offered, as in the SDK"
 SERVER_OLD: dict[str, str] = {}
@@ -101,9 +108,10 @@ async def test_our_server_conforms(version: str, known: dict[str, str]):
 
 @pytest.mark.parametrize(("version", "known"), [(OLD, CLIENT_OLD), (NEW, CLIENT_NEW)])
 async def test_our_client_conforms(version: str, known: dict[str, str]):
-    command = f"{sys.executable} {TESTS / 'mcp' / 'conformance_client.py'}"
-    client = ("client", "--command", command, "--timeout", "180000")
+    # the suite starts some sixty clients at once, which would spend minutes on their imports
+    command = warm_command(str(TESTS / "mcp" / "conformance_client.py"), preload=CLIENT)
+    client = ("client", "--command", " ".join(command), "--timeout", "180000")
     crowded = failures((await run_suite(version, *client, "--suite", "all"))[0]) - known.keys()
-    # the suite starts some sixty clients at once; what fails in that crowd has to hold when it has the machine
+    # what fails in that crowd has to hold when it has the machine
     alone = {name: "".join(await run_suite(version, *client, "--scenario", name)) for name in sorted(crowded)}
     assert {name: said[-2000:] for name, said in alone.items() if "OVERALL: PASSED" not in said} == {}

@@ -110,6 +110,7 @@ def test_another_page_reads_and_does_nothing(web: Web, browser: Any, evil: str) 
     context = browser.new_context()
     try:
         page = context.new_page()
+        page.set_default_timeout(90_000)
         page.goto(evil)
         for name, attack in _ATTACKS.items():
             found = page.evaluate(attack.replace("VERSION", Assets().version), [server.url, server.token])

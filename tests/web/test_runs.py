@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -86,12 +87,12 @@ async def test_store_that_cannot_be_used_is_said(serve: Serve, tmp_path: Path, m
 async def test_waiting_run_is_answered_in_the_browser(
     web: Callable[..., RealServer], store: SqliteStore, tmp_path: Path
 ) -> None:
-    from playwright.async_api import async_playwright, expect
+    from playwright.async_api import Error, async_playwright, expect
     from tests.web.conftest import CHROMIUM, CHROMIUM_OPTIONS
 
     server = web(replies=["never said"])
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_OPTIONS)
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_OPTIONS, timeout=90_000)
         page = await browser.new_page()
         page.set_default_timeout(60_000)
         await page.goto(server.link)
@@ -100,7 +101,8 @@ async def test_waiting_run_is_answered_in_the_browser(
         await expect(page.locator(".question.dead")).to_have_count(0, timeout=60_000)
         deadline = time.monotonic() + 120
         while await card.count() and time.monotonic() < deadline:  # a card that has just moved takes no click
-            await card.get_by_role("button", name="Yes").click()
+            with suppress(Error):  # it may go while this looks for it
+                await card.get_by_role("button", name="Yes").click(timeout=5_000)
             await page.wait_for_timeout(300)
         await page.get_by_text("Allowed once on a page").wait_for()
         await browser.close()

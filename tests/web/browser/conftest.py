@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from callwright.sessions import SqliteStore
 from callwright.sessions.records import Record
 
 if TYPE_CHECKING:  # importing it takes half a second in every worker
-    from playwright.sync_api import Browser, BrowserContext, Page
+    from playwright.sync_api import Browser, BrowserContext, Locator, Page
 
 CHROMIUM = "/usr/bin/chromium"
 _ARGUMENTS = (
@@ -31,6 +32,14 @@ _ARGUMENTS = (
 DESKTOP: Any = {"width": 1280, "height": 800}
 PHONE: Any = {"width": 390, "height": 780}
 _PATIENCE_MS = 90_000
+_STILL = """() => new Promise((resolve) => {
+    let still = 0;
+    const look = () => {
+        still = document.querySelector(".question.dead") ? 0 : still + 1;
+        still < 5 ? requestAnimationFrame(look) : resolve();  // a move is seen one frame later
+    };
+    requestAnimationFrame(look);
+})"""
 
 
 @dataclass
@@ -75,7 +84,7 @@ def browser() -> "Iterator[Browser]":
 
     expect.set_options(timeout=_PATIENCE_MS)  # a loaded machine must not fail a test
     with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=list(_ARGUMENTS))
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=list(_ARGUMENTS), timeout=_PATIENCE_MS)
         yield found
         found.close()
 
@@ -83,12 +92,14 @@ def browser() -> "Iterator[Browser]":
 @pytest.fixture
 def desktop(browser: "Browser") -> "Iterator[BrowserContext]":
     with browser.new_context(viewport=DESKTOP) as context:
+        context.set_default_timeout(_PATIENCE_MS)
         yield context
 
 
 @pytest.fixture
 def phone(browser: "Browser") -> "Iterator[BrowserContext]":
     with browser.new_context(viewport=PHONE, has_touch=True, is_mobile=True) as context:
+        context.set_default_timeout(_PATIENCE_MS)
         yield context
 
 
@@ -124,6 +135,32 @@ def serve(tmp_path_factory: pytest.TempPathFactory) -> Generator[Serve, None, No
         process.wait()
         if process.stdout:
             process.stdout.close()
+
+
+def cards(page: "Page") -> "Locator":
+    return page.locator("[data-question]")
+
+
+def settle_down(page: "Page") -> None:
+    """Wait until the buttons of all cards take clicks."""
+    page.evaluate(_STILL)
+
+
+def press(page: "Page", name: str) -> None:
+    """Press a button of the first card, as often as the card moves under the pointer, until the card has gone."""
+    from playwright.sync_api import Error, expect
+
+    card = page.locator(f'[data-question="{cards(page).first.get_attribute("data-question")}"]')
+    button = card.get_by_role("button", name=name)
+    for _ in range(20):
+        with suppress(Error):  # it may go while this looks for it
+            button.scroll_into_view_if_needed(timeout=5_000)
+            settle_down(page)
+            button.click(timeout=5_000)
+        with suppress(AssertionError):
+            expect(card).to_have_count(0, timeout=3_000)
+            return
+    raise AssertionError(f"the card stays after {name}")
 
 
 def read_link(process: "subprocess.Popen[str]") -> str:

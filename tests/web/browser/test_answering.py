@@ -1,9 +1,9 @@
 """Questions on the page: live, from two screens, edited, on a phone, by keyboard, and when the server is gone."""
 
 import pytest
-from playwright.sync_api import BrowserContext, Locator, Page, expect
+from playwright.sync_api import BrowserContext, expect
 
-from .conftest import Serve, Served
+from .conftest import Serve, Served, cards, press, settle_down
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -18,18 +18,6 @@ def served(serve: Serve) -> Served:
     return serve({"text": "Two **files**, please.", "calls": both}, "All done.")
 
 
-def cards(page: Page) -> Locator:
-    return page.locator("[data-question]")
-
-
-_STILL = """() => new Promise((resolve) => {
-    let still = 0;
-    const look = () => {
-        still = document.querySelector(".question.dead") ? 0 : still + 1;
-        still < 5 ? requestAnimationFrame(look) : resolve();  // a move is seen one frame later
-    };
-    requestAnimationFrame(look);
-})"""
 _CLICK_WHEN_MOVED = """([x, y]) => {
     const observer = new MutationObserver(() => {
         if (document.querySelectorAll("[data-question]").length !== 1) return;
@@ -40,25 +28,6 @@ _CLICK_WHEN_MOVED = """([x, y]) => {
     });
     observer.observe(document.body, { childList: true, subtree: true });
 }"""
-
-
-def settle_down(page: Page) -> None:
-    """Wait until the buttons of all cards take clicks."""
-    page.evaluate(_STILL)
-
-
-def press(page: Page, name: str) -> None:
-    """Press a button of the first card, as often as the card moves under the pointer."""
-    card = page.locator(f'[data-question="{cards(page).first.get_attribute("data-question")}"]')
-    button = card.get_by_role("button", name=name)
-    for _ in range(10):
-        button.scroll_into_view_if_needed()
-        settle_down(page)
-        button.click()
-        page.wait_for_timeout(300)
-        if not card.count():
-            return
-    raise AssertionError(f"the card stays after {name}")
 
 
 def test_answer_on_one_screen_is_seen_on_the_other(served: Served, desktop: BrowserContext, phone: BrowserContext):

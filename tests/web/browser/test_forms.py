@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
-from .conftest import Serve, Served
+from .conftest import Serve, Served, press
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -174,10 +174,6 @@ def test_verdict_follows_the_typing_and_run_shows_the_outcome(page: Page, served
     page.get_by_role("button", name="Run").click()
     expect(page.locator("[data-question]")).to_be_visible()
     assert not (served.project / "made.txt").exists()
-    yes = page.locator("[data-question]").get_by_role("button", name="Yes")
-    yes.scroll_into_view_if_needed()
-    page.wait_for_timeout(100)  # a move of the card is seen in the next frame
-    expect(page.locator(".question.dead")).to_have_count(0)
-    yes.click()
+    press(page, "Yes")
     expect(page.get_by_text("As the model reads it")).to_be_visible()
     assert (served.project / "made.txt").exists()
