@@ -35,7 +35,8 @@ def estimate_message_tokens(message: Message) -> int:
     chars = _MESSAGE_CHARS
     if isinstance(message, ToolMessage):
         for outcome in message.outcomes:
-            chars += _count_outcome_chars(outcome)
+            content = outcome.output.content if isinstance(outcome, Completed) else outcome.error.message
+            chars += _MESSAGE_CHARS + (len(content) if isinstance(content, str) else count_content_chars(content))
     elif isinstance(message, AssistantMessage):
         for part in message.parts:
             chars += _count_part_chars(part)
@@ -49,12 +50,6 @@ def count_content_chars(content: str | tuple[Part, ...]) -> int:
     if isinstance(content, str):
         return len(content)
     return sum(len(part.text) if isinstance(part, Text) else _IMAGE_CHARS for part in content)
-
-
-def _count_outcome_chars(outcome: Completed | Failed) -> int:
-    if isinstance(outcome, Completed):
-        return _MESSAGE_CHARS + count_content_chars(outcome.output.content)
-    return _MESSAGE_CHARS + len(outcome.error.message)
 
 
 def _count_part_chars(part: AssistantPart) -> int:

@@ -153,9 +153,10 @@ class Spending:
         """Tell the model about a call that it repeats: what to change if it fails, that it has the answer if not."""
         if not self._counts:
             return outcomes
-        if all((outcome.call.name, _arguments_text(outcome.call)) not in self._counts for outcome in outcomes):
-            return outcomes  # without reading the texts of outcomes: almost every turn
-        return [self._warn(outcome) for outcome in outcomes]
+        for outcome in outcomes:
+            if (outcome.call.name, _arguments_text(outcome.call)) in self._counts:
+                return [self._warn(each) for each in outcomes]
+        return outcomes  # without reading the texts of outcomes: almost every turn
 
     def _warn(self, outcome: Completed | Failed) -> Completed | Failed:
         key, text = _repetition_key(outcome)

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from callwright.agent.replay import Ending, OpenTurn
 from callwright.agent.results import AgentEvent, Paused
@@ -16,7 +17,7 @@ from callwright.core.calls import Answers, Decline, Failed, Interrupted, Outcome
 from callwright.core.decisions import check_answers
 from callwright.core.errors import Cancelled, InvalidArguments, Unanswered
 from callwright.core.events import BatchBegan, CallEnded, Event
-from callwright.core.json import FrozenDict, Json, JsonObject
+from callwright.core.json import FrozenDict, JsonObject
 from callwright.core.messages import AssistantMessage
 from callwright.executor.executor import Executor
 from callwright.executor.turn_context import AskPerson, Starting, Turn, TurnCancelled
@@ -60,11 +61,16 @@ async def make_calls(
         return await transcript.pause(turn, open_questions)
     context.undo.begin_turn()
     settled = _find_settled(turn, catalog)
-    calls = turn.calls if not settled else tuple(call for call in turn.calls if call.id not in settled)
+    calls = _find_open(turn.calls, settled) if settled else turn.calls
     try:
-        outcomes = await _execute(transcript, turn, calls, catalog, context) if calls else []
+        executor_turn = _make_turn(transcript, turn, calls, catalog, context)
+        answers = Answers(turn.replies) if turn.replies else None
+        if len(calls) == 1:  # by itself: a coroutine less that waits with it
+            outcomes = [await context.executor.make_call(calls[0], answers, executor_turn)]
+        else:
+            outcomes = await context.executor.execute(calls, answers=answers, turn=executor_turn) if calls else []
     except _ChangedCall:
-        outcomes = [turn.fail_unfinished(call, _CRASHED) for call in calls]
+        outcomes = list(map(partial(turn.fail_unfinished, why=_CRASHED), calls))
     except asyncio.CancelledError as stopped:
         turn_cancelled = TurnCancelled.find(stopped)  # None: cancelled before the executor had outcomes of its own
         outcomes = [Interrupted(call) for call in calls] if turn_cancelled is None else turn_cancelled.outcomes
@@ -78,6 +84,10 @@ async def make_calls(
     keep_outputs(transcript, endings, context.executor.outputs, durable=context.durable)
     await transcript.close_turn(turn, endings)
     return endings
+
+
+def _find_open(calls: Sequence[ToolCall], settled: Mapping[str, Ending]) -> tuple[ToolCall, ...]:
+    return tuple(call for call in calls if call.id not in settled)
 
 
 def _find_unanswered(turn: OpenTurn) -> tuple[Question, ...]:
@@ -151,26 +161,23 @@ def _repeatable(call: ToolCall, catalog: Catalog) -> bool:
     return tool.spec.annotations.repeatable
 
 
-def _execute(
+def _make_turn(
     transcript: Transcript, turn: OpenTurn, calls: Sequence[ToolCall], catalog: Catalog, context: CallContext
-) -> Awaitable[list[Outcome]]:
-    journal = _TurnJournal(transcript, turn, calls)
-    executor_turn = _turn(
+) -> Turn:
+    return _turn(
         transcript.session_id,
         turn.turn_id,
         context.state,
         catalog,
         transcript.watch.cancellation,
         None if context.ask is None else _record_asking(context.ask, transcript, turn, running=True),
-        journal if context.durable else None,
+        _TurnJournal(transcript, turn, calls) if context.durable else None,
         _observer_for(transcript, calls, context),
         _record_starts(transcript, turn, catalog) if context.durable and len(calls) > 1 else None,
         tuple(turn.questions.values()) if turn.questions else (),
-        journal.keep,
+        partial(transcript.keep, turn),
         {path: tuple(notes) for path, notes in turn.kept.items()} if turn.kept else _NOTHING_KEPT,
     )
-    answers = Answers(turn.replies) if turn.replies else None
-    return context.executor.execute(calls, answers=answers, turn=executor_turn)
 
 
 def _record_asking(ask: AskPerson, transcript: Transcript, turn: OpenTurn, *, running: bool = False) -> AskPerson:
@@ -213,10 +220,6 @@ class _TurnJournal:
         if turn.digests is not None and turn.waiting.isdisjoint([call.id for call in self._calls]):
             return wait_for_nothing()
         return self._transcript.record_start(turn, began)
-
-    def keep(self, path: str, note: Json, wait: bool) -> Awaitable[None]:
-        """Store a note of a running tool."""
-        return self._transcript.keep(self._turn, path, note, wait)
 
 
 def _observer_for(transcript: Transcript, calls: Sequence[ToolCall], context: CallContext) -> "_OutcomeRecorder | None":

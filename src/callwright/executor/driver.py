@@ -65,7 +65,7 @@ def drive_on(coroutine: AnyCoroutine, waits_for: Any, grace_seconds: float, orde
         order: From `next_order`; taken before the first step if that may drive other coroutines.
     """
     grace: _Grace | None = None  # made with the first cancellation: most coroutines never see one
-    groups: list[asyncio.TaskGroup] = []
+    groups: tuple[asyncio.TaskGroup, ...] = ()
     try:
         if waits_for is _NOT_STARTED:
             order = next_order()
@@ -207,7 +207,7 @@ _LEAVES_REQUESTS = sys.version_info < (3, 13)
 """Whether a task group whose task fails while the group is being left cancels its parent, and never takes that back."""
 
 
-def _take_back_requests(coroutine: AnyCoroutine, known: list[asyncio.TaskGroup]) -> list[asyncio.TaskGroup]:
+def _take_back_requests(coroutine: AnyCoroutine, known: tuple[asyncio.TaskGroup, ...]) -> tuple[asyncio.TaskGroup, ...]:
     """Take back the cancellations of this task that task groups have requested and forget: none came from outside.
 
     Args:
@@ -217,7 +217,7 @@ def _take_back_requests(coroutine: AnyCoroutine, known: list[asyncio.TaskGroup])
     Returns:
         The groups that are known now.
     """
-    task, groups = asyncio.current_task(), list(known)
+    task, groups = asyncio.current_task(), known
     for frame in _list_frames(coroutine):
         if task is None or frame is None or frame.f_code is not _LEAVE_GROUP:
             continue
@@ -225,7 +225,7 @@ def _take_back_requests(coroutine: AnyCoroutine, known: list[asyncio.TaskGroup])
         # a group that was cancelled inside its block has taken that back itself
         requested = group._parent_task is task and group._parent_cancel_requested  # noqa: SLF001 - kept nowhere else
         if requested and left_by is not asyncio.CancelledError and group not in groups:
-            groups.append(group)
+            groups = (*groups, group)
             task.uncancel()
     return groups
 

@@ -128,10 +128,10 @@ class Executor:
             UsageError: `answers` is not `Answers`.
         """
         if answers is not None:
-            return self._run_alone(_call(self._resumed_id(answers, name), name, arguments), answers, turn)
+            return self.make_call(_call(self._resumed_id(answers, name), name, arguments), answers, turn)
         call = _call(f"run-{next(self._ids)}", name, arguments)
         running = self._fast_path.start(call, turn)
-        return self._run_alone(call, None, turn) if running is None else running
+        return self.make_call(call, None, turn) if running is None else running
 
     async def execute(
         self, calls: Sequence[ToolCall], *, answers: Answers | None = None, turn: Turn = _NO_TURN
@@ -152,11 +152,12 @@ class Executor:
             advice = "write execute([ToolCall(id, name, arguments)]) or run(name, arguments)"
             raise UsageError(f"expected a sequence of calls, got {safe_repr(calls)}; {advice}")
         if len(calls) == 1:
-            return [await self._run_alone(calls[0], answers, turn)]
+            return [await self.make_call(calls[0], answers, turn)]
         checked = None if answers is None else check_answers(answers)
         return await TurnScope(self._runtime, turn).run_all(calls, checked)
 
-    def _run_alone(self, call: ToolCall, answers: Answers | None, turn: Turn) -> Coroutine[Any, Any, Outcome]:
+    def make_call(self, call: ToolCall, answers: Answers | None, turn: Turn) -> Coroutine[Any, Any, Outcome]:
+        """Make the only call of a turn, as `execute` does."""
         if answers is None:
             running = self._fast_path.start(call, turn)
             if running is not None:

@@ -208,15 +208,20 @@ class FastPath:
         began: float,
     ) -> Outcome:
         """Finish a call whose first step did not end it, within its time limit."""
-        cancellations, deadlines = count_cancellations(), self._runtime.loops.get().deadlines
+        deadlines = self._runtime.loops.get().deadlines
         deadline: Deadline | None = None
         if tool.seconds != inf:  # only now: no deadline can pass while the event loop stands still
             deadline = deadlines.start(deadlines.now() + tool.seconds - (perf_counter() - began), order)
+        cancellations = count_cancellations() if deadline is None else deadline.cancelling
         ended: Outcome | ToolError | Interruption
+        plain: Completed | None = None
         try:
             value = await drive_on(running, waits_for, deadlines.grace_seconds, order)
-            ended = complete(call, value, perf_counter() - began)
-            item = item or tool.admit(call, values, turn.session_id)
+            seconds = perf_counter() - began
+            if item is None and type(value) is str and len(value) <= tool.output_chars and value.isascii():
+                ended = plain = _completed(call, _output(value, None), seconds, 1, ())
+            else:
+                ended = complete(call, value, seconds)
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as raised:  # noqa: BLE001 - whatever else a tool raises becomes a value
@@ -225,7 +230,16 @@ class FastPath:
         finally:
             if deadline is not None:
                 deadlines.stop(deadline)
-        return await self._finish(item, turn, ended, began, cancellations)
+        if plain is None:
+            item = item or tool.admit(call, values, turn.session_id)
+            return await self._finish(item, turn, ended, began, cancellations)
+        arguments, content = call.arguments, plain.output.content
+        tool.tally.note(
+            "completed", 1, plain.seconds, len(arguments) if isinstance(arguments, (str, bytes)) else 0, len(content)
+        )
+        if self._runtime.observe is not None:
+            self._runtime.observe(_call_ended(plain))
+        return _return_unless_cancelled(plain, cancellations)
 
     def _settle(
         self, item: Admitted, turn: Turn, raised: BaseException, deadline: Deadline | None = None
@@ -257,10 +271,15 @@ class FastPath:
             outcome = await TurnScope(self._runtime, turn).finish_from(item, ended, began)
         else:
             outcome = self._runtime.runner.finish(item, ended, self._runtime.observe)
-        if cancellations < count_cancellations():  # the tool or a hook ended in spite of it; its caller must not go on
-            cause = TurnCancelled([outcome])
-            raise asyncio.CancelledError(str(cause)) from cause
-        return outcome
+        return _return_unless_cancelled(outcome, cancellations)
+
+
+def _return_unless_cancelled(outcome: Outcome, cancellations: int) -> Outcome:
+    """Return an outcome; raise if the task was cancelled meanwhile and the tool or a hook ended in spite of it."""
+    if cancellations < count_cancellations():
+        cause = TurnCancelled([outcome])
+        raise asyncio.CancelledError(str(cause)) from cause
+    return outcome
 
 
 async def _ask_no_more() -> None:
