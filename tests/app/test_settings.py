@@ -56,7 +56,10 @@ def test_servers_are_merged_by_whole_entries(locations: Locations) -> None:
     [
         ('{\n  "model": "x",\n}', ":3: not valid JSON"),
         ('{\n  "permissions": {\n    "allow": "Bash"\n  }\n}', ":3: permissions.allow: "),
-        ('{\n  "permissions": {"deny": [\n    "Read(.env)",\n    42\n  ]}\n}', ":4: permissions.deny.1: "),
+        (
+            '{\n  "permissions": {"deny": [\n    "Read(.env)",\n    42\n  ]}\n}',
+            ':4: permissions.deny.1: 42 is not of type "string"',
+        ),
         ('{\n\n  "sandbox": "maybe"}', ":3: sandbox: "),
         ('{"hooks": {"PreToolUse": [\n {"matcher": "Bash"}]}}', ":2: hooks.PreToolUse.0: "),
         ("[]", ":1: the settings: "),

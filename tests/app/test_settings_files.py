@@ -25,6 +25,12 @@ def test_settings_linked_to_a_device_are_rejected(file: Path, device: str) -> No
         read_layer("project", file)
 
 
+def test_folder_in_place_of_settings_is_named(file: Path) -> None:
+    file.mkdir()
+    with pytest.raises(UsageError, match=r"cannot read the settings in .*settings\.json: is a directory$"):
+        read_layer("project", file)
+
+
 def test_oversized_settings_file_is_rejected(file: Path) -> None:
     with file.open("wb") as stream:
         stream.truncate(1 << 40)

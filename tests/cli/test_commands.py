@@ -128,6 +128,17 @@ def test_doctor_reports_findings_and_advice(machine: Any, monkeypatch: pytest.Mo
     assert broken.code == 1 and "FAIL" in broken.out
 
 
+def test_doctor_notices_that_sessions_cannot_be_stored(machine: Any) -> None:
+    resource = pytest.importorskip("resource")  # files that may not grow, as on a full disk
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, hard))
+    try:
+        ended = machine("doctor")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert ended.code == 1 and "FAIL  sessions    cannot write to" in ended.out and "free some space" in ended.out
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_prints_a_valid_script(machine: Any, shell: str) -> None:
     script = machine("completion", shell).out

@@ -210,7 +210,13 @@ def _faults(content: object) -> Iterator[tuple[Sequence[str | int], str]]:
     for error in _validator().iter_errors(content):
         path: list[str | int] = list(error.instance_path)
         unexpected = list(_describe_unexpected(content, path)) if _UNEXPECTED in error.message else []
-        yield from unexpected or [(path, f"{'.'.join(map(str, path)) or 'the settings'}: {error.message}")]
+        yield from unexpected or [(path, f"{'.'.join(map(str, path)) or 'the settings'}: {_explain(error)}")]
+
+
+def _explain(error: Any) -> str:
+    """Return what is wrong; for a value that may be of several forms, why it is none of them."""
+    forms = [found[0] for found in getattr(error.kind, "context", ()) if found]
+    return " and ".join(dict.fromkeys(_explain(each) for each in forms)) if forms else error.message
 
 
 def _describe_unexpected(content: object, path: Sequence[str | int]) -> Iterator[tuple[Sequence[str | int], str]]:

@@ -1,6 +1,7 @@
 """Reads regular files: encodings that lose no byte, line breaks that are kept, line search in constant memory."""
 
 import codecs
+import errno
 import os
 import stat
 from bisect import bisect_left
@@ -182,7 +183,7 @@ def open_regular(path: Path) -> int:
 
 def _refuse_irregular(path: Path, found: os.stat_result) -> None:
     if stat.S_ISDIR(found.st_mode):
-        raise IsADirectoryError(str(path))
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     for matches, kind in _KINDS:
         if matches(found.st_mode):
             raise ToolFailed(f"{path} is {kind}, not a regular file; it cannot be read or written")

@@ -1,5 +1,6 @@
 """`callwright doctor`: checks the installation, the settings, the model and the sandbox."""
 
+import errno
 import platform
 import shutil
 from collections.abc import Iterator
@@ -40,6 +41,9 @@ _EXTRAS = {
     "postgres": "asyncpg",
     "temporal": "temporalio",
 }
+_PROBE_BYTES = 100_000
+"""A new session file takes about as much."""
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _MARKS = {"ok": "ok  ", "note": "note", "fail": "FAIL"}
 
 
@@ -190,11 +194,12 @@ def _record(locations: Locations) -> CheckResult:
     try:
         locations.record.mkdir(mode=0o700, parents=True, exist_ok=True)
         probe = locations.record / ".probe"
-        # mode bits do not tell: the file system may be read-only
-        probe.touch()
-        probe.unlink()
+        # mode bits do not tell: the file system may be read-only, or full
+        try:
+            probe.write_bytes(bytes(_PROBE_BYTES))
+        finally:
+            probe.unlink(missing_ok=True)
     except OSError as error:
-        return CheckResult(
-            "sessions", "fail", f"cannot write to {locations.record}: {error.strerror}", "set CALLWRIGHT_HOME"
-        )
+        advice = "free some space, or set CALLWRIGHT_HOME" if error.errno in _FULL else "set CALLWRIGHT_HOME"
+        return CheckResult("sessions", "fail", f"cannot write to {locations.record}: {error.strerror}", advice)
     return CheckResult("sessions", "ok", str(locations.sessions))
