@@ -41,7 +41,7 @@ from callwright.core.spec import Limits
 from callwright.executor.executor import Executor, Observer
 from callwright.executor.turn_context import AskPerson
 from callwright.providers.base import Provider, require_provider, vendor_of
-from callwright.providers.pricing import find_prices, prices_for
+from callwright.providers.pricing import find_prices
 from callwright.providers.resolve import provider_for
 from callwright.registry.catalog import Toolset
 from callwright.registry.visibility import recall_reveals
@@ -325,15 +325,8 @@ class Agent:
         finally:
             watch.end()
             if request.lineage is not None:
-                request.lineage.add_inner(spending.usage, self._find_cost(spending))
+                request.lineage.add_inner(spending.usage, spending.find_cost(self.provider.model))
             await release_hold(hold)
-
-    def _find_cost(self, spending: Spending) -> float | None:
-        """Return what a run cost at this agent's own prices; None if they are not known."""
-        if spending.known_cost is not None:
-            return spending.known_cost
-        prices = prices_for(self.provider.model)
-        return None if prices is None else prices.cost(spending.usage)
 
     async def _run_observed(self, request: RunRequest, observe: Observer, transcript: Transcript, loop: Loop) -> Result:
         from callwright.agent.observation import run_observed  # an unobserved run must not pay for loading it

@@ -10,7 +10,7 @@ from callwright.core.calls import Completed, Failed, ToolCall
 from callwright.core.errors import UsageError, check_number
 from callwright.core.json import FrozenDict
 from callwright.core.messages import Usage
-from callwright.providers.pricing import Prices
+from callwright.providers.pricing import Prices, prices_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,13 @@ class Spending:
     def known_cost(self) -> float | None:
         """The cost, or None without prices."""
         return None if self.limits.prices is None else self.cost
+
+    def find_cost(self, model: str) -> float | None:
+        """Return the cost; without prices, the cost at the usual prices of a model, and None if those are unknown."""
+        if self.known_cost is not None:
+            return self.known_cost
+        prices = prices_for(model)
+        return None if prices is None else prices.cost(self.usage)
 
     @property
     def usage(self) -> Usage:
