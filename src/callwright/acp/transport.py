@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, cast
 
 from callwright.core.errors import UsageError, describe_exception
+from callwright.core.json import refuse_constant
 
 MESSAGE_BYTES = 64 * 1024 * 1024
 """The longest line that is read; a longer one is skipped and answered with an error."""
@@ -136,7 +137,7 @@ def check_message(line: bytes) -> dict[str, Any]:
         return built
 
     try:
-        found: object = json.loads(line, object_pairs_hook=build, parse_constant=_refuse_constant)
+        found: object = json.loads(line, object_pairs_hook=build, parse_constant=refuse_constant)
     except (ValueError, RecursionError) as error:
         raise BadMessage(_PARSE_ERROR, f"not JSON: {describe_exception(error)[:200]}") from None
     if not isinstance(found, dict):
@@ -157,10 +158,6 @@ def check_message(line: bytes) -> dict[str, Any]:
         # a broken answer ends the request that waits for it; one that says two things at once says nothing
         message = {"id": known_id, "error": {"code": _INVALID_REQUEST, "message": "the client sent no valid answer"}}
     return message
-
-
-def _refuse_constant(name: str) -> object:
-    raise ValueError(f"{name} is not a JSON number")
 
 
 def _is_error(error: object) -> bool:

@@ -5,12 +5,20 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
 from callwright.core.errors import ToolError, UsageError, describe_exception
-from callwright.core.json import FrozenDict, JsonObject, freeze, members_at, skip_space
+from callwright.core.json import (
+    DuplicateKey,
+    FrozenDict,
+    JsonObject,
+    freeze,
+    make_unique_object,
+    members_at,
+    skip_space,
+)
 from callwright.system.files import open_regular, read_all
 
 
@@ -178,21 +186,13 @@ def read_json(source: str, text: str) -> object:
         UsageError: It is not valid; the message names the source, line and column.
     """
     try:
-        return json.loads(text, object_pairs_hook=partial(_reject_duplicates, source))
+        return json.loads(text, object_pairs_hook=make_unique_object)
+    except DuplicateKey as error:  # one of two lists of deny rules would be lost silently
+        raise UsageError(f"{source}: duplicate key {error.key!r} in one object; merge the two") from None
     except json.JSONDecodeError as error:
         raise UsageError(f"{source}:{error.lineno}: not valid JSON: {error.msg} at column {error.colno}") from None
     except RecursionError:
         raise UsageError(f"{source}: the JSON is nested too deeply") from None
-
-
-def _reject_duplicates(source: str, pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Build an object; reject duplicate keys, as one of two lists of deny rules would be lost silently."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise UsageError(f"{source}: duplicate key {twice!r} in one object; merge the two")
-    return found
 
 
 def _normalise(settings: Mapping[str, Any]) -> dict[str, Any]:

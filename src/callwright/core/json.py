@@ -218,6 +218,36 @@ def make_object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+class DuplicateKey(ValueError):
+    """An object in JSON text has a key twice."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"the key {key!r} is given twice")
+        self.key = key
+
+
+def make_unique_object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object of its members, for answers and settings; an `object_pairs_hook` for readers of JSON.
+
+    Raises:
+        DuplicateKey: A key is given twice, so that one reader could see a yes and another a no.
+    """
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        raise DuplicateKey(next(name for name in names if names.count(name) > 1))
+    return found
+
+
+def refuse_constant(constant: str) -> NoReturn:
+    """Refuse NaN and Infinity; a `parse_constant` for readers of JSON.
+
+    Raises:
+        ValueError: Always.
+    """
+    raise ValueError(f"{constant} is not JSON")
+
+
 @cache
 def _checking_decoder() -> "JSONDecoder":
     from json import JSONDecoder

@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from hashlib import sha256
 from io import BytesIO
-from typing import Any, Generic, NoReturn, TypeAlias, TypeVar, cast
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from callwright.core.calls import ToolCall
-from callwright.core.json import Json, JsonObject, compact, make_object
+from callwright.core.json import Json, JsonObject, compact, make_object, refuse_constant
 from callwright.core.messages import History, Message, Thinking, encode_messages
 
 Made = TypeVar("Made")
@@ -250,10 +250,6 @@ class IdentityCache(Generic[Made]):
         return found[1]
 
 
-def _refuse_constant(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")
-
-
 def _finite(digits: str) -> float:
     number = float(digits)
     if math.isinf(number):
@@ -261,4 +257,4 @@ def _finite(digits: str) -> float:
     return number
 
 
-_STANDARD = json.JSONDecoder(object_pairs_hook=make_object, parse_constant=_refuse_constant, parse_float=_finite)
+_STANDARD = json.JSONDecoder(object_pairs_hook=make_object, parse_constant=refuse_constant, parse_float=_finite)

@@ -4,7 +4,7 @@ import asyncio
 import gzip
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, cast
 
 from starlette.requests import ClientDisconnect, Request
@@ -15,6 +15,7 @@ from callwright.agent.undo import UndoConflict
 from callwright.app.live_client import AgentGone
 from callwright.app.models import NO_MODEL
 from callwright.core.errors import CallwrightError, UsageError, safe_str
+from callwright.core.json import make_unique_object, refuse_constant
 from callwright.sessions import SessionBusy, SessionError
 from callwright.sessions.base import SessionDamaged
 
@@ -129,7 +130,7 @@ async def read_body(request: Request, fields: Mapping[str, type | tuple[type, ..
     except TimeoutError:
         raise ApiError(408, "too_slow", f"the request did not arrive within {BODY_SECONDS:.0f} seconds") from None
     try:
-        found: object = json.loads(bytes(data), object_pairs_hook=_build_object, parse_constant=_refuse_constant)
+        found: object = json.loads(bytes(data), object_pairs_hook=make_unique_object, parse_constant=refuse_constant)
     except (ValueError, RecursionError) as error:
         raise ApiError(400, "invalid", f"the request is not valid JSON: {error}") from None
     if not isinstance(found, dict):
@@ -141,17 +142,6 @@ async def read_body(request: Request, fields: Mapping[str, type | tuple[type, ..
         if name not in body or not isinstance(body[name], kind):
             raise ApiError(400, "invalid", f"the field {name!r} is missing or has the wrong type")
     return body
-
-
-def _build_object(pairs: Sequence[tuple[str, Any]]) -> Fields:
-    found = dict(pairs)
-    if len(found) < len(pairs):  # one reader would see a yes, another a no
-        raise ValueError("a key is given twice")
-    return found
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is not JSON")
 
 
 def take_text(request: Request, name: str) -> str:

@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias, cast
 
 from callwright.core.errors import CallwrightError, UsageError
+from callwright.core.json import make_unique_object
 
 Message: TypeAlias = dict[str, Any]
 Handler: TypeAlias = Callable[[Message], Awaitable[Mapping[str, Any]]]
@@ -235,15 +236,7 @@ def _descriptor() -> int:
 def _parse(line: str) -> Message:
     """Return the message of a line; an empty one if it is not an object, which is reported as a prompt."""
     try:
-        message: object = json.loads(line, object_pairs_hook=_unique)
+        message: object = json.loads(line, object_pairs_hook=make_unique_object)
     except (ValueError, RecursionError):
         return {}
     return cast("Message", message) if isinstance(message, dict) else {}
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> Message:
-    """Build an object; one with a key twice could say yes and no at once."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key is given twice")
-    return found

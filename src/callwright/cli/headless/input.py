@@ -15,6 +15,7 @@ from callwright.core.calls import Answers, Question, Reply
 from callwright.core.content import File, Image
 from callwright.core.decisions import make_reply
 from callwright.core.errors import UsageError
+from callwright.core.json import DuplicateKey, make_unique_object
 
 _MOST_BYTES = 10 * 1024 * 1024
 _FIRST_BYTE_SECONDS = 3.0
@@ -85,21 +86,14 @@ def _read_reply(question: Question, choice: Any) -> Reply:
 
 def _parse_object(text: str) -> dict[str, Any]:
     try:
-        content: object = json.loads(text, object_pairs_hook=_unique)
+        content: object = json.loads(text, object_pairs_hook=make_unique_object)
+    except DuplicateKey as error:
+        raise UsageError(f"--answers: {error.key!r} is given twice") from None
     except ValueError as error:
         raise UsageError(f"--answers: expected allow, deny or JSON, got {text!r}: {error}") from None
     if not isinstance(content, dict):
         raise UsageError(f"--answers: expected an object by call id, got {content!r}")
     return cast("dict[str, Any]", content)
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Build an object; one that answers the same call twice says yes and no at once."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise UsageError(f"--answers: {next(name for name in names if names.count(name) > 1)!r} is given twice")
-    return found
 
 
 def prompt_with_stdin(prompt: str) -> UserPrompt:

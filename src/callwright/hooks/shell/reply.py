@@ -13,12 +13,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Any, Literal, NoReturn, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from callwright.core.calls import Completed, Failed
 from callwright.core.content import Output
 from callwright.core.errors import Denied, Halted
-from callwright.core.json import JsonObject
+from callwright.core.json import DuplicateKey, JsonObject, make_unique_object, refuse_constant
 from callwright.hooks.shell.config import EVENTS, ShellHook
 from callwright.hooks.shell.process import HookRun
 
@@ -139,19 +139,15 @@ def _failure_reply(hook: ShellHook, fault: str, *, unreadable: bool = False) -> 
     return HookReply(error=error)
 
 
-class _DuplicateKeyError(ValueError):
-    pass
-
-
 def _parse_stdout(stdout: str, *, takes_text: bool) -> tuple[Mapping[str, Any] | None, str]:
     """Return the object a hook wrote, or what is wrong with its output; neither for a plain text."""
     text = stdout.removeprefix("\ufeff").strip()
     if not text:
         return None, ""
     try:
-        written: object = json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
-    except _DuplicateKeyError as error:
-        return None, f"wrote JSON with the key {error} twice"
+        written: object = json.loads(text, object_pairs_hook=make_unique_object, parse_constant=refuse_constant)
+    except DuplicateKey as error:
+        return None, f"wrote JSON with the key {error.key!r} twice"
     except RecursionError:
         return None, "wrote JSON that is nested too deeply"
     except ValueError as error:
@@ -168,18 +164,6 @@ def _parse_stdout(stdout: str, *, takes_text: bool) -> tuple[Mapping[str, Any] |
 def _holds_object(text: str) -> bool:
     """Whether there are the keys of a reply somewhere in a text."""
     return any(f'"{key}"' in text or f"'{key}'" in text for key in _DECISION_KEYS)
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        raise _DuplicateKeyError(repr(next(name for name in names if names.count(name) > 1)))
-    return found
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
 
 
 def _parse_reply(hook: ShellHook, written: Mapping[str, Any]) -> tuple[HookReply, str]:

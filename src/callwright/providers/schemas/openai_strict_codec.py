@@ -4,9 +4,9 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, NoReturn, Protocol, TypeAlias, cast
+from typing import Literal, NamedTuple, Protocol, TypeAlias, cast
 
-from callwright.core.json import Json, JsonObject, compact, make_object
+from callwright.core.json import Json, JsonObject, compact, make_object, refuse_constant
 from callwright.providers.schemas.inspect import as_object, choices, is_of, kinds_of, same, within
 
 Direction: TypeAlias = Literal["out", "back"]
@@ -87,11 +87,7 @@ class JsonTextCodec:
 
 
 def _decode(text: str) -> Json:
-    return json.loads(text, object_pairs_hook=make_object, parse_constant=_refuse_constant)
-
-
-def _refuse_constant(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")
+    return json.loads(text, object_pairs_hook=make_object, parse_constant=refuse_constant)
 
 
 @dataclass(frozen=True, slots=True)
