@@ -101,6 +101,7 @@ def test_first_call_loads_no_pydantic_or_shell_parser() -> None:
         "dataclasses",
         "difflib",
         "json",
+        "secrets",
         "shutil",
     }
     # what judges shell lines, keeps long outputs, shows questions, asks hooks, repairs calls and limits them

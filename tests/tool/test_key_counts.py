@@ -1,19 +1,30 @@
 """A key with two values is refused, whether or not validated values prove that there is none."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from decimal import Decimal
 from random import Random
-from typing import Annotated, Any, TypedDict, cast
+from typing import Annotated, Any, Literal, TypedDict, cast
 
 import pytest
 from hypothesis import example, given, settings, strategies as st
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, Json, RootModel, field_validator, model_validator
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    Json,
+    RootModel,
+    field_validator,
+    model_validator,
+    with_config,
+)
 from typing_extensions import TypedDict as DefaultingDict
 
 from callwright import tool
 from callwright.core.errors import InvalidArguments
 from callwright.core.json import RepeatedKey, refuse_repeated_keys
-from callwright.tool.arguments import from_text
+from callwright.tool.arguments import from_text, refuse_odd_numbers
 from callwright.tool.function import FunctionTool
 
 MANY = {"a": 1, "b": 2, "c": 3, "d": 4}
@@ -78,6 +89,46 @@ class Whole(RootModel[dict[str, int]]):
     pass
 
 
+class Numbers(BaseModel):
+    model_config = ConfigDict(coerce_numbers_to_str=True)
+    a: float = 0
+    b: str = ""
+    c: int | str | None = None
+    d: list[float] = []
+    more: dict[str, int] = {}
+    first: Literal["a", ":"] = "a"
+
+
+@with_config(ConfigDict(extra="allow"))
+class OpenDict(DefaultingDict, total=False):
+    a: int
+
+
+class Part(DefaultingDict, total=False):
+    a: int
+
+
+class Around(BaseModel):
+    model_config = ConfigDict(extra="allow")
+    a: Part = {}
+    d: list[Part] = []
+
+
+class Loose(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+    a: int = 0
+
+
+class Lax(BaseModel):
+    a: Annotated[str, Field(strict=False, coerce_numbers_to_str=True)] = ""
+    b: Decimal = Decimal(0)
+
+
+class Chosen(BaseModel):
+    a: Literal[1, 2, 100000000000000000000000] = 1
+    b: Any = None
+
+
 class Written(BaseModel):
     a: Json[dict[str, int]] = MANY
     b: int = 0
@@ -114,15 +165,32 @@ NOT_COUNTED: dict[str, Any] = {
     "either": Node | dict[str, int],
     "defaulted": Annotated[dict[str, int], Field(default=MANY)],
 }
-TOOLS = {name: make_tool(kind) for name, kind in {**COUNTED, **NOT_COUNTED}.items()}
+LOOKED_AT: dict[str, Any] = {
+    "numbers": Numbers,
+    "number lists": list[Numbers],
+    "number maps": dict[str, Numbers],
+    "loose": Loose,
+}
+SEARCHED: dict[str, Any] = {
+    "lax": Lax,
+    "chosen": Chosen,
+    "any": Any,
+    "open": Open,
+    "open dict": OpenDict,
+    "opens": list[Open],
+    "around": Around,
+}
+TOOLS = {name: make_tool(kind) for name, kind in {**COUNTED, **NOT_COUNTED, **LOOKED_AT, **SEARCHED}.items()}
+UNUSUAL = ("NaN", "Infinity", "-Infinity", "1e999", "-1E+400", "100000000000000000000000", "-9223372036854775809")
 
 
 class Writer:
     """Writes random JSON text with the keys of the schemas above: spaced, escaped, and now and then repeated."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, numbers: Sequence[str] = ()) -> None:
         self._random = Random(seed)
         self._repeats = self._random.random() < 0.5
+        self._numbers = numbers
 
     def write_arguments(self) -> str:
         members = [("value", self.write_value(3)), ("size", "7"), ("note", '"{\\"a\\": 1, \\"a\\": 2}"')]
@@ -131,7 +199,7 @@ class Writer:
     def write_value(self, depth: int) -> str:
         kind = self._random.choice("nnsonl" if depth else "ns")
         if kind == "n":
-            return str(self._random.randint(0, 2))
+            return self._write_number()
         if kind == "s":
             return self._random.choice(['":"', '"a"', r'"\"a\": 1"', r'"{\"a\": 1, \"b\"\u003a 2}"', '"{\\"a\\":1}"'])
         if kind == "l":
@@ -143,7 +211,12 @@ class Writer:
         """Write a value that often fits `Node`, so that validators accept the whole."""
         if self._random.random() < 0.2:
             return self.write_value(depth)
-        return {"a": str(self._random.randint(0, 2)), "b": '"x:"', "d": "[]", "c": "null"}.get(name, '{"a": 1, "b": 2}')
+        return {"a": self._write_number(), "b": '"x:"', "d": "[]", "c": "null"}.get(name, '{"a": 1, "b": 2}')
+
+    def _write_number(self) -> str:
+        if self._numbers and self._random.random() < 0.5:
+            return self._random.choice(self._numbers)
+        return str(self._random.randint(0, 2))
 
     def _join(self, members: list[tuple[str, str]]) -> str:
         if members and self._repeats and self._random.random() < 0.4:
@@ -232,3 +305,68 @@ def test_repeated_key_is_refused_with_its_name(name: str, text: str) -> None:
 def test_colons_and_quotes_in_strings_are_no_keys() -> None:
     text = json.dumps({"value": {"a": 1, "b": '{"a": 1, "a": 2}::'}, "note": '"a": "a":'})
     assert TOOLS["node"].bind(text).values["value"].b == '{"a": 1, "a": 2}::'
+
+
+def is_unusual(text: str) -> bool:
+    try:
+        refuse_odd_numbers(text)
+    except InvalidArguments:
+        return True
+    return False
+
+
+@settings(max_examples=400)
+@given(seed=st.integers(0, 2**32))
+def test_unusual_numbers_are_found_in_any_text(seed: int) -> None:
+    text = Writer(seed, numbers=(*UNUSUAL, "1e3", "9223372036854775808", "1.5")).write_arguments()
+    if not is_unusual(text):
+        return
+    for name in (*LOOKED_AT, *SEARCHED, "node", "nodes", "open", "adding"):
+        for written in (text, text.encode()):
+            with pytest.raises(InvalidArguments):
+                TOOLS[name].bind(written)
+
+
+@pytest.mark.parametrize("number", UNUSUAL)
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("numbers", '{"a": %s}'),
+        ("numbers", '{"b": %s}'),
+        ("numbers", '{"c": %s}'),
+        ("numbers", '{"d": [1, %s]}'),
+        ("numbers", '{"more": {"x": %s}}'),
+        ("numbers", '{"b": "::", "a": %s}'),
+        ("number lists", '[{"a": 1}, {"a": %s}]'),
+        ("number maps", '{"x": {"a": %s}}'),
+        ("node", '{"d": [{"a": %s}]}'),
+        ("lax", '{"a": %s}'),
+        ("lax", '{"b": %s}'),
+        ("chosen", '{"a": %s}'),
+        ("chosen", '{"b": [%s]}'),
+        ("any", '{"x": [%s]}'),
+        ("open", '{"unknown": %s}'),
+        ("opens", '[{"a": 1, "unknown": [%s]}]'),
+        ("open dict", '{"unknown": %s}'),
+        ("around", '{"a": {"unknown": %s}}'),
+        ("around", '{"d": [{"a": 1, "unknown": %s}]}'),
+        ("loose", '{"unknown": %s}'),
+        ("loose", '{"a": 1, "unknown": [{"a": %s}]}'),
+    ],
+)
+def test_unusual_number_is_refused_wherever_it_stands(name: str, value: str, number: str) -> None:
+    text = '{"value": ' + value % number + "}"
+    assert is_unusual(text)
+    for written in (text, text.encode()):
+        with pytest.raises(InvalidArguments, match=r"finite number|at most 64 bits"):
+            TOOLS[name].bind(written)
+
+
+@pytest.mark.parametrize("number", ["0", "-1.5", "1e3", "9223372036854775808", "18446744073709551615", "1e300"])
+def test_usual_number_is_accepted_by_a_model(number: str) -> None:
+    assert TOOLS["numbers"].bind(f'{{"value": {{"a": {number}}}}}').values["value"].a == float(number)
+
+
+def test_text_is_searched_for_numbers_where_the_values_may_not_show_them() -> None:
+    assert all(TOOLS[name].contract.parser.sees_numbers for name in (*LOOKED_AT, "node", "maybe"))
+    assert not any(TOOLS[name].contract.parser.sees_numbers for name in (*SEARCHED, *NOT_COUNTED))

@@ -13,7 +13,13 @@ from callwright.core._fast import frozen
 from callwright.core.errors import InvalidArguments
 from callwright.core.json import JsonObject, RepeatedKey, compact, refuse_repeated_keys
 from callwright.tool.compile import INTEGER_RANGE
-from callwright.tool.validators import KeyCounter, ValidationError, count_json_keys, from_json, to_json
+from callwright.tool.validators import (
+    ValidationError,
+    count_json_keys,
+    from_json,
+    make_key_counter,
+    to_json,
+)
 
 Path: TypeAlias = tuple[str | int, ...]
 MISSING_FIELD = frozenset({"missing", "missing_argument", "missing_keyword_only_argument"})
@@ -148,7 +154,7 @@ def _cut(text: str, chars: int) -> str:
 
 
 Parsed = TypeVar("Parsed")
-_SUSPECT = r"[0-9NI](?:[0-9]{19}|[eE]\+?[0-9]{3}|aN|nfinity)"  # one way to begin: much quicker than an alternation
+_SUSPECT = r"[0-9NI](?:[0-9]{18}|[eE]\+?[0-9]{3}|aN|nfinity)"  # one way to begin: much quicker than an alternation
 _SUSPECT_TEXT = re.compile(_SUSPECT)
 _MANY_PROBLEMS = 1000
 _SHOWN_ITEMS = 8
@@ -158,21 +164,24 @@ _SURROGATE = "the text holds a lone surrogate, which is not valid Unicode"
 class ArgumentParser(Generic[Parsed]):
     """Turns argument text or objects into validated values."""
 
-    __slots__ = ("_extra", "_fields", "_options", "_tight", "_validate", "_with_names", "count_keys")
+    __slots__ = ("_extra", "_fields", "_options", "_tight", "_validate", "_with_names", "count_keys", "sees_numbers")
 
     def __init__(
         self,
         validate: Callable[..., Parsed],
         fields: Sequence[str],
+        core: Any = None,
         *,
         tight: bool = False,
-        count_keys: KeyCounter | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> None:
         self._validate = validate
         self._fields = tuple(fields)
         self._tight = tight
-        self.count_keys = count_keys
+        looking = None if tight or core is None else make_key_counter(core, with_numbers=True)
+        self.sees_numbers = looking is not None
+        """Whether validated values show unusual numbers; otherwise they are searched in the text."""
+        self.count_keys = looking or (None if core is None else make_key_counter(core))
         """Counts the written keys in validated values; None if they do not show them."""
         self._options = dict(options or {})
         # named one by one in the first attempt: passing them as ** takes a fifth of its time
@@ -198,14 +207,21 @@ class ArgumentParser(Generic[Parsed]):
             if self._tight:
                 values = self._validate(text, strict=True)
             else:
-                if _SUSPECT_TEXT.search(text) if isinstance(text, str) else re.search(_SUSPECT.encode(), text):
+                if not self.sees_numbers:
                     refuse_odd_numbers(text)
                 names = self._with_names
                 values = self._validate(text, strict=True, by_alias=names, by_name=names, extra=self._extra)
         except ValidationError as error:
+            if self.sees_numbers:
+                refuse_odd_numbers(text)
             return self._look_again(text, error)
-        if count_keys is not None and text is arguments:
-            check_keys(text, count_keys(values))
+        if count_keys is not None:
+            colons = text.count(":") if isinstance(text, str) else text.count(b":")
+            if colons > count_keys(values):  # the values do not show all of the text
+                if self.sees_numbers:
+                    refuse_odd_numbers(text)
+                if text is arguments:
+                    check_keys(text)
         return values
 
     def _parse_strictly(self, text: str | bytes) -> Parsed:

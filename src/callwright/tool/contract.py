@@ -14,7 +14,6 @@ from callwright.tool.validators import (
     CoreSchema,
     SchemaValidator,
     TypedDictField,
-    make_key_counter,
     to_jsonable_python,
 )
 
@@ -84,8 +83,8 @@ class Contract:
             from callwright.tool.schema import parse_options
 
             options = parse_options(root)
-        validate, count_keys = SchemaValidator(root).validate_json, make_key_counter(root)
-        return ArgumentParser(validate, list(fields), tight=self.tight, count_keys=count_keys, options=options)
+        validate = SchemaValidator(root).validate_json
+        return ArgumentParser(validate, list(fields), root, tight=self.tight, options=options)
 
     def _field(self, parameter: Parameter, shared: dict[str, CoreSchema]) -> TypedDictField:
         core = self._core(parameter.name, shared)

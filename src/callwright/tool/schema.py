@@ -20,7 +20,6 @@ from callwright.core.errors import UsageError
 from callwright.core.json import JsonObject, freeze
 from callwright.tool.arguments import ArgumentParser
 from callwright.tool.compile import compact_arguments, compact_schema
-from callwright.tool.validators import make_key_counter
 
 
 def modern(annotation: object, above: tuple[object, ...] = ()) -> object:
@@ -149,7 +148,7 @@ def model_schema(kind: Any, *, about: str) -> tuple[ArgumentParser[Any], JsonObj
     parser = ArgumentParser(
         adapter.validator.validate_json,
         tuple(schema["properties"]),
-        count_keys=make_key_counter(adapter.core_schema),
+        adapter.core_schema,
         options=parse_options(adapter.core_schema),
     )
     return parser, freeze(schema), adapter
