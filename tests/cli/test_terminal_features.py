@@ -73,6 +73,8 @@ def test_shell_line_runs_behind_the_rules_and_reaches_the_model(machine: Any, tm
     assert (machine.project / "kept").exists() and not (machine.project / "made").exists()
     shown = machine("sessions", "export", "s1")
     assert "The user ran a command in the shell" in shown.out and "from-the-shell" in shown.out
+    assert machine("sessions", "list").out.rstrip().endswith("  what did I run?")
+    assert "back to before: what did I run?\n" in machine("sessions", "undo", "s1").out
 
 
 def test_history_search_puts_an_earlier_prompt_on_the_line(machine: Any, tmux: Any) -> None:

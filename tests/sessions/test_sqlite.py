@@ -7,15 +7,16 @@ import sqlite3
 import stat
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.sessions.conftest import said
 
 from callwright.core.calls import Completed, Question, ToolCall
-from callwright.core.content import Output
+from callwright.core.content import Image, Output, Text
 from callwright.core.messages import AssistantMessage, ToolMessage, UserMessage
 from callwright.hooks.builtin import Redact
-from callwright.sessions import SessionBusy, SessionError, SqliteStore, export_jsonl
+from callwright.sessions import MemoryStore, SessionBusy, SessionError, SqliteStore, export_jsonl
 from callwright.sessions.records import Asked, Ended, Said, sum_usage
 
 
@@ -181,6 +182,18 @@ async def test_cancelled_hold_does_not_leave_session_busy(tmp_path: Path) -> Non
                 return await (await store.hold("s")).release()
             except SessionBusy:
                 await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("make", [MemoryStore, SqliteStore])
+async def test_title_is_what_the_user_wrote(tmp_path: Path, make: Any) -> None:
+    store = make() if make is MemoryStore else make(tmp_path / "s.db")
+    parts = (Image(b"x", "image/png"), Text(" "), Text("what is this?"), Text("The user ran a command.\n$ ls"))
+    hold = await store.hold("s")
+    await hold.append(Said(UserMessage(parts)))
+    await hold.release()
+    assert [entry.title for entry in await store.list()] == ["what is this?"]
+    if isinstance(store, SqliteStore):
+        store.close()
 
 
 async def test_secrets_are_redacted_before_writing(tmp_path: Path) -> None:

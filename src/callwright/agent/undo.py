@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
 from callwright.agent.run_request import RunRequest
 from callwright.agent.subagent import Lineage
-from callwright.core.content import Text
 from callwright.core.errors import UsageError
 from callwright.core.messages import UserMessage
 from callwright.sessions.base import SessionError, SessionHold, SessionStore, no_such_session
-from callwright.sessions.records import Record, Rewound, Said, UndoPoint, follow_rewinds
+from callwright.sessions.records import Record, Rewound, Said, UndoPoint, find_prompt_text, follow_rewinds
 from callwright.system.undo.kept_content import UndoError
 from callwright.system.undo.recorder import UndoRecorder
 from callwright.tool.base import State
@@ -85,8 +84,7 @@ def make_point(store: "UndoStore | None", request: RunRequest) -> UndoPoint | No
     if store is None or request.lineage is not None or request.prompt is None:
         return None
     log_id, turn = store.open(request.session_id).take_point()
-    prompt = request.prompt
-    label = prompt if isinstance(prompt, str) else " ".join(part.text for part in prompt if isinstance(part, Text))
+    label = find_prompt_text(request.prompt)
     return UndoPoint(secrets.token_hex(4), " ".join(label.split())[:_LABEL_CHARS], {"log": log_id, "turn": turn})
 
 

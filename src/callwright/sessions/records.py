@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from callwright.core.calls import Completed, Failed, Question, Reply
+from callwright.core.content import Part, Text
 from callwright.core.json import Json
 from callwright.core.messages import AssistantMessage, Message, ToolMessage, Usage
 
@@ -240,9 +241,16 @@ def count_settled_records(records: Sequence[Record]) -> int:
 
 
 def find_first_prompt(records: Iterable[Record]) -> str:
-    """Return the text of the first user message, used as the title."""
+    """Return what the user wrote in the first message, used as the title."""
     for record in records:
         if isinstance(record, Said) and not isinstance(record.message, (AssistantMessage, ToolMessage)):
-            content = record.message.content
-            return content if isinstance(content, str) else " ".join(getattr(part, "text", "") for part in content)
+            return find_prompt_text(record.message.content)
     return ""
+
+
+def find_prompt_text(content: str | Sequence[Part]) -> str:
+    """Return the first text of a prompt: what the user wrote, without attached files and outputs of commands."""
+    if isinstance(content, str):
+        return content
+    texts = (part.text for part in content if isinstance(part, Text))
+    return next((text for text in texts if text.strip()), "")
