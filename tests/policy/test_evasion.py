@@ -55,6 +55,25 @@ _WRAPPED = [
     "echo x | xargs -I{} touch {}",
     "find . -exec touch {} ;",
     "find . -execdir touch {} +",
+    "awk 'BEGIN{system(\"touch x\")}'",
+    "awk '{print | \"touch x\"}' f",
+    "GIT_PAGER='touch x' git log",
+    "GIT_SSH_COMMAND='touch x' git fetch",
+    "tar -I 'touch x' -tf a",
+    "tar --use-compress-program='touch x' -tf a",
+    "tar cf a b --checkpoint=1 --checkpoint-action=exec='touch x'",
+    "sort --compress-program=touch f",
+    "rg --pre touch x",
+    "git grep -Otouch x",
+    "git difftool -x touch",
+    "git -c alias.y='!touch x' y",
+    "ssh -o ProxyCommand='touch x' host",
+    "script -qc 'touch x' /dev/null",
+    "mapfile -C 'touch x' -c 1 < f",
+    "vim -c '!touch x'",
+    "less '+!touch x' f",
+    "man -P 'touch x' ls",
+    "/lib64/ld-linux-x86-64.so.2 /usr/bin/touch x",
     "bash -c 'touch x'",
     "bash -lc 'touch x'",
     "sh -c \"bash -c 'touch x'\"",
@@ -303,3 +322,27 @@ def test_braces_hide_no_path_from_a_rule(tmp_path: Path, word: str, auto_allow: 
 def test_braces_with_harmless_names_are_free(tmp_path: Path) -> None:
     for line in ("cat {a,b}.txt", "ls src/{x,y}", "head -n 3 file{1..3}.txt", "wc -l {a,b}/*.py", "cat '{a}' x{}"):
         assert isinstance(judge_command(line, cwd=tmp_path, workspace=tmp_path), Allow), line
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "rg . secret",
+        "rg .",
+        "diff secret other",
+        "sort */k.txt",
+        "sort -u ~+/secret/k.txt",
+        "jq -R . */*",
+        "git diff --no-index /dev/null */k.txt",
+        "grep -R . linked",
+        "grep -d recurse . .",
+        "cat linked/../secret/k.txt",
+        "find linked/ -type f -exec cat {} +",
+    ],
+)
+def test_denied_folder_is_not_read_as_a_whole(tmp_path: Path, line: str) -> None:
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret/k.txt").write_text("s")
+    (tmp_path / "linked").symlink_to("secret")
+    decided = judge_command(line, cwd=tmp_path, workspace=tmp_path, allow=["Bash", "Read"], deny=["Read(secret/**)"])
+    assert not isinstance(decided, Allow)

@@ -231,7 +231,7 @@ class Guards(Policy):
             return None
         for tree in dict.fromkeys(command.trees):
             found = find_in_tree(tree, lambda path: is_secret(comparable(path)))
-            if found is None:
+            if found is None and not tree.visible:
                 return Ask(
                     f"would read {make_printable(tree.folder)}, which is too large to check for secrets", _SECRET
                 )

@@ -47,32 +47,33 @@ def find_in_tree(
         return None
     if not os.path.isdir(tree.folder):  # noqa: PTH112 - a path as text
         return tree.folder if wanted(tree.folder) else ""
-    pending, seen, most = [(tree.folder, True)], 0, _MAX_NAMED_ENTRIES if tree.follows else _MAX_ENTRIES
-    entered = {os.path.realpath(tree.folder)}
+    root = os.path.realpath(tree.folder)
+    pending, seen, most = [(tree.folder, root, True)], 0, _MAX_NAMED_ENTRIES if tree.follows else _MAX_ENTRIES
+    entered = {root}
     while pending:
-        folder, counts = pending.pop()
+        folder, place, counts = pending.pop()
         try:
             with os.scandir(folder) as entries:
                 for entry in entries:
                     seen += 1
                     if seen > most:
                         return None
+                    if tree.visible and entry.name[0] == ".":
+                        continue
                     if tree.split and _splits_elsewhere(entry.path[len(tree.folder) :]):
                         return entry.path
                     link = tree.follows and entry.is_symlink()
-                    real = os.path.realpath(entry.path) if link else entry.path
+                    real = os.path.realpath(entry.path) if link else f"{place}/{entry.name}"
                     if entry.is_dir(follow_symlinks=False) or (tree.enters and link and entry.is_dir()):
-                        if folders and counts and wanted(entry.path):
+                        if folders and counts and (wanted(entry.path) or wanted(real)):
                             return entry.path
                         kept = counts and (every or entry.name not in _SKIPPED)
                         if (kept or tree.follows) and not (link and real in entered):
                             entered |= {real} if link else set()
-                            pending.append((entry.path, kept))
-                    elif (
-                        (counts or link)
-                        and fnmatchcase(entry.name, tree.pattern)
-                        and (wanted(entry.path) or wanted(real))
-                    ):
+                            pending.append((entry.path, real, kept))
+                    elif not (counts or link) or not fnmatchcase(entry.name, tree.pattern):
+                        continue
+                    elif wanted(entry.path) or wanted(real):
                         return entry.path
         except OSError:
             continue  # what cannot be listed cannot be read through it either

@@ -38,7 +38,7 @@ from callwright.shell.words import (
     resolve_paths,
     single_folder,
 )
-from callwright.shell.wrappers import SHELLS, InnerCommand, unwrap
+from callwright.shell.wrappers import SHELLS, InnerCommand, list_named_programs, unwrap
 
 _command = make_constructor(SimpleCommand)
 _FOREIGN = "git would follow the settings of an unknown repository, and those can run programs"
@@ -168,6 +168,9 @@ class LineAnalyzer:
         if plain == "git" and judgement.verdict in _READING and (problem := _find_git_problem(found)):
             judgement = judgement._replace(verdict=Verdict.UNKNOWN, reason=problem)
         self._record(found, judgement)
+        for script in list_named_programs(plain, found.words, found.assignments):
+            context = found.context._replace(inside="a program that is named", doubt="another program runs it")
+            self.analyze_script(script, found.folders, context)
         for inner in judgement.inner_commands:
             self._judge_inner(found._replace(redirects=Redirects()), inner)
 

@@ -103,7 +103,8 @@ def judge_by_rule(name: str, rule: ProgramRule, arguments: Sequence[Word], folde
         if objection := rule.flag_objection([word for word in leading if word.text not in known]):
             return unknown(f"{title}: {objection}")
     if objection := rule.objection(arguments):
-        return unknown(f"{title}: {objection}")
+        # what it may read counts all the same, so that a rule against a file still matches
+        return unknown(f"{title}: {objection}", tuple(list_reads(rule, arguments, folders)) if rule.reads else ())
     if rule.network or (rule.urls and any("://" in word.text for word in arguments)):
         return Judgement(
             Verdict.READS_NETWORK, f"{title} only reads over the network", (Reach(_find_address(name, arguments)),)
@@ -158,19 +159,17 @@ def _sort_arguments(rule: ProgramRule, arguments: Sequence[Word]) -> tuple[list[
 
 
 def _recurses(flag: str) -> bool:
-    return flag in ("--recursive", "--dereference-recursive") or (flag[1:2] != "-" and ("r" in flag or "R" in flag))
+    # with -d and --directories the value decides, which may be "recurse"
+    return flag.startswith(("--rec", "--der", "--dir")) or (flag[1:2] != "-" and _has_letter(flag, "rRd"))
 
 
 def list_trees(rule: ProgramRule, arguments: Sequence[Word], accesses: Sequence[Access]) -> tuple[Tree, ...]:
-    """Return the folders that a search reads as a whole: grep -r, rg --hidden, diff -r."""
+    """Return the folders that a search reads as a whole: grep -r, rg, diff of two folders."""
     _, flags = rule.split(arguments)
+    visible = False
     if rule.here and rule.pattern is not None:  # rg and its like pass over hidden files unless told otherwise
-        deep = any(
-            flag.startswith(("--hid", "--unr", "--no-ig", "--fol")) or _has_letter(flag, "u.L") for flag in flags
-        )
-    else:
-        deep = any(map(_recurses, flags))
-    if not deep:
+        visible = not any(flag.startswith(("--hid", "--unr", "--no-ig")) or _has_letter(flag, "u.") for flag in flags)
+    elif rule.pattern is not None and not any(map(_recurses, flags)):
         return ()
     # a second filter adds names, or lets through what neither of them matches
     filters = [flag for flag in flags if flag.startswith(("--inc", "--exc")) and not flag.startswith("--exclude-d")]
@@ -181,7 +180,7 @@ def list_trees(rule: ProgramRule, arguments: Sequence[Word], accesses: Sequence[
         flag.startswith(("--deref", "--fol")) or _has_letter(flag, "RL") for flag in flags
     )
     paths = [access.path for access in accesses if isinstance(access, ReadPath)]
-    return tuple([Tree(path, pattern, follows=enters, enters=enters) for path in paths])
+    return tuple([Tree(path, pattern, follows=enters, enters=enters, visible=visible) for path in paths])
 
 
 def _has_letter(flag: str, letters: str) -> bool:

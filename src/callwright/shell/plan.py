@@ -55,6 +55,8 @@ class Tree(NamedTuple):
     """A link among the files is read like a file."""
     enters: bool = False
     """Links to folders are walked too."""
+    visible: bool = False
+    """Hidden files are passed over."""
 
 
 @frozen

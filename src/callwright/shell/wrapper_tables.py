@@ -95,6 +95,10 @@ WRAPPERS = {
     "hyperfine": wrapper("-w -m -M -r -p -c -s --warmup --runs --prepare --cleanup", doubt="it repeats what it runs"),
     "perf": wrapper("-e -o -p -F", "", 1, doubt="it traces what it runs"),
     "catchsegv": wrapper(doubt=_ELSEWHERE),
+    **dict.fromkeys(
+        ("ld.so", "ld-linux.so.2", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1", "ld-musl-x86_64.so.1"),
+        wrapper("--library-path --preload --argv0 --audit --inhibit-rpath", doubt=_ELSEWHERE),
+    ),
     "trickle": wrapper("-d -u -w -t -l -n", doubt=_ELSEWHERE),
     "aa-exec": wrapper("-p -n --profile", doubt=_ELSEWHERE),
     "runcon": wrapper("-t -u -r -l", "", 1, doubt=_ELSEWHERE),
@@ -125,6 +129,27 @@ WRAPPERS = {
 FLOCK = wrapper("-w -E -T -O -B -I -s -u -g")
 WATCH = wrapper("-n -q -s --interval --equexit")
 PARALLEL = wrapper("-j --jobs -a -I -S --results --joblog -d -N -n -L --colsep --timeout --retries -P")
+PROGRAM_VARIABLES = frozenset(
+    "GIT_PAGER PAGER MANPAGER SYSTEMD_PAGER AWS_PAGER GIT_EXTERNAL_DIFF GIT_SSH_COMMAND GIT_SSH GIT_PROXY_COMMAND "
+    "GIT_ASKPASS SSH_ASKPASS GIT_EDITOR GIT_SEQUENCE_EDITOR EDITOR VISUAL BROWSER LESSOPEN LESSCLOSE PROMPT_COMMAND "
+    "PS4 RUSTC_WRAPPER".split()
+)
+"""Variables whose value some program runs."""
+_TAR = ("-I", "-F", "--use-compress-program", "--to-command", "--info-script", "--rsh-command", "--checkpoint-action")
+PROGRAM_OPTIONS = {
+    **dict.fromkeys(("tar", "bsdtar", "gtar"), _TAR),
+    **dict.fromkeys(("sort", "gsort"), ("--compress-program",)),
+    **dict.fromkeys(("rg", "ripgrep"), ("--pre", "--hostname-bin")),
+    **dict.fromkeys(("man", "ag", "ack"), ("-P", "--pager")),
+    **dict.fromkeys(("mapfile", "readarray"), ("-C",)),
+    "git grep": ("-O", "--open-files-in-pager"),
+    "git difftool": ("-x", "--extcmd"),
+    "git rebase": ("-x", "--exec"),
+    "script": ("-c", "-qc", "-qec", "-eqc", "-qfc", "--command"),
+    "split": ("--filter",),
+    "gdb": ("--args",),
+}
+"""Options whose value a program runs."""
 RUN_VERBS = {
     "uv": ("run",),
     "poetry": ("run",),

@@ -7,6 +7,7 @@ from callwright.core.access import Access, ReadPath
 from callwright.shell.findings import Judgement, unknown
 from callwright.shell.plan import Verdict
 from callwright.shell.words import Certainty, Folders, Word, resolve_paths
+from callwright.shell.wrappers import InnerCommand
 
 _TOKEN = re.compile(r"\s+|[A-Za-z_]\w*|\d+(?:\.\d*)?|\.\d+|\|\||&&|>=|>>|==|!=|<=|\+\+|--|\|&|.", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"', re.DOTALL)
@@ -33,7 +34,19 @@ def awk(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     if program is None and not objection and arguments and arguments[0].text in (*_HELP, "-W"):
         return Judgement(Verdict.READ_ONLY, f"{name} shows its version or help")
     objection = objection or ("it has no program" if program is None else program_problem(program))
-    return unknown(objection, touched) if objection else Judgement(Verdict.READ_ONLY, f"{name} only prints", touched)
+    if objection:
+        return unknown(objection, touched, tuple(_list_run(name, program or "")))
+    return Judgement(Verdict.READ_ONLY, f"{name} only prints", touched)
+
+
+_RUNS = re.compile(r"""system\s*\(\s*"((?:[^"\\]|\\.)*)"|\|&?\s*"((?:[^"\\]|\\.)*)"|"((?:[^"\\]|\\.)*)"\s*\|&?""")
+
+
+def _list_run(name: str, program: str) -> Iterator[InnerCommand]:
+    """Yield the shell commands that a program names, so that deny rules see them."""
+    for match in _RUNS.finditer(program):
+        text = (match[1] or match[2] or match[3] or "").replace('\\"', '"')
+        yield InnerCommand(f"{name} system", script=Word(text), doubt="awk runs it as a command")
 
 
 def _list_reads(files: Sequence[Word], folders: Folders) -> tuple[Access, ...]:

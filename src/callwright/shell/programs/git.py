@@ -267,7 +267,7 @@ def _judge_change(words: Sequence[Word], folders: Folders, reason: str) -> Judge
     if verb == "push" and any(_forces(text) for text in texts):
         return Judgement(Verdict.DESTRUCTIVE, "git push deletes or overwrites a branch", touched)
     if verb not in _WRITES or any(not word.literal for word in words) or words[0].text[:1] == "-":
-        return unknown(reason, touched if verb in _WRITES else ())
+        return unknown(reason, touched if verb in _WRITES else _list_files(verb, words[1:], folders))
     if (verb, *texts[:1]) in _RUNS or any(_has_mark(text, _RUNNING_OPTIONS) for text in texts):
         return unknown(f"git {verb} may run a program", touched)
     if verb in _MERGES and any(_has_mark(text, ("-s", "--strategy")) for text in texts):
