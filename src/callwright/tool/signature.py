@@ -12,14 +12,16 @@ from callwright.core._fast import field, slotted
 from callwright.core.errors import UsageError
 from callwright.tool.base import ToolContext
 
-_STARTS_WITH_SECTION = re.compile(
-    r"\s*(?::(?:param|type|returns?|rtype|raises)\b|(?:Args|Arguments|Parameters|Params|Returns|Raises|Yields)\s*:?\s*\n)"
-)
+_SECTIONS = ("Args", "Arguments", "Parameters", "Params", "Returns", "Raises", "Yields")
+_SECTION = rf":(?:param|type|returns?|rtype|raises)\b|(?:{'|'.join(_SECTIONS)})\s*:?\s*\n"
 
 
 def has_description(text: str | None) -> bool:
     """Whether a docstring describes the tool itself, not only its parameters."""
-    return bool(text and text.strip()) and _STARTS_WITH_SECTION.match(text or "") is None
+    begun = (text or "").lstrip()
+    if not begun.startswith((":", *_SECTIONS)):  # most do not, and compiling the pattern takes longer than defining one
+        return bool(begun)
+    return re.match(_SECTION, begun) is None
 
 
 def read_docstring(text: str | None) -> tuple[str, Mapping[str, str]]:
