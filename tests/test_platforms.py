@@ -128,3 +128,14 @@ def test_scripts_name_no_folder_of_one_platform() -> None:
     bash = {name: text for name, text in texts.items() if "bash\n" in text[:30]}
     assert {"setup", "check", "run-tests"} <= set(bash)
     assert [name for name, text in bash.items() if re.search(r"\.venv[^ ]*/bin", text)] == []
+
+
+@pytest.mark.parametrize(("needed", "made", "code"), [(1, 1, 0), (3, 3, 0), (9, 4, 1)])
+def test_scripts_try_again_what_fails_for_a_moment(tmp_path: Path, needed: int, made: int, code: int) -> None:
+    attempt = 'attempt() { echo x >> "$1"; [ "$(wc -l < "$1")" -ge "$2" ]; }'
+    line = f'set -eu; . scripts/environment; {attempt}; try_often attempt "$1" "$2"; echo done'
+    command = ["bash", "-c", line, "bash", str(tmp_path / "attempts"), str(needed)]
+    around = os.environ | {"TRY_OFTEN_PAUSES": "0 0 0"}
+    ended = subprocess.run(command, cwd=ROOT, env=around, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (code, "" if code else "done\n")
+    assert len((tmp_path / "attempts").read_text().split()) == made
