@@ -256,7 +256,7 @@ async def test_calls_waiting_for_their_tool_use_no_width() -> None:
 
     released = asyncio.Event()
 
-    @tool(effect=Effect.READ, limits=Limits(seconds=5, concurrency=1))
+    @tool(effect=Effect.READ, limits=Limits(seconds=60, concurrency=1))
     async def narrow() -> str:
         """Wait until the test releases it."""
         await released.wait()

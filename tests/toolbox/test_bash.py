@@ -204,7 +204,7 @@ async def test_removed_private_folder_is_made_again(shell: Shell):
     assert "characters left out" in await shell.says("seq 20000")
     shutil.rmtree(output_folder())
     await shell("seq 20000", background=True)
-    assert "ended; exit code: 0" in (await shell.call("bash_output", {"id": "1", "wait_seconds": 5})).text
+    assert "ended; exit code: 0" in (await shell.call("bash_output", {"id": "1", "wait_seconds": 60})).text
 
 
 async def test_failed_job_leaves_other_jobs_alone(shell: Shell):
@@ -214,7 +214,7 @@ async def test_failed_job_leaves_other_jobs_alone(shell: Shell):
     session = shell.state.get(ShellSession)
     session.shell_of("").add("true", failed, walled=WalledJob(Confinement.READ_ONLY, "/"))
     await shell("echo fine", background=True)
-    assert "fine" in (await shell.call("bash_output", {"id": "2", "wait_seconds": 5})).text
+    assert "fine" in (await shell.call("bash_output", {"id": "2", "wait_seconds": 60})).text
     assert "stopped" in (await shell.call("bash_output", {"id": "1"})).text
 
 
