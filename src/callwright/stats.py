@@ -5,10 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from callwright.core._fast import field, frozen
-from callwright.core.calls import Completed, Interrupted, Outcome
+from callwright.core.calls import Completed, Interrupted, Outcome, Repair
 from callwright.core.content import tokens_for
 from callwright.core.json import Json
-from callwright.core.repairs import Repair
 
 _KEPT_DURATIONS = 1024
 _NOTED_VALUES = 5

@@ -162,11 +162,16 @@ def _path_of(uri: str) -> str | None:
     return path if path.startswith("/") and "\0" not in path else None
 
 
+def shorten_path(path: str, cwd: Path) -> str:
+    """Return a path below a folder as seen from there; any other path unchanged."""
+    return str(Path(path).relative_to(cwd)) if Path(path).is_relative_to(cwd) else path
+
+
 def _name_of(uri: str, cwd: Path) -> str:
     path = _path_of(uri)
     if path is None:
         return uri
-    return str(Path(path).relative_to(cwd)) if Path(path).is_relative_to(cwd) else path
+    return shorten_path(path, cwd)
 
 
 def _image(data: str, media_type: str) -> Image:

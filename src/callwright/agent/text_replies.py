@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from secrets import token_hex
 
-from callwright.core.calls import Completed, Failed, ToolCall
+from callwright.core.calls import Completed, Failed, Repair, ToolCall
 from callwright.core.content import Text
 from callwright.core.messages import AssistantMessage, Thinking
-from callwright.core.repairs import Repair
 from callwright.executor.repair import tell_repairs
 from callwright.providers.base import Provider
 from callwright.registry.catalog import Catalog

@@ -22,7 +22,7 @@ from callwright.app.settings_file import (
     read_text,
 )
 from callwright.core.errors import UsageError
-from callwright.core.json import freeze
+from callwright.core.json import freeze, read_object
 from callwright.policy.modes import mode_named
 
 _SECTIONS = ("permissions", "hooks", "env", "disableAllHooks", "disabledMcpjsonServers", "enabledPlugins")
@@ -141,13 +141,13 @@ def plugin_folders(layers: Sequence[SettingsLayer], locations: Locations) -> tup
         return {}, ()
     registry = locations.claude / "plugins" / "installed_plugins.json"
     text = read_text(registry)
-    installed = _object(_object({} if text is None else read_json(str(registry), text)).get("plugins"))
+    installed = read_object(read_object({} if text is None else read_json(str(registry), text)).get("plugins"))
     found: dict[str, Path] = {}
     problems: list[str] = []
     for name in enabled:
         entry: object = installed.get(name)
         entries = cast("list[object]", entry) if isinstance(entry, list) else [entry]
-        path = _object(entries[0] if entries else None).get("installPath")
+        path = read_object(entries[0] if entries else None).get("installPath")
         if isinstance(path, str) and Path(path).is_dir():
             found[name.partition("@")[0]] = Path(path)
             problems += unused_parts(name.partition("@")[0], Path(path))
@@ -162,7 +162,3 @@ def unused_parts(name: str, folder: Path) -> Iterator[str]:
     present = [part for part, path in parts.items() if (folder / path).exists()]
     if present:
         yield f"the plugin {name}: only its skills and commands are used, not its {', '.join(present)}"
-
-
-def _object(value: object) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from callwright.cli.approval_dialog import DialogText, wrap_rows
 from callwright.cli.render.text import Palette, mark_text
+from callwright.core.json import read_object
 
 _CREDENTIAL = re.compile(
     r"pass ?(?:word|phrase|code|wd|key)|passwd|secret|token|api ?key|private ?key|credential|\bpin\b|\botp\b|one ?time"
@@ -44,9 +45,9 @@ class Field:
     @property
     def choices(self) -> tuple[str, ...]:
         """The only values that are allowed; none if any value is."""
-        found = _mapping(self.schema.get("items")) if self.kind == "array" else self.schema
+        found = read_object(self.schema.get("items")) if self.kind == "array" else self.schema
         options = _sequence(found.get("oneOf")) or _sequence(found.get("anyOf"))
-        listed = _sequence(found.get("enum")) or [_mapping(option).get("const") for option in options]
+        listed = _sequence(found.get("enum")) or [read_object(option).get("const") for option in options]
         return tuple(str(value) for value in listed if value is not None)
 
     @property
@@ -112,13 +113,11 @@ class Field:
 
 def fields_of(arguments: Mapping[str, Any]) -> list[Field]:
     """Return the fields of a server's form."""
-    schema = _mapping(arguments.get("fields"))
+    schema = read_object(arguments.get("fields"))
     required = _sequence(schema.get("required"))
-    return [Field(name, _mapping(each), name in required) for name, each in _mapping(schema.get("properties")).items()]
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+    return [
+        Field(name, read_object(each), name in required) for name, each in read_object(schema.get("properties")).items()
+    ]
 
 
 def _sequence(value: object) -> Sequence[object]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import Any, cast
 
-from callwright.core.json import thaw
+from callwright.core.json import read_object, thaw
 from callwright.core.spec import ToolSpec
 
 _NOT_IN_NAMES = re.compile(r"\W", re.ASCII)
@@ -80,7 +80,7 @@ class _Writer:
         ordered = order_parameters(schema)
         written, documented = list[str](), list[str]()
         for name in ordered:
-            part = _mapping(properties[name])
+            part = read_object(properties[name])
             kind = self.type_of(part, name.capitalize())
             default = "" if name in required else f" = {part['default']!r}" if "default" in part else " = ..."
             written.append(f"{name}: {kind}{default}")
@@ -88,14 +88,14 @@ class _Writer:
                 documented.append(f"    {name}: {about}")
         others = [name for name in properties if name not in ordered]
         for name in others:  # Python has no parameters of these names
-            part = _mapping(properties[name])
+            part = read_object(properties[name])
             kind = self.type_of(part, _NOT_IN_NAMES.sub("_", name).capitalize())
             must = " (required)" if name in required else ""
             documented.append(f"    **{{{name!r}: {kind}}}{must}: {_describe(part)}".rstrip(": "))
         return ", ".join([*written, *(["**others: Any"] if others else [])]), documented
 
     def _read_definitions(self, schema: Mapping[str, Any]) -> None:
-        self._definitions = _mapping(schema.get("$defs") or schema.get("definitions"))
+        self._definitions = read_object(schema.get("$defs") or schema.get("definitions"))
         self._defined = {}
 
     def type_of(self, schema: object, name: str, depth: int = 0, definition: str | None = None) -> str:
@@ -130,7 +130,7 @@ class _Writer:
         return "Any" if "Any" in found or not found else " | ".join(found)
 
     def _object(self, part: dict[str, Any], name: str, depth: int, definition: str | None) -> str:
-        properties = _mapping(part.get("properties"))
+        properties = read_object(part.get("properties"))
         if not properties or not all(key.isidentifier() and not keyword.iskeyword(key) for key in properties):
             return f"dict[str, {self.type_of(part.get('additionalProperties'), name, depth + 1)}]"
         title = base = f"{self._prefix}{_NOT_IN_NAMES.sub('_', name)}"
@@ -163,13 +163,9 @@ def _fields(schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], frozenset[str
     """Return the properties of an object's schema and the names that are required."""
     reference = str(schema.get("$ref") or "").rpartition("/")[2]  # how a model that contains itself is described
     if reference and "properties" not in schema:
-        schema = _mapping(_mapping(schema.get("$defs") or schema.get("definitions")).get(reference))
-    return _mapping(schema.get("properties")), frozenset(schema.get("required") or ())
+        schema = read_object(read_object(schema.get("$defs") or schema.get("definitions")).get(reference))
+    return read_object(schema.get("properties")), frozenset(schema.get("required") or ())
 
 
 def _describe(part: Mapping[str, Any]) -> str:
     return " ".join(str(part.get("description") or "").split())
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}

@@ -1,6 +1,6 @@
-"""Calls and their outcomes; the questions and answers of an approval are in `decisions.py` and importable from here."""
+"""Calls, their repairs and outcomes; questions and answers are in `decisions.py` and importable from here."""
 
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from callwright.core._fast import frozen
 from callwright.core.content import Output
@@ -16,7 +16,6 @@ from callwright.core.decisions import (
 )
 from callwright.core.errors import ToolError
 from callwright.core.json import FrozenDict, JsonObject
-from callwright.core.repairs import Repair
 
 __all__ = [
     "Answers",
@@ -29,11 +28,29 @@ __all__ = [
     "Outcome",
     "Question",
     "QuestionKind",
+    "Repair",
+    "RepairKind",
     "Reply",
     "ToolCall",
     "digest_of",
 ]
 _NO_ARGUMENTS: JsonObject = FrozenDict()
+RepairKind: TypeAlias = Literal[
+    "name",
+    "json",
+    "empty",
+    "wrapped",
+    "key",
+    "nested",
+    "null",
+    "list",
+    "command",
+    "literal",
+    "choice",
+    "path",
+    "text",
+    "edited",
+]
 
 
 @frozen
@@ -43,6 +60,16 @@ class ToolCall:
     id: str
     name: str
     arguments: JsonObject | str | bytes = _NO_ARGUMENTS
+
+
+@frozen
+class Repair:
+    """One change to a call, made before the call was judged."""
+
+    kind: str
+    """One of `RepairKind`; a record of a later version may have others."""
+    note: str
+    """What was changed, in a few words for the model."""
 
 
 @frozen

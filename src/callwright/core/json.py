@@ -189,6 +189,11 @@ def _check_readable(text: str) -> None:
             raise ValueError(f"nested more than {_MAX_DEPTH} levels deep")
 
 
+def read_object(value: object) -> Mapping[str, Any]:
+    """Read a value as an object; anything else reads as an empty one."""
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+
+
 class RepeatedKey(ValueError):
     """An object in JSON text has a key twice, with different values: readers disagree about which one counts."""
 

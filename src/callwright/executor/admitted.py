@@ -4,12 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from callwright.core.access import Access, Ask, Confinement, UseTool
-from callwright.core.calls import ToolCall
+from callwright.core.calls import Repair, ToolCall
 from callwright.core.content import Output
 from callwright.core.decisions import Approve, Question, digest_of
 from callwright.core.errors import ApprovalRequired, AuthRequired, Crashed, ToolError, safe_repr
 from callwright.core.json import FrozenDict, JsonObject, check_json, copy_json
-from callwright.core.repairs import Repair
 from callwright.core.spec import Effect, ToolSpec
 from callwright.tool.base import InnerBatch, Invocation, SessionTool, State, Tool
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, ca
 
 from callwright.core._fast import frozen, replace
 from callwright.core.access import Ask
-from callwright.core.calls import Completed, Failed, Interrupted, Outcome, ToolCall
+from callwright.core.calls import Completed, Failed, Interrupted, Outcome, Repair, ToolCall
 from callwright.core.errors import InvalidArguments, ToolError, UnknownTool
 from callwright.core.json import JsonObject, compact
-from callwright.core.repairs import Repair
 from callwright.registry.catalog import Catalog
 from callwright.tool.base import Invocation, Tool
 

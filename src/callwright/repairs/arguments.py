@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
+from callwright.core.calls import Repair
 from callwright.core.json import JsonObject, make_object, thaw
-from callwright.core.repairs import Repair
 from callwright.repairs.lenient_json import CutOff, NotJson, TwoValues, read_lenient
 from callwright.repairs.schemas import Object, Target, fits, kinds_of, required_of
 

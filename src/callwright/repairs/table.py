@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+from callwright.core.calls import Repair, RepairKind
 from callwright.core.json import JsonObject
-from callwright.core.repairs import Repair, RepairKind
 from callwright.repairs.arguments import read_arguments, read_text
 from callwright.repairs.commands import quote_command, unwrap_lines
 from callwright.repairs.names import ARGUMENT_KEYS, NAME_KEYS

@@ -9,13 +9,12 @@ from typing import Any, cast
 from callwright.core import access as accesses, errors
 from callwright.core._fast import make_constructor
 from callwright.core.access import Access
-from callwright.core.calls import Completed, Decline, Failed, Question, Reply, ToolCall
+from callwright.core.calls import Completed, Decline, Failed, Question, Repair, Reply, ToolCall
 from callwright.core.content import File, Image, Output, Part, Text
 from callwright.core.decisions import check_reply, make_reply
 from callwright.core.errors import CallwrightError, ToolError, ToolFailed, UsageError, safe_repr
 from callwright.core.json import make_json_writer
 from callwright.core.messages import AssistantMessage, AssistantPart, Message, Thinking, ToolMessage, Usage, UserMessage
-from callwright.core.repairs import Repair
 from callwright.core.spec import Effect
 from callwright.sessions.records import (
     Answered,

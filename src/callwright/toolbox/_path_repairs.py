@@ -9,8 +9,8 @@ from pathlib import PurePosixPath
 from typing import Literal, TypeAlias
 from urllib.parse import unquote
 
+from callwright.core.calls import Repair
 from callwright.core.json import Json, JsonObject
-from callwright.core.repairs import Repair
 from callwright.system.paths import Workspace
 from callwright.tool.base import Invocation
 

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias, cast
 from callwright.core.calls import Completed, Failed
 from callwright.core.content import Output
 from callwright.core.errors import Denied, Halted
-from callwright.core.json import DuplicateKey, JsonObject, make_unique_object, refuse_constant
+from callwright.core.json import DuplicateKey, JsonObject, make_unique_object, read_object, refuse_constant
 from callwright.hooks.shell.config import EVENTS, ShellHook
 from callwright.hooks.shell.process import HookRun
 
@@ -168,8 +168,8 @@ def _holds_object(text: str) -> bool:
 
 def _parse_reply(hook: ShellHook, written: Mapping[str, Any]) -> tuple[HookReply, str]:
     """Read the JSON of a hook; the second value is a problem in it."""
-    own = _object(written.get("hookSpecificOutput"))
-    asked = _object(own.get("decision"))  # of a PermissionRequest
+    own = read_object(written.get("hookSpecificOutput"))
+    asked = read_object(own.get("decision"))  # of a PermissionRequest
     words = [word for word in _decision_words(written, own, asked) if word is not None and word != ""]
     decisions = {_DECISIONS.get(word, "") for word in words if isinstance(word, str)}
     strictest: list[ReplyDecision] = [one for one in _STRICTEST_FIRST if one in decisions]
@@ -239,10 +239,6 @@ def _find_unknown_key(where: str, known: frozenset[str], part: Mapping[str, Any]
         if key not in known and (misspelt or decides or refuses or misplaced):
             return f"gave {key!r} in {where}, which may be a decision and is not known"
     return ""
-
-
-def _object(value: object) -> Mapping[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def _shorten(text: object) -> str:
