@@ -15,7 +15,7 @@ from acp.schema import (
     SessionModeState,
 )
 
-from callwright.acp.requests import refuse
+from callwright.acp.requests import refuse, shorten_path
 from callwright.agent.undo import Rewinding, UndoConflict, UndoHistory
 from callwright.app.app import App
 from callwright.app.conversation import Conversation
@@ -189,10 +189,7 @@ class SlashCommands:
 
 
 def _describe(verb: str, result: Rewinding, cwd: Path) -> str:
-    def shorten(path: str) -> str:
-        return str(Path(path).relative_to(cwd)) if Path(path).is_relative_to(cwd) else path
-
     lines = [f"{verb}: {result.label}" if result.label else verb]
     for what, paths in (("restored", result.restored), ("removed", result.removed)):
-        lines += [f"{what} {', '.join(map(shorten, paths))}"] if paths else []
+        lines += [f"{what} {', '.join(shorten_path(path, cwd) for path in paths)}"] if paths else []
     return "\n\n".join([*lines, *result.notes])
