@@ -277,6 +277,22 @@ async def test_exceptions_in_a_group_are_named_and_a_single_one_counts_as_itself
     assert (await executor.run("fails_often", {"times": 9})).text.endswith("ValueError: 4; and 4 more")
     assert (await executor.run("busy")).text == "busy (tried 3 times)"
 
+    class Careless(Hook):
+        async def before(self, pending: PendingCall) -> None:
+            raise ExceptionGroup("all", [KeyError("k")])
+
+    refused = await Executor(Registry(busy), hooks=[Careless()]).run("busy")
+    assert refused.text == "the hook Careless failed, so nothing ran: KeyError: 'k'"
+
+
+async def test_failure_without_a_message_says_so() -> None:
+    @tool(effect=Effect.READ)
+    async def silent() -> str:
+        """Fail without a word."""
+        raise ToolFailed(" ")
+
+    assert (await Executor(Registry(silent)).run("silent")).text == "failed; the tool gave no reason"
+
 
 async def test_cancellation_ends_a_turn_that_waits_for_the_user() -> None:
     stop, asked = Cancellation(), asyncio.Event()

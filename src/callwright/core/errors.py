@@ -228,7 +228,11 @@ class AuthRequired(CallwrightError):
 
 
 def safe_str(value: object) -> str:
-    """Return the text of any value, of an exception for example; never fails, whatever its `__str__` does."""
+    """Return the text of any value, of a group of exceptions what it holds; never fails, whatever `__str__` does."""
+    if isinstance(value, BaseExceptionGroup):
+        leaves = list_leaves(cast("BaseExceptionGroup[BaseException]", value))
+        more = f"; and {len(leaves) - _SHOWN_LEAVES} more" if len(leaves) > _SHOWN_LEAVES else ""
+        return "; ".join(describe_raised(leaf) for leaf in leaves[:_SHOWN_LEAVES]) + more
     try:
         return str.__str__(str(value))
     except KeyboardInterrupt:
@@ -239,11 +243,9 @@ def safe_str(value: object) -> str:
 
 def describe_raised(raised: BaseException) -> str:
     """Return the type and the text of an exception, and of those in a group; never fails."""
-    leaves = list_leaves(raised)
-    if leaves[0] is not raised:
-        more = f"; and {len(leaves) - _SHOWN_LEAVES} more" if len(leaves) > _SHOWN_LEAVES else ""
-        return "; ".join(describe_raised(leaf) for leaf in leaves[:_SHOWN_LEAVES]) + more
     text = safe_str(raised)
+    if text and isinstance(raised, BaseExceptionGroup):
+        return text  # names the exceptions in it already
     return f"{type(raised).__name__}: {text}" if text else type(raised).__name__
 
 

@@ -362,7 +362,7 @@ def normalise(raised: BaseException) -> ToolError:
     if len(leaves) == 1:
         raised = leaves[0]  # such as a failure that may be retried, in a task group of the tool
     if isinstance(raised, ToolError) and type(getattr(raised, "message", None)) is str:
-        return raised
+        return raised if raised.message.strip() else raised.with_message("failed; the tool gave no reason")
     if isinstance(raised, TimeoutError):
         text = safe_str(raised)
         error: ToolError = TimedOut(
