@@ -215,6 +215,19 @@ def test_group_rule_matches_all_its_tools() -> None:
     assert _judge(rules_of(deny=["group:web"]), ReadPath("/w/a")) is None
 
 
+def test_group_rule_denies_files_that_its_tools_touch_and_allows_none() -> None:
+    call = _call("deploy", group="ops")
+    for access in (ReadPath("/w/a"), WritePath("/w/a"), DeletePath("/w/a")):
+        assert isinstance(_judge(rules_of(deny=["group:ops"]), access, call=call), Deny)
+        assert _judge(rules_of(allow=["group:ops"]), access, call=call) is None
+
+
+def test_only_deny_rules_for_reading_are_about_writing() -> None:
+    assert isinstance(_judge(rules_of(deny=["Read(secret)"]), WritePath("/w/secret")), Deny)
+    for rules in (rules_of(ask=["Read(secret)"]), rules_of(allow=["Read(secret)"])):
+        assert _judge(rules, WritePath("/w/secret"), call=_call("write")) is None
+
+
 def test_alias_does_not_evade_a_deny_rule() -> None:
     call = _call("publish", aliases=("deploy",))
     assert isinstance(_judge(rules_of(deny=["deploy"]), UseTool("publish", Effect.WRITE), call=call), Deny)
