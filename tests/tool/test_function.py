@@ -373,6 +373,9 @@ def test_default_effect_is_write() -> None:
             r"f: parameter '\*paths: str' cannot be described .* write paths: list\[str\]",
         ),
         ("def f(**rest: str): 'Do it.'", r"f: parameter '\*\*rest: str' .* write rest: dict\[str, str\] instead"),
+        ("def f(*sizes: 'int | None'): 'Do it.'", r"write sizes: list\[int \| None\] instead"),
+        ("def f(**rest: float): 'Do it.'", r"write rest: dict\[str, float\] instead"),
+        ("def f(*paths): 'Do it.'", r"write paths: list\[str\] instead"),
         ("def f(path): 'Do it.'", "f: parameter 'path' has no annotation; write path: str"),
         (
             "import socket\ndef f(x: socket.socket): 'Do it.'",

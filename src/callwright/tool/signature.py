@@ -194,10 +194,12 @@ def _surroundings() -> dict[str, Any]:
 
 
 def _refuse_variadic(name: str, parameter: inspect.Parameter) -> None:
+    annotation = parameter.annotation
+    kind = "str" if annotation is parameter.empty else inspect.formatannotation(annotation).strip("'")
     if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-        fix = f"write {parameter.name}: list[str]"
+        fix = f"write {parameter.name}: list[{kind}]"
     elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
-        fix = f"write {parameter.name}: dict[str, str]"
+        fix = f"write {parameter.name}: dict[str, {kind}]"
     else:
         return
     raise UsageError(f"{name}: parameter '{parameter}' cannot be described to a model; {fix} instead")
