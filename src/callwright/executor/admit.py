@@ -77,9 +77,10 @@ class Gate:
         self.question_seconds = question_seconds
         self.hooks: tuple[Hook, ...] = ()
         if hooks:
-            from callwright.hooks.base import select_hooks  # loaded with the first hook
+            from callwright.executor.before_hooks import ask_hooks  # loaded with the first hook
+            from callwright.hooks.base import select_hooks
 
-            self.hooks = select_hooks(hooks, "before")
+            self.hooks, self._ask_hooks = select_hooks(hooks, "before"), ask_hooks
         # one value, because several threads may use a gate with different catalogs
         self._known: tuple[Catalog | None, dict[str, ToolEntry]] = (None, {})
 
@@ -146,14 +147,13 @@ class Gate:
 
         `asking` is what is left to await of the hooks of the first call, if they were asked elsewhere.
         """
-        from callwright.executor.before_hooks import ask_hooks  # as in `__init__`
-
         for admitted in calls:
             changed = True
             while changed:  # an answer may change the arguments, and hooks and policies judge what will run
                 if admitted.error is None and admitted.sign_in is None:
                     try:
-                        asking = asking or ask_hooks(self.hooks, admitted, turn_id, deadlines)
+                        if asking is None and self.hooks:
+                            asking = self._ask_hooks(self.hooks, admitted, turn_id, deadlines)
                         if asking is not None:
                             await asking
                     except BaseException as error:  # noqa: BLE001 - a failing hook fails this call only: nothing ran

@@ -81,9 +81,10 @@ class Runner:
         self.outputs = outputs
         self.hooks: tuple[Hook, ...] = ()
         if hooks:
-            from callwright.hooks.base import select_hooks  # loaded with the first hook
+            from callwright.executor.before_hooks import make_pending_call  # loaded with the first hook
+            from callwright.hooks.base import select_hooks
 
-            self.hooks = select_hooks(hooks, "after")
+            self.hooks, self._make_pending_call = select_hooks(hooks, "after"), make_pending_call
 
     async def perform(
         self,
@@ -257,9 +258,7 @@ class Runner:
         # a hook cannot be shown a call of no tool, and an interrupted call has not ended
         if not self.hooks or admitted.entry is None or isinstance(outcome, Interrupted):
             return outcome
-        from callwright.executor.before_hooks import make_pending_call  # as in `__init__`
-
-        pending = admitted.pending or make_pending_call(admitted, turn_id)
+        pending = admitted.pending or self._make_pending_call(admitted, turn_id)
         for hook in self.hooks:
             try:
                 returned = hook.after(pending, outcome)
