@@ -191,4 +191,6 @@ def kill(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     words = [word.text for word in arguments]
     if words[:1] in (["-l"], ["-L"]) and all(word.literal for word in arguments):
         return Judgement(Verdict.READ_ONLY, "kill -l lists signals")
+    if words[:1] == ["-0"] and len(words) > 1 and all(word.isascii() and word.isdigit() for word in words[1:]):
+        return Judgement(Verdict.READ_ONLY, "kill -0 only asks whether processes are there")
     return Judgement(Verdict.DESTRUCTIVE, "it ends processes")

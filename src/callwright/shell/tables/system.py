@@ -6,7 +6,8 @@ pgrep pidof pstree lscpu lsblk lsusb lsmod lsmem lsns lsipc lslogins findmnt: ba
 pmap: not -n -N -c -C --create-rc --create-rc-to --read-rc --read-rc-from
 cpuid hwinfo inxi lshw dmidecode modinfo: only -short -class -C -s -t -q --class --type --help --version -F -b -c
 lspci: not -q -Q -H -A -O -F
-date gdate: not -s --set -f --file; like \+.*; values -d --date -r --reference
+date gdate: only -u --utc --universal -R --rfc-email --rfc-2822 --rfc-3339 -I -Idate -Ihours -Iminutes -Iseconds -Ins
+      --iso-8601 --debug --resolution --help --version -j -n; like \+.*; values -d --date -r --reference -v
 hostname: operands 0; only -f -s -i -I -d -a -A --fqdn --long --short --ip-address --all-ip-addresses --domain
       --alias --all-fqdns --help --version
 domainname: operands 0; only
