@@ -11,6 +11,7 @@ from tests.effects.harness import find_problem, read_cases, run_cases
 from tests.effects.runner import is_harmful
 
 ATTACKS = Path(__file__).parent / "data" / "attacks.jsonl"
+HARMFUL = Path(__file__).parents[1] / "shell" / "data" / "harmful_lines.jsonl"
 _PARTS = 8
 LINES = int(os.environ.get("CALLWRIGHT_EFFECT_LINES", "20000"))
 
@@ -50,6 +51,15 @@ MODES = ("default", "plan", "dontAsk", "auto")
 @pytest.mark.parametrize("mode", MODES)
 def test_every_attack_does_no_harm_in_any_mode(mode: str, walled: bool):
     assert_harmless([{**case, "mode": mode, "walled": walled} for case in read_cases(ATTACKS)])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("walled", [False, True])
+def test_lines_that_the_analysis_refuses_do_no_harm(walled: bool):
+    cases = [{**case, "walled": walled} for case in read_cases(HARMFUL)]
+    # behind the wall, auto mode may make a new repository in the workspace
+    assert_harmless([case for case in cases if not (walled and case["line"].startswith("git init "))])
 
 
 @pytest.mark.slow

@@ -157,7 +157,16 @@ class Executor:
         return await TurnScope(self._runtime, turn).run_all(calls, checked)
 
     def make_call(self, call: ToolCall, answers: Answers | None, turn: Turn) -> Coroutine[Any, Any, Outcome]:
-        """Make the only call of a turn, as `execute` does."""
+        """Make the only call of a turn, as `execute` does.
+
+        Args:
+            call: The call, with the model's id.
+            answers: The answers to questions it has asked; None if it has asked none.
+            turn: What the call runs in.
+
+        Raises:
+            UsageError: `answers` is not `Answers`.
+        """
         if answers is None:
             running = self._fast_path.start(call, turn)
             if running is not None:
