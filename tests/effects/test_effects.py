@@ -57,9 +57,9 @@ def test_every_attack_does_no_harm_in_any_mode(mode: str, walled: bool):
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("walled", [False, True])
 def test_lines_that_the_analysis_refuses_do_no_harm(walled: bool):
-    cases = [{**case, "walled": walled} for case in read_cases(HARMFUL)]
     # behind the wall, auto mode may make a new repository in the workspace
-    assert_harmless([case for case in cases if not (walled and case["line"].startswith("git init "))])
+    cases = [case for case in read_cases(HARMFUL) if not (walled and case["line"].startswith("git init "))]
+    assert_harmless([{**case, "walled": walled} for case in cases])
 
 
 @pytest.mark.slow
