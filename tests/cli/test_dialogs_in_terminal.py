@@ -207,6 +207,7 @@ def test_interrupt_ends_the_demo(machine: Any, tmux: Any) -> None:
     assert "Traceback" not in shown and "Exception" not in shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delay", [0.02, 0.2, *(pytest.param(each, marks=pytest.mark.slow) for each in (0.1, 0.4))])
 @pytest.mark.parametrize("line", [("tools",), ("doctor",), ("mcp", "list"), ("demo", "--turn")], ids=" ".join)
 def test_interrupted_command_prints_no_traceback(machine: "Machine", line: tuple[str, ...], delay: float) -> None:

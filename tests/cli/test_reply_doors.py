@@ -22,7 +22,6 @@ from callwright.hooks.shell.config import parse_shell_hooks
 from callwright.hooks.shell.hooks import ShellHooks
 from callwright.hooks.shell.process import HookRun
 from callwright.hooks.shell.reply import HookReply, read_reply
-from callwright.interop import to_openai_agents, to_pydantic_ai
 from callwright.mcp.config import ServerConfig
 from callwright.mcp.elicitation import AnswerTool, ask_person
 from callwright.serve.elicitation import reply_to
@@ -225,6 +224,8 @@ async def test_approvals_of_pydantic_ai_run_nothing(wiped: Wiped, count: int) ->
     from pydantic_ai.models.test import TestModel
     from pydantic_ai.usage import RunUsage
 
+    from callwright.interop import to_pydantic_ai
+
     toolset = to_pydantic_ai(wiped.executor)
     context = RunContext[Any](deps=None, model=TestModel(), usage=RunUsage(), tool_call_id="c1")
     tools = await toolset.get_tools(context)
@@ -242,6 +243,8 @@ async def test_approvals_of_pydantic_ai_run_nothing(wiped: Wiped, count: int) ->
 async def test_approvals_of_openai_agents_run_nothing(wiped: Wiped, count: int) -> None:
     from agents.tool_context import ToolContext as AgentsContext
     from agents.usage import Usage
+
+    from callwright.interop import to_openai_agents
 
     class Context(AgentsContext[None]):
         said: object = None

@@ -229,6 +229,7 @@ def test_rules_and_their_licence_are_installed() -> None:
     assert "kingfisher" in folder.joinpath("secret_rules.json").read_text("utf-8")[:200]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece",
     [

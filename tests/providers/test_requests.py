@@ -166,6 +166,7 @@ _SAME_FORMAT = ("vertex", "an address", "azure chat", "mistral", "azure response
 """Doors whose requests differ from those of another door only in the address."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "door", [pytest.param(door, marks=[pytest.mark.slow] if door in _SAME_FORMAT else []) for door in DOORS]
 )

@@ -46,6 +46,7 @@ def test_there_are_many_neighbours():
     assert sum("refused" in row for row in ROWS) >= 150
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", range(0, len(ROWS), GROUP))
 async def test_neighbour_has_one_reading_or_is_refused(start: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("HOME", "/root")  # the messages name it

@@ -229,6 +229,7 @@ def test_call_in_prose_is_found(text: str, name: str | None):
     assert find_call_in_prose(text, TOOLS) == name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece",
     [

@@ -57,6 +57,7 @@ async def test_store_with_leases_passes(tmp_path: Path, still: bool) -> None:
     assert await check_store(partial(LeaseStore, tmp_path, still=still)) == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "still", "message"),
     [

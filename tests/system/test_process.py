@@ -175,6 +175,7 @@ async def test_a_frozen_monitor_is_replaced_by_supervisor():
     assert processes_with(marker) == []
 
 
+@pytest.mark.slow
 async def test_killing_monitor_and_supervisor_does_not_help():
     marker = new_marker()
     killing = "supervisor=$(ps -o ppid= -p $PPID); kill -9 $supervisor $PPID"

@@ -67,6 +67,7 @@ def test_without_ripgrep_the_same_lines_are_found(
         assert _plain(asyncio.run(search(query))) == _plain(asyncio.run(search_python(query)))
 
 
+@pytest.mark.slow
 @needs_ripgrep
 @pytest.mark.parametrize("pattern", ["a\\nb", "a.b", "b\\n", "(?s)a.*b", "x\\s+y"])
 @pytest.mark.parametrize("mode", ["files", "content", "count"])

@@ -45,6 +45,7 @@ def test_any_page_can_be_converted(pieces: list[str]):
     html_to_markdown("".join(pieces), "https://site/")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece",
     ["<!--", "<a ", "</", "<![CDATA[", "<?", "<a href='", "&#x", "<div>", "<ul><li>", "<tr><td>", "<a href=x>y"],
