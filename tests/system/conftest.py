@@ -12,7 +12,17 @@ from callwright.system.sandbox import bubblewrap, landlock
 from callwright.system.sandbox.sandbox import Sandbox, SandboxKind, find_sandbox
 from callwright.system.sandbox.wall import NamedPaths
 
+READ_ONLY, WORKSPACE, NETWORK, APPROVED = (
+    Confinement.READ_ONLY,
+    Confinement.WORKSPACE,
+    Confinement.NETWORK,
+    Confinement.APPROVED,
+)
 Attempt = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 def runnable() -> list[SandboxKind]:

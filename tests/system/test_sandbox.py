@@ -8,29 +8,16 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.system.conftest import APPROVED, NETWORK, READ_ONLY, WORKSPACE, Attempt, tree
 
 from callwright.core.access import Confinement, is_below
 from callwright.core.errors import UsageError
 from callwright.system.sandbox import bubblewrap, landlock, seatbelt
 from callwright.system.sandbox.sandbox import Sandbox, find_sandbox
 from callwright.system.sandbox.wall import NamedPaths, Wall
-
-READ_ONLY, WORKSPACE, NETWORK, APPROVED = (
-    Confinement.READ_ONLY,
-    Confinement.WORKSPACE,
-    Confinement.NETWORK,
-    Confinement.APPROVED,
-)
-Attempt = Callable[..., subprocess.CompletedProcess[str]]
-
-
-def tree(folder: Path) -> dict[str, bytes]:
-    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
-
 
 CHANGES = [
     "echo changed > file",

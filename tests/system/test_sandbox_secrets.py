@@ -4,29 +4,17 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from tests.system.conftest import APPROVED, NETWORK, READ_ONLY, WORKSPACE, Attempt, tree
 from tests.waiting import LONG_SECONDS
 
 from callwright.core.access import Confinement
 from callwright.system.sandbox import bubblewrap
 from callwright.system.sandbox.sandbox import Sandbox, find_sandbox
 from callwright.system.sandbox.wall import NamedPaths, Wall
-
-READ_ONLY, WORKSPACE, NETWORK, APPROVED = (
-    Confinement.READ_ONLY,
-    Confinement.WORKSPACE,
-    Confinement.NETWORK,
-    Confinement.APPROVED,
-)
-Attempt = Callable[..., subprocess.CompletedProcess[str]]
-
-
-def tree(folder: Path) -> dict[str, bytes]:
-    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ first description of fields, which no call needs.
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
+from functools import cache, partial
 from operator import attrgetter
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, cast, dataclass_transform, get_origin
@@ -72,7 +72,7 @@ def _define(kind: type[Value], made_late: Mapping[str, _Make], shared: Mapping[s
         "__doc__": kind.__doc__ or kind.__name__,
         "__field_defaults__": defaults,
         "__dataclass_fields__": _Late(_describe),
-        "__dataclass_params__": _Late(_describe_frozen if shared is _FROZEN_SHARED else _describe_slotted),
+        "__dataclass_params__": _Late(partial(_describe_parameters, is_frozen=shared is _FROZEN_SHARED)),
     }
     return type(kind)(kind.__name__, kind.__bases__, space)
 
@@ -98,17 +98,12 @@ def _describe(kind: type) -> dict[str, "Field[Any]"]:
     return cast(Any, dataclass(init=False, repr=False, eq=False)(type(kind.__name__, (), same))).__dataclass_fields__
 
 
-def _describe_frozen(_: type) -> Any:
-    """Return the parameters of a dataclass that is frozen: one that inherits from it has to be frozen too."""
+def _describe_parameters(_: type, *, is_frozen: bool) -> Any:
+    """Return the parameters of a dataclass: one that inherits from a frozen one has to be frozen too."""
     from dataclasses import dataclass
 
-    return cast(Any, dataclass(init=False, repr=False, eq=False, frozen=True)(type("_", (), {}))).__dataclass_params__
-
-
-def _describe_slotted(_: type) -> Any:
-    from dataclasses import dataclass
-
-    return cast(Any, dataclass(init=False, repr=False, eq=False)(type("_", (), {}))).__dataclass_params__
+    sample = dataclass(init=False, repr=False, eq=False, frozen=is_frozen)(type("_", (), {}))
+    return cast(Any, sample).__dataclass_params__
 
 
 class _Late:
