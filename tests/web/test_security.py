@@ -10,9 +10,9 @@ import pytest
 from tests.waiting import LONG_SECONDS, close_stream
 from tests.web.conftest import Serve, Served
 
+from callwright.serve.access import TimedProtocol
 from callwright.web import api, hub
 from callwright.web.assets import PAGES, Assets
-from callwright.web.listener import TimedProtocol
 
 API = "/api/state"
 SCRIPT = f"/static/{Assets().version}/app.js"
@@ -216,7 +216,7 @@ async def test_read_only_page_refuses_every_change(serve: Serve) -> None:
 async def test_head_of_a_request_that_does_not_arrive_ends_the_connection(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(TimedProtocol, "head_seconds", 0.05)
+    monkeypatch.setattr(TimedProtocol, "header_seconds", 0.05)
     async with serve() as web:
         whole = f"GET / HTTP/1.1\r\nhost: {web.host}\r\n\r\n".encode()
         for sent in (b"", b"GET / HT"):

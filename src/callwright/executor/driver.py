@@ -185,15 +185,10 @@ def _close(coroutine: AnyCoroutine) -> None:
     except BaseException:  # noqa: BLE001 - nothing waits for it any more
         _log.debug("%s failed while it was closed", coroutine, exc_info=True)
     for each in chain:
-        if each.cr_frame is not None:
-            _keep_forever(each)
+        if each.cr_frame is not None:  # freeing closes it once more, and one that ignores that may loop at exit
+            from callwright.system.platforms import keep_forever
 
-
-def _keep_forever(coroutine: object) -> None:
-    """Never free a coroutine: freeing closes it once more, and one that ignores that may loop when the process ends."""
-    import ctypes  # needed for the worst of tools only
-
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(coroutine))
+            keep_forever(each)
 
 
 def _list_awaited(coroutine: Any) -> "Iterator[types.CoroutineType[Any, Any, Any]]":

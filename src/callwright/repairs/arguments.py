@@ -6,7 +6,7 @@ from typing import Any, TypeAlias, cast
 
 from callwright.core.calls import Repair
 from callwright.core.json import JsonObject, make_object, thaw
-from callwright.repairs.lenient_json import CutOff, NotJson, TwoValues, read_lenient
+from callwright.repairs.lenient_json import CutOff, NotJson, TwoValues, read_lenient, try_read
 from callwright.repairs.schemas import Object, Target, fits, kinds_of, required_of
 
 _NO_VALUE = ("{", "[", "```", "\n")
@@ -34,7 +34,7 @@ def read_arguments(arguments: JsonObject | str | bytes, target: Target) -> ReadA
             return None
         repairs.append(Repair("json", "invalid JSON corrected"))
     if isinstance(value, str):  # the whole object written as text, perhaps with mistakes of its own
-        inner = read_text(value)
+        inner = try_read(value)
         if isinstance(inner, (dict, list)):
             value = cast("Any", inner)
             repairs.append(Repair("wrapped", "an object written as text was read"))
@@ -71,14 +71,6 @@ def _read_strictly(text: str) -> Any:
         raise ValueError(name)
 
     return loads(text, object_pairs_hook=make_object, parse_constant=refuse)
-
-
-def read_text(text: str) -> Any:
-    """Return the value of a JSON text with mistakes; None if it has no reading, or two."""
-    try:
-        return read_lenient(text)
-    except NotJson:
-        return None
 
 
 def advise(arguments: JsonObject | str | bytes, target: Target, error: str) -> str:

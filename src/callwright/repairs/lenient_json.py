@@ -58,6 +58,14 @@ def read_lenient(text: str) -> Any:
     return _read_escaped(body) if _ESCAPED.match(body) else _read_body(body)
 
 
+def try_read(text: str) -> Any:
+    """Return the value of a JSON text with mistakes; None if it has no reading, or more than one."""
+    try:
+        return read_lenient(text)
+    except NotJson:
+        return None
+
+
 def read_beginning(text: str) -> Any:
     """Return the value that a text begins with, whatever follows.
 

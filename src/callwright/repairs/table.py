@@ -11,8 +11,9 @@ from typing import Any, cast
 
 from callwright.core.calls import Repair, RepairKind
 from callwright.core.json import JsonObject
-from callwright.repairs.arguments import read_arguments, read_text
+from callwright.repairs.arguments import read_arguments
 from callwright.repairs.commands import quote_command, unwrap_lines
+from callwright.repairs.lenient_json import try_read
 from callwright.repairs.names import ARGUMENT_KEYS, NAME_KEYS
 from callwright.repairs.schemas import (
     Change,
@@ -93,7 +94,7 @@ def _take_held(rest: Object, held: list[str]) -> Object | None:
     filled = [rest[key] for key in held if rest[key] not in _MISSING]
     if not filled:
         return beside
-    inner = read_text(filled[0]) if isinstance(filled[0], str) else filled[0]
+    inner = try_read(filled[0]) if isinstance(filled[0], str) else filled[0]
     if isinstance(inner, list) and len(cast("list[Any]", inner)) == 1:
         inner = cast("Any", inner[0])
     # an inner text that cannot be read may be cut off: nothing is not what the model sent
@@ -241,7 +242,7 @@ def _take_own(value: Any, key: str, target: Target) -> Any:
 
 def _read_literal(value: Any, kinds: frozenset[str]) -> Any:
     if isinstance(value, str):
-        read = read_text(value.strip()) if value.strip() else None
+        read = try_read(value.strip()) if value.strip() else None
         return int(read) if isinstance(read, float) and read.is_integer() and "number" not in kinds else read
     if isinstance(value, dict) and "value" in value and set(cast("Object", value)) <= _DESCRIBED:
         return cast("Object", value)["value"]  # the field's schema, filled in

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from callwright.core.json import compact
-from callwright.repairs.lenient_json import NotJson, read_lenient, strip_end
+from callwright.repairs.lenient_json import strip_end, try_read
 from callwright.repairs.markup_calls import read_markup_calls
 from callwright.repairs.names import ARGUMENT_KEYS, NAME_KEYS, SURE_NAME_KEYS, repair_name
 
@@ -120,7 +120,7 @@ def _read_named(body: str, spellings: Mapping[str, str]) -> list[TextCall] | Non
     """Read `read {"path": …}`."""
     found = _NAMED.fullmatch(body)
     name = None if found is None else repair_name(found["name"], spellings)
-    value = None if found is None or name is None else _read_json(found["body"])
+    value = None if found is None or name is None else try_read(found["body"])
     return [TextCall(name, compact(cast("Any", value)))] if name and isinstance(value, dict) else None
 
 
@@ -137,7 +137,7 @@ def _read_function(found: re.Match[str]) -> list[TextCall] | None:
     if given:  # without the end of the call, a parameter may be missing
         whole = found["end"] and at == len(body) and not repeated
         return [TextCall(found["name"], compact(given))] if whole else None
-    value = _read_json(body)
+    value = try_read(body)
     return [TextCall(found["name"], compact(cast("Any", value)))] if isinstance(value, dict) else None
 
 
@@ -145,7 +145,7 @@ def _read_harmony(body: str, spellings: Mapping[str, str]) -> list[TextCall] | N
     body, calls, at = _HARMONY_THOUGHT.sub("", body), list[TextCall](), 0
     while at < len(body):
         found = HARMONY.match(body, at)
-        value = None if found is None else _read_json(found["body"].strip() or "{}")
+        value = None if found is None else try_read(found["body"].strip() or "{}")
         if found is None or not isinstance(value, dict):
             return None
         calls.append(TextCall(repair_name(found["name"], spellings) or found["name"], compact(cast("Any", value))))
@@ -159,7 +159,7 @@ def _read_tokens(body: str, spellings: Mapping[str, str]) -> list[TextCall] | No
         return [call for part in parts if part for call in part] if all(parts) else None
     found = _MISTRAL.fullmatch(body)
     if found is not None and found["name"]:
-        value = _read_json(found["body"])
+        value = try_read(found["body"])
         return [TextCall(found["name"], compact(cast("Any", value)))] if isinstance(value, dict) else None
     found = found or _TAG_TOKENS.fullmatch(body)
     if found is None:
@@ -187,13 +187,13 @@ def _read_bare(body: str, spellings: Mapping[str, str]) -> list[TextCall] | None
 
 def _read_values(body: str, spellings: Mapping[str, str], *, tagged: bool) -> list[TextCall] | None:
     """Read one object, a list of objects, or objects one after the other."""
-    value = _read_json(body)
-    value = _read_json(value) if isinstance(value, str) else value
+    value = try_read(body)
+    value = try_read(value) if isinstance(value, str) else value
     if isinstance(value, dict) and len(cast("dict[str, Any]", value)) == 1:
         ((key, held),) = cast("dict[str, Any]", value).items()
         value = cast("Any", held if key in _SEVERAL and isinstance(held, list) else value)
     if value is None:
-        values = (_read_json(line.rstrip(" ;,")) for line in _LINES.split(body) if line.strip())
+        values = (try_read(line.rstrip(" ;,")) for line in _LINES.split(body) if line.strip())
     else:
         values = iter(cast("list[Any]", value if isinstance(value, list) else [value]))
     calls: list[TextCall] = []
@@ -287,13 +287,6 @@ def _to_python_call(node: ast.expr, spellings: Mapping[str, str]) -> TextCall | 
         return None
     given = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in node.keywords}
     return TextCall(name, compact(given))
-
-
-def _read_json(text: str) -> Any:
-    try:
-        return read_lenient(text)
-    except NotJson:
-        return None
 
 
 _READERS = (

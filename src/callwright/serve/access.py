@@ -8,16 +8,16 @@ from collections.abc import Iterable
 from hashlib import sha256
 from http.cookies import CookieError, SimpleCookie
 
+import h11
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 CLIENT_ID = "callwright.client"
 """Where the scope of a request holds the id of its client."""
 CLIENT_RETURNED = "callwright.client_returned"
 """Whether the client sent the id back, so that it will be known again."""
 _COOKIE = "callwright-client"
-_HEADER_SECONDS = 10.0
 _PORT = r"(?::[0-9]{1,5})?"
 
 
@@ -106,39 +106,36 @@ class ClientIds:
 
 
 class TimedProtocol(H11Protocol):
-    """The HTTP protocol of the server; closes connections whose request headers do not arrive in time."""
+    """The HTTP protocol of a server; closes connections whose request headers do not arrive in time."""
 
-    header_seconds = _HEADER_SECONDS
-    _waiting: asyncio.TimerHandle | None = None
+    header_seconds = 10.0
+    _header_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] - as uvicorn declares it
         super().connection_made(transport)
-        self._wait_for_headers()
+        self._time_headers()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self._in_request():
-            self._stop_waiting()
-        elif self._waiting is None:  # the beginning of another request on the same connection
-            self._wait_for_headers()
+        self._time_headers()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_waiting()
         super().connection_lost(exc)
+        self._stop_timer()
 
-    def _wait_for_headers(self) -> None:
-        self._waiting = asyncio.get_running_loop().call_later(self.header_seconds, self._give_up)
+    def _time_headers(self) -> None:
+        """Limit the time while the headers are incomplete; a few bytes now and then do not extend it."""
+        if self.conn.their_state is not h11.IDLE:
+            self._stop_timer()
+        elif self._header_timer is None and not self.transport.is_closing():
+            self._header_timer = self.loop.call_later(self.header_seconds, self._give_up)
 
-    def _stop_waiting(self) -> None:
-        if self._waiting is not None:
-            self._waiting.cancel()
-            self._waiting = None
+    def _stop_timer(self) -> None:
+        if self._header_timer is not None:
+            self._header_timer.cancel()
+            self._header_timer = None
 
     def _give_up(self) -> None:
-        self._waiting = None
-        if not self._in_request():
+        self._header_timer = None
+        if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
             self.transport.close()
-
-    def _in_request(self) -> bool:
-        cycle: RequestResponseCycle | None = self.cycle  # None before the first request, whatever uvicorn declares
-        return cycle is not None and not cycle.response_complete  # type: ignore[unnecessary-comparison] - as above

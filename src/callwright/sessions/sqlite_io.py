@@ -23,6 +23,7 @@ from callwright.sessions.base import (
 from callwright.sessions.lease import Lease
 from callwright.sessions.records import count_settled_records
 from callwright.sessions.sqlite_connection import connect
+from callwright.system.platforms import keep_forever
 
 # Positions are dense, so the last record tells both the count and the time: no other record is read. CROSS JOIN makes
 # SQLite go through the sessions first.
@@ -192,7 +193,7 @@ class SessionFile:
         """
         if self._find_identity() != self._identity:
             self._lost = True
-            _keep_for_good(self._connection)
+            keep_forever(self._connection)
             raise SessionError(self._explain_loss())
 
     def _explain_loss(self) -> str:
@@ -258,13 +259,6 @@ def insert_records(connection: sqlite3.Connection, rows: Sequence[tuple[int, int
     for start in range(0, len(rows), _ROWS_PER_INSERT):
         part = rows[start : start + _ROWS_PER_INSERT]
         connection.execute(_INSERT + ",".join(["(?,?,?,?)"] * len(part)), list(itertools.chain.from_iterable(part)))
-
-
-def _keep_for_good(connection: object) -> None:
-    """Keep a connection from being closed, also when the interpreter ends."""
-    import ctypes  # rarely needed, and slow to load
-
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
 
 
 def _inode(status: os.stat_result) -> tuple[int, int]:

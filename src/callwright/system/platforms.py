@@ -1,4 +1,4 @@
-"""What differs between operating systems, at one place: locks on files, work after a fork, and what is not offered."""
+"""What differs between operating systems and Pythons: locks on files, forks, references, and what is not offered."""
 
 import os
 from collections.abc import Callable
@@ -37,6 +37,13 @@ def on_fork(
     """Register what to do around `os.fork`, where the system has it."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=before, after_in_parent=in_parent, after_in_child=in_child)
+
+
+def keep_forever(value: object) -> None:
+    """Never free a value, not even when the interpreter ends: it could block or loop while it is freed."""
+    import ctypes  # rarely needed, and slow to load
+
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(value))
 
 
 def require_posix(what: str) -> None:

@@ -9,15 +9,9 @@ import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 
-
-def words(text: str) -> frozenset[str]:
-    """Split a table that is written as words between spaces."""
-    return frozenset(text.split())
-
-
-PROTECTED_FOLDERS = words(
+PROTECTED_FOLDERS = frozenset(
     ".git .vscode .idea .husky .cargo .devcontainer .yarn .mvn .claude .agents .codex .gemini .qwen .cursor .opencode"
-    " .callwright .ssh .gnupg .aws .kube .docker"
+    " .callwright .ssh .gnupg .aws .kube .docker".split()
 )
 PROTECTED_NESTED = (
     ".config/git",
@@ -27,7 +21,7 @@ PROTECTED_NESTED = (
     ".config/callwright",
     "library/launchagents",
 )
-PROTECTED_FILES = words(
+PROTECTED_FILES = frozenset(
     ".gitconfig .gitmodules .bashrc .bash_profile .bash_login .bash_aliases .bash_logout .zshrc .zprofile .zshenv"
     " .zlogin .zlogout .profile .inputrc .envrc .npmrc .yarnrc .yarnrc.yml .pnp.cjs .pnp.loader.mjs .pnpmfile.cjs"
     " bunfig.toml .bazelrc .bazelversion .bazeliskrc .pre-commit-config.yaml lefthook.yml lefthook.yaml"
@@ -36,9 +30,9 @@ PROTECTED_FILES = words(
     " .netrc .pypirc .git-credentials .vimrc .exrc"
     # instructions that agents read and follow
     " agents.md agents.override.md claude.md claude.local.md gemini.md qwen.md callwright.md .cursorrules"
-    " .windsurfrules copilot-instructions.md"
+    " .windsurfrules copilot-instructions.md".split()
 )
-_SECRET_FOLDERS = words(".ssh .gnupg .password-store keychains")
+_SECRET_FOLDERS = frozenset(".ssh .gnupg .password-store keychains".split())
 _HARMLESS_IN_SSH = ("*.pub", "known_hosts*", "config", "config.d", "authorized_keys")
 _SECRET_NESTED = (
     ".aws/credentials",

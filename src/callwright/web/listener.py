@@ -1,59 +1,19 @@
 """Where the page is served: the address, and a server whose connections cannot be held open for nothing."""
 
-import asyncio
 import socket
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-import h11
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from callwright.core.errors import UsageError, describe_exception
+from callwright.serve.access import TimedProtocol
 
 DEFAULT_PORT = 4870
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-HEAD_SECONDS = 10.0
-"""How long a client may take for the head of a request; anyone on this machine can connect."""
 _MOST_HEAD_BYTES = 1 << 16
 _STOP_SECONDS = 2
-
-
-class TimedProtocol(H11Protocol):
-    """Closes connections whose next request does not arrive."""
-
-    head_seconds = HEAD_SECONDS
-    _head_timer: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self._time_head()
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        self._time_head()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        super().connection_lost(exc)
-        self._stop_timer()
-
-    def _time_head(self) -> None:
-        """Limit the time while the head of a request is incomplete; a few bytes now and then do not extend it."""
-        if self.conn.their_state is not h11.IDLE:
-            self._stop_timer()
-        elif self._head_timer is None and not self.transport.is_closing():
-            self._head_timer = self.loop.call_later(self.head_seconds, self._give_up)
-
-    def _stop_timer(self) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
-
-    def _give_up(self) -> None:
-        self._head_timer = None
-        if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
-            self.transport.close()
 
 
 class PageServer(uvicorn.Server):

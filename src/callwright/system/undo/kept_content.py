@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 
 from callwright.core.errors import CallwrightError, Unsafe
 from callwright.core.json import Json
+from callwright.system.atomic_write import write_all
 from callwright.system.paths import open_beneath, open_folder
 
 EntryKind: TypeAlias = Literal["absent", "file", "link", "folder", "special"]
@@ -150,7 +151,7 @@ class ContentFolder:
             self._check_room(len(data))
             draft, name = self._open_draft()
             try:
-                _write(draft, data)
+                write_all(draft, data)
                 self._finish_draft(draft, name, digest, len(data))
             except OSError as error:
                 self._drop_draft(name)
@@ -171,7 +172,7 @@ class ContentFolder:
                     raise NotKept(f"it is larger than {most_bytes} bytes")
                 hashed.update(chunk)
                 try:
-                    _write(draft, chunk)
+                    write_all(draft, chunk)
                 except OSError as error:
                     raise NotKept(f"its content cannot be stored: {error.strerror}") from None
             self._finish_draft(draft, name, hashed.hexdigest(), size)
@@ -198,7 +199,7 @@ class ContentFolder:
             while chunk := os.pread(source, _CHUNK, offset):
                 hashed.update(chunk)
                 offset += len(chunk)
-                _write(target, chunk)
+                write_all(target, chunk)
         finally:
             os.close(source)
         if hashed.hexdigest() != digest:
@@ -243,12 +244,6 @@ class ContentFolder:
     def _drop_draft(self, name: str) -> None:
         with suppress(OSError):
             os.unlink(self._prefix + name)
-
-
-def _write(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]
 
 
 def read_state(path: Path, kept: ContentFolder | None = None, most_bytes: int = 0) -> EntryState:
