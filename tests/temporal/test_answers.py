@@ -18,8 +18,8 @@ from callwright.core.errors import UsageError
 from callwright.core.messages import ToolMessage
 from callwright.sessions import list_waiting, record_answers
 from callwright.temporal import AgentWorker, Runs, TemporalError
-from callwright.temporal.answer_watch import AnswerWatch
 from callwright.temporal.blobs import keep_prompt, read_prompt
+from callwright.temporal.worker import AnswerWatch
 from callwright.temporal.workflow import question_key
 from callwright.testing import ScriptedProvider
 from callwright.testing.fakes import Line
