@@ -2,13 +2,18 @@
 
 import argparse
 import asyncio
+import json
 import os
 import signal
 import sys
 import time
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from callwright.agent.replay import SessionReplay
 from callwright.agent.results import AgentEvent, Done, Paused, Result, Stopped
@@ -24,12 +29,11 @@ from callwright.cli.headless.approvals import tool_approvals
 from callwright.cli.headless.control import ControlChannel
 from callwright.cli.headless.host import Host
 from callwright.cli.headless.input import parse_user_message, prompt_with_stdin, read_answers
-from callwright.cli.headless.output_schema import load_output_schema
 from callwright.cli.main import DENIED, DONE, ERROR, INTERRUPTED, LIMIT, PAUSED, TERMINATED
 from callwright.cli.render.text import print_json, print_notice, visible
 from callwright.cli.startup import resolve_session, start
 from callwright.core.calls import Answers, Completed, Failed
-from callwright.core.errors import CallwrightError, UsageError
+from callwright.core.errors import CallwrightError, UsageError, describe_exception
 from callwright.core.events import CallEnded, Event
 from callwright.core.run_events import RequestEnded
 from callwright.hooks.shell.config import ShellHook
@@ -304,3 +308,57 @@ def _exit_code(result: Result, *, denied: bool) -> int:
     if isinstance(result, Done):
         return DENIED if denied else DONE
     return _EXIT_CODES.get(result.kind, ERROR)
+
+
+def load_output_schema(given: str) -> object:
+    """Return a type that accepts what a JSON Schema accepts.
+
+    Args:
+        given: The schema as JSON, or the name of a file that holds it.
+
+    Raises:
+        UsageError: The file cannot be read, or its content is not a JSON Schema.
+    """
+    source = given if given.lstrip().startswith(("{", "[")) else _read(given)
+    where = "--json-schema" if source == given else f"--json-schema {given}"
+    try:
+        schema: object = json.loads(source)
+    except ValueError as error:
+        raise UsageError(f"{where}: not valid JSON: {error}") from None
+    try:
+        validator = _SchemaValidator(schema)
+    except ValueError as error:
+        raise UsageError(f"{where}: not a valid JSON Schema: {str(error).splitlines()[0]}") from None
+    return Annotated[Any, validator]
+
+
+def _read(name: str) -> str:
+    try:
+        return Path(name).expanduser().read_text("utf-8")
+    except OSError as error:
+        reason = describe_exception(error)
+        raise UsageError(f"--json-schema {name}: {reason}; give a file name or the schema itself") from None
+
+
+class _SchemaValidator:
+    """Presents a JSON Schema to pydantic, which the agent uses to check answers."""
+
+    def __init__(self, schema: object) -> None:
+        import jsonschema_rs
+
+        if not isinstance(schema, dict):
+            raise UsageError(f"--json-schema: expected a JSON object, got {schema!r}")
+        self._schema = cast("dict[str, Any]", schema)
+        self._validator = jsonschema_rs.validator_for(self._schema)
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(self._check)
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return self._schema
+
+    def _check(self, value: Any) -> Any:
+        for error in self._validator.iter_errors(value):
+            place = ".".join(map(str, error.instance_path)) or "the answer"
+            raise PydanticCustomError("json_schema", "{place}: {message}", {"place": place, "message": error.message})
+        return value
