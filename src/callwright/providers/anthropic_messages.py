@@ -9,9 +9,16 @@ from callwright.core.content import File, Image, Part, Text
 from callwright.core.json import thaw
 from callwright.core.messages import AssistantMessage, AssistantPart, Message, Stop, Thinking, ToolMessage, Usage
 from callwright.providers.base import CallDelta, ModelEvent, TextDelta, ThinkingDelta
-from callwright.providers.encoding import parse_object, to_bytes, unwrap_opaque, wire_id, wrap_opaque
+from callwright.providers.encoding import (
+    base64_text,
+    fit_media,
+    parse_object,
+    to_bytes,
+    unwrap_opaque,
+    wire_id,
+    wrap_opaque,
+)
 from callwright.providers.errors import broken_stream, context_is_full
-from callwright.providers.media import base64_text, fit_media
 from callwright.providers.tool_encoding import EncodedTools, finish_message
 
 Block = dict[str, Any]

@@ -11,9 +11,17 @@ from callwright.core.content import Image, Part, Text
 from callwright.core.json import compact, thaw
 from callwright.core.messages import AssistantMessage, AssistantPart, Message, Stop, Thinking, ToolMessage, Usage
 from callwright.providers.base import CallDelta, ModelEvent, TextDelta, ThinkingDelta
-from callwright.providers.encoding import to_bytes, unwrap_opaque, wire_id, wrap_opaque
+from callwright.providers.encoding import (
+    PDF,
+    base64_text,
+    file_text,
+    fit_media,
+    to_bytes,
+    unwrap_opaque,
+    wire_id,
+    wrap_opaque,
+)
 from callwright.providers.errors import broken_stream
-from callwright.providers.media import PDF, base64_text, file_text, fit_media
 from callwright.providers.tool_encoding import EncodedTools, finish_message
 
 if TYPE_CHECKING:

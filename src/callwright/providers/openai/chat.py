@@ -21,13 +21,14 @@ from callwright.providers.clients import fetch_json
 from callwright.providers.encoding import (
     IdentityCache,
     Pieces,
+    data_url,
     encode_history,
+    fit_media,
     list_pieces,
     to_bytes,
     unwrap_opaque,
     wire_id,
 )
-from callwright.providers.media import data_url, fit_media
 from callwright.providers.openai.chat_stream import PROVIDER, ChatDraft
 from callwright.providers.openai.client import answer_format, open_stream, openai_clients
 from callwright.providers.options import ModelOptions, set_fields

@@ -13,7 +13,9 @@ from callwright.core.messages import AssistantMessage, AssistantPart, Message, S
 from callwright.core.spec import ToolSpec
 from callwright.providers.base import CallDelta, ModelEvent, ModelRequest, TextDelta, ThinkingDelta
 from callwright.providers.encoding import (
+    data_url,
     encode_history,
+    fit_media,
     get_object,
     join_list,
     list_pieces,
@@ -23,7 +25,6 @@ from callwright.providers.encoding import (
     wrap_opaque,
 )
 from callwright.providers.errors import broken_stream, status_failure
-from callwright.providers.media import data_url, fit_media
 from callwright.providers.openai.client import (
     STREAM_ENDED,
     answer_format,
