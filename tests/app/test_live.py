@@ -21,7 +21,7 @@ from callwright.app.live_client import AgentLink, LiveAgents
 from callwright.core.calls import Answers, Completed, Failed, Question
 from callwright.core.errors import Unanswered
 from callwright.providers.base import MessageDone, TextDelta
-from callwright.system import private_socket
+from callwright.system import private_files
 from callwright.toolbox import Bash, Write
 
 
@@ -188,11 +188,11 @@ async def test_connection_that_comes_as_the_agent_ends_is_closed(tmp_path: Path)
 
 async def test_socket_is_private_and_other_users_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with followed(tmp_path) as (live, agents, _):
-        folder = private_socket.socket_folder(tmp_path / "live")
+        folder = private_files.socket_folder(tmp_path / "live")
         (file,) = folder.iterdir()
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700 and stat.S_IMODE(file.stat().st_mode) == 0o600
         (link,) = agents.links
-        monkeypatch.setattr(private_socket.os, "getuid", lambda: os.geteuid() + 1)
+        monkeypatch.setattr(private_files.os, "getuid", lambda: os.geteuid() + 1)
         stream, writer = await asyncio.open_unix_connection(file)
         with pytest.raises(ConnectionResetError):
             if await stream.read() == b"":
@@ -207,11 +207,11 @@ async def test_folder_of_another_mode_or_a_link_is_not_used(tmp_path: Path) -> N
     (tmp_path / "real").mkdir()
     folder.symlink_to(tmp_path / "real")
     with pytest.raises(OSError, match="0700"):
-        private_socket.check_socket_folder(folder)
+        private_files.check_socket_folder(folder)
     folder.unlink()
     folder.mkdir(mode=0o755)
     with pytest.raises(OSError, match="0700"):
-        private_socket.check_socket_folder(folder)
+        private_files.check_socket_folder(folder)
 
 
 @pytest.mark.slow
@@ -239,7 +239,7 @@ async def test_killed_agent_is_gone_and_its_socket_removed(tmp_path: Path) -> No
             await until(lambda: agents.find("s9"))
             process.kill()
             await until(lambda: events and events[-1] == {**events[-1], "state": "gone", "session": "s9"})
-            await until(lambda: not any(private_socket.socket_folder(tmp_path / "live").iterdir()))
+            await until(lambda: not any(private_files.socket_folder(tmp_path / "live").iterdir()))
     finally:
         process.kill()
         process.stdout.close()
@@ -249,7 +249,7 @@ async def test_killed_agent_is_gone_and_its_socket_removed(tmp_path: Path) -> No
 @pytest.mark.parametrize("line", [b"[]\n", b"{\n", b'{"op": "say"}\n', b'{"op": "quit"}\n', b"x" * 100 + b"\n", b"1\n"])
 async def test_request_that_is_not_understood_changes_nothing(tmp_path: Path, line: bytes) -> None:
     async with followed(tmp_path):
-        (file,) = private_socket.socket_folder(tmp_path / "live").iterdir()
+        (file,) = private_files.socket_folder(tmp_path / "live").iterdir()
         stream, writer = await asyncio.open_unix_connection(file, limit=1 << 20)
         assert json.loads(await stream.readline())["type"] == "hello"
         writer.write(line)
@@ -281,7 +281,7 @@ async def test_walled_command_cannot_reach_the_socket(
     if wall != "off" and not bash.sandbox.complete:
         pytest.skip("no complete sandbox on this machine")
     async with LiveAgent(home / "projects" / "p" / "live", "page", Registry(bash)) as live:
-        (file,) = private_socket.socket_folder(home / "projects" / "p" / "live").iterdir()
+        (file,) = private_files.socket_folder(home / "projects" / "p" / "live").iterdir()
         reach = f"python3 -c \"import socket; socket.socket(socket.AF_UNIX).connect('{file}'); print('reached')\""
 
         async def ask(questions: Any) -> Answers:

@@ -31,7 +31,7 @@ from callwright.core.events import CallBegan, CallEnded, CallProgressed, CallRet
 from callwright.core.run_events import RunBegan, RunEnded
 from callwright.providers.base import CallDelta, MessageDone, ModelEvent, TextDelta, ThinkingDelta
 from callwright.registry import Toolset
-from callwright.system.private_socket import is_own_peer, make_socket_folder, socket_folder
+from callwright.system.private_files import is_own_peer, make_socket_folder, socket_folder
 
 _log = logging.getLogger("callwright")
 _MOST_REQUEST_BYTES = 2 << 20

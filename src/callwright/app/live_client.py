@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from callwright.core.errors import CallwrightError
-from callwright.system.private_socket import check_socket_folder, is_own_peer, socket_folder
+from callwright.system.private_files import check_socket_folder, is_own_peer, socket_folder
 
 _MOST_LINE_BYTES = 256 << 20
 _SCAN_SECONDS = 0.2
