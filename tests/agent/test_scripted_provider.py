@@ -8,8 +8,8 @@ from callwright import ToolCall, UsageError
 from callwright.core.content import Text
 from callwright.core.messages import AssistantMessage
 from callwright.providers.base import MessageDone, ModelEvent, ModelRequest, ProviderError, TextDelta
+from callwright.testing.checks import check_provider
 from callwright.testing.fakes import ScriptedProvider
-from callwright.testing.providers import check_provider
 
 
 def sensible(request: ModelRequest) -> str | ToolCall:

@@ -6,6 +6,7 @@ TYPE_CHECKING = False  # read as true by type checkers; importing typing would c
 if TYPE_CHECKING:
     from callwright.testing.cassettes import Recording as Recording, Replay as Replay
     from callwright.testing.checks import (
+        check_provider as check_provider,
         check_skill as check_skill,
         check_tool as check_tool,
         check_toolset as check_toolset,
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
         ScriptedProvider as ScriptedProvider,
     )
     from callwright.testing.loopback import Loopback as Loopback
-    from callwright.testing.providers import check_provider as check_provider
     from callwright.testing.requests import (
         anthropic_faults as anthropic_faults,
         check_requests as check_requests,
@@ -34,10 +34,9 @@ __getattr__ = lazy_exports(
     __name__,
     {
         "cassettes": "Recording Replay",
-        "checks": "check_skill check_tool check_toolset",
+        "checks": "check_provider check_skill check_tool check_toolset",
         "fakes": "BrokenOff FakeClock Flaky Gauge Recorder ScriptedHook ScriptedProvider",
         "loopback": "Loopback",
-        "providers": "check_provider",
         "requests": "anthropic_faults check_requests google_faults openai_chat_faults openai_responses_faults",
         "stores": "check_store",
     },
