@@ -1,4 +1,4 @@
-"""JSON encoding of requests: each message and each set of tools once, not once per turn; media as the API accepts it."""
+"""JSON encoding of requests: each message and each set of tools once, not once per turn; media as an API accepts it."""
 
 import json
 import math
