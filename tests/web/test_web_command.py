@@ -28,7 +28,6 @@ def test_missing_extra_names_the_line_to_install_it(
     monkeypatch.setitem(sys.modules, "callwright.web.server", None)
     monkeypatch.delitem(sys.modules, "callwright.web.server")
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    monkeypatch.delitem(sys.modules, "callwright.web.listener", raising=False)
     assert run_command(["web", "--demo"]) == 2
     assert "pip install 'callwright[web]'" in capsys.readouterr().err
 

@@ -73,8 +73,7 @@ def _port(text: str) -> int:
 @contextmanager
 def _open_server(options: argparse.Namespace) -> "Generator[WebServer, None, None]":
     try:
-        from callwright.web.listener import LOOPBACK
-        from callwright.web.server import WebOptions, WebServer
+        from callwright.web.server import LOOPBACK, WebOptions, WebServer
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "h11"):
             raise
