@@ -86,7 +86,7 @@ class WorkspaceCommands:
             link = await self._start_web()
         else:
             link = found[0]
-        self._show(f"  {link}", "  the page of this project; whoever has the link can answer and act in your name")
+        self._show(f"  {link}", "  the page of this project; anyone who has the link can answer and act in your name")
 
     async def _start_web(self) -> str:
         command = (sys.executable, "-m", "callwright", "web")
