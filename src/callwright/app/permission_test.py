@@ -55,7 +55,7 @@ class PermissionReport:
         lines += [f"  unknown  {report['unknown']}"] if report["unknown"] else []
         lines += [f"  because  {report['reason']}"] if report["reason"] else []
         lines += [f"  decided  {report['source']}"]
-        lines += [f"  wall     {report['wall']}"] if report.get("wall") else []
+        lines += [f"  sandbox  {report['wall']}"] if report.get("wall") else []
         for part in report.get("parts", ()):
             what = (
                 f"{make_printable(part['runs'])} ({part['verdict']})"
