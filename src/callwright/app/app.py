@@ -166,36 +166,40 @@ def assemble(
     if locations.home.exists():  # files of earlier versions, or made by hand, may be open to other users
         make_private(locations.home)
     context = workspace_context(settings, locations, options)
+
     active = ActiveSkills(context.here, settings.skills)
     host = options.host
-    plugins, plugin_problems = _plugins(settings, locations, options)
+    plugins, plugin_problems = _find_plugins(settings, locations, options)
     skills = Skills(locations.cwd, plugins=plugins, only=None if host is None else host.skills)
     skill_service = SkillService(skills, locations, active, models, report)
+
     given = given_agents(options.agents, {} if host is None else host.agents)
     tasks, agent_problems = open_tasks(settings, locations, models, report, keep=options.keep, given=given)
     searches = web_search_tool(settings, models, locations.cwd)
     more = [tasks.tool(), *([searches] if searches is not None else [])]
-    registry = _registry(context, options.tools or settings.last("tools") or "", more, files)
-    toolset = _toolset(registry, context.rules, crowded=bool(options.servers or settings.merged("mcpServers")))
-    plain_tools = toolset
-    toolset = _put_behind_code(toolset, registry, settings.last("codeMode"))
-    store = _store(locations) if options.keep else MemoryStore()
-    setting = replace(_setting(context, locations, report, toolset, store), ask_model=models.ask)
+    registry = _make_registry(context, options.tools or settings.last("tools") or "", more, files)
+    plain_tools = _make_toolset(registry, context.rules, crowded=bool(options.servers or settings.merged("mcpServers")))
+    toolset = _put_behind_code(plain_tools, registry, settings.last("codeMode"))
+
+    store = _open_store(locations) if options.keep else MemoryStore()
+    hook_context = replace(_make_hook_context(context, locations, report, toolset, store), ask_model=models.ask)
     if host is not None:
-        setting = replace(setting, call_back=host.call_back, trace=host.trace)
-    hooks, hook_problems = _hooks(settings, setting, {} if host is None else host.hooks)
+        hook_context = replace(hook_context, call_back=host.call_back, trace=host.trace)
+    hooks, hook_problems = _make_hooks(settings, hook_context, {} if host is None else host.hooks)
+
     observability = open_observability(settings, options.log)
     observers = [each for each in (*observability.observers, observe, _batch_observer(hooks)) if each is not None]
-    policies = _policies(context, locations, (ProjectGrants(context.here, locations), HookAllows(hooks), active))
+    policies = _make_policies(context, locations, (ProjectGrants(context.here, locations), HookAllows(hooks), active))
     # last, so that its note about skills follows the outcome that shell hooks have settled on
     call_hooks = (*hooks.call_hooks(), skill_service.attach(registry))
-    executor = _executor(toolset, registry, call_hooks, observers, policies, settings.last("repairs") or "on")
+    executor = _make_executor(toolset, registry, call_hooks, observers, policies, settings.last("repairs") or "on")
+
     agent = AppAgent(
         provider,
         toolset,
         executor=executor,
         sessions=store,
-        system=_system(options, locations, settings, skill_service.skills),
+        system=_write_system_prompt(options, locations, settings, skill_service.skills),
         limits=run_limits(settings, options, provider.model),
         requests=Requests(max_tokens=options.max_tokens) if options.max_tokens else Requests(),
         compaction=compaction_for(options.context),
@@ -230,7 +234,7 @@ def assemble(
     )
 
 
-def _plugins(
+def _find_plugins(
     settings: Settings, locations: Locations, options: RunOptions
 ) -> tuple[Mapping[str, Path], tuple[str, ...]]:
     found, problems = plugin_folders(settings.layers, locations)
@@ -243,13 +247,13 @@ def _plugins(
     return found, problems
 
 
-def _system(options: RunOptions, locations: Locations, settings: Settings, skills: Skills) -> str:
+def _write_system_prompt(options: RunOptions, locations: Locations, settings: Settings, skills: Skills) -> str:
     if options.system is None:
         return system_prompt(locations, settings, skills, more=options.more_system, compact=options.tools == "compact")
     return "\n\n".join(filter(None, (options.system, options.more_system)))
 
 
-def _registry(
+def _make_registry(
     context: WorkspaceContext, chosen: str, more: Sequence[Tool], files: FileAccess | None = None
 ) -> Registry:
     rules = context.rules
@@ -259,7 +263,7 @@ def _registry(
     return Registry(*choose_tools([*tools, *more], chosen))
 
 
-def _toolset(registry: Registry, rules: Rules, *, crowded: bool) -> Toolset:
+def _make_toolset(registry: Registry, rules: Rules, *, crowded: bool) -> Toolset:
     def why_denied(spec: ToolSpec) -> str:
         rule = rules.forbidding_rule(spec.name, spec.group)
         return f"the rule {rule.text} forbids it ({rule.source})" if rule is not None else ""
@@ -276,23 +280,23 @@ def _put_behind_code(toolset: Toolset, registry: Registry, setting: Any) -> Tool
         return toolset
     from callwright.codemode import CodeMode  # needs an extra, which most do not use
 
-    kept = [(name, registry.get(name)) for name in _kept_beside_code(setting)]
+    kept = [(name, registry.get(name)) for name in _list_kept(setting)]
     names = [name if tool is None else tool.spec.name for name, tool in kept]  # aliases count too
     return CodeMode(toolset, keep=(*_DIRECT_TOOLS, *names))
 
 
-def _kept_beside_code(setting: Any) -> list[str]:
+def _list_kept(setting: Any) -> list[str]:
     return list(setting.get("keep", ())) if setting and setting is not True else []
 
 
 def _find_unknown_kept(registry: Registry, setting: Any) -> Iterator[str]:
     """Yield what is wrong with `codeMode.keep`, when the registry has all tools except those of MCP servers."""
-    for name in _kept_beside_code(setting):
+    for name in _list_kept(setting):
         if registry.get(name) is None and name not in _DIRECT_TOOLS and not name.startswith("mcp__"):
             yield f"codeMode.keep: there is no tool {name!r}; known tools: {', '.join(registry.names()) or 'none'}"
 
 
-def _setting(
+def _make_hook_context(
     context: WorkspaceContext,
     locations: Locations,
     report: Callable[[str], None],
@@ -311,7 +315,9 @@ def _setting(
     )
 
 
-def _hooks(settings: Settings, setting: HookContext, given: Mapping[str, Any]) -> tuple[ShellHooks, list[str]]:
+def _make_hooks(
+    settings: Settings, hook_context: HookContext, given: Mapping[str, Any]
+) -> tuple[ShellHooks, list[str]]:
     layers = settings.layers
     if settings.last("disableAllHooks"):
         # an administrator's hooks may be guards, which a user's setting must not switch off
@@ -321,7 +327,7 @@ def _hooks(settings: Settings, setting: HookContext, given: Mapping[str, Any]) -
         for layer in layers
     ]
     found.append(parse_shell_hooks(given, written_in="the driving program", kind="callback"))
-    hooks = ShellHooks((hook for hooks, _ in found for hook in hooks), setting)
+    hooks = ShellHooks((hook for hooks, _ in found for hook in hooks), hook_context)
     faults = [fault for hook in hooks.hooks if (fault := condition_fault(hook))]
     return hooks, [*(problem for _, problems in found for problem in problems), *faults]
 
@@ -334,7 +340,7 @@ def _batch_observer(hooks: ShellHooks) -> Callable[[Event], None] | None:
     return hooks.batches.observe if hooks.has_hooks_for("PostToolBatch") else None
 
 
-def _executor(
+def _make_executor(
     toolset: Toolset,
     registry: Registry,
     hooks: Iterable[Hook],
@@ -349,7 +355,7 @@ def _executor(
     return Executor(toolset, policies, hooks=hooks, outputs=outputs, limits=limits, observe=observe, repairs=repairs)
 
 
-def _policies(context: WorkspaceContext, locations: Locations, more: Iterable[Policy]) -> Policies:
+def _make_policies(context: WorkspaceContext, locations: Locations, more: Iterable[Policy]) -> Policies:
     by_mode = ByMode(context.switch, sandboxed=context.sandboxed, auto_allow=context.auto_allow)
     if context.bash.excluded:
         more = (*more, ExcludedCommands(context.bash.excluded))
@@ -358,7 +364,7 @@ def _policies(context: WorkspaceContext, locations: Locations, more: Iterable[Po
     )
 
 
-def _store(locations: Locations) -> SessionStore:
+def _open_store(locations: Locations) -> SessionStore:
     make_private(locations.home)  # first: `parents` makes folders that others can read
     locations.record.mkdir(mode=0o700, parents=True, exist_ok=True)
     make_private(locations.home)
