@@ -7,29 +7,15 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import pytest
-from agents import FunctionTool, RunContextWrapper, ToolOutputImage, function_tool, tool_input_guardrail
-from langchain_core.tools import BaseTool, StructuredTool, ToolException
-from langgraph.types import Command
 from pydantic import BaseModel
-from pydantic_ai import (
-    ApprovalRequired,
-    BinaryContent,
-    ExternalToolset,
-    FunctionToolset,
-    ModelRetry,
-    RunContext,
-    Tool as PydanticTool,
-)
-from pydantic_ai.exceptions import ToolFailed as PydanticToolFailed
-from pydantic_ai.tools import ToolDefinition
 
-from callwright import Annotations, Completed, Effect, Executor, Failed, Interrupted, Registry
+from callwright import Annotations, Completed, Effect, Executor, Failed, Interrupted, Registry, interop
 from callwright.core.content import Image
 from callwright.core.errors import UsageError
-from callwright.interop import from_langchain, from_openai_agents, from_pydantic_ai
 from callwright.policy import AllowEverything
 from callwright.tool.base import Tool
 
+# the frameworks are imported when they are used: together they take three seconds, in each process that runs tests
 READS = Annotations(Effect.READ)
 
 
@@ -63,10 +49,14 @@ def price(item: str, count: int = 1) -> dict[str, int]:
 
 
 async def all_three() -> dict[str, list[Tool]]:
+    from agents import function_tool
+    from langchain_core.tools import StructuredTool
+    from pydantic_ai import Tool as PydanticTool
+
     return {
-        "pydantic-ai": await from_pydantic_ai(PydanticTool(price)),
-        "langchain": from_langchain(StructuredTool.from_function(price)),
-        "openai-agents": from_openai_agents(function_tool(price, failure_error_function=None)),
+        "pydantic-ai": await interop.from_pydantic_ai(PydanticTool(price)),
+        "langchain": interop.from_langchain(StructuredTool.from_function(price)),
+        "openai-agents": interop.from_openai_agents(function_tool(price, failure_error_function=None)),
     }
 
 
@@ -101,16 +91,22 @@ async def test_imported_tool_arguments_are_validated_first(origin: str) -> None:
 
 
 async def test_imported_schemas_are_unchanged() -> None:
+    from agents import function_tool
+    from langchain_core.tools import StructuredTool
+    from pydantic_ai import Tool as PydanticTool
+
     own, theirs = PydanticTool(price), StructuredTool.from_function(price)
     agents = function_tool(price)
-    assert (await from_pydantic_ai(own))[0].spec.input_schema == own.tool_def.parameters_json_schema
+    assert (await interop.from_pydantic_ai(own))[0].spec.input_schema == own.tool_def.parameters_json_schema
     shape = cast("type[BaseModel]", theirs.tool_call_schema)
-    assert from_langchain(theirs)[0].spec.input_schema == shape.model_json_schema()
-    assert from_openai_agents(agents)[0].spec.input_schema == agents.params_json_schema
+    assert interop.from_langchain(theirs)[0].spec.input_schema == shape.model_json_schema()
+    assert interop.from_openai_agents(agents)[0].spec.input_schema == agents.params_json_schema
 
 
 async def test_claims_may_differ_by_tool_name() -> None:
-    tools = from_langchain(
+    from langchain_core.tools import StructuredTool
+
+    tools = interop.from_langchain(
         StructuredTool.from_function(price),
         StructuredTool.from_function(price, name="buy"),
         claims=lambda name: READS if name == "price" else Annotations(Effect.DESTROY),
@@ -119,22 +115,31 @@ async def test_claims_may_differ_by_tool_name() -> None:
 
 
 async def test_claims_do_not_lift_required_approval() -> None:
+    from agents import function_tool
+    from pydantic_ai import Tool as PydanticTool
+
     asking = PydanticTool(price, requires_approval=True)
     guarded = function_tool(price, needs_approval=True)
-    for tools in (await from_pydantic_ai(asking, claims=READS), from_openai_agents(guarded, claims=READS)):
+    lists = [await interop.from_pydantic_ai(asking, claims=READS), interop.from_openai_agents(guarded, claims=READS)]
+    for tools in lists:
         assert isinstance(await Executor(Registry(*tools)).run("price", {"item": "tea", "count": 1}), Interrupted)
 
 
 async def test_pydantic_ai_tools_receive_deps_and_call_id() -> None:
+    from pydantic_ai import RunContext, Tool as PydanticTool
+
     def where(ctx: RunContext[Shop]) -> str:
         return f"{ctx.deps.name} {ctx.tool_name} {ctx.tool_call_approved}"
 
-    assert await text_of(await from_pydantic_ai(PydanticTool(where), deps=Shop("Kiosk")), "where", {}) == (
+    assert await text_of(await interop.from_pydantic_ai(PydanticTool(where), deps=Shop("Kiosk")), "where", {}) == (
         "Kiosk where True"
     )
 
 
 async def test_pydantic_ai_toolset_errors_are_converted() -> None:
+    from pydantic_ai import ApprovalRequired, FunctionToolset, ModelRetry
+    from pydantic_ai.exceptions import ToolFailed as PydanticToolFailed
+
     toolset: FunctionToolset[object] = FunctionToolset()
 
     @toolset.tool_plain
@@ -149,13 +154,17 @@ async def test_pydantic_ai_toolset_errors_are_converted() -> None:
     def later() -> str:
         raise ApprovalRequired
 
-    tools = await from_pydantic_ai(toolset.prefixed("shop"))
+    tools = await interop.from_pydantic_ai(toolset.prefixed("shop"))
     assert await text_of(tools, "shop_again", {}) == "tool_failed: say it louder"
     assert await text_of(tools, "shop_never", {}) == "tool_failed: closed for good"
     assert "only pydantic-ai supports" in await text_of(tools, "shop_later", {})
 
 
 async def test_imported_images_stay_images() -> None:
+    from agents import FunctionTool, RunContextWrapper, ToolOutputImage
+    from langchain_core.tools import StructuredTool
+    from pydantic_ai import BinaryContent, Tool as PydanticTool
+
     def photo() -> list[Any]:
         """Take a photo."""
         return ["a dot", BinaryContent(b"png", media_type="image/png")]
@@ -170,9 +179,9 @@ async def test_imported_images_stay_images() -> None:
 
     chain = StructuredTool.from_function(snapshot, response_format="content_and_artifact")
     lists = [
-        await from_pydantic_ai(PydanticTool(photo)),
-        from_langchain(chain),
-        from_openai_agents(FunctionTool("shoot", "Take a photo.", {"type": "object", "properties": {}}, shoot)),
+        await interop.from_pydantic_ai(PydanticTool(photo)),
+        interop.from_langchain(chain),
+        interop.from_openai_agents(FunctionTool("shoot", "Take a photo.", {"type": "object", "properties": {}}, shoot)),
     ]
     for tools in lists:
         outcome = await executor_of(tools).run(tools[0].spec.name)
@@ -181,29 +190,39 @@ async def test_imported_images_stay_images() -> None:
 
 
 async def test_external_tool_cannot_be_imported() -> None:
+    from pydantic_ai import ExternalToolset
+    from pydantic_ai.tools import ToolDefinition
+
     with pytest.raises(UsageError, match="cannot be imported"):
-        await from_pydantic_ai(ExternalToolset([ToolDefinition(name="far")]))
+        await interop.from_pydantic_ai(ExternalToolset([ToolDefinition(name="far")]))
 
 
 async def test_langchain_tool_keeps_its_error_text() -> None:
+    from langchain_core.tools import BaseTool, StructuredTool, ToolException
+
     def shut() -> str:
         """Be shut."""
         raise ToolException("come back on Monday")
 
     for handled in (True, False):
         chain: BaseTool = StructuredTool.from_function(shut, handle_tool_error=handled)
-        assert await text_of(from_langchain(chain), "shut", {}) == "tool_failed: come back on Monday"
+        assert await text_of(interop.from_langchain(chain), "shut", {}) == "tool_failed: come back on Monday"
 
 
 async def test_langchain_command_result_is_an_error() -> None:
+    from langchain_core.tools import StructuredTool
+    from langgraph.types import Command
+
     def leave() -> Command[Any]:
         """Leave."""
         return Command(goto="exit")
 
-    assert "only a graph" in await text_of(from_langchain(StructuredTool.from_function(leave)), "leave", {})
+    assert "only a graph" in await text_of(interop.from_langchain(StructuredTool.from_function(leave)), "leave", {})
 
 
 async def test_tool_with_guardrails_is_rejected() -> None:
+    from agents import function_tool, tool_input_guardrail
+
     @tool_input_guardrail
     def watch(data: Any) -> Any:
         raise AssertionError("only the runner calls this")
@@ -211,16 +230,19 @@ async def test_tool_with_guardrails_is_rejected() -> None:
     guarded = function_tool(price)
     guarded.tool_input_guardrails = [watch]
     with pytest.raises(UsageError, match="has guardrails"):
-        from_openai_agents(guarded)
+        interop.from_openai_agents(guarded)
 
 
 async def test_disabled_tool_is_skipped_and_timeout_kept() -> None:
+    from agents import function_tool
+
     async def slow() -> str:
         """Take a while."""
         return "done"
 
     off, on = function_tool(price, is_enabled=False), function_tool(slow, timeout=5.0)
-    assert [(tool.spec.name, tool.spec.limits.seconds) for tool in from_openai_agents(off, on)] == [("slow", 5.0)]
+    tools = interop.from_openai_agents(off, on)
+    assert [(tool.spec.name, tool.spec.limits.seconds) for tool in tools] == [("slow", 5.0)]
 
 
 @pytest.mark.parametrize(

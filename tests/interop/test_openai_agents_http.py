@@ -3,10 +3,7 @@
 import json
 from typing import TYPE_CHECKING, Any
 
-from agents import Agent, OpenAIChatCompletionsModel, RunConfig, Runner
-from openai import AsyncOpenAI
-
-from callwright.interop import to_openai_agents
+from callwright import interop
 from callwright.testing.loopback import Loopback, LoopbackReply
 
 if TYPE_CHECKING:
@@ -20,11 +17,14 @@ def completion(message: dict[str, Any], reason: str) -> LoopbackReply:
 
 
 async def test_openai_agents_sends_schema_and_error_over_http(notes: "Notes") -> None:
+    from agents import Agent, OpenAIChatCompletionsModel, RunConfig, Runner
+    from openai import AsyncOpenAI
+
     call = {"id": "c1", "type": "function", "function": {"name": "write", "arguments": '{"path": "note"}'}}
     async with Loopback() as server, AsyncOpenAI(base_url=f"{server.url}/v1", api_key="none") as client:
         server.reply(completion({"tool_calls": [call]}, "tool_calls"), completion({"content": "done"}, "stop"))
         model = OpenAIChatCompletionsModel("m", client)
-        agent = Agent("writer", model=model, tools=[*to_openai_agents(notes.executor(ask=True))])
+        agent = Agent("writer", model=model, tools=[*interop.to_openai_agents(notes.executor(ask=True))])
         result = await Runner.run(agent, "hello", run_config=RunConfig(tracing_disabled=True))
     assert result.final_output == "done"
     first, second = (request.json for request in server.received)
