@@ -224,10 +224,10 @@ def _measure_events(browser: Any, server: _Server) -> list[Row]:
             await asyncio.sleep(1.5)  # until the server has found the agent
             times.append(time.time())
             for number in range(_EVENTS):
-                live.hear(TextDelta(f"word {number} " + ("\n\n" if number % 50 == 49 else "")))
+                live.on_model_event(TextDelta(f"word {number} " + ("\n\n" if number % 50 == 49 else "")))
                 if number % 100 == 99:
                     await asyncio.sleep(0.002)
-            live.hear(TextDelta("the very end"))
+            live.on_model_event(TextDelta("the very end"))
             times.append(time.time())
             await asyncio.sleep(4)
 

@@ -161,18 +161,18 @@ async def test_both_at_once_have_one_winner(tmp_path: Path) -> None:
 
 async def test_newcomer_gets_the_state_so_far(tmp_path: Path) -> None:
     async with followed(tmp_path) as (live, _, _events):
-        live.hear(TextDelta("half a "))
-        live.hear(TextDelta("message"))
+        live.on_model_event(TextDelta("half a "))
+        live.on_model_event(TextDelta("message"))
         later: list[Any] = []
         agents = LiveAgents(tmp_path / "live", later.append)
         async with agents.following():
             (link,) = await until(lambda: agents.links)
             assert (link.session_id, link.where, link.partial["text"]) == ("s1", "page", "half a message")
-            live.hear(TextDelta("!"))
+            live.on_model_event(TextDelta("!"))
             await until(lambda: link.partial["text"] == "half a message!")
             from callwright.core.messages import AssistantMessage
 
-            live.hear(MessageDone(AssistantMessage(())))
+            live.on_model_event(MessageDone(AssistantMessage(())))
             await until(lambda: link.partial["text"] == "")
 
 

@@ -285,7 +285,7 @@ class EditorSession:
 
     async def _show(self, event: AgentEvent) -> None:
         if isinstance(event, (TextDelta, ThinkingDelta, CallDelta)):
-            self._live.hear(event)
+            self._live.on_model_event(event)
         match event:
             case TextDelta(text):
                 await self._update(message_chunk(text))
@@ -303,7 +303,7 @@ class EditorSession:
                 await self._calls.end(outcome)
                 await self._check_mode()
             case TurnEnded():
-                self._live.hear(MessageDone(AssistantMessage(())))
+                self._live.on_model_event(MessageDone(AssistantMessage(())))
             case ModelRetried(error, attempt, seconds):
                 await self._calls.end_all()
                 await self._update(thought_chunk(f"{error}; attempt {attempt + 1} in {seconds:.0f} s\n"))

@@ -77,7 +77,7 @@ BUILT_IN = (
 _GIVEN_FIELDS = frozenset({"description", "prompt", "tools", "disallowedTools", "model", "maxTurns"})
 
 
-def given_agents(text: str, entries: Mapping[str, Any]) -> tuple[AgentDefinition, ...]:
+def read_given_agents(text: str, entries: Mapping[str, Any]) -> tuple[AgentDefinition, ...]:
     """Return the definitions of a command line and of a driving program, which are the user's own.
 
     Args:
@@ -95,10 +95,10 @@ def given_agents(text: str, entries: Mapping[str, Any]) -> tuple[AgentDefinition
             raise UsageError(f"--agents: not valid JSON: {error}") from None
     if not isinstance(given, dict):
         raise UsageError(f"--agents: expected an object of agents by name, got {given!r:.80}")
-    return tuple(_given_agent(name, each) for name, each in {**cast("dict[str, Any]", given), **entries}.items())
+    return tuple(_read_given_agent(name, each) for name, each in {**cast("dict[str, Any]", given), **entries}.items())
 
 
-def _given_agent(name: str, given: object) -> AgentDefinition:
+def _read_given_agent(name: str, given: object) -> AgentDefinition:
     entry: Mapping[str, Any] = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
     texts = {key: entry.get(key, "") for key in ("description", "prompt", "model")}
     lists = {key: entry.get(key, []) for key in ("tools", "disallowedTools")}

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from callwright.agent import Requests
-from callwright.app.agents import given_agents
+from callwright.app.agents import read_given_agents
 from callwright.app.claude_settings import plugin_folders, unused_parts
 from callwright.app.locations import Locations
 from callwright.app.mcp_servers import load_servers, prepare_servers
@@ -173,7 +173,7 @@ def assemble(
     skills = Skills(locations.cwd, plugins=plugins, only=None if host is None else host.skills)
     skill_service = SkillService(skills, locations, active, models, report)
 
-    given = given_agents(options.agents, {} if host is None else host.agents)
+    given = read_given_agents(options.agents, {} if host is None else host.agents)
     tasks, agent_problems = open_tasks(settings, locations, models, report, keep=options.keep, given=given)
     searches = web_search_tool(settings, models, locations.cwd)
     more = [tasks.tool(), *([searches] if searches is not None else [])]

@@ -126,7 +126,7 @@ class LiveAgent:
             self.publish({"type": "agent", "state": "gone", "where": self.where, "pid": os.getpid()})
         self.session_id = session_id
         self._forget_message()
-        self._tell_state()
+        self._publish_state()
 
     def publish(self, event: Fields) -> None:
         """Tell an event to everyone who listens."""
@@ -136,7 +136,7 @@ class LiveAgent:
         for reader in list(self._readers):
             reader.send(line)
         if event["type"] in ("asked", "settled"):
-            self._tell_state()
+            self._publish_state()
 
     def observe(self, event: Event) -> None:
         """Tell an event of the executor or of the agent; an observer of both."""
@@ -147,7 +147,7 @@ class LiveAgent:
             case RunBegan(session_id) if not session_id.startswith(INNER_SESSION):
                 self._runs += 1
                 self.publish({"type": "run_began", "at": now})
-                self._tell_state()
+                self._publish_state()
             case RunEnded(began=began, ended=ended, reason=reason, cost=cost) if not began.session_id.startswith(
                 INNER_SESSION
             ):
@@ -155,7 +155,7 @@ class LiveAgent:
                 self._running.clear()
                 self._forget_message()
                 self.publish({"type": "run_ended", "ended": ended, "reason": reason, "cost": cost, "at": now})
-                self._tell_state()
+                self._publish_state()
             case CallWaits(call, on):
                 self._waits[call.id] = [other.id for other in on]
                 if len(self._waits) > _MOST_WAITS:
@@ -180,7 +180,7 @@ class LiveAgent:
             case _:
                 pass
 
-    def hear(self, event: ModelEvent) -> None:
+    def on_model_event(self, event: ModelEvent) -> None:
         """Tell an event of the model; for the tap of its provider."""
         match event:
             case TextDelta(text):
@@ -209,7 +209,7 @@ class LiveAgent:
             return {"id": question.id, "session": self.session_id}
         return question_fields(question, self.session_id, self.toolset, at)
 
-    def _tell_state(self) -> None:
+    def _publish_state(self) -> None:
         self.publish({"type": "agent", "state": self.state, "where": self.where, "pid": os.getpid()})
 
     def hello(self) -> Fields:

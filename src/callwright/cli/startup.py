@@ -143,7 +143,7 @@ def start(
     if choice is None:
         raise UsageError(NO_MODEL)
     choice = replace(choice, tool_mode=options.tool_mode or settings.last("toolMode") or "auto")
-    given = model_options(settings, asked_options(options))
+    given = model_options(settings, read_model_options(options))
     others = fallback_names(settings, options.fallback_model)
     own = open_with_fallbacks(choice, others, given, report)
     models = Models(
@@ -162,7 +162,7 @@ def start(
     return assemble(provider, settings, locations, asked, report=report, observe=observe, models=models, files=files)
 
 
-def asked_options(options: argparse.Namespace) -> ModelOptions:
+def read_model_options(options: argparse.Namespace) -> ModelOptions:
     """Return the model options of a command line.
 
     Raises:

@@ -169,7 +169,7 @@ class _GuardedTransport(httpx2.AsyncBaseTransport):
             after = response.headers.get("retry-after", "")
             return _refusal(request, 503, INTERNAL_ERROR, f"HTTP status {status}", busy=after)
         # the SDK handles sign-ins, and a 404 inside a session, which means that the session ended
-        if (self._signs_in and _wants_sign_in(response)) or (status == 404 and "mcp-session-id" in request.headers):
+        if (self._signs_in and _requires_sign_in(response)) or (status == 404 and "mcp-session-id" in request.headers):
             return None
         meaning = _MEANING.get(status) or _phrase(status)
         code = METHOD_NOT_FOUND if status == 404 else INTERNAL_ERROR
@@ -191,7 +191,7 @@ def _is_message(request: httpx2.Request) -> bool:
     return request.method == "POST" and "text/event-stream" in request.headers.get("accept", "")
 
 
-def _wants_sign_in(response: httpx2.Response) -> bool:
+def _requires_sign_in(response: httpx2.Response) -> bool:
     return response.status_code == 401 or (response.status_code == 403 and "www-authenticate" in response.headers)
 
 

@@ -165,7 +165,7 @@ class McpServers:
         await tools.connection.open()
 
 
-def _squeeze(name: str) -> str:
+def _fold_name(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name)
 
 
@@ -272,8 +272,8 @@ class _ServerTools:
         drawn = latin_form(tool).casefold().lstrip("_ ")
         # a gateway forwards names such as mcp__time__now, but no server may list full names of this one
         own = drawn.startswith((f"mcp__{self._name}__".casefold(), f"mcp__{self._config.name}__".casefold()))
-        answers = drawn.startswith("mcp__") and _squeeze(drawn.rpartition("__")[2]) == "answer"
-        return _squeeze(drawn) in _RESERVED or own or answers
+        answers = drawn.startswith("mcp__") and _fold_name(drawn.rpartition("__")[2]) == "answer"
+        return _fold_name(drawn) in _RESERVED or own or answers
 
     def _runtime_tools(self, listing: Listing) -> list[Tool]:
         tools: list[Tool] = [AnswerTool(self.names["answer"], self._config)]

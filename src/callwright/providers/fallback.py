@@ -72,7 +72,7 @@ class Fallback:
         failures: list[tuple[Provider, ProviderError]] = []
         for place in self._order():
             provider, started = self.providers[place], False
-            self._tell(failures, provider)
+            self._report_fallback(failures, provider)
             try:
                 async with aclosing(_as_generator(provider.stream(request))) as events:
                     async for event in events:
@@ -112,7 +112,7 @@ class Fallback:
         rested = [place for place in places if self._rests_until[place] <= now]
         return rested + [place for place in places if place not in rested]
 
-    def _tell(self, failures: list[tuple[Provider, ProviderError]], provider: Provider) -> None:
+    def _report_fallback(self, failures: list[tuple[Provider, ProviderError]], provider: Provider) -> None:
         if failures and self._report is not None:
             failed, error = failures[-1]
             self._report(f"{failed.model} cannot answer ({error}); asking {provider.model}")

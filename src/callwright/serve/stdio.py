@@ -40,7 +40,7 @@ class PipeCaller:
     ) -> None:
         self._fast_path = fast_path
         self._meta = meta
-        self._greeted = greeted
+        self._initialized = greeted
         self._token: object = meta.get("progressToken")
         self.wants_progress = self._token is not None
         self.modern = meta.get(PROTOCOL_VERSION_META_KEY) in MODERN_PROTOCOL_VERSIONS
@@ -55,7 +55,7 @@ class PipeCaller:
         """The capabilities it declares, parsed only when needed: most calls ask nothing."""
         declared = self._meta.get(CLIENT_CAPABILITIES_META_KEY)
         try:
-            return types.ClientCapabilities.model_validate(declared) if self.modern else self._greeted
+            return types.ClientCapabilities.model_validate(declared) if self.modern else self._initialized
         except ValidationError:
             return None
 
@@ -85,7 +85,7 @@ class CallFastPath:
         self._fast_path = PipeFastPath(writer)
         self._running: dict[Any, asyncio.Task[None]] = {}
         self._capabilities: types.ClientCapabilities | None = None
-        self._greeted = False
+        self._initialized = False
 
     def take(self, line: bytes) -> bool:
         """Handle a line with a call, a cancellation or a response to us; False leaves it to the SDK."""
@@ -101,19 +101,19 @@ class CallFastPath:
             case "notifications/cancelled":
                 return self._cancel_call(given.get("requestId"))
             case "initialize":
-                self._greet(given)
+                self._read_capabilities(given)
                 return False
             case None:
                 return self._fast_path.busy and self._fast_path.take(fields)
             case _:
                 return False
 
-    def _greet(self, params: Mapping[str, Any]) -> None:
+    def _read_capabilities(self, params: Mapping[str, Any]) -> None:
         try:
             self._capabilities = types.ClientCapabilities.model_validate(params.get("capabilities") or {})
-            self._greeted = True
+            self._initialized = True
         except ValidationError:  # the SDK reports it
-            self._greeted = False
+            self._initialized = False
 
     def _start_call(self, number: Any, params: dict[str, Any]) -> bool:
         meta = params.get("_meta")
@@ -121,7 +121,7 @@ class CallFastPath:
         version = stamps.get(PROTOCOL_VERSION_META_KEY)
         if not isinstance(number, (int, str)) or number in self._running:  # invalid or reused id: the SDK reports it
             return False
-        if version not in MODERN_PROTOCOL_VERSIONS and (version is not None or not self._greeted):
+        if version not in MODERN_PROTOCOL_VERSIONS and (version is not None or not self._initialized):
             return False
         call = _read(params)
         if call is None:

@@ -156,18 +156,18 @@ class ChangeListener:
                 return
             connection = await _connect(self._address, timeout=_CONNECT_SECONDS)
             try:
-                await connection.add_listener(sql.CHANGES, self._hear)
-                connection.add_termination_listener(self._hear_loss)
+                await connection.add_listener(sql.CHANGES, self._on_notification)
+                connection.add_termination_listener(self._on_loss)
             except BaseException:  # not listening, so no other caller may find it
                 connection.terminate()
                 raise
             self._connection = connection
 
-    def _hear(self, connection: object, process: int, channel: str, session_id: str) -> None:
+    def _on_notification(self, connection: object, process: int, channel: str, session_id: str) -> None:
         for event in self._waiting.get(session_id, ()):
             event.set()
 
-    def _hear_loss(self, connection: object) -> None:
+    def _on_loss(self, connection: object) -> None:
         """The connection is lost: every caller that waits looks for itself, until there is another one."""
         self._wake_all()
         if connection is self._connection and self._reopening is None:

@@ -219,7 +219,7 @@ def _describe_questions(questions: Iterable[Question]) -> Data:
 async def _keep_alive(slice_: _Slice) -> Data:
     """Run a slice under a heartbeat; cancel it, or hand it over, when the server or the worker says so."""
     running = asyncio.ensure_future(slice_.run())
-    helpers = [asyncio.ensure_future(work) for work in (_beat(), _hand_over(slice_.handover))]
+    helpers = [asyncio.ensure_future(work) for work in (_send_heartbeats(), _hand_over(slice_.handover))]
     try:
         return await asyncio.shield(running)
     except asyncio.CancelledError:
@@ -248,7 +248,7 @@ async def _stop(slice_: _Slice, running: "asyncio.Future[Data]") -> None:
         raise _make_failure("the worker was stopped", _STOPPED)
 
 
-async def _beat() -> None:
+async def _send_heartbeats() -> None:
     limit = activity.info().heartbeat_timeout
     seconds = 1.0 if limit is None else limit.total_seconds() / 4
     while True:

@@ -191,7 +191,7 @@ class Run:
         """
         ended = asyncio.ensure_future(self._wait())
         try:
-            async with _hear_changes(self._sessions, self.session_id) as changed:
+            async with _subscribe_to_changes(self._sessions, self.session_id) as changed:
                 version = ""
                 while True:
                     changed.clear()
@@ -320,7 +320,7 @@ def first_line(error: BaseException | None) -> str:
 
 
 @asynccontextmanager
-async def _hear_changes(store: SessionStore, session_id: str) -> AsyncGenerator[asyncio.Event]:
+async def _subscribe_to_changes(store: SessionStore, session_id: str) -> AsyncGenerator[asyncio.Event]:
     """Give an event that a store sets after a change, if it can; with the others, look from time to time."""
     listen = getattr(store, "listen", None)
     if listen is None:

@@ -243,10 +243,10 @@ class _Actor:
 def _serve(make: MakeStore, outer: Connection, pipe: Connection) -> None:
     """Run in the other process until it is killed, or the first one is gone."""
     outer.close()
-    asyncio.run(_obey(make, pipe))
+    asyncio.run(_carry_out(make, pipe))
 
 
-async def _obey(make: MakeStore, pipe: Connection) -> None:
+async def _carry_out(make: MakeStore, pipe: Connection) -> None:
     actor: _Actor | None = None
     while True:
         try:

@@ -244,7 +244,7 @@ class ArgumentParser(Generic[Parsed]):
     def _repair(self, whole: Any, error: ValidationError) -> Parsed:
         problems = self._problems(whole, error)
         detail = describe_problems(problems, self._fields)
-        if _mend(whole, problems):
+        if _correct(whole, problems):
             try:
                 return self._parse_strictly(to_json(whole))
             except (ValidationError, InvalidArguments):
@@ -349,7 +349,7 @@ def _shorten(value: Any) -> Any:
     return [_shorten(part) for part in cast("list[Any]", value[:_SHOWN_ITEMS])] if isinstance(value, list) else value
 
 
-def _mend(whole: Any, problems: Sequence[ArgumentProblem]) -> bool:
+def _correct(whole: Any, problems: Sequence[ArgumentProblem]) -> bool:
     """Repair, in place, every value with a problem; return whether any changed."""
     changed = False
     for problem in problems:

@@ -79,11 +79,11 @@ def adapter_for(annotation: object, *, about: str) -> AnyAdapter:
         if _holds(adapter.core_schema, "type", _NOT_JSON):  # some of these have a JSON form all the same
             adapter.json_schema()
     except (PydanticSchemaGenerationError, PydanticUndefinedAnnotation, PydanticUserError, TypeError) as error:
-        raise _unfit(annotation, about, error) from error
+        raise _make_error(annotation, about, error) from error
     return adapter
 
 
-def _unfit(annotation: object, about: str, error: Exception) -> UsageError:
+def _make_error(annotation: object, about: str, error: Exception) -> UsageError:
     shown = getattr(annotation, "__name__", repr(annotation))
     return UsageError(
         f"{about}: the type {shown} cannot be sent as JSON; use JSON types, a dataclass, a TypedDict or a pydantic "
@@ -142,7 +142,7 @@ def model_schema(kind: Any, *, about: str) -> tuple[ArgumentParser[Any], JsonObj
     try:
         schema = compact_arguments(adapter.json_schema())
     except PydanticUserError as error:
-        raise _unfit(kind, about, error) from error
+        raise _make_error(kind, about, error) from error
     if schema.get("type") != "object":
         raise UsageError(f"{about}: arguments must be an object with named fields, not {schema.get('type', 'a union')}")
     parser = ArgumentParser(

@@ -45,7 +45,7 @@ class SchemaTool:
         self.spec = spec
         self.handler = handler
         self.declare = accesses
-        self.wants_context = _wants_context(spec.name, handler)
+        self.wants_context = _takes_context(spec.name, handler)
         self.is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(
             getattr(handler, "__call__", None)  # noqa: B004 - an object with an async __call__ is async too
         )
@@ -107,7 +107,7 @@ _methods: WeakKeyDictionary[Callable[..., object], bool] = WeakKeyDictionary()
 """Whether methods take the context; a server with thousands of tools has one method for all."""
 
 
-def _wants_context(name: str, handler: Handler) -> bool:
+def _takes_context(name: str, handler: Handler) -> bool:
     method = getattr(handler, "__func__", None)
     if method is None:
         return _read_signature(name, handler)

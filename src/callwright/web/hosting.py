@@ -150,10 +150,10 @@ class HostedSession:
         self.live.observe(event)
 
     def _tap_provider(self, provider: Provider) -> Provider:
-        return TappedProvider(provider, self._hear)
+        return TappedProvider(provider, self._on_model_event)
 
-    def _hear(self, event: ModelEvent) -> None:
-        self.live.hear(event)
+    def _on_model_event(self, event: ModelEvent) -> None:
+        self.live.on_model_event(event)
 
 
 def _switch_mode(app: App, mode: str) -> None:

@@ -54,7 +54,7 @@ class Hub:
     def __init__(self, locations: Locations, version: str) -> None:
         self._locations = locations
         self._version = version
-        self.agents = LiveAgents(locations.live, self.tell)
+        self.agents = LiveAgents(locations.live, self.publish)
         self._store: SqliteStore | None = None
         self._subscribers: set[_Subscriber] = set()
         self._known: dict[str, tuple[int, float, str]] = {}
@@ -89,7 +89,7 @@ class Hub:
             self._store = SqliteStore(self._locations.sessions)
         return self._store
 
-    def tell(self, event: Fields) -> None:
+    def publish(self, event: Fields) -> None:
         """Pass an event to every page."""
         for each in self._subscribers:
             each.add(event)
@@ -145,24 +145,24 @@ class Hub:
                     now = await store.version()
                     if now != version:
                         version = now
-                        await self._tell_changes(store)
+                        await self._publish_changes(store)
                     self._problem = ""
                 except SessionError as error:
                     if str(error) != self._problem:
                         self._problem = str(error)
-                        self.tell({"type": "problem", "text": self._problem})
+                        self.publish({"type": "problem", "text": self._problem})
             await asyncio.sleep(_POLL_SECONDS)
 
-    async def _tell_changes(self, store: SessionStore) -> None:
+    async def _publish_changes(self, store: SessionStore) -> None:
         found = await self._list(store)
         for session_id, state in found.items():
             if self._known.get(session_id) != state:
                 records, updated_at, title = state
                 news = {"session": session_id, "records": records, "updated_at": updated_at, "title": title}
-                self.tell({"type": "stored", **news})
+                self.publish({"type": "stored", **news})
         if len(found) < _MOST_WATCHED:  # of a longer list, the oldest drop out without being deleted
             for session_id in self._known.keys() - found.keys():
-                self.tell({"type": "removed", "session": session_id})
+                self.publish({"type": "removed", "session": session_id})
         self._known = found
 
     async def _list(self, store: SessionStore) -> dict[str, tuple[int, float, str]]:

@@ -176,7 +176,7 @@ class SessionActions:
             del self._shown.answered[next(iter(self._shown.answered))]
         hosted.go_on(Answers({question_id: reply}))
         settled = {"question": question_id, **self._shown.answered[question_id].fields()}
-        self._hub.tell({"type": "settled", "session": session_id, **settled})
+        self._hub.publish({"type": "settled", "session": session_id, **settled})
         return {"settled": settled, "resumed": True}
 
     async def say(self, request: Request) -> Response:

@@ -210,7 +210,7 @@ class SessionRoutes:
         await asyncio.sleep(_REST_SECONDS)  # the page draws first
         with suppress(SessionError):
             await self.records.read(self.store, session_id)
-            self._hub.tell({"type": "summary", "session": session_id})
+            self._hub.publish({"type": "summary", "session": session_id})
 
     async def _show_tail(self, entry: SessionEntry, link: AgentLink | None, tail: Sequence[StoredRecord]) -> Fields:
         records = [each.record for each in tail]

@@ -105,7 +105,7 @@ async def _ask(runs: "Runs", options: argparse.Namespace) -> int:
         print_text(started.session_id)
         return DONE
     print_notice(f"session {visible_line(started.session_id)}")
-    telling = [asyncio.ensure_future(each) for each in (_tell_questions(started), _tell_unserved(started, options))]
+    telling = [asyncio.ensure_future(each) for each in (_print_questions(started), _warn_unserved(started, options))]
     try:
         return _print_result(await started.result())
     finally:
@@ -113,7 +113,7 @@ async def _ask(runs: "Runs", options: argparse.Namespace) -> int:
             each.cancel()
 
 
-async def _tell_unserved(run: "Run", options: argparse.Namespace) -> None:
+async def _warn_unserved(run: "Run", options: argparse.Namespace) -> None:
     """Say that the run waits for a worker, if none has taken it by now."""
     await asyncio.sleep(_UNSERVED_SECONDS)
     if not await run.is_taken():
@@ -128,7 +128,7 @@ def _server_options(options: argparse.Namespace) -> str:
     return visible_line(shlex.join(given))
 
 
-async def _tell_questions(run: "Run") -> None:
+async def _print_questions(run: "Run") -> None:
     """Say once of each question that the run waits for it."""
     told: set[str] = set()
     while True:

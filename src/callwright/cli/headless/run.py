@@ -238,7 +238,7 @@ class _HeadlessRun:
             _print(stream_json.outcome_line(outcome, self._session_id))
 
     def _on_model_event(self, event: ModelEvent) -> None:
-        self._live.hear(event)
+        self._live.on_model_event(event)
         if isinstance(event, MessageDone):
             self._calls.update(call.id for call in event.message.calls)
             if self._streaming:

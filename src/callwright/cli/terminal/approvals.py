@@ -66,7 +66,7 @@ class Approvals:
                     reply, first = await self._open_questions.race(question, self._ask_one(question, count))
                     replies[question.id] = reply
                     if first is not None:
-                        self._tell_who_answered(question, first)
+                        self._show_who_answered(question, first)
         finally:
             self._open_questions.close(questions)
         return Answers(replies)
@@ -84,7 +84,7 @@ class Approvals:
                 replies[question.id] = reply
         return Answers(replies)
 
-    def _tell_who_answered(self, question: Question, first: Settled) -> None:
+    def _show_who_answered(self, question: Question, first: Settled) -> None:
         """Leave on the screen that another place was faster."""
         terminal = self._terminal
         rows = wrap_line(visible_line(question.summary), max(terminal.screen.width - 2, 20))

@@ -323,7 +323,7 @@ class TerminalChat:
 
     def _show_model_event(self, event: ModelEvent) -> None:
         if not self._compacting:
-            self.live.hear(event)
+            self.live.on_model_event(event)
         if isinstance(event, (TextDelta, ThinkingDelta)):
             self._waiting.add(event.text)
         elif isinstance(event, CallDelta):

@@ -55,7 +55,7 @@ class RunsCommand:
     def start_hint(self) -> None:
         """Say in the background that runs wait, if a store is named and any do."""
         if find_run_store():
-            self._hint = asyncio.ensure_future(self._tell_waiting())
+            self._hint = asyncio.ensure_future(self._show_waiting())
 
     async def aclose(self) -> None:
         """End what runs in the background."""
@@ -63,7 +63,7 @@ class RunsCommand:
             self._hint.cancel()
             await asyncio.wait([self._hint])
 
-    async def _tell_waiting(self) -> None:
+    async def _show_waiting(self) -> None:
         try:
             async with open_run_store(find_run_store()) as store:
                 count = len(await list_waiting(store, limit=_MOST_RUNS))

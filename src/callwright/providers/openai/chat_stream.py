@@ -95,7 +95,7 @@ class ChatDraft:
         """Add one chunk, or a whole unstreamed response, and return the model events it causes."""
         if chunk is STREAM_ENDED:
             self._ended = True
-            return self._say(self._think.flush())
+            return self._add_text(self._think.flush())
         if not isinstance(chunk, dict):
             return []
         found = cast("Chunk", chunk)
@@ -109,7 +109,7 @@ class ChatDraft:
             events = self._add_delta(get_object(choice, "delta") or get_object(choice, "message"))
             if choice.get("finish_reason"):
                 self._reason = choice["finish_reason"]
-                events += self._say(self._think.flush())
+                events += self._add_text(self._think.flush())
         return events
 
     def _own_choice(self, choices: Any) -> list[Chunk]:
@@ -188,18 +188,18 @@ class ChatDraft:
 
     def _add_content(self, content: Any) -> list[ModelEvent]:
         if isinstance(content, str):
-            return self._say(self._think.split(content))
+            return self._add_text(self._think.split(content))
         events: list[ModelEvent] = []
         for part in cast("list[Any]", content) if isinstance(content, list) else ():
             if isinstance(part, str):
-                events += self._say([(part, False)])
+                events += self._add_text([(part, False)])
             elif isinstance(part, dict):
                 kind, inner = cast("Chunk", part).get("type"), cast("Chunk", part)
                 thought = kind in ("thinking", "reasoning")
-                events += self._say([(_text_in(inner), thought)])
+                events += self._add_text([(_text_in(inner), thought)])
         return events
 
-    def _say(self, pieces: list[tuple[str, bool]]) -> list[ModelEvent]:
+    def _add_text(self, pieces: list[tuple[str, bool]]) -> list[ModelEvent]:
         events: list[ModelEvent] = []
         for text, thought in pieces:
             if text and thought:
@@ -238,9 +238,9 @@ class ChatDraft:
         call.text += text or ""
         call.unsent += text or ""
         call.extra |= get_object(piece, "extra_content")
-        return self._tell(call)
+        return self._emit_call(call)
 
-    def _tell(self, call: _Call) -> list[ModelEvent]:
+    def _emit_call(self, call: _Call) -> list[ModelEvent]:
         if not call.name or (not call.unsent and call.name not in self._tools.own):  # the name may still grow
             return []
         text, call.unsent = call.unsent, ""

@@ -31,7 +31,7 @@ class Codec(Protocol):
         """Convert the value to the other side's shape."""
         ...
 
-    def suits(self, value: Json, direction: Direction) -> bool:
+    def accepts(self, value: Json, direction: Direction) -> bool:
         """Whether the value may fit, without looking deeper: keeps unions from converting every branch completely."""
         ...
 
@@ -49,7 +49,7 @@ class ScalarCodec:
             fits = any(same(value, other) for other in allowed)
         return Converted(value, fits and self._matches(value))
 
-    def suits(self, value: Json, direction: Direction) -> bool:
+    def accepts(self, value: Json, direction: Direction) -> bool:
         return self.convert(value, direction).fits
 
     def _matches(self, value: Json) -> bool:
@@ -73,7 +73,7 @@ class JsonTextCodec:
     def convert(self, value: Json, direction: Direction) -> Converted:
         if direction == "out":
             return (
-                Converted(compact(value), fits=True) if self.suits(value, direction) else Converted(value, fits=False)
+                Converted(compact(value), fits=True) if self.accepts(value, direction) else Converted(value, fits=False)
             )
         try:
             read = _decode(value) if isinstance(value, str) else None
@@ -82,7 +82,7 @@ class JsonTextCodec:
         fits = isinstance(value, str) and any(is_of(read, kind) for kind in self.kinds)
         return Converted(read, fits=True) if fits else Converted(value, fits=False)
 
-    def suits(self, value: Json, direction: Direction) -> bool:
+    def accepts(self, value: Json, direction: Direction) -> bool:
         return isinstance(value, str) if direction == "back" else any(is_of(value, kind) for kind in self.kinds)
 
 
@@ -105,7 +105,7 @@ class ListCodec:
         fits = within(self.schema, value) and all(item.fits for item in items)
         return Converted([item.value for item in items], fits)
 
-    def suits(self, value: Json, direction: Direction) -> bool:
+    def accepts(self, value: Json, direction: Direction) -> bool:
         return isinstance(value, (list, tuple)) and within(self.schema, value)
 
     def _item(self, place: int, item: Json, direction: Direction) -> Converted:
@@ -132,7 +132,7 @@ class PairsCodec:
         fits = all(k.fits and v.fits for k, v in members)
         return Converted([{"key": k.value, "value": v.value} for k, v in members], fits)
 
-    def suits(self, value: Json, direction: Direction) -> bool:
+    def accepts(self, value: Json, direction: Direction) -> bool:
         return isinstance(value, Mapping if direction == "out" else (list, tuple))
 
     def _read_pairs(self, value: Json) -> Converted:
@@ -171,7 +171,7 @@ class FieldCodec:
             return self.codec.convert(cast(JsonObject, value)["value"], "back")
         return self.codec.convert(value, "back")
 
-    def suits(self, given: JsonObject, direction: Direction) -> bool:
+    def accepts(self, given: JsonObject, direction: Direction) -> bool:
         """Whether the property fits if it is a scalar; anything deeper is not checked."""
         if not isinstance(self.codec, ScalarCodec) or (direction == "back" and self.is_left_out(given.get(self.name))):
             return True
@@ -196,7 +196,7 @@ class ObjectCodec:
         given = cast(JsonObject, value)
         return self._out(given) if direction == "out" else self._back(given)
 
-    def suits(self, value: Json, direction: Direction) -> bool:
+    def accepts(self, value: Json, direction: Direction) -> bool:
         if not isinstance(value, Mapping):
             return False
         given = cast(JsonObject, value)
@@ -206,7 +206,7 @@ class ObjectCodec:
             return False
         if direction == "back" and set(given) != written:
             return False
-        return all(field.suits(given, direction) for field in self.fields)
+        return all(field.accepts(given, direction) for field in self.fields)
 
     def _out(self, given: JsonObject) -> Converted:
         written: dict[str, Json] = {}
@@ -252,17 +252,19 @@ class UnionCodec:
     branches: tuple[Codec, ...]
 
     def convert(self, value: Json, direction: Direction) -> Converted:
-        suiting = [branch for branch in self.branches if branch.suits(value, direction)]
+        accepting = [branch for branch in self.branches if branch.accepts(value, direction)]
         # a call with one bad field is still converted, so that the tool's own check can report that field
-        near = suiting or [branch for branch in self.branches if isinstance(value, Mapping) and _reads_objects(branch)]
+        near = accepting or [
+            branch for branch in self.branches if isinstance(value, Mapping) and _reads_objects(branch)
+        ]
         for branch in near:
             converted = branch.convert(value, direction)
             if converted.fits or len(near) == 1:
                 return converted
         return Converted(value, fits=False)
 
-    def suits(self, value: Json, direction: Direction) -> bool:
-        return any(branch.suits(value, direction) for branch in self.branches)
+    def accepts(self, value: Json, direction: Direction) -> bool:
+        return any(branch.accepts(value, direction) for branch in self.branches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,8 +277,8 @@ class ReferenceCodec:
     def convert(self, value: Json, direction: Direction) -> Converted:
         return self.table[self.name].convert(value, direction)
 
-    def suits(self, value: Json, direction: Direction) -> bool:
-        return self.table[self.name].suits(value, direction)
+    def accepts(self, value: Json, direction: Direction) -> bool:
+        return self.table[self.name].accepts(value, direction)
 
 
 def _reads_objects(codec: Codec) -> bool:
