@@ -7,7 +7,7 @@ import asyncio
 import random
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
@@ -22,6 +22,14 @@ async def until(found: Callable[[], Any]) -> Any:
         assert time.monotonic() < deadline, "it never happened"
         await asyncio.sleep(0.005)
     return result
+
+
+async def within(running: Awaitable[Any]) -> Any:
+    """Await, and fail instead of hanging; not by `wait_for`, which the subject could ignore."""
+    task = asyncio.ensure_future(running)
+    done, _ = await asyncio.wait([task], timeout=LONG_SECONDS)
+    assert done, "it hangs"
+    return task.result()
 
 
 def until_so(found: Callable[[], Any]) -> Any:

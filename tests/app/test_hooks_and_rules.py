@@ -1,7 +1,6 @@
 """Hooks against rules, guards and modes, and conversations with hooks."""
 
 import json
-from pathlib import Path
 
 import pytest
 from tests.waiting import LONG_SECONDS
@@ -20,12 +19,6 @@ from callwright.core.messages import UserMessage
 from callwright.testing.fakes import ScriptedProvider
 
 ALLOW = json.dumps({"hookSpecificOutput": {"permissionDecision": "allow"}})
-
-
-@pytest.fixture
-def locations(tmp_path: Path) -> Locations:
-    (tmp_path / "project").mkdir()
-    return Locations.of(tmp_path / "project", home=tmp_path / "home")
 
 
 def app_with(locations: Locations, content: object, *replies: str, wishes: RunOptions | None = None) -> App:

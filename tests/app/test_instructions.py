@@ -1,17 +1,7 @@
 """Instructions of a repository, which are read before the user trusts it."""
 
-from pathlib import Path
-
-import pytest
-
 from callwright.app.locations import Locations
 from callwright.app.prompts import instruction_files, instructions_for
-
-
-@pytest.fixture
-def locations(tmp_path: Path) -> Locations:
-    (tmp_path / "project").mkdir()
-    return Locations.of(tmp_path / "project", home=tmp_path / "home")
 
 
 def names(locations: Locations) -> list[str]:

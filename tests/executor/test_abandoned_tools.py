@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
-from tests.waiting import LONG_SECONDS, until
+from tests.waiting import LONG_SECONDS, until, within
 
 from callwright import (
     Agent,
@@ -133,14 +133,6 @@ def make_tools(work: Callable[[], Coroutine[Any, Any, None]], limits: Limits = S
 
 def calls(*names: str) -> list[ToolCall]:
     return [ToolCall(str(number), name) for number, name in enumerate(names)]
-
-
-async def within(running: Coroutine[Any, Any, Any]) -> Any:
-    """Await, and fail instead of hanging; not by `wait_for`, which the subject could ignore."""
-    task = asyncio.ensure_future(running)
-    done, _ = await asyncio.wait([task], timeout=LONG_SECONDS)
-    assert done, "it hangs"
-    return task.result()
 
 
 @kinds

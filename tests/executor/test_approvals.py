@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path, PurePath
 
 import pytest
+from tests.executor.conftest import outcomes_behind
 
 from callwright import (
     Allow,
@@ -30,7 +31,6 @@ from callwright import (
     ToolCall,
     ToolContext,
     Turn,
-    TurnCancelled,
     TypedTool,
     WritePath,
     tool,
@@ -90,12 +90,6 @@ class Save(TypedTool[SaveArguments]):
 
 def questions_of(outcomes: Sequence[object]) -> list[Question]:
     return [q for outcome in outcomes if isinstance(outcome, Interrupted) for q in outcome.questions]
-
-
-def outcomes_behind(error: BaseException) -> list[Outcome]:
-    cancelled = TurnCancelled.find(error)
-    assert cancelled is not None and type(error) is asyncio.CancelledError
-    return cancelled.outcomes
 
 
 async def test_one_question_interrupts_the_whole_batch() -> None:

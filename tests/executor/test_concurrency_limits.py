@@ -8,7 +8,7 @@ import weakref
 from typing import Any
 
 import pytest
-from tests.waiting import LONG_SECONDS, LoopClock, until, until_so
+from tests.waiting import LONG_SECONDS, LoopClock, until, until_so, within
 
 from callwright import (
     Agent,
@@ -66,13 +66,6 @@ def make_tools(gauge: Gauge, limits: Limits = ONE) -> tuple[Any, Any]:
         return "done"
 
     return wait, block
-
-
-async def within(running: Any) -> Any:
-    task = asyncio.ensure_future(running)
-    done, _ = await asyncio.wait([task], timeout=LONG_SECONDS)
-    assert done, "it hangs"
-    return task.result()
 
 
 @pytest.mark.parametrize("limit", [1, 3])

@@ -8,6 +8,7 @@ import time
 from contextlib import suppress
 
 import pytest
+from tests.executor.conftest import outcomes_behind
 from tests.waiting import LONG_SECONDS, LoopClock, until, until_so
 
 from callwright import (
@@ -23,7 +24,6 @@ from callwright import (
     ToolFailed,
     Transient,
     Turn,
-    TurnCancelled,
     tool,
 )
 from callwright.core.decisions import digest_of
@@ -73,12 +73,6 @@ def block_process(marker: str) -> str:
 def double(number: int) -> int:
     """Double a number in a process of its own."""
     return number * 2
-
-
-def outcomes_behind(error: BaseException) -> list[Outcome]:
-    cancelled = TurnCancelled.find(error)
-    assert cancelled is not None and type(error) is asyncio.CancelledError
-    return cancelled.outcomes
 
 
 async def test_async_tool_is_stopped_at_its_time_limit() -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 import pytest
+from tests.executor.conftest import outcomes_behind
 from tests.waiting import LONG_SECONDS
 
 from callwright import (
@@ -76,12 +77,6 @@ async def wipe(path: str) -> str:
     """Wipe a path."""
     ran.append(path)
     return "gone"
-
-
-def outcomes_behind(error: BaseException) -> list[Outcome]:
-    cancelled = TurnCancelled.find(error)
-    assert cancelled is not None and type(error) is asyncio.CancelledError
-    return cancelled.outcomes
 
 
 async def test_hook_that_does_nothing_changes_nothing() -> None:

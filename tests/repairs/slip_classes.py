@@ -5,6 +5,7 @@ no slip for this package. Nothing else changes in the workspace.
 """
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 CALC = "def add(a, b):\n    return a - b\n"
@@ -17,6 +18,21 @@ FILES = {
     "data.json": '{"port": 80}\n',
 }
 """The workspace of each call."""
+
+
+def write_files(root: Path) -> Path:
+    """Create the workspace in a folder."""
+    for name, text in FILES.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return root
+
+
+def read_files(root: Path) -> dict[str, str]:
+    """Return the files of a workspace with their texts."""
+    return {str(path.relative_to(root)): path.read_text() for path in sorted(root.rglob("*")) if path.is_file()}
+
+
 FIXED = "def add(a, b):\n    return a + b\n"
 
 

@@ -12,7 +12,7 @@ from callwright.policy import AllowEverything
 from callwright.sessions.record_encoding import decode_outcome, encode_outcome
 from callwright.toolbox import Delete, List, Move, coding_tools
 
-from .slip_classes import CLASSES, FILES, Accepted, Refused, Repaired
+from .slip_classes import CLASSES, FILES, Accepted, Refused, Repaired, read_files, write_files
 
 
 class Seen(Hook):
@@ -25,17 +25,9 @@ class Seen(Hook):
         self.calls.append((pending.spec.name, dict(pending.arguments)))
 
 
-def _files(root: Path) -> dict[str, str]:
-    return {str(path.relative_to(root)): path.read_text() for path in sorted(root.rglob("*")) if path.is_file()}
-
-
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    root = tmp_path / "project"
-    for name, text in FILES.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
-    return root
+    return write_files(tmp_path / "project")
 
 
 @pytest.mark.parametrize("title", CLASSES)
@@ -69,7 +61,7 @@ async def test_slip_class(title: str, project: Path):
         assert seen.calls[-1][0] == name
         assert fields.items() <= seen.calls[-1][1].items(), seen.calls
     expected = {path: text for path, text in {**FILES, **changes}.items() if text}
-    assert _files(project) == expected
+    assert read_files(project) == expected
 
 
 @pytest.mark.parametrize("title", [title for title, (*_, wanted) in CLASSES.items() if isinstance(wanted, Repaired)])
@@ -79,7 +71,7 @@ async def test_repair_is_only_offered_in_report_mode(title: str, project: Path):
     outcome = await Executor(Registry(*tools), AllowEverything(), repairs="report").run(tool, arguments)
     assert isinstance(outcome, Failed)
     assert "; send " in outcome.text or "send " in outcome.text
-    assert _files(project) == FILES
+    assert read_files(project) == FILES
 
 
 def test_there_are_at_least_as_many_classes_as_were_tried():

@@ -12,7 +12,7 @@ from callwright.hooks.base import PendingCall
 from callwright.policy import AllowEverything
 from callwright.toolbox import Delete, List, Move, coding_tools
 
-from .slip_classes import FILES
+from .slip_classes import FILES, read_files, write_files
 
 ROWS: list[dict[str, Any]] = [
     json.loads(line) for line in (Path(__file__).parent / "slip_neighbours.jsonl").read_text().splitlines()
@@ -30,17 +30,6 @@ class LastCall(Hook):
         self.name, self.arguments = pending.spec.name, dict(pending.arguments)
 
 
-def _files(root: Path) -> dict[str, str]:
-    return {str(path.relative_to(root)): path.read_text() for path in sorted(root.rglob("*")) if path.is_file()}
-
-
-def _fill(root: Path) -> Path:
-    for name, text in FILES.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
-    return root
-
-
 def test_there_are_many_neighbours():
     assert len(ROWS) >= 400
     assert sum("refused" in row for row in ROWS) >= 150
@@ -51,7 +40,7 @@ def test_there_are_many_neighbours():
 async def test_neighbour_has_one_reading_or_is_refused(start: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("HOME", "/root")  # the messages name it
     for number, row in enumerate(ROWS[start : start + GROUP], start + 1):
-        root = _fill(tmp_path / str(number) / "project")
+        root = write_files(tmp_path / str(number) / "project")
         last = LastCall()
         tools = (*coding_tools(root), List(root), Delete(root), Move(root))
         executor = Executor(Registry(*tools), AllowEverything(), hooks=[last])
@@ -62,11 +51,11 @@ async def test_neighbour_has_one_reading_or_is_refused(start: int, tmp_path: Pat
         if "refused" in row:
             assert isinstance(outcome, Failed), where
             assert row["refused"] in outcome.text, where
-            assert _files(root) == FILES, where
+            assert read_files(root) == FILES, where
             continue
         assert isinstance(outcome, Completed), where
         assert [repair.kind for repair in outcome.repairs] == row["repairs"], where
         assert last.name == row["runs"], where
         assert row["with"].items() <= last.arguments.items(), where
         changed = {path: text for path, text in {**FILES, **row["changes"]}.items() if text is not None}
-        assert _files(root) == changed, where
+        assert read_files(root) == changed, where

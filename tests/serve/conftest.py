@@ -26,6 +26,11 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "conformance: the official MCP conformance suite, installed from npm")
 
 
+def text_of(result: types.CallToolResult) -> str:
+    """Return the text of a result."""
+    return "\n".join(block.text for block in result.content if isinstance(block, types.TextContent))
+
+
 Action = Literal["accept", "decline", "cancel"]
 TOKEN = "sesame"
 

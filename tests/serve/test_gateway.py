@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import mcp_types as types
 import pytest
 from mcp import MCPError
+from tests.serve.conftest import text_of
 from tests.waiting import LONG_SECONDS
 
 from callwright import Effect, tool
@@ -16,11 +17,6 @@ if TYPE_CHECKING:
     from tests.serve.conftest import Desk, OpenDesk
 
 ERAS = pytest.mark.parametrize("mode", ["auto", "legacy"])
-
-
-def said(result: types.CallToolResult) -> str:
-    """The text of a result."""
-    return "\n".join(block.text for block in result.content if isinstance(block, types.TextContent))
 
 
 @ERAS
@@ -40,7 +36,7 @@ async def test_bad_arguments_return_error_result(desk: "Desk", mode: str):
     async with desk.client(mode) as client:
         result = await client.call_tool("add", {"a": "two", "b": 3})
         assert result.is_error
-        assert said(result).startswith("invalid arguments: a")
+        assert text_of(result).startswith("invalid arguments: a")
 
 
 async def test_unknown_tool_is_protocol_error(desk: "Desk"):
@@ -85,7 +81,7 @@ async def test_client_cancellation_stops_tool(desk: "Desk", mode: str):
 async def test_approval_is_asked_through_client(desk: "Desk", mode: str):
     async with desk.client(mode, action="accept", content={"decision": "yes"}) as client:
         result = await client.call_tool("save", {"text": "it"})
-    assert said(result) == "saved it"
+    assert text_of(result) == "saved it"
     [form] = desk.asked
     assert form.message.startswith("Allow save: text='it'?")
 
@@ -106,7 +102,7 @@ async def test_client_without_elicitation_is_denied(desk: "Desk", mode: str):
     async with desk.client(mode) as client:
         result = await client.call_tool("save", {"text": "it"})
     assert result.is_error
-    assert "cannot ask the user" in said(result)
+    assert "cannot ask the user" in text_of(result)
 
 
 @pytest.mark.slow
@@ -121,7 +117,7 @@ async def test_approval_is_valid_once_for_its_call(desk: "Desk"):
         with pytest.raises(MCPError, match="no call is suspended"):
             await save("save", {"text": "something else"})
         result = await save("save", {"text": "it"})
-        assert said(result) == "saved it"
+        assert text_of(result) == "saved it"
         with pytest.raises(MCPError, match="no call is suspended"):
             await save("save", {"text": "it"})
 
@@ -148,7 +144,7 @@ async def test_many_tools_list_search_and_pinned_only(open_desk: "OpenDesk"):
         hidden = next(f"report_{n}" for n in range(2000) if f"report_{n}" not in names)
         await client.call_tool("tool_search", {"query": f"select:{hidden}"})
         assert hidden in {found.name for found in (await client.list_tools(cache_mode="bypass")).tools}
-        assert said(await client.call_tool(hidden, {})).startswith("branch")
+        assert text_of(await client.call_tool(hidden, {})).startswith("branch")
 
 
 async def test_found_tools_are_per_client(open_desk: "OpenDesk"):

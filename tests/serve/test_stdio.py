@@ -13,6 +13,7 @@ from mcp.client import ClientRequestContext
 from mcp.client.stdio import stdio_client
 from mcp_types import LOG_LEVEL_META_KEY
 from tests.forked import warm_command
+from tests.serve.conftest import text_of
 from tests.waiting import LONG_SECONDS
 
 PROGRAM = str(Path(__file__).parent / "gateway_program.py")
@@ -34,11 +35,6 @@ async def served(
             yield client
 
 
-def said(result: types.CallToolResult) -> str:
-    """The text of a result."""
-    return "\n".join(block.text for block in result.content if isinstance(block, types.TextContent))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_pipes_behave_like_http(mode: str, tmp_path: Path):
@@ -50,9 +46,9 @@ async def test_pipes_behave_like_http(mode: str, tmp_path: Path):
     async with served(mode, tmp_path / "log", {"decision": "yes"}) as client:
         assert {found.name for found in (await client.list_tools()).tools} >= {"add", "save", "count"}
         assert (await client.call_tool("add", {"a": 2, "b": 3})).structured_content == {"sum": 5}
-        assert said(await client.call_tool("save", {"text": "it"})) == "saved it"
+        assert text_of(await client.call_tool("save", {"text": "it"})) == "saved it"
         assert (await client.call_tool("add", {"a": "x", "b": 3})).is_error
-        assert said(await client.call_tool("read_input", {})) == "''"
+        assert text_of(await client.call_tool("read_input", {})) == "''"
         await client.call_tool("count", {}, progress_callback=hear)
         assert heard == [1, 2, 3]
         with pytest.raises(MCPError, match="unknown tool"):
@@ -73,7 +69,7 @@ async def test_pipe_client_without_elicitation_is_denied(mode: str, tmp_path: Pa
     async with served(mode, tmp_path / "log") as client:
         result = await client.call_tool("save", {"text": "it"})
     assert result.is_error
-    assert "cannot ask the user" in said(result)
+    assert "cannot ask the user" in text_of(result)
 
 
 @pytest.mark.slow
@@ -112,7 +108,7 @@ async def test_pipe_client_supports_sampling_and_log(mode: str, tmp_path: Path):
 
     async with served(mode, tmp_path / "log", sampling_callback=lend, logging_callback=hear) as client:
         meta: Any = {LOG_LEVEL_META_KEY: "info"} if mode == "auto" else None
-        assert said(await client.call_tool("think", {}, meta=meta)) == "theirs"
+        assert text_of(await client.call_tool("think", {}, meta=meta)) == "theirs"
         async with asyncio.timeout(LONG_SECONDS):
             while not heard:  # noqa: ASYNC110 - notifications are handled when they come
                 await asyncio.sleep(0)
