@@ -61,9 +61,7 @@ def rank(postings: Postings, query: ToolQuery, k: int) -> list[tuple[str, float]
     named = {name for spelling in query.names for name in postings.find_named(spelling)}
     candidates = named.union(_pick_candidates(postings, weights, max(k, _CANDIDATES)))
     scores = _score(postings, query, weights, sorted(candidates))
-    rarities = {term: postings.rarity(term) for term in weights}
-    for name in scores:
-        scores[name] = _boost(postings, query, rarities, name, scores[name])
+    _boost(postings, query, {term: postings.rarity(term) for term in weights}, scores)
     best = max(scores.values(), default=0.0)
     for name in named:
         scores[name] += best + 1  # above every other score, still ordered among themselves
@@ -91,9 +89,11 @@ def _pick_candidates(postings: Postings, weights: Mapping[str, float], count: in
         unread -= len(impacts)
         if unread < 0 and len(sums) >= count:
             break
-        known = sums.get
         for name, impact in impacts.items():
-            sums[name] = known(name, 0.0) + weight * impact
+            if name in sums:
+                sums[name] += weight * impact
+            else:
+                sums[name] = weight * impact
     if len(sums) <= count:
         return sums
     floor = sorted(sums.values())[-count]
@@ -104,21 +104,19 @@ def _score(
     postings: Postings, query: ToolQuery, weights: Mapping[str, float], names: Iterable[str]
 ) -> dict[str, float]:
     """Score by the whole request and by the best sentence, so that no part of a long request outweighs the others."""
-    impacts = {name: postings.tool_impacts(name) for name in names}
-    ordered = sorted(weights.items())  # one order for every tool, so that sums are the same each time
-    totals = {
-        name: sum([weight * own[term] for term, weight in ordered if term in own]) for name, own in impacts.items()
-    }
-    if len(query.sentences) == 1:
+    names = list(names)
+    places = _sentence_weights(postings, query) if len(query.sentences) > 1 else {}
+    totals = dict.fromkeys(names, 0.0)
+    rows = {name: [0.0] * len(query.sentences) for name in names}
+    for term, weight in sorted(weights.items()):  # in one order, so that sums are the same each time
+        impacts, parts = postings.impacts(term), places.get(term, ())
+        for name in filter(impacts.__contains__, names):
+            impact = impacts[name]
+            totals[name] += weight * impact
+            for sentence, part in parts:
+                rows[name][sentence] += part * impact
+    if not places:
         return totals
-    places = _sentence_weights(postings, query)
-    rows: dict[str, list[float]] = {}
-    for name, own in impacts.items():
-        row = rows[name] = [0.0] * len(query.sentences)
-        for term, _ in ordered:
-            if term in own:
-                for sentence, weight in places[term]:
-                    row[sentence] += weight * own[term]
     scales = _sentence_scales([max(column) for column in zip(*rows.values(), strict=True)])
     return {name: (totals[name] + max(map(mul, row, scales), default=0.0)) / 2 for name, row in rows.items()}
 
@@ -136,12 +134,16 @@ def _sentence_scales(heights: list[float]) -> list[float]:
     return [(max(heights) / height) ** 0.5 if height else 0.0 for height in heights]
 
 
-def _boost(postings: Postings, query: ToolQuery, rarities: Mapping[str, float], name: str, score: float) -> float:
-    phrases = postings.phrases(name)
-    for first, second in () if phrases.isdisjoint(query.phrases) else sorted(query.phrases & phrases):
-        score += _PHRASE * max(postings.rarity(first), postings.rarity(second))
-    shared = [rarities[term] for term in postings.tools[name].name if term in rarities]
-    return score * (1 + _NAME_SHARE * fsum(shared) / postings.name_rarity(name)) if shared else score
+def _boost(postings: Postings, query: ToolQuery, rarities: Mapping[str, float], scores: dict[str, float]) -> None:
+    """Raise the scores of tools that contain phrases of the query, or whose name it contains."""
+    for name, score in scores.items():
+        phrases = postings.phrases(name)
+        if not phrases.isdisjoint(query.phrases):
+            for first, second in sorted(query.phrases & phrases):
+                score += _PHRASE * max(postings.rarity(first), postings.rarity(second))
+        if shared := [rarities[term] for term in postings.tools[name].name if term in rarities]:
+            score *= 1 + _NAME_SHARE * fsum(shared) / postings.name_rarity(name)
+        scores[name] = score
 
 
 def _coverage(postings: Postings, query: ToolQuery, name: str) -> float:

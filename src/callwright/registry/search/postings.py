@@ -67,11 +67,6 @@ def weigh_tool(spec: ToolSpec) -> WeightedTool:
     return _make_weighted(spec, sums, frozenset(name), (name, description, hint))
 
 
-def impact(weight: float) -> float:
-    """Return what a term adds per unit of rarity: BM25's saturation, between 0 and `_SATURATION` + 1."""
-    return (_SATURATION + 1) * weight / (weight + _SATURATION)
-
-
 def _add(sums: dict[str, float], text: str, field: _Field) -> Sequence[str]:
     if not text:
         return ()
@@ -137,14 +132,12 @@ class Postings:
         "_rarities",
         "_spelling",
         "_stale",
-        "_tool_impacts",
         "tools",
     )
 
     def __init__(self) -> None:
         self.tools: dict[str, WeightedTool] = {}
         self._phrases: dict[str, frozenset[tuple[str, str]]] = {}
-        self._tool_impacts: dict[str, dict[str, float]] = {}
         self._clear()
 
     def _clear(self) -> None:
@@ -168,7 +161,6 @@ class Postings:
         """Remove a tool if it is known; `rebuild` must be called before the next query."""
         if self.tools.pop(name, None) is not None:
             self._phrases.pop(name, None)
-            self._tool_impacts.pop(name, None)
             self._stale = True
 
     def rebuild(self) -> None:
@@ -186,17 +178,16 @@ class Postings:
             self._by_name.setdefault(_key(name), []).append(tool.spec.name)
 
     def impacts(self, term: str) -> dict[str, float]:
-        """Return the impact of a known term on each tool that contains it."""
+        """Return the impact of a known term on each tool that contains it.
+
+        The impact is what the term adds per unit of rarity: BM25's saturation, between 0 and `_SATURATION` + 1.
+        """
         found = self._impacts.get(term)
         if found is None:
-            found = self._impacts[term] = {tool.spec.name: impact(tool.sums[term]) for tool in self._by_term[term]}
-        return found
-
-    def tool_impacts(self, name: str) -> dict[str, float]:
-        """Return the impact of each term of a tool."""
-        found = self._tool_impacts.get(name)
-        if found is None:
-            found = self._tool_impacts[name] = {term: impact(weight) for term, weight in self.tools[name].sums.items()}
+            found = self._impacts[term] = {
+                tool.spec.name: (_SATURATION + 1) * (weight := tool.sums[term]) / (weight + _SATURATION)
+                for tool in self._by_term[term]
+            }
         return found
 
     def find_named(self, spelling: str) -> list[str]:

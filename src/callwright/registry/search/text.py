@@ -234,7 +234,9 @@ def _pairs(run: str) -> Iterator[str]:
 
 
 _SENTENCE_END = re.compile(r"[.!?;:\n]+(?:\s+|$)")
-_IDENTIFIER = re.compile(r"[A-Za-z0-9]*(?:[A-Za-z0-9][_.-]+(?=[A-Za-z0-9])|[a-z](?=[A-Z]))[\w.-]*[A-Za-z0-9]")
+_IDENTIFIER = re.compile(  # looked for at the start of a word only: from each of its letters would take longer
+    r"(?<![A-Za-z0-9])[A-Za-z0-9]*(?:[A-Za-z0-9][_.-]+(?=[A-Za-z0-9])|[a-z](?=[A-Z]))[\w.-]*[A-Za-z0-9]"
+)
 _MAX_QUERY_CHARS = 20_000
 _MAX_NAME_CHARS = 200
 
