@@ -168,7 +168,9 @@ class Bench:
 
     def executor(self, case: dict[str, Any]) -> Executor:
         """Return an executor as the case wants it; cases that want the same share one."""
-        key = json.dumps([case.get(name) for name in ("mode", "reads", "network_reads", "walled", "unwalled")])
+        key = json.dumps(
+            [case.get(name) for name in ("mode", "reads", "network_reads", "walled", "unwalled", "sandbox")]
+        )
         if key not in self._executors:
             self._executors[key] = self._make_executor(case)
         return self._executors[key]
@@ -186,7 +188,8 @@ class Bench:
         if case.get("unwalled"):  # shows that the harness would see harm
             unsafe = Bash(workspace, sandbox="off", pass_environment=("*",))
             return Executor(Registry(unsafe), AllowEverything())
-        return Executor(Registry(*coding_tools(workspace)), standard_policies(workspace, by_mode=by_mode))
+        tools = [Bash(workspace, sandbox="off")] if case.get("sandbox") == "off" else coding_tools(workspace)
+        return Executor(Registry(*tools), standard_policies(workspace, by_mode=by_mode))
 
     async def run(self, case: dict[str, Any], *, fresh: bool = True) -> Result:
         """Execute one line and report its effects."""

@@ -9,6 +9,7 @@ from hypothesis import given, settings, strategies as st
 from callwright import Allow, Ask
 from callwright.core.access import Decision
 from callwright.policy import judge_command
+from callwright.policy.git_reads import find_unnamed_object
 from callwright.policy.repository import find_hook, find_repository_program, parse_git_settings
 from callwright.policy.toolchains import find_ruff_fixes, find_rust_program
 
@@ -310,3 +311,82 @@ def test_settings_are_parsed_as_git_parses_them(tmp_path_factory: pytest.TempPat
     assert [found.value for found, (_, given, _) in zip(ours, theirs, strict=True) if given] == [
         value for _, given, value in theirs if given
     ]
+
+
+def _run_git(folder: Path, *arguments: str) -> str:
+    identity = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "gc.auto=0")
+    done = subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("kind", ["sha1", "sha256"])
+def test_kinds_of_objects_are_those_that_git_knows(tmp_path: Path, kind: str) -> None:
+    _run_git(tmp_path, "init", "--quiet", f"--object-format={kind}")
+    for number in range(6):  # similar contents, which a pack stores as differences
+        (tmp_path / f"notes{number}").write_text("".join(f"{line * number}\n" for line in range(300)))
+        _run_git(tmp_path, "add", ".")
+        _run_git(tmp_path, "commit", "--quiet", "-m", f"step {number}")
+    _run_git(tmp_path, "tag", "-a", "v1", "-m", "x")
+    listed = ("cat-file", "--batch-all-objects", "--batch-check=%(objectname) %(objecttype) %(deltabase)")
+    for packed in (False, True):
+        if packed:
+            _run_git(tmp_path, "repack", "-adfq", "--depth=50")
+        known = [line.split() for line in _run_git(tmp_path, *listed).splitlines()]
+        assert {row[1] for row in known} == {"commit", "tree", "blob", "tag"}
+        assert packed == any(set(row[2]) != {"0"} for row in known)
+        for name, expected, _ in known:
+            word = find_unnamed_object(["show", name], str(tmp_path))
+            assert (word == name) == (expected == "blob"), (name, expected)
+            word = find_unnamed_object(["diff", name[:20]], str(tmp_path))
+            assert bool(word) == (expected in ("blob", "tree")), (name, expected)
+
+
+def test_objects_of_an_alternate_repository_count(tmp_path: Path) -> None:
+    _run_git(tmp_path, "init", "--quiet", "first")
+    (tmp_path / "first" / ".env").write_text("SECRET=x\n")
+    _run_git(tmp_path / "first", "add", ".env")
+    _run_git(tmp_path / "first", "commit", "--quiet", "-m", "x")
+    _run_git(tmp_path, "clone", "--quiet", "--shared", "first", "second")
+    blob = _run_git(tmp_path / "second", "rev-parse", "HEAD:.env")
+    assert isinstance(judged(f"git show {blob}", tmp_path / "second"), Ask)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_commits_and_names_are_shown_unasked(repository: Path, packed: bool) -> None:
+    (repository / "src").mkdir()
+    (repository / "src" / "main.py").write_text("print()\n")
+    (repository / ".env").write_text("SECRET=x\n")
+    _run_git(repository, "add", "src")
+    _run_git(repository, "commit", "--quiet", "-m", "x")
+    _run_git(repository, "branch", "decade")
+    if packed:
+        _run_git(repository, "gc", "--quiet")
+    commit = _run_git(repository, "rev-parse", "HEAD")
+    tree = _run_git(repository, "rev-parse", "HEAD^{tree}")
+    lines = (
+        f"git show {commit}",
+        f"git show {commit[:7]}",
+        f"git diff {commit}..HEAD",
+        f"git show {commit}:src/main.py",
+    )
+    lines += (
+        f"git diff {commit[:9]} HEAD -- src",
+        f"git cat-file -p {tree}",
+        "git show decade",
+        "git diff decade HEAD",
+    )
+    lines += ("git diff HEAD .", "git diff src", "git diff 4b825dc642cb6eb9a060e54bf8d69288fbee4904 HEAD -- src")
+    lines += ("git show feed", "git grep print", "git log --oneline -n 1000", "git diff -U2000", "git remote -v")
+    for line in lines:
+        assert isinstance(judged(line, repository), Allow), line
+
+
+def test_package_managers_that_run_nothing_of_the_project_stay_unasked(tmp_path: Path) -> None:
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / "Brewfile").touch()
+    (tmp_path / ".pnpmfile.cjs").touch()
+    for line in ("uv --version", "uv cache dir", "uv tool list", "poetry about", "pnpm help", "brew --version"):
+        assert isinstance(judged(line, tmp_path), Allow), line
+    (tmp_path / "below").mkdir()
+    decision = judged("poetry show", tmp_path / "below")
+    assert isinstance(decision, Ask) and ".venv" in decision.reason

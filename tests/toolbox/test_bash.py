@@ -35,6 +35,7 @@ from callwright.system.output_capture import OutputLimits, output_folder
 from callwright.system.paths import Workspace
 from callwright.system.process import Command, Running
 from callwright.system.sandbox import bubblewrap
+from callwright.system.sandbox.sandbox import SandboxMode
 from callwright.tool.base import State
 from callwright.toolbox.bash.bash_tool import Bash
 from callwright.toolbox.bash.command_environment import command_environment
@@ -604,15 +605,18 @@ async def test_credentials_are_left_out_of_the_environment(tmp_path: Path):
     assert "hunter2" not in output and "GH_TOKEN=hunter3" in output and "EDITOR=vi" in output
 
 
-async def test_committed_secret_is_not_shown_in_a_diff(tmp_path: Path, shell: Shell):
-    if bubblewrap.find_problem():
-        pytest.skip(bubblewrap.find_problem())
-    (tmp_path / ".env").write_text("SECRET=hunter2\n")
+@pytest.mark.parametrize("sandbox", ["prefer", "off"])
+async def test_committed_secret_is_not_shown_in_a_diff(tmp_path: Path, sandbox: SandboxMode):
+    shell = Shell(Bash(tmp_path, sandbox=sandbox))
+    for place in (".env", "PROD/.ENV", ".aws/credentials", "certs/Server.KEY"):
+        (tmp_path / place).parent.mkdir(exist_ok=True)
+        (tmp_path / place).write_text("SECRET=hunter2\n")
     (tmp_path / ".env.example").write_text("SECRET=\n")
     line = "git init -q && git add -A && git -c user.name=a -c user.email=a@b commit -qm x"
     await Shell(Bash(tmp_path, sandbox="off")).says(line)
-    output = await shell.says("git show; git log -p")
-    assert "hunter2" not in output and "+SECRET=\n" in output
+    for reading in ("git show; git log -p", "git grep SECRET", "git log -p -- ':(icase).ENV' .env.example"):
+        output = await shell.says(reading)
+        assert "hunter2" not in output and "SECRET=\n" in output
 
 
 def test_aliases_of_other_products_work():

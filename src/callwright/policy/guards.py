@@ -28,11 +28,12 @@ from callwright.core.access import (
     is_below,
 )
 from callwright.policy.base import Policy, Subject, Tier
+from callwright.policy.git_reads import find_compared_secret, find_unnamed_object
 from callwright.policy.paths import PathContext, PossiblePaths
 from callwright.policy.repository import find_hook, find_repository_program
 from callwright.policy.shell_line import PartOfLine, make_printable, paths_for_call
 from callwright.policy.tool_names import words
-from callwright.policy.toolchains import RUST_PROGRAMS, find_ruff_fixes, find_rust_program
+from callwright.policy.toolchains import RUST_PROGRAMS, find_project_program, find_ruff_fixes, find_rust_program
 from callwright.policy.trees import find_in_tree
 from callwright.policy.walled import is_walled
 from callwright.shell.plan import ENVIRONMENT_SHOWN, SimpleCommand, Verdict
@@ -174,6 +175,7 @@ class Guards(Policy):
             return None
         if found := (
             self._judge_repository(part, part.command)
+            or self._judge_git_reads(part)
             or self._judge_trees(part.command)
             or self._judge_copies(part.command)
         ):
@@ -206,6 +208,8 @@ class Guards(Policy):
             program = find_rust_program(folder)
         elif name == "ruff" and (setting := find_ruff_fixes(folder)):
             return Ask(f"ruff would change files: {make_printable(setting)}", "guard project settings", firm=True)
+        else:
+            program = find_project_program(command.words, folder) if command.words else ""
         if not program:
             return None
         return Ask(
@@ -213,6 +217,28 @@ class Guards(Policy):
             "guard repository",
             firm=True,
         )
+
+    def _judge_git_reads(self, part: PartOfLine) -> Decision | None:
+        """Ask about content that git would print without its file's name, which alone tells whether it is secret."""
+        command = part.command
+        if command is None or part.verdict not in _RUN_UNASKED or program_of_command(command) != "git":
+            return None
+        folder = _folder_of(command, self.here)
+        if unnamed := find_unnamed_object(command.words[1:], folder):
+            return Ask(
+                f"would print the object {make_printable(unnamed)}, which may be a private key or a password; "
+                "name the file instead: REVISION:PATH",
+                _SECRET,
+                firm=True,
+            )
+        secret = "" if self.masked else find_compared_secret(command.words[1:], folder)
+        if secret is None:
+            return Ask("would compare folders that are too large to check for secrets", _SECRET)
+        if secret:
+            return Ask(
+                f"would read {make_printable(secret)}, which may hold a private key or a password", _SECRET, firm=True
+            )
+        return None
 
     def _judge_copies(self, command: SimpleCommand) -> Decision | None:
         """Ask about files in copied folders that configure other programs in their new place."""

@@ -187,6 +187,17 @@ def find_repository_program(folder: str, *, network: bool = False) -> str:
     return ""
 
 
+def find_git_folder(folder: str) -> Path | None:
+    """Return where the repository around a folder keeps its objects and settings; None outside a repository."""
+    for start in (Path(folder), *Path(folder).parents):
+        marker = start / ".git"
+        if marker.exists():
+            return _git_folders(marker)[1]
+        if (start / "HEAD").is_file() and (start / "config").is_file():
+            return start
+    return None
+
+
 def _find_in_repository(marker: Path, *, network: bool, depth: int) -> str:
     if depth > _MAX_SUBMODULE_DEPTH:
         return f"submodules in {marker.parent}, which are nested too deeply"

@@ -1,8 +1,8 @@
-"""Finds project files that change what the tools of a language do: toolchains of Rust, settings of ruff."""
+"""Finds project files that change what the tools of a language do, or that they run."""
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -36,6 +36,34 @@ def _names_toolchain_path(text: str) -> bool:
     except tomllib.TOMLDecodeError:
         return "/" in text or "path" in text  # the old form holds only the name of a channel
     return not isinstance(toolchain, dict) or "path" in toolchain
+
+
+_PROJECT_PROGRAMS = {
+    "pnpm": (words("help --version -v"), (".pnpmfile.cjs", ".pnpmfile.mjs", "pnpmfile.js")),
+    "uv": (words("--version -V version help self cache tool"), (".venv", "venv")),
+    "poetry": (words("--version -V version help about"), (".venv",)),
+    "brew": (frozenset[str](), ("Brewfile",)),
+}
+"""Programs, the sub-commands with which they ignore the project, and what they run in it otherwise."""
+
+
+def find_project_program(arguments: Sequence[str], folder: str) -> str:
+    """Return the file of the project, or its virtual environment, that a package manager would run; else empty.
+
+    Args:
+        arguments: The words of the call, its program first.
+        folder: Where it would run.
+    """
+    name = arguments[0].rpartition("/")[2]
+    ignoring, files = _PROJECT_PROGRAMS.get(name, (frozenset[str](), ()))
+    verb = next((word for word in arguments[1:] if word[:1] != "-"), arguments[1] if arguments[1:] else "")
+    if verb in ignoring or (name == "brew" and verb != "bundle"):
+        return ""
+    for start in (Path(folder), *Path(folder).parents):
+        for file in files:
+            if (start / file).exists():
+                return str(start / file)
+    return ""
 
 
 _RUFF_FILES = (".ruff.toml", "ruff.toml", "pyproject.toml")

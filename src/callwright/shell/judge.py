@@ -1,7 +1,7 @@
 """Judges one program call by the tables and the programs' own readers, and finds dangers no rule may allow."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from callwright.core._fast import make_constructor
 from callwright.core.access import Access, DeletePath, Reach, ReadPath, WritePath
@@ -10,6 +10,7 @@ from callwright.shell.findings import Judgement, unknown
 from callwright.shell.plan import Tree, Verdict
 from callwright.shell.rule_tables import ProgramRule
 from callwright.shell.words import ANYTHING, LITERAL, Folders, Word, resolve_paths
+from callwright.system.sensitive_paths import comparable, is_secret
 
 _DEVICE = re.compile(
     r"/dev/(?:sd[a-z]|hd[a-z]|vd[a-z]|xvd[a-z]|nvme\d|mmcblk\d|r?disk\d|dm-\d|md\d|loop\d|mapper/|mem\b|kmem\b|port\b|sg\d|mtd)"
@@ -106,14 +107,21 @@ def judge_by_rule(name: str, rule: ProgramRule, arguments: Sequence[Word], folde
         # what it may read counts all the same, so that a rule against a file still matches
         return unknown(f"{title}: {objection}", tuple(list_reads(rule, arguments, folders)) if rule.reads else ())
     if rule.network or (rule.urls and any("://" in word.text for word in arguments)):
-        return Judgement(
-            Verdict.READS_NETWORK, f"{title} only reads over the network", (Reach(_find_address(name, arguments)),)
-        )
+        touched: tuple[Access, ...] = (Reach(_find_address(name, arguments)), *_list_sent_secrets(arguments, folders))
+        return Judgement(Verdict.READS_NETWORK, f"{title} only reads over the network", touched)
     if not rule.reads:
         return Judgement(_READ_ONLY, f"{title} is read-only")
     accesses = tuple(list_reads(rule, arguments, folders))
     trees = list_trees(rule, arguments, accesses) if rule.recursive else ()
     return Judgement(_READ_ONLY, f"{title} is read-only", accesses, (), trees)
+
+
+def _list_sent_secrets(arguments: Sequence[Word], folders: Folders) -> Iterator[Access]:
+    """Yield the words and values of options that name a secret: other operands of such programs are seldom files."""
+    for word in arguments:
+        for part in re.split(r"file://|[=,@]", word.text):
+            if part and is_secret(comparable(part)):
+                yield from (ReadPath(path) for path in resolve_paths(part, folders))
 
 
 def _find_address(name: str, arguments: Sequence[Word]) -> str:

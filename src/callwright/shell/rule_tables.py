@@ -18,7 +18,7 @@ continues the one above. The clauses:
     needs F…     one of these is required      bare      read-only without arguments too
     help         `[sub] --help` is read-only   secret    never allowed: overrides a wider line
     last         no option after an operand    recursive  -r reads whole folders
-    urls         an address is fetched
+    urls         an address is fetched        plain     no value expands macros (`:expand`, `%(`)
 """
 
 import re
@@ -33,6 +33,8 @@ _ABBREVIATION = 3  # "--" and one letter: GNU programs accept any unambiguous st
 _NUMBER = re.compile(r"[-+]?\d+[a-zA-Z]?$")
 _CONTINUES = " " * 6
 _HELP = frozenset(("--help", "--version"))
+_MACRO = re.compile(r":expand|%\(|%\{(?:lua|\?|expand|shescape|load|include)")
+_OFF = frozenset(("false", "none", "no", "off", "0", "f"))
 
 
 @dataclass
@@ -55,6 +57,7 @@ class ProgramRule:
     response: bool = False
     recursive: bool = False
     urls: bool = False
+    plain: bool = False
     needs: frozenset[str] = frozenset()
     operands: int | None = None
     like: re.Pattern[str] | None = None
@@ -76,11 +79,18 @@ class ProgramRule:
         for word in words:
             if word.certainty is ANYTHING or ((self.network or self.urls) and not word.literal):
                 return f"{word.text} may become an option"
-        if self.needs and not any(map(self._is_needed, self.split(words)[1])):
+        if self.needs and not self._meets_needs(self.split(words)[1]):
             return f"without {' or '.join(sorted(self.needs))} it may do more than read"
+        if self.plain and (macro := next((word.text for word in words if _MACRO.search(word.text)), "")):
+            return f"{macro} may run a macro"
         if self.response and (named := next((word.text for word in words if word.text[:1] == "@"), "")):
             return f"{named} may hold further options"
         return self.flag_objection(words) or self._operand_objection(words)
+
+    def _meets_needs(self, flags: Sequence[str]) -> bool:
+        """Whether a required option is given and none is switched off, as in `--dry-run=none`: the last one counts."""
+        needed = [flag for flag in flags if self._is_needed(flag)]
+        return bool(needed) and not any(flag.partition("=")[2].lower() in _OFF for flag in needed)
 
     def _is_needed(self, text: str) -> bool:
         name = text.partition("=")[0]
@@ -337,6 +347,7 @@ def _apply_clause(rule: ProgramRule, word: str, rest: str) -> None:
             | "help"
             | "secret"
             | "urls"
+            | "plain"
         ):
             setattr(rule, word, True)
         case _:

@@ -128,12 +128,22 @@ HOME_SECRETS = tuple(
 )
 """Patterns below a home folder; single files such as `.netrc` are found by `is_secret`."""
 
+
+def _in_any_case(name: str) -> str:
+    return "".join(f"[{letter}{letter.upper()}]" if letter.islower() else letter for letter in name)
+
+
 GIT_ATTRIBUTES = "".join(
-    f"{line}\n"
-    for line in (
-        *(f"{name} -diff" for name in (*_SECRET_FILES, ".env", ".env.*") if "/" not in name),
-        *(f".env.*{kind} !diff" for kind in ("example", "sample", "template", "dist", "defaults", "schema", "test")),
+    f"{_in_any_case(name)} {attribute}\n"
+    for attribute, names in (
+        ("-diff", (*(name for name in _SECRET_FILES if "/" not in name), ".env", ".env.*")),
+        ("!diff", [f".env.*{kind}" for kind in "example sample template dist defaults schema test".split()]),
+        ("-diff", [f"**/{name}/**" for name in (*_SECRET_FOLDERS, *_SECRET_NESTED)]),
+        ("-diff", [f"**/{name}" for name in _SECRET_NESTED]),
+        ("!diff", [f"**/.ssh/{name}" for name in _HARMLESS_IN_SSH]),
     )
+    for name in names
+    if " " not in name
 )
 """Attributes with which git shows that a committed secret differs, but not its content."""
 

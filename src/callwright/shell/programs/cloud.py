@@ -1,7 +1,7 @@
 """Judges aws, az, gcloud, kubectl and gh calls by their verbs."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from callwright.core.access import Reach
@@ -39,6 +39,12 @@ _AWS_REFUSED = (
     "--ca-bundle",
     "--cli-auto-prompt",
 )
+_AWS_SECRET_VERBS = re.compile(
+    r"get-.*(?:credential|auth-token|master-user-password|access-details|instance-access|compute-access|stream-key|"
+    r"job-details|introspection-schema|code-binding-source|work-unit-results|image-set-metadata|-api-keys?\Z)|"
+    r"get-api-keys?\Z|list-api-keys\Z"
+)
+"""Operations that print credentials, or write a file that the call names."""
 _READ_SQL = re.compile(r"--query-string(?:=(.*))?\Z", re.DOTALL)
 
 _AZ_READS = (
@@ -91,10 +97,18 @@ def aws(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     if len(path) < 2:  # service and operation
         return unknown("it is not known what this aws call does")
     service, operation = path[:2]
-    refused = next((word for word in words if word.startswith(_AWS_REFUSED)), None)
-    if refused or operation in _AWS_SECRETS or not _aws_reads(service, operation, words):
+    refused = next((word for word in words if _is_refused(word)), None)
+    secret = operation in _AWS_SECRETS or _AWS_SECRET_VERBS.match(operation)
+    if refused or secret or not _aws_reads(service, operation, words):
         return unknown(f"aws {service} {operation} may do more than read")
     return Judgement(Verdict.READS_NETWORK, f"aws {service} {operation} only reads", (Reach(_endpoint(words, name)),))
+
+
+def _is_refused(word: str) -> bool:
+    """Whether a word is a refused option, or the beginning of one, which some versions accept."""
+    name = word.partition("=")[0]
+    shortened = len(name) > len("--wi") and any(refused.startswith(name) for refused in _AWS_REFUSED)
+    return word.startswith(_AWS_REFUSED) or shortened
 
 
 def _aws_reads(service: str, operation: str, words: Sequence[str]) -> bool:
@@ -189,7 +203,7 @@ _KUBECTL = parse_table(
     r"""
 kubectl: help; exact; network; values -n --namespace --context --cluster --user -v --request-timeout -l --selector -o
       --output -f --filename -c; not --kubeconfig --as --as-group --server -s --token --certificate-authority
-      --client-certificate --client-key --cache-dir --profile-output --output-directory
+      --client-certificate --client-key --cache-dir --profile-output --output-directory --log-file --log-dir
   get|describe|logs|top|explain|api-resources|api-versions|version|cluster-info|diff|events: not --output-directory
   auth can-i|whoami
   rollout status|history
@@ -211,14 +225,23 @@ def kubectl(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement
 
 def _shows_secrets(words: Sequence[str]) -> bool:
     kinds = {part.partition("/")[0].partition(".")[0].lower() for word in words for part in word.split(",")}
+    if any(word.startswith("--raw") for word in words) and any("secret" in word.lower() for word in words):
+        return True
     if not kinds & {"secret", "secrets"}:
         return False
+    return not _NAMES_ONLY.issuperset(_list_outputs(words))
+
+
+def _list_outputs(words: Sequence[str]) -> Iterator[str]:
+    """Yield the output formats, all of them: the last one counts, and `-o` may stand behind other letters."""
     for place, word in enumerate(words):
-        if word in ("-o", "--output"):
-            return not (place + 1 < len(words) and words[place + 1] in _NAMES_ONLY)
-        if word.startswith(("-o", "--output=", "--template")):
-            return word.removeprefix("--output").removeprefix("-o").lstrip("=") not in _NAMES_ONLY
-    return False
+        following = words[place + 1] if place + 1 < len(words) else ""
+        if word.startswith("--"):
+            name, equals, value = word.partition("=")
+            if name == "--template" or (len(name) > len("--") and "--output".startswith(name)):
+                yield value if equals else following
+        elif word[:1] == "-" and "o" in word:
+            yield word.partition("o")[2].lstrip("=") or following
 
 
 _GH = parse_table(
@@ -262,8 +285,10 @@ def _api_problem(words: Sequence[str]) -> str:
             value = words[place + 1] if place + 1 < len(words) else ""
         elif word.startswith("--method="):
             value = word.partition("=")[2]
-        elif word.startswith("-X"):
-            value = word[2:]
+        elif word[:1] == "-" and word[1:2] != "-" and "X" in word:  # -XPOST, and behind other letters
+            value = word.partition("X")[2].lstrip("=") or "".join(words[place + 1 : place + 2])
+        elif "method-override" in word.lower():
+            return "a header may change the method"
         if value and value.upper() not in ("GET", "HEAD"):
             return f"{value} may change something"
     return "graphql may change something" if any(word.strip("/") == "graphql" for word in words) else ""

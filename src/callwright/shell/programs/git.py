@@ -22,7 +22,7 @@ git: values
   fsck: not --lost-found
   hash-object: not -w --stdin-paths
   format-patch: needs --stdout; only --stdout -n -N -k -s --signoff --cover-letter --no-stat --numbered --no-numbered
-      --subject-prefix --root -# --thread --no-thread; values --subject-prefix
+      --subject-prefix --root -# --thread --no-thread --no-binary; values --subject-prefix
   archive: needs --list -l; only --list -l; operands 0
   apply: needs --check --stat --numstat --summary; only --check --stat --numstat --summary -p -R --reverse -v --verbose
       --recount; values -p
@@ -241,9 +241,13 @@ def _text_problem(verb: str, words: Sequence[Word]) -> str:
     """Object to -a, with which git prints what its attributes hide: the content of committed secrets."""
     if verb not in SHOWS_CONTENT:
         return ""
+    if verb == "format-patch" and not any(word.text == "--no-binary" for word in words):
+        return "it encodes files that git would hide; add --no-binary"
     letters = verb == "grep"  # whose options can be joined
     for word in words:
         text = word.text
+        if text == "--stdin" and verb != "hash-object":
+            return "--stdin takes what to show from its input"
         if text == "-a" or (letters and text[:1] == "-" and text[1:2] != "-" and "a" in text):
             return f"{text} shows files as text that git would hide"
     return ""
@@ -259,7 +263,7 @@ def _judge_change(words: Sequence[Word], folders: Folders, reason: str) -> Judge
     texts = [word.text for word in words[1:]]
     touched: tuple[Access, ...] = tuple(WritePath(path) for path in resolve_paths(".", folders))
     touched = (*touched, *_list_files(verb, words[1:], folders), *_list_targets(verb, words[1:], folders))
-    if verb in _USES_REMOTE or (verb == "submodule" and {"add", "update"} & set(texts)):
+    if verb in _USES_REMOTE or _asks_remote(verb, texts):
         touched = (*touched, Reach(_find_remote(words[1:])))
     marks = _DESTROYS.get(verb)
     if marks is not None and (not marks or any(_has_mark(text, marks) for text in texts)):
@@ -268,7 +272,7 @@ def _judge_change(words: Sequence[Word], folders: Folders, reason: str) -> Judge
         return Judgement(Verdict.DESTRUCTIVE, "git push deletes or overwrites a branch", touched)
     if verb not in _WRITES or any(not word.literal for word in words) or words[0].text[:1] == "-":
         return unknown(reason, touched if verb in _WRITES else _list_files(verb, words[1:], folders))
-    if (verb, *texts[:1]) in _RUNS or any(_has_mark(text, _RUNNING_OPTIONS) for text in texts):
+    if any((verb, text) in _RUNS for text in texts) or any(_has_mark(text, _RUNNING_OPTIONS) for text in texts):
         return unknown(f"git {verb} may run a program", touched)
     if verb in _MERGES and any(_has_mark(text, ("-s", "--strategy")) for text in texts):
         return unknown(f"git {verb} may run a merge strategy, which is a program", touched)
@@ -277,6 +281,19 @@ def _judge_change(words: Sequence[Word], folders: Folders, reason: str) -> Judge
     if verb in ("apply", "am"):
         return unknown(f"git {verb} writes files that only the patch names", touched)
     return Judgement(Verdict.WRITES, f"git {verb} changes the repository", touched)
+
+
+def _asks_remote(verb: str, texts: Sequence[str]) -> bool:
+    """Whether a call below `submodule` or `remote` connects to a remote."""
+    if verb == "submodule":
+        return bool({"add", "update"} & set(texts))
+    if verb != "remote":
+        return False
+    if "add" in texts:
+        return any(text.startswith("--f") or (text[:1] == "-" and text[1:2] != "-" and "f" in text) for text in texts)
+    return bool({"update", "prune", "show"} & set(texts)) or (
+        "set-head" in texts and any("-a" in text for text in texts)
+    )
 
 
 def _forces(refspec: str) -> bool:
@@ -289,7 +306,7 @@ def _list_targets(verb: str, words: Sequence[Word], folders: Folders) -> Iterato
     operands = [word for word in words if word.text[:1] != "-"]
     if verb == "config":
         yield from (WritePath(path) for path in resolve_paths(".git/config", folders))
-    if verb in ("init", "clone") or (verb == "worktree" and operands[:1] == [Word("add")]):
+    if verb in ("init", "clone", "worktree"):
         for word in operands:
             if "://" not in word.text:
                 yield from (WritePath(path) for path in resolve_paths(word.text, folders))

@@ -60,13 +60,17 @@ pip pip3: help; not --python --log --proxy --cache-dir --cert --client-cert --re
   search: network
 uv: help; bare; not --config-file --directory --project --cache-dir --outdated --python-downloads-json-url
   --version|-V|version|help
-  pip list|show|freeze|check|tree: network
+  pip list|show|freeze|check|tree: network; not -p --python --target --prefix
   tree: secret
-  python list|find|dir
+  python dir
+  python list|find: only --all-versions --all-platforms --all-arches --only-installed --only-downloads --show-urls
+      --output-format --managed-python --no-managed-python --system --no-project; values --output-format
+      ; like (?:cpython|pypy|graalpy)?@?[<>=~!^]*\d[\d.,<>=~!*]*
   tool list|dir
   cache dir
   version: operands 0; only --short --output-format
-npm: network; not --prefix --userconfig --globalconfig --script-shell --node-options --viewer --browser
+npm: network; not --prefix -C --userconfig --globalconfig --script-shell --node-options --viewer --browser --cache
+      --logs-dir --timing --git --editor --shell --onload-script --init-module --node-gyp --python --tmp
   -v|--version|bin|root|prefix: local
   ls|list|ll|la|why|explain|query: local
   config list|ls|get: local
@@ -83,19 +87,24 @@ npm: network; not --prefix --userconfig --globalconfig --script-shell --node-opt
   token list
   cache local
   pack: secret
-pnpm: not --dir -C --config
+pnpm: only -r --recursive --depth --json --long --parseable -P --prod -D --dev --no-optional -g --global
+      --only-projects --filter -F -w --workspace-root --help -h --location --compatible --audit-level; values --depth
+      --filter -F --location --audit-level
   list|ls|ll|la|why|root|bin|help
   licenses list
   outdated|audit: network; not --fix
   config get|list
   store path
 brew: help; exact
-  info|abv|desc|search|-S|list|ls|leaves|deps|uses|outdated|missing|options|log|config|doctor|dr|cat|formulae|casks|
-      commands|livecheck|tap-info|formula: network
-  --cache|--cellar|--prefix|--repo|--repository|--caskroom|--version|-v|--config|--env|--taps|help|shellenv
+  info|abv|desc|list|ls|deps|uses|outdated|missing|options|log|cat|livecheck|formula: network
+      ; like (?![.~])(?!.*\.rb$)(?:[^/:]+|homebrew/[^/:]+/[^/:]+)
+  search|-S|leaves|config|doctor|dr|formulae|casks|commands|tap-info: network
+  --cache|--cellar|--prefix|--repo|--repository|--caskroom|--env
+      : like (?![.~])(?!.*\.rb$)(?:[^/:]+|homebrew/[^/:]+/[^/:]+)
+  --version|-v|--config|--taps|help|shellenv
   analytics state
-  services list|info
-  bundle check|list: network
+  services list|info: like (?![.~])(?!.*\.rb$)(?:[^/:]+|homebrew/[^/:]+/[^/:]+)
+  bundle check|list: network; not --file --global -g
   tap: operands 0
 gem: not --config-file --install-dir
   list|env|environment|contents|which|dependency: not -r --remote -b --both -s --source

@@ -10,11 +10,13 @@ strings size readelf: reads; response
 lsattr getfacl namei pathchk: reads
 cd pushd popd exit return break continue times: bare
 wait: only -n -f; like %?\w+
-basename dirname seq sleep true false echo pwd factor nproc arch hostid tty logname whoami groups users: bare
+basename dirname seq sleep true false echo pwd factor nproc arch hostid tty logname whoami groups: bare
+users: reads; bare
 gcat ghead gtail gls gstat gdu: reads
 tree: reads; here; not -o -R --output
 file: reads; not -C -m -f --compile --magic-file --files-from -z -Z --uncompress -S --no-sandbox
-nm objdump: reads; response; not --plugin
+nm: reads; response; not --plugin
+objdump: reads; response; not --plugin -S --source --source-comment
 xxd: reads; operands 1; last; not -r -revert; values -c -cols -g -l -len -o -s -seek -n -name; single
 mktemp: needs -u --dry-run --version --help; only -u -d -q -t -p --dry-run --directory --quiet --suffix --tmpdir
       --version --help; values -p --suffix

@@ -4,7 +4,9 @@ TABLE = r"""
 ping ping6 host nslookup dig whois traceroute tracepath mtr: network; not -f -F -b --file
 docker podman nerdctl: help; exact; network; values -l --log-level -p --project-name -f --file --env-file --profile
       --project-directory; not -H --host -c --context --config --tlscacert --tlscert --tlskey --url --connection
-      --identity --remote
+      --identity --remote --conmon --runtime --runtime-flag --storage-opt --storage-driver --root --runroot
+      --imagestore --cpu-profile --memory-profile --module --hooks-dir --network-cmd-path --network-config-dir --tmpdir
+      --volumepath --ssh --out --cni-path --cni-netconfpath --data-root --hosts-dir --cdi-spec-dirs --snapshotter
   ps|images|inspect|logs|top|stats|history|info|version|port|diff|events|search
   container ls|list|ps|inspect|logs|top|stats|port|diff
   image ls|list|inspect|history
@@ -16,14 +18,17 @@ docker podman nerdctl: help; exact; network; values -l --log-level -p --project-
   buildx ls|du|inspect|version: not --bootstrap
   buildx imagetools inspect
   builder ls
-  compose ps|ls|images|logs|top|version|events|port|config|volumes|stats: values -p --project-name -f --file
+  compose config: needs --services --volumes --images --profiles --networks --hash --quiet -q; not -o --output
+      --lock-image-digests --environment --variables
+  compose ps|ls|images|logs|top|version|events|port|volumes|stats: values -p --project-name -f --file
       --env-file --profile --project-directory; not -o --output --lock-image-digests
 docker-compose podman-compose: help; exact; network; values -p --project-name -f --file --env-file --profile
       --project-directory; not -H --host -o --output --context
-  ps|ls|images|logs|top|version|events|port|config|--version
+  ps|ls|images|logs|top|version|events|port|--version
+  config: needs --services --volumes --images --profiles --networks --hash --quiet -q; not --environment --variables
 helm: help; exact; network; values -n --namespace --kube-context; not --kubeconfig --post-renderer
-      --post-renderer-args --output-dir --registry-config --repository-config --repository-cache --kube-apiserver
-      --kube-ca-file --kube-token
+      --dependency-update --set-file --post-renderer-args --output-dir --registry-config --repository-config
+      --repository-cache --kube-apiserver --kube-ca-file --kube-token
   list|ls|status|history|hist|version|env|lint|template|verify|--version
   get all|hooks|manifest|metadata|notes|values
   show all|chart|crds|readme|values
@@ -74,8 +79,10 @@ rabbitmqctl: network; not -n
 rabbitmqadmin: network
   list|show
 restic borg: secret
-rclone: network; not --config --password-command --log-file
-  ls|lsd|lsl|lsf|lsjson|size|about|version|listremotes|check|tree
+rclone: network; only --json --long -R --recursive --max-depth --include --exclude --format -F --dirs-only --files-only
+      --human-readable -v -vv -q --quiet --version --full --hash --one-way --size-only --fast-list --separator -s --csv
+      --absolute --dir-slash; values --max-depth --include --exclude --format -F --separator -s
+  ls|lsd|lsl|lsf|lsjson|size|about|version|listremotes|check|tree: like [^:,"][^,"]*
 circleci: network; help
   context list
   orb list|info|source|validate

@@ -1,8 +1,9 @@
 """Programs that show the state of the machine."""
 
 TABLE = r"""
-uname uptime free vmstat mpstat iostat nfsiostat w who last lastb lastlog id locale getconf: bare
-pgrep pidof pstree lscpu lsblk lsusb lsmod lsmem lsns lsipc lslogins findmnt: bare
+uname uptime free vmstat mpstat iostat nfsiostat w id locale getconf: bare
+who last lastb lastlog lslogins findmnt pgrep: reads; bare
+pidof pstree lscpu lsblk lsusb lsmod lsmem lsns lsipc: bare
 pmap: not -n -N -c -C --create-rc --create-rc-to --read-rc --read-rc-from
 cpuid hwinfo inxi lshw dmidecode modinfo: only -short -class -C -s -t -q --class --type --help --version -F -b -c
 lspci: not -q -Q -H -A -O -F
@@ -11,7 +12,7 @@ date gdate: only -u --utc --universal -R --rfc-email --rfc-2822 --rfc-3339 -I -I
 hostname: operands 0; only -f -s -i -I -d -a -A --fqdn --long --short --ip-address --all-ip-addresses --domain
       --alias --all-fqdns --help --version
 domainname: operands 0; only
-dmesg: not -c -C -D -E -n -F -K --clear --read-clear --console-off --console-on --console-level
+dmesg: not -c -C -D -E -n -F -K --file --kmsg-file --clear --read-clear --console-off --console-on --console-level
 journalctl: not --vacuum-size --vacuum-time --vacuum-files --rotate --flush --sync --relinquish-var
       --smart-relinquish-var --setup-keys --update-catalog --cursor-file --interval --verify-key --force
 ss: not -K --kill -E -D --diag -F --filter
@@ -99,8 +100,9 @@ apt apt-cache: not -o -c --option --config-file
   list|show|search|policy|depends|rdepends|showsrc|showpkg|madison|pkgnames|stats|dump
 apt-mark: not -o -c -f
   showauto|showmanual|showhold|showinstall|showremove|showpurge
-rpm: urls; needs -q --query --version; only -q -a -i -l -f -p -c -d -R --query --all --info --list --file --provides
-      --requires --whatprovides --whatrequires --changelog --scripts --last --qf --queryformat --version; values --qf
+rpm: urls; plain; needs -q --query --version; only -q -a -i -l -f -p -c -d -R --query --all --info --list --file
+      --provides --requires --whatprovides
+      --whatrequires --changelog --scripts --last --qf --queryformat --version; values --qf
       --queryformat
 dnf yum: not -c --config --installroot --setopt; network
   list|info|search|provides|repolist|repoquery|check-update

@@ -30,7 +30,7 @@ from callwright.system.undo.recorder import UndoRecorder
 from callwright.tool.base import State, ToolContext
 from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedInvocation, TypedTool, describe
-from callwright.toolbox.bash.command_environment import command_environment, walled_environment
+from callwright.toolbox.bash.command_environment import command_environment, hide_committed_secrets, walled_environment
 from callwright.toolbox.bash.command_output import (
     LEFT,
     MAX_SECONDS,
@@ -274,6 +274,9 @@ class Bash(TypedTool[BashArguments]):
         if self.sandbox.confines and Confinement.UNCONFINED not in confinement:
             temporary = "/tmp" if self.sandbox.kind == "bubblewrap" else str(scratch / "tmp")
             environment.update(walled_environment(environment, temporary, confinement))
+            environment.update(hide_committed_secrets(environment, mounted=self.sandbox.kind == "bubblewrap"))
+        elif call.effect() is Effect.READ and not confinement & (Confinement.NAMED | Confinement.UNCONFINED):
+            environment.update(hide_committed_secrets(environment))
         return environment
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from callwright.core.access import Confinement
 from callwright.shell.git_env import ALWAYS_SETTINGS, READ_ONLY_SETTINGS, READ_ONLY_VARIABLES, git_environment
-from callwright.system.sandbox.wall import GIT_ATTRIBUTES_PLACE, SHARED_CACHES
+from callwright.system.sandbox.wall import GIT_ATTRIBUTES_PLACE, SHARED_CACHES, git_attributes_file
 
 # with these bash could run something else than the line that the policies judged
 _DROPPED = frozenset(
@@ -54,9 +54,8 @@ def command_environment(base: Mapping[str, str] | None = None, *, looking: bool 
     """
     inherited = os.environ if base is None else base
     kept = {name: value for name, value in inherited.items() if name not in _DROPPED and not name.startswith(_FUNCTION)}
-    count = kept.get("GIT_CONFIG_COUNT", "")
-    after = int(count) if count.isdecimal() else 0  # settings passed already stay; ours come after them and win
-    settings = git_environment(READ_ONLY_SETTINGS if looking else ALWAYS_SETTINGS, after=after)
+    # settings passed already stay; ours come after them and win
+    settings = git_environment(READ_ONLY_SETTINGS if looking else ALWAYS_SETTINGS, after=_count_settings(kept))
     return {**kept, **_PINNED, **(READ_ONLY_VARIABLES if looking else {}), **settings}
 
 
@@ -82,8 +81,24 @@ _READ_ONLY_CACHES = {
 """Caches that programs keep in the workspace too, for commands that cannot write there."""
 
 
-_WALLED_GIT = {"core.checkStat": "minimal", "core.trustctime": "false", "core.attributesFile": GIT_ATTRIBUTES_PLACE}
-"""Git compares size and time of a file, so it takes a masked secret for unchanged, and shows no secret in a diff."""
+_WALLED_GIT = {"core.checkStat": "minimal", "core.trustctime": "false"}
+"""Git compares size and time of a file, so it takes a masked secret for unchanged."""
+
+
+def hide_committed_secrets(base: Mapping[str, str], *, mounted: bool = False) -> dict[str, str]:
+    """Return the variables with which git shows that a committed secret differs, but not its content.
+
+    Args:
+        base: The command's environment.
+        mounted: The command finds the attributes where bubblewrap mounts them.
+    """
+    place = GIT_ATTRIBUTES_PLACE if mounted else git_attributes_file()
+    return git_environment({"core.attributesFile": place}, after=_count_settings(base))
+
+
+def _count_settings(environment: Mapping[str, str]) -> int:
+    count = environment.get("GIT_CONFIG_COUNT", "")
+    return int(count) if count.isdecimal() else 0
 
 
 def walled_environment(base: Mapping[str, str], temporary: str, confinement: Confinement) -> dict[str, str]:
@@ -100,8 +115,7 @@ def walled_environment(base: Mapping[str, str], temporary: str, confinement: Con
     place = SHARED_CACHES if writes else ".cache-of-readers"
     found = {name: f"{temporary}/{place}/{folder}" for name, folder in caches.items()}
     found |= {"TMPDIR": temporary, "TMP": temporary, "TEMP": temporary}
-    count = base.get("GIT_CONFIG_COUNT", "")
-    found |= git_environment(_WALLED_GIT, after=int(count) if count.isdecimal() else 0)
+    found |= git_environment(_WALLED_GIT, after=_count_settings(base))
     if not writes:
         given = base.get("PYTEST_ADDOPTS", "")
         found["PYTEST_ADDOPTS"] = f"{given} -p no:cacheprovider".strip()

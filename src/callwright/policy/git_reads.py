@@ -1,0 +1,213 @@
+"""Finds what a git command would print without naming its file: objects by their ids, and folders outside a repository.
+
+A file's name tells whether it may hold a secret. An object's id does not, so the content of a file that is named by
+its id is asked about. The objects are read here instead of by git, because judging a line runs nothing.
+"""
+
+import mmap
+import os
+import re
+import struct
+import zlib
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from callwright.policy.repository import find_git_folder, read_start
+from callwright.policy.tool_names import words
+from callwright.policy.trees import find_in_tree
+from callwright.shell.plan import Tree
+from callwright.system.sensitive_paths import comparable, is_secret
+
+_OBJECT_ID = re.compile(r"(?:.*-g)?([0-9a-fA-F]{4,64})(?:[\^~@].*)?")
+_PRINTS_FILES = words("show cat-file tag notes")
+"""Sub-commands that print a file or keep it under another name; of a folder they print only names."""
+_COMPARES_FOLDERS = words("diff grep diff-tree diff-index archive")
+"""Sub-commands that print the files of a folder too, whose names begin at that folder."""
+_EMPTY_TREES = (
+    "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
+    "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
+)
+_KINDS = {1: "commit", 2: "tree", 3: "blob", 4: "tag"}
+_UNKNOWN = "unknown"
+_MAX_CHAIN = 5_000
+_MAX_ALTERNATES = 5
+
+
+def find_unnamed_object(arguments: Sequence[str], folder: str) -> str:
+    """Return the word of a git call that is the id of a file or folder in the repository; empty if there is none.
+
+    Args:
+        arguments: The words behind `git`.
+        folder: Where git would run.
+    """
+    verb, rest = _split_verb(arguments)
+    if verb in _PRINTS_FILES:
+        objected = {"blob", _UNKNOWN}
+    elif verb in _COMPARES_FOLDERS:
+        objected = {"blob", "tree", _UNKNOWN}
+    else:
+        return ""
+    named = list(_list_ids(rest, values=verb in ("tag", "notes")))
+    store = find_git_folder(folder) if named else None
+    if store is None:
+        return ""
+    for word, start in named:
+        if not any(empty.startswith(start) for empty in _EMPTY_TREES) and objected & _find_kinds(
+            store / "objects", start, 0
+        ):
+            return word
+    return ""
+
+
+def find_compared_secret(arguments: Sequence[str], folder: str) -> str | None:
+    """Return a secret in the folders that git compares or searches as plain folders; None if that is not known.
+
+    `git diff` does so with --no-index, outside a repository, and when one of the two paths lies outside of it.
+    """
+    verb, rest = _split_verb(arguments)
+    if verb not in ("diff", "grep"):
+        return ""
+    paths = [os.path.join(folder, word) for word in rest if word[:1] != "-"]  # noqa: PTH118 - a path as text
+    found = [path for path in paths if os.path.isdir(path)]  # noqa: PTH112 - a path as text
+    plain = any(word.startswith("--no-i") for word in rest)
+    if not found or not (plain or (verb == "diff" and _leaves_repository(found, folder))):
+        return ""
+    for path in found:
+        tree = Tree(os.path.normpath(path), follows=True, enters=True)
+        secret = find_in_tree(tree, lambda each: is_secret(comparable(each)))
+        if secret != "":
+            return secret
+    return ""
+
+
+def _leaves_repository(paths: Sequence[str], folder: str) -> bool:
+    store = find_git_folder(folder)
+    if store is None:
+        return True
+    root = next((start for start in (Path(folder), *Path(folder).parents) if (start / ".git").exists()), Path(folder))
+    inside = os.path.realpath(root)
+    return any(not f"{os.path.realpath(path)}/".startswith(f"{inside.rstrip('/')}/") for path in paths)
+
+
+def _split_verb(arguments: Sequence[str]) -> tuple[str, Sequence[str]]:
+    place = 0
+    while place < len(arguments) and arguments[place][:1] == "-":
+        place += 2 if arguments[place] in ("-C", "-c") else 1
+    return (arguments[place], arguments[place + 1 :]) if place < len(arguments) else ("", ())
+
+
+def _list_ids(rest: Sequence[str], *, values: bool) -> Iterator[tuple[str, str]]:
+    """Yield the words that may be ids of objects, each with the id in lower case."""
+    for word in rest:
+        text = word
+        if word[:1] == "-":
+            if not values:
+                continue
+            text = word.partition("=")[2] if word[:2] == "--" else word[2:]
+        for part in text.split(".."):
+            if found := _OBJECT_ID.fullmatch(part.strip(".").lstrip("^")):
+                yield word, found[1].lower()
+
+
+def _find_kinds(objects: Path, start: str, depth: int) -> set[str]:
+    """Return the kinds of the objects whose ids begin so."""
+    kinds = set(_find_loose(objects, start))
+    try:
+        packs = sorted((objects / "pack").glob("*.idx"))
+    except OSError:
+        packs = []
+    for index in packs:
+        try:
+            kinds |= set(_find_packed(index, start))
+        except (OSError, ValueError, IndexError, struct.error):
+            kinds.add(_UNKNOWN)
+    alternates = objects / "info" / "alternates"
+    if alternates.is_file():
+        if depth >= _MAX_ALTERNATES:
+            return kinds | {_UNKNOWN}
+        for line in read_start(alternates).splitlines():
+            if line and line[0] != "#":
+                kinds |= _find_kinds(objects / line, start, depth + 1)
+    return kinds
+
+
+def _find_loose(objects: Path, start: str) -> Iterator[str]:
+    folder = objects / start[:2]
+    try:
+        names = [name for name in os.listdir(folder) if name.startswith(start[2:])]  # noqa: PTH208 - names only
+    except OSError:
+        return
+    for name in names:
+        try:
+            with (folder / name).open("rb") as file:
+                header = zlib.decompressobj().decompress(file.read(64), 16)
+        except (OSError, zlib.error):
+            yield _UNKNOWN
+        else:
+            kind = header.partition(b" ")[0].decode("latin-1")
+            yield kind if kind in _KINDS.values() else _UNKNOWN
+
+
+def _find_packed(index: Path, start: str) -> Iterator[str]:
+    """Yield the kinds of objects in a pack, from its index: a table by first byte, sorted ids, and places."""
+    with index.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        if data[:8] != b"\xfftOc\x00\x00\x00\x02":
+            yield _UNKNOWN  # the first version of the format, which no git has written since 2008
+            return
+        pack = _Pack(data, index.with_suffix(".pack"))
+        place = bisect_left(range(pack.count), start, key=pack.id_at)
+        while place < pack.count and pack.id_at(place).startswith(start):
+            yield pack.find_kind(place)
+            place += 1
+
+
+class _Pack:
+    """A pack and its index; looks up kinds only."""
+
+    def __init__(self, index: mmap.mmap, file: Path) -> None:
+        self._index = index
+        self._file = file
+        (self.count,) = struct.unpack_from(">I", index, 8 + 255 * 4)
+        long_places = len(index) - 1032 - 40 - 28 * self.count
+        # with ids of 20 bytes, this much is left for places beyond 2 GiB; otherwise the ids have 32 bytes
+        self._id_bytes = 20 if 0 <= long_places <= 8 * self.count and long_places % 8 == 0 else 32
+
+    def id_at(self, place: int) -> str:
+        start = 1032 + place * self._id_bytes
+        return self._index[start : start + self._id_bytes].hex()
+
+    def _offset(self, place: int) -> int:
+        table = 1032 + self.count * (self._id_bytes + 4)
+        (offset,) = struct.unpack_from(">I", self._index, table + 4 * place)
+        if offset & 0x80000000:
+            (offset,) = struct.unpack_from(">Q", self._index, table + 4 * self.count + 8 * (offset & 0x7FFFFFFF))
+        return offset
+
+    def find_kind(self, place: int) -> str:
+        """Follow the chain of differences from an object to the one it is based on, which has the same kind."""
+        offset = self._offset(place)
+        with self._file.open("rb") as file:
+            for _ in range(_MAX_CHAIN):
+                file.seek(offset)
+                head = file.read(64)
+                number, at = (head[0] >> 4) & 7, 1
+                while head[at - 1] & 0x80:  # the rest of the object's size
+                    at += 1
+                if number in _KINDS:
+                    return _KINDS[number]
+                if number == 6:
+                    back = head[at] & 0x7F
+                    while head[at] & 0x80:
+                        at += 1
+                        back = ((back + 1) << 7) | (head[at] & 0x7F)
+                    offset -= back
+                elif number == 7:
+                    base = head[at : at + self._id_bytes].hex()
+                    found = bisect_left(range(self.count), base, key=self.id_at)
+                    if found == self.count or self.id_at(found) != base:
+                        return _UNKNOWN
+                    offset = self._offset(found)
+                else:
+                    return _UNKNOWN
+        return _UNKNOWN
