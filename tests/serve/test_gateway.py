@@ -10,8 +10,10 @@ from mcp import MCPError
 from tests.serve.conftest import text_of
 from tests.waiting import LONG_SECONDS
 
-from callwright import Effect, tool
+from callwright import Completed, Effect, ToolCall, tool
+from callwright.core.content import File, Output
 from callwright.serve import ListingOptions
+from callwright.serve.call import payload_of
 
 if TYPE_CHECKING:
     from tests.serve.conftest import Desk, OpenDesk
@@ -50,6 +52,21 @@ async def test_images_reach_client(desk: "Desk"):
         result = await client.call_tool("picture", {})
         assert isinstance(result.content[0], types.ImageContent)
         assert result.content[0].data == "aGk="
+
+
+@pytest.mark.parametrize(
+    ("file", "block"),
+    [
+        (File(b"hi", "text/plain", "a b.txt"), {"uri": "file:///a%20b.txt", "mimeType": "text/plain", "text": "hi"}),
+        (File(b"{}", "application/json", "db://x"), {"uri": "db://x", "mimeType": "application/json", "text": "{}"}),
+        (File(b"\xff", "text/plain"), {"uri": "file:///output", "mimeType": "text/plain", "blob": "/w=="}),
+        (File(b"hi", "application/pdf", "a"), {"uri": "file:///a", "mimeType": "application/pdf", "blob": "aGk="}),
+    ],
+)
+def test_files_become_resources(file: File, block: dict[str, str]):
+    result = payload_of(Completed(ToolCall("1", "save"), Output((file,))), modern=True)
+    assert result["content"] == [{"type": "resource", "resource": block}]
+    types.CallToolResult.model_validate(result)
 
 
 @ERAS

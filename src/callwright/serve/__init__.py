@@ -4,7 +4,7 @@ from callwright.core._lazy import lazy_exports
 
 TYPE_CHECKING = False  # read as true by type checkers; importing typing would cost more than this file
 if TYPE_CHECKING:
-    from callwright.serve.clients import CallingClient as CallingClient, calling_client as calling_client
+    from callwright.serve.call import CallingClient as CallingClient, calling_client as calling_client
     from callwright.serve.gateway import Gateway as Gateway, ListingOptions as ListingOptions
     from callwright.serve.http import HttpOptions as HttpOptions, serve_http as serve_http
     from callwright.serve.stdio import serve as serve, serve_stdio as serve_stdio
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 __getattr__ = lazy_exports(
     __name__,
     {
-        "clients": "CallingClient calling_client",
+        "call": "CallingClient calling_client",
         "gateway": "Gateway ListingOptions",
         "http": "HttpOptions serve_http",
         "stdio": "serve serve_stdio",

@@ -1,20 +1,26 @@
-"""Calls that may stop to ask the client, and wait between two of its requests; and the progress of calls."""
+"""One call of a client: its questions between two requests, its progress, its result, and its client for the tool."""
 
 import asyncio
+import base64
 import secrets
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from contextvars import ContextVar
 from types import TracebackType
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, Literal, TypeVar, cast
+from urllib.parse import quote
 
 import mcp_types as types
 from mcp import MCPError
 
-from callwright.core.calls import Answers, Question
+from callwright.core.calls import Answers, Completed, Failed, Outcome, Question
+from callwright.core.content import File, Image, Part, Text
 from callwright.core.errors import ToolFailed
 from callwright.core.events import CallProgressed, Event
-from callwright.serve.clients import Asker, Caller
+from callwright.core.json import Json, thaw
+from callwright.serve.clients import LOG_LEVELS, Asker, Caller
 
 Found = TypeVar("Found")
 
@@ -182,3 +188,133 @@ class ProgressPump:
     async def _send(self) -> None:
         while self._queue:
             await self._caller.progress(*self._queue.popleft())
+
+
+def payload_of(outcome: Outcome, *, modern: bool) -> dict[str, Any]:
+    """Convert an outcome to an MCP result; since 2026-07-28 (`modern`) structured content need not be an object."""
+    payload: dict[str, Any] = {"resultType": "complete"} if modern else {}
+    if isinstance(outcome, Completed):
+        payload["content"] = [_block(part) for part in outcome.output.parts]
+        structured: Any = thaw(outcome.output.structured)
+        if isinstance(structured, dict) or (modern and structured is not None):
+            payload["structuredContent"] = structured
+        return payload
+    text = outcome.error.message if isinstance(outcome, Failed) else "the call needs an approval, and no user was asked"
+    return payload | {"content": [{"type": "text", "text": text}], "isError": True}
+
+
+def _block(part: Part) -> dict[str, Any]:
+    match part:
+        case Text(text=text):
+            return {"type": "text", "text": text}
+        case Image(data=data, media_type=kind):
+            return {"type": "image", "data": _base64(data), "mimeType": kind}
+        case File(data=data, media_type=kind) if kind.startswith("audio/"):
+            return {"type": "audio", "data": _base64(data), "mimeType": kind}
+        case File():
+            return {"type": "resource", "resource": _resource(part)}
+
+
+def _resource(file: File) -> dict[str, Any]:
+    uri = file.name if "://" in file.name else f"file:///{quote(file.name or 'output')}"
+    about = {"uri": uri, "mimeType": file.media_type}
+    if file.media_type.startswith("text/") or file.media_type == "application/json":
+        with suppress(UnicodeDecodeError):  # declared as text but not decodable: sent as bytes
+            return {**about, "text": file.data.decode()}
+    return {**about, "blob": _base64(file.data)}
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
+
+
+_CALLING: ContextVar["CallingClient | None"] = ContextVar("calling_client", default=None)
+
+
+class ClientLacks(ToolFailed):
+    """A tool needs a capability that its client does not have."""
+
+    def __init__(self, capabilities: Sequence[str]) -> None:
+        super().__init__(
+            f"this tool needs a client with {' and '.join(capabilities)}, and this client has not declared it"
+        )
+        self.capabilities = tuple(capabilities)
+
+    def refusal(self) -> MCPError:
+        """Return the error of the protocol of 2026-07-28."""
+        needed: dict[str, Any] = {name: {} for name in self.capabilities}
+        return MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, self.message, {"requiredCapabilities": needed})
+
+
+class CallingClient:
+    """The client that called a tool. A request it cannot fulfil fails the call.
+
+    Args:
+        caller: The connection of the client.
+        asker: Sends requests to its user.
+        log_level: The lowest level of log messages that are sent, if the client does not request a higher one.
+    """
+
+    def __init__(self, caller: Caller, asker: Asker, log_level: types.LoggingLevel = "debug") -> None:
+        self._caller = caller
+        self._asker = asker
+        self._min_level = log_level
+
+    async def log(self, data: Json, level: types.LoggingLevel = "info", logger: str | None = None) -> None:
+        """Send `data` as a log message of `logger`, unless the client requested a higher level than `level`."""
+        log_level = self._caller.log_level
+        if log_level is not None and LOG_LEVELS.index(level) >= max(
+            map(LOG_LEVELS.index, (log_level, self._min_level))
+        ):
+            await self._caller.log(level, data, logger)
+
+    async def request(self, requests: types.InputRequests) -> types.InputResponses:
+        """Send several requests at once; the responses have the same keys.
+
+        Raises:
+            ClientLacks: The client has not declared a capability for one of them.
+        """
+        lacking = sorted({kind for kind in map(_kind, requests.values()) if not self.offers(kind)})
+        if lacking:
+            raise ClientLacks(lacking)
+        return await self._asker.ask_client(requests)
+
+    async def sample(self, params: types.CreateMessageRequestParams) -> types.CreateMessageResult:
+        """Have the client's model generate one message."""
+        answer = (await self.request({"sample": types.CreateMessageRequest(params=params)}))["sample"]
+        if not isinstance(answer, types.CreateMessageResult):
+            raise ToolFailed("the client declined the sampling request")
+        return answer
+
+    async def roots(self) -> Sequence[types.Root]:
+        """Return the folders the client works in."""
+        answer = (await self.request({"roots": types.ListRootsRequest()}))["roots"]
+        if not isinstance(answer, types.ListRootsResult):
+            raise ToolFailed("the client declined the request for its roots")
+        return answer.roots
+
+    def offers(self, kind: Literal["elicitation", "sampling", "roots"]) -> bool:
+        """Whether the client declares this capability."""
+        can = self._caller.capabilities
+        return can is not None and getattr(can, kind) is not None
+
+
+def _kind(request: types.InputRequest) -> Literal["elicitation", "sampling", "roots"]:
+    """Return the capability a client needs for a request."""
+    match request:
+        case types.ElicitRequest():
+            return "elicitation"
+        case types.CreateMessageRequest():
+            return "sampling"
+        case types.ListRootsRequest():
+            return "roots"
+
+
+def calling_client() -> CallingClient | None:
+    """Return the client that called the running tool; None where no MCP client did."""
+    return _CALLING.get()
+
+
+def set_calling_client(client: CallingClient) -> None:
+    """Set the client for the tools that run in this context."""
+    _CALLING.set(client)

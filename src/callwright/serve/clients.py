@@ -1,13 +1,12 @@
-"""MCP clients of the gateway: the caller of a tool, what tools may request of it, and notices of list changes."""
+"""MCP clients of the gateway: the caller of a tool, its state between calls, and notices of list changes."""
 
 import asyncio
 import secrets
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import anyio
 import mcp_types as types
@@ -20,8 +19,6 @@ from mcp_types import LOG_LEVEL_META_KEY
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from callwright.core.calls import Answers, Question
-from callwright.core.errors import ToolFailed
-from callwright.core.json import Json
 from callwright.serve.access import CLIENT_ID, CLIENT_RETURNED
 from callwright.tool.base import State
 
@@ -228,9 +225,6 @@ def requested_log_level(meta: Mapping[str, Any], *, modern: bool) -> str | None:
     return level if isinstance(level, str) and level in LOG_LEVELS else None
 
 
-_CALLING: ContextVar["CallingClient | None"] = ContextVar("calling_client", default=None)
-
-
 class Asker(Protocol):
     """Puts the questions of one call to the client and its user."""
 
@@ -241,95 +235,6 @@ class Asker(Protocol):
     async def ask_client(self, requests: types.InputRequests) -> types.InputResponses:
         """Put a tool's own requests to the client, all at once."""
         ...
-
-
-class ClientLacks(ToolFailed):
-    """A tool needs a capability that its client does not have."""
-
-    def __init__(self, capabilities: Sequence[str]) -> None:
-        super().__init__(
-            f"this tool needs a client with {' and '.join(capabilities)}, and this client has not declared it"
-        )
-        self.capabilities = tuple(capabilities)
-
-    def refusal(self) -> MCPError:
-        """Return the error of the protocol of 2026-07-28."""
-        needed: dict[str, Any] = {name: {} for name in self.capabilities}
-        return MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, self.message, {"requiredCapabilities": needed})
-
-
-class CallingClient:
-    """The client that called a tool. A request it cannot fulfil fails the call.
-
-    Args:
-        caller: The connection of the client.
-        asker: Sends requests to its user.
-        log_level: The lowest level of log messages that are sent, if the client does not request a higher one.
-    """
-
-    def __init__(self, caller: Caller, asker: Asker, log_level: types.LoggingLevel = "debug") -> None:
-        self._caller = caller
-        self._asker = asker
-        self._min_level = log_level
-
-    async def log(self, data: Json, level: types.LoggingLevel = "info", logger: str | None = None) -> None:
-        """Send `data` as a log message of `logger`, unless the client requested a higher level than `level`."""
-        log_level = self._caller.log_level
-        if log_level is not None and LOG_LEVELS.index(level) >= max(
-            map(LOG_LEVELS.index, (log_level, self._min_level))
-        ):
-            await self._caller.log(level, data, logger)
-
-    async def request(self, requests: types.InputRequests) -> types.InputResponses:
-        """Send several requests at once; the responses have the same keys.
-
-        Raises:
-            ClientLacks: The client has not declared a capability for one of them.
-        """
-        lacking = sorted({kind for kind in map(_kind, requests.values()) if not self.offers(kind)})
-        if lacking:
-            raise ClientLacks(lacking)
-        return await self._asker.ask_client(requests)
-
-    async def sample(self, params: types.CreateMessageRequestParams) -> types.CreateMessageResult:
-        """Have the client's model generate one message."""
-        answer = (await self.request({"sample": types.CreateMessageRequest(params=params)}))["sample"]
-        if not isinstance(answer, types.CreateMessageResult):
-            raise ToolFailed("the client declined the sampling request")
-        return answer
-
-    async def roots(self) -> Sequence[types.Root]:
-        """Return the folders the client works in."""
-        answer = (await self.request({"roots": types.ListRootsRequest()}))["roots"]
-        if not isinstance(answer, types.ListRootsResult):
-            raise ToolFailed("the client declined the request for its roots")
-        return answer.roots
-
-    def offers(self, kind: Literal["elicitation", "sampling", "roots"]) -> bool:
-        """Whether the client declares this capability."""
-        can = self._caller.capabilities
-        return can is not None and getattr(can, kind) is not None
-
-
-def _kind(request: types.InputRequest) -> Literal["elicitation", "sampling", "roots"]:
-    """Return the capability a client needs for a request."""
-    match request:
-        case types.ElicitRequest():
-            return "elicitation"
-        case types.CreateMessageRequest():
-            return "sampling"
-        case types.ListRootsRequest():
-            return "roots"
-
-
-def calling_client() -> CallingClient | None:
-    """Return the client that called the running tool; None where no MCP client did."""
-    return _CALLING.get()
-
-
-def set_calling_client(client: CallingClient) -> None:
-    """Set the client for the tools that run in this context."""
-    _CALLING.set(client)
 
 
 def read_response(request: types.InputRequest, result: Mapping[str, Any]) -> types.InputResponse:

@@ -1,15 +1,13 @@
 """`Gateway`: a registry and an executor as an MCP server. Every call passes the policies, hooks and limits."""
 
-import base64
 import itertools
 import secrets
 import shlex
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
-from urllib.parse import quote
 
 import mcp_types as types
 from mcp import MCPError
@@ -17,8 +15,7 @@ from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.server.subscriptions import ListenHandler
 
-from callwright.core.calls import Completed, Failed, Outcome, ToolCall
-from callwright.core.content import File, Image, Part, Text
+from callwright.core.calls import Failed, Outcome, ToolCall
 from callwright.core.errors import ToolError, UnknownTool
 from callwright.core.json import JsonObject, thaw
 from callwright.core.spec import ELICITS, ToolSpec
@@ -29,20 +26,25 @@ from callwright.registry.catalog import SEARCH_NAME, Catalog, Toolset, session_c
 from callwright.registry.compose import combined
 from callwright.registry.deferred import Deferred
 from callwright.registry.registry import Registry
-from callwright.serve.call import ProgressPump, SuspendableCall, SuspendedCalls
+from callwright.serve.call import (
+    CallingClient,
+    ClientLacks,
+    ProgressPump,
+    SuspendableCall,
+    SuspendedCalls,
+    payload_of,
+    set_calling_client,
+)
 from callwright.serve.clients import (
     MAX_CLIENTS,
     Asker,
     Caller,
-    CallingClient,
     CallRequest,
-    ClientLacks,
     ClientStates,
     Context,
     ContextCaller,
     ListChangeNotifier,
     read_request,
-    set_calling_client,
 )
 from callwright.serve.elicitation import DirectAsker, askable, decline_all, forms_of, read_answers
 from callwright.skills.loader import Skills
@@ -50,45 +52,6 @@ from callwright.skills.render import ExpansionContext, render_skill
 from callwright.skills.skill import Skill
 from callwright.skills.skill_tool import Execute, SkillCalls, SkillTool, list_skills
 from callwright.tool.base import Invocation, State, Tool
-
-
-def payload_of(outcome: Outcome, *, modern: bool) -> dict[str, Any]:
-    """Convert an outcome to an MCP result; since 2026-07-28 (`modern`) structured content need not be an object."""
-    payload: dict[str, Any] = {"resultType": "complete"} if modern else {}
-    if isinstance(outcome, Completed):
-        payload["content"] = [_block(part) for part in outcome.output.parts]
-        structured: Any = thaw(outcome.output.structured)
-        if isinstance(structured, dict) or (modern and structured is not None):
-            payload["structuredContent"] = structured
-        return payload
-    text = outcome.error.message if isinstance(outcome, Failed) else "the call needs an approval, and no user was asked"
-    return payload | {"content": [{"type": "text", "text": text}], "isError": True}
-
-
-def _block(part: Part) -> dict[str, Any]:
-    match part:
-        case Text(text=text):
-            return {"type": "text", "text": text}
-        case Image(data=data, media_type=kind):
-            return {"type": "image", "data": _base64(data), "mimeType": kind}
-        case File(data=data, media_type=kind) if kind.startswith("audio/"):
-            return {"type": "audio", "data": _base64(data), "mimeType": kind}
-        case File():
-            return {"type": "resource", "resource": _resource(part)}
-
-
-def _resource(file: File) -> dict[str, Any]:
-    uri = file.name if "://" in file.name else f"file:///{quote(file.name or 'output')}"
-    about = {"uri": uri, "mimeType": file.media_type}
-    if file.media_type.startswith("text/") or file.media_type == "application/json":
-        with suppress(UnicodeDecodeError):  # declared as text but not decodable: sent as bytes
-            return {**about, "text": file.data.decode()}
-    return {**about, "blob": _base64(file.data)}
-
-
-def _base64(data: bytes) -> str:
-    return base64.b64encode(data).decode("ascii")
-
 
 _ALL = "arguments"
 
