@@ -125,6 +125,23 @@ async def test_notes_that_wait_share_one_write(monkeypatch: pytest.MonkeyPatch) 
     assert kept == [0, 1, 2, 3, 4]
 
 
+async def test_note_after_the_end_of_a_call_is_not_stored() -> None:
+    contexts: list[ToolContext] = []
+
+    @tool(annotations=Annotations(idempotent=True))
+    async def leave(context: ToolContext) -> str:
+        """Leave something behind that goes on after the call."""
+        contexts.append(context)
+        return "done"
+
+    store, executor = MemoryStore(), Executor(Registry(leave), AllowEverything())
+    agent = Agent(ScriptedProvider([ToolCall("c", "leave", {})], "done"), executor=executor, sessions=store)
+    assert isinstance(await agent.run("go", session="s"), Done)
+    before = await store.read("s")
+    await contexts[0].keep("late")
+    assert await store.read("s") == before
+
+
 async def test_nothing_follows_a_note_that_was_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     append = MemoryHold.append
 

@@ -38,8 +38,7 @@ def estimate_message_tokens(message: Message) -> int:
             content = outcome.output.content if isinstance(outcome, Completed) else outcome.error.message
             chars += _MESSAGE_CHARS + (len(content) if isinstance(content, str) else count_content_chars(content))
     elif isinstance(message, AssistantMessage):
-        for part in message.parts:
-            chars += _count_part_chars(part)
+        chars += sum(map(_count_part_chars, message.parts))
     else:
         chars += count_content_chars(message.content)
     return tokens_for(chars)

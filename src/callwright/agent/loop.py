@@ -11,7 +11,7 @@ from typing import Any
 from callwright.agent.compaction import BadSummary, Compaction, compact_history, summarise_history
 from callwright.agent.model_request import Requests, ask_model
 from callwright.agent.replay import Ending, find_outcomes
-from callwright.agent.results import Paused, Result, Stopped, TurnEnded
+from callwright.agent.results import Paused, Result, Stopped
 from callwright.agent.run_request import Handover
 from callwright.agent.text_replies import TextReplies, fill_empty
 from callwright.agent.tool_calls import CallContext, keep_outputs, make_calls
@@ -144,9 +144,15 @@ class Loop:
             if self._handover is not None and (why := self._handover.find_reason(transcript.spending.turns)):
                 return transcript.stop("handover", why)
             catalog = self._catalog()
-            reply = await self._reply(transcript, catalog)
-            if not isinstance(reply, AssistantMessage):
-                return reply
+            try:
+                if self._due is not None or (self._compact_above and transcript.tokens > self._compact_above):
+                    await self._compact(transcript, catalog)
+                reply = await self._ask(transcript, catalog, transcript.history)
+            except (TimeoutError, ProviderError) as error:
+                stopped = self._find_stop(transcript, error)
+                if stopped is not None:
+                    return stopped
+                continue
             calls = reply.calls
             if not calls and self._schema is None:
                 reply = self._text_replies.read_calls(reply, catalog)
@@ -164,23 +170,18 @@ class Loop:
         catalog = session_catalog(self._parts.registry, self._parts.state)
         return self._parts.executor.with_reader(catalog) if self._transcript.has_cut_outputs else catalog
 
-    async def _reply(self, transcript: Transcript, catalog: Catalog) -> AssistantMessage | Stopped:
-        """Request one message, with the tools as they are now."""
-        try:
-            if self._due is not None or (self._compact_above and transcript.tokens > self._compact_above):
-                await self._compact(transcript, catalog)
-            return await self._ask(transcript, catalog, transcript.history)
-        except TimeoutError:
+    def _find_stop(self, transcript: Transcript, error: TimeoutError | ProviderError) -> Stopped | None:
+        """Return the result of a run whose request failed; None if it is to be made again, with half the history."""
+        if isinstance(error, TimeoutError):
             return transcript.stop(*(transcript.watch.find_stop_reason() or ("cancelled", "the run was stopped")))
-        except ProviderError as error:
-            if error.fault != "too_large" or self._retried_smaller or self._parts.compaction is None:
-                return transcript.stop("provider", f"the model request failed: {error}")
+        if error.fault != "too_large" or self._retried_smaller or self._parts.compaction is None:
+            return transcript.stop("provider", f"the model request failed: {error}")
         # Once per run: a history that is still too large after halving will not fit by compacting again.
         self._retried_smaller = True
         self._due = replace(
             self._parts.compaction, at_tokens=max(transcript.tokens, 2), keep_tokens=transcript.tokens // 2
         )
-        return await self._reply(transcript, catalog)
+        return None
 
     def _find_end(self, transcript: Transcript, outcomes: Paused | Sequence[Ending]) -> Result | None:
         """Return the result of a run that a turn's calls have ended; None if the model is to continue."""
@@ -197,8 +198,7 @@ class Loop:
     async def _conclude(self, transcript: Transcript, reply: AssistantMessage, catalog: Catalog) -> Result | None:
         """Turn a message without calls into the result, unless it was cut, refused, unfinished or does not match."""
         await transcript.add_reply(fill_empty(reply) if reply.stop == "end" else reply)
-        spent = transcript.spending
-        transcript.emit_event(TurnEnded(spent.usage, spent.turns, spent.known_cost))
+        transcript.emit_turn_end()
         if reply.stop == "paused":  # the provider interrupted a long server-side turn and expects to be asked again
             return None
         if reply.stop == "length":

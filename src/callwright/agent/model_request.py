@@ -108,15 +108,12 @@ async def _ask_with_retries(
 
 def _check_message(message: object) -> AssistantMessage:
     """Refuse what is not a message: stored, it would make the session unreadable."""
-    if isinstance(message, AssistantMessage) and _is_whole(message):
-        return message
+    if isinstance(message, AssistantMessage):
+        parts: Any = message.parts
+        usage: Any = message.usage
+        if issubclass(type(parts), (tuple, list)) and type(usage) is Usage and all(map(_is_part, parts)):
+            return message
     raise ProviderError(f"the provider returned a malformed message: {safe_repr(message)}", fault="unavailable")
-
-
-def _is_whole(message: Any) -> bool:
-    if not issubclass(type(message.parts), (tuple, list)) or type(message.usage) is not Usage:
-        return False
-    return all(map(_is_part, message.parts))
 
 
 def _is_part(part: Any) -> bool:

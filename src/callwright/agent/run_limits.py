@@ -60,7 +60,18 @@ class RunLimits:
 class Spending:
     """What one run has used, compared with its limits."""
 
-    __slots__ = ("_counts", "_earlier", "_fields", "_invalid", "cost", "deadline", "limits", "tokens", "turns")
+    __slots__ = (
+        "_counts",
+        "_earlier",
+        "_fields",
+        "_invalid",
+        "_texts",
+        "cost",
+        "deadline",
+        "limits",
+        "tokens",
+        "turns",
+    )
 
     def __init__(self, limits: RunLimits, used_seconds: float = 0.0) -> None:
         self.limits = limits
@@ -70,7 +81,10 @@ class Spending:
         """In the currency of the prices; 0 without prices."""
         self._fields = (0, 0, 0, 0)
         self.deadline = None if limits.seconds is None else monotonic() + max(limits.seconds - used_seconds, 0.0)
-        self._counts: dict[tuple[str, str], tuple[str, int]] = {}
+        self._texts: dict[str, str] = {}
+        """The text of the outcome of each call of the last turn."""
+        self._counts: dict[str, int] = {}
+        """How often in a row each of them had it. Flat: pairs would be work for the garbage collector."""
         self._invalid: dict[str, int] = {}
         """In how many turns in a row the calls of a tool had invalid arguments, by tool name."""
         self._earlier = (0, 0, 0.0)
@@ -110,12 +124,7 @@ class Spending:
     def carry(self, earlier: "Spending") -> None:
         """Count what the same run used before it was resumed."""
         self._earlier = (earlier.turns, earlier.tokens, earlier.cost)
-        self._counts, self._invalid = earlier.counts, earlier._invalid  # noqa: SLF001 - its own class
-
-    @property
-    def counts(self) -> "dict[tuple[str, str], tuple[str, int]]":
-        """How often in a row each call of the last turn had the same outcome."""
-        return self._counts
+        self._texts, self._counts, self._invalid = earlier._texts, earlier._counts, earlier._invalid  # noqa: SLF001 - its own class
 
     def restart(self, kind: str) -> None:
         """Start one limit again: it was reached and reported, and the run was continued all the same."""
@@ -127,7 +136,7 @@ class Spending:
             case "money":
                 self.cost = 0.0
             case "repeated":
-                self._counts, self._invalid = {}, {}
+                self._texts, self._counts, self._invalid = {}, {}, {}
             case _:
                 pass
 
@@ -139,7 +148,7 @@ class Spending:
             cache_read + usage.cache_read_tokens,
             cache_write + usage.cache_write_tokens,
         )
-        self.tokens = sum(self._fields)
+        self.tokens += usage.total
 
     def find_exceeded(self) -> tuple[StopKind, str] | None:
         """Return the first limit that does not permit another turn, with a description, or None."""
@@ -158,17 +167,18 @@ class Spending:
 
     def warn_repetition(self, outcomes: Sequence[Completed | Failed]) -> Sequence[Completed | Failed]:
         """Tell the model about a call that it repeats: what to change if it fails, that it has the answer if not."""
-        if not self._counts:
-            return outcomes
         for outcome in outcomes:
-            if (outcome.call.name, _arguments_text(outcome.call)) in self._counts:
+            if _make_call_key(outcome.call) in self._texts:
                 return [self._warn(each) for each in outcomes]
         return outcomes  # without reading the texts of outcomes: almost every turn
 
+    def _count_same(self, key: str, text: str) -> int:
+        """Return in how many turns in a row, up to the last one, a call had this outcome."""
+        return self._counts[key] if self._texts.get(key) == text else 0
+
     def _warn(self, outcome: Completed | Failed) -> Completed | Failed:
-        key, text = _repetition_key(outcome)
-        before, count = self._counts.get(key, ("", 0))
-        if text != before or not count:
+        count = self._count_same(_make_call_key(outcome.call), _find_plain_text(outcome))
+        if not count:
             return outcome
         if isinstance(outcome, Completed):
             return replace(outcome, output=outcome.output.with_note(_KNOWN))
@@ -185,14 +195,13 @@ class Spending:
         The key is tool and arguments, because call ids are never the same. The count of a call that does not occur in
         a turn starts again.
         """
-        seen: dict[tuple[str, str], tuple[str, int]] = {}
+        texts: dict[str, str] = {}
+        counts: dict[str, int] = {}
         repetition: str | None = None
         failures = 0
         for outcome in outcomes:
-            key, text = _repetition_key(outcome)
-            before, count = self._counts.get(key, ("", 0))
-            count = count + 1 if text == before else 1
-            seen[key] = (text, count)
+            key, text = _make_call_key(outcome.call), _find_plain_text(outcome)
+            texts[key], counts[key] = text, (count := self._count_same(key, text) + 1)
             failed = isinstance(outcome, Failed)
             failures += failed
             limit = self.limits.same_failures if failed else self.limits.same_calls
@@ -200,7 +209,7 @@ class Spending:
                 repetition = f"{outcome.call.name} was called {count} times in a row with the same arguments and " + (
                     f"failed each time: {text}" if failed else "had the same outcome each time"
                 )
-        self._counts = seen  # only calls of this turn: "in a row" means in consecutive turns
+        self._texts, self._counts = texts, counts  # of this turn only: "in a row" means in consecutive turns
         if repetition is None and (self._invalid or failures):
             return self._find_invalid(outcomes)
         return repetition
@@ -241,20 +250,18 @@ _ADVICE = {
 }
 
 
-def _repetition_key(outcome: Completed | Failed) -> tuple[tuple[str, str], str]:
-    """Return what makes outcomes the same: tool, arguments and text, without a warning about the repetition."""
-    if isinstance(outcome, Completed):
-        text = outcome.output.text
-        if text.endswith(_KNOWN):
-            text = text.removesuffix(_KNOWN).removesuffix("\n")
-    else:
-        text = outcome.text.partition(_WARNING)[0]
-    return (outcome.call.name, _arguments_text(outcome.call)), text
+def _find_plain_text(outcome: Completed | Failed) -> str:
+    """Return the text of an outcome without a warning about the repetition."""
+    if isinstance(outcome, Failed):
+        return outcome.text.partition(_WARNING)[0]
+    text = outcome.output.text
+    return text.removesuffix(_KNOWN).removesuffix("\n") if text.endswith(_KNOWN) else text
 
 
-def _arguments_text(call: ToolCall) -> str:
+def _make_call_key(call: ToolCall) -> str:
+    """Return what makes two calls the same: tool and arguments."""
     if isinstance(call.arguments, str):
-        return call.arguments
+        return f"{call.name}\0{call.arguments}"
     if isinstance(call.arguments, bytes):
-        return call.arguments.decode(errors="replace")
-    return json.dumps(call.arguments, sort_keys=True, default=str)
+        return f"{call.name}\0{call.arguments.decode(errors='replace')}"
+    return f"{call.name}\0{json.dumps(call.arguments, sort_keys=True, default=str)}"

@@ -175,7 +175,7 @@ def _make_turn(
         _observer_for(transcript, calls, context),
         _record_starts(transcript, turn, catalog) if context.durable and len(calls) > 1 else None,
         tuple(turn.questions.values()) if turn.questions else (),
-        partial(transcript.keep, turn),
+        transcript.keep,
         {path: tuple(notes) for path, notes in turn.kept.items()} if turn.kept else _NOTHING_KEPT,
     )
 

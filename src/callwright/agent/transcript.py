@@ -218,8 +218,11 @@ class Transcript:
         elif self._failure is None:
             self.hold.note(record)
 
-    async def keep(self, turn: OpenTurn, path: str, note: Json, wait: bool) -> None:
+    async def keep(self, path: str, note: Json, wait: bool) -> None:
         """Store a note of a running tool; with `wait`, it is stored on return. Notes that wait share one fsync."""
+        turn = self.open
+        if turn is None:  # an abandoned tool, whose call has its outcome
+            return
         turn.add_note(path, note)
         if wait:
             await self._store_gathered(turn, Kept(path, note))
@@ -253,8 +256,7 @@ class Transcript:
             # Nothing of this turn is stored yet, the usual case without a journal: skip the record lists.
             await self._append(_said(turn.message, turn.turn_id, ""), _said(message, "", ""))
         self._append_turn(turn, message)
-        if self.emit is not None:
-            self.emit(TurnEnded(self.spending.usage, self.spending.turns, self.spending.known_cost))
+        self.emit_turn_end()
 
     async def compact(self, history: History, usage: Usage) -> None:
         """Replace the history with a shorter one."""
@@ -268,6 +270,11 @@ class Transcript:
         """Pass an event to the consumer of a streamed run."""
         if self.emit is not None:
             self.emit(event)
+
+    def emit_turn_end(self) -> None:
+        """Pass what the run has used by the end of a turn to the consumer of a streamed run."""
+        if self.emit is not None:
+            self.emit(TurnEnded(self.spending.usage, self.spending.turns, self.spending.known_cost))
 
     def finish(self, text: str, output: object = None) -> Done:
         """Return the result of a run whose model has answered."""
@@ -289,10 +296,12 @@ class Transcript:
         return [_said(turn.message, turn.turn_id, "")]
 
     def _append_turn(self, turn: OpenTurn, outcomes: ToolMessage) -> None:
-        self._used_answers.update(turn.replies)
+        if turn.replies:
+            self._used_answers.update(turn.replies)
         self.open = None
-        self._add(turn.message)
-        self._add(outcomes)
+        self.history.extend((turn.message, outcomes))
+        self._add_tokens(turn.message)
+        self._add_tokens(outcomes)
 
     def _store(self, *records: Record) -> Awaitable[None]:
         if self._unsaved:

@@ -136,7 +136,7 @@ _UNSET = _Unset()
 
 
 def _compile_init(kind: type) -> Callable[..., None]:
-    space: dict[str, Any] = {"_set": object.__setattr__, "_unset": _UNSET}
+    space: dict[str, Any] = {"_unset": _UNSET}
     parameters, lines, annotations = ["self"], list[str](), kind.__annotations__
     defaults = cast(Any, kind).__field_defaults__
     for name, annotation in annotations.items():
@@ -151,7 +151,8 @@ def _compile_init(kind: type) -> Callable[..., None]:
             space[f"_default_{name}"], default = (given.make, "=_unset") if made else (given, f"=_default_{name}")
             value = f"_default_{name}() if {name} is _unset else {name}" if made else name
         parameters.append(name + default)
-        lines.append(f"    _set(self, {name!r}, {value})\n")
+        space[f"_set_{name}"] = vars(kind)[name].__set__  # of the slot itself: half the cost of `object.__setattr__`
+        lines.append(f"    _set_{name}(self, {value})\n")
     if hasattr(kind, "__post_init__"):
         lines.append("    self.__post_init__()\n")
     exec(f"def __init__({', '.join(parameters)}):\n{''.join(lines) or '    pass'}", space)  # as dataclasses do

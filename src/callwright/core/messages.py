@@ -71,7 +71,9 @@ class AssistantMessage:
     @property
     def calls(self) -> tuple[ToolCall, ...]:
         """The tool calls, in order."""
-        return tuple([part for part in self.parts if isinstance(part, ToolCall)])
+        calls = [part for part in self.parts if isinstance(part, ToolCall)]
+        # a message of nothing but calls is the usual one: no second tuple for the garbage collector
+        return self.parts if len(calls) == len(self.parts) else tuple(calls)  # type: ignore[return-value] - all are calls
 
 
 @frozen
@@ -99,6 +101,10 @@ class History(Sequence[Message]):
     def append(self, message: Message) -> None:
         """Add a message at the end."""
         self._messages.append(message)
+
+    def extend(self, messages: Iterable[Message]) -> None:
+        """Add messages at the end."""
+        self._messages.extend(messages)
 
     def encode(self, key: Hashable, encode: Callable[[Message], Encoded]) -> Sequence[Encoded]:
         """Return every message as `encode` encodes it; messages already encoded under this key are not encoded again.

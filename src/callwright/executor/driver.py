@@ -46,7 +46,7 @@ def drive(awaitable: Awaitable[Any], grace_seconds: float) -> Awaitable[Any]:
     Raises:
         Abandoned: It was cancelled and did not end in time.
     """
-    return drive_on(as_coroutine(awaitable), _NOT_STARTED, grace_seconds, 0)
+    return drive_on(as_coroutine(awaitable), _NOT_STARTED, grace_seconds, 0, 0)
 
 
 def as_coroutine(awaitable: Awaitable[Any]) -> AnyCoroutine:
@@ -55,7 +55,9 @@ def as_coroutine(awaitable: Awaitable[Any]) -> AnyCoroutine:
 
 
 @types.coroutine
-def drive_on(coroutine: AnyCoroutine, waits_for: Any, grace_seconds: float, order: int) -> Generator[Any, Any, Any]:
+def drive_on(
+    coroutine: AnyCoroutine, waits_for: Any, grace_seconds: float, order: int, cancellations: int
+) -> Generator[Any, Any, Any]:
     """Continue a coroutine that has taken its first step and waits for a future.
 
     Args:
@@ -63,6 +65,7 @@ def drive_on(coroutine: AnyCoroutine, waits_for: Any, grace_seconds: float, orde
         waits_for: What its first step gave.
         grace_seconds: How long it may take to end after a cancellation.
         order: From `next_order`; taken before the first step if that may drive other coroutines.
+        cancellations: From `count_cancellations`, after the first step.
     """
     grace: _Grace | None = None  # made with the first cancellation: most coroutines never see one
     groups: tuple[asyncio.TaskGroup, ...] = ()
@@ -70,7 +73,7 @@ def drive_on(coroutine: AnyCoroutine, waits_for: Any, grace_seconds: float, orde
         if waits_for is _NOT_STARTED:
             order = next_order()
             waits_for = _step(coroutine, None)
-        cancellations = count_cancellations()
+            cancellations = count_cancellations()
         while True:
             relayed = waits_for if _may_ignore_cancellation(waits_for) else None
             raised: BaseException | None = None

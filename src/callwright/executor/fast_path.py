@@ -170,6 +170,7 @@ class FastPath:
         if observe is not None:
             observe(tool.announce(call, values, turn))
             observe(_call_began(call))
+        failed, cancellations = None, None
         order, began = next_order(), perf_counter()
         try:  # the first step here: most calls end with it, and nothing has to watch them
             running = tool.function(**values)
@@ -181,65 +182,33 @@ class FastPath:
         except BaseException as raised:  # noqa: BLE001 - whatever else a tool raises becomes a value
             item = item or tool.admit(call, values, turn.session_id)
             return await self._finish(item, turn, self._settle(item, turn, raised), began, count_cancellations())
-        else:
-            return await self._wait(call, tool, values, item, turn, running, waits_for, order, began)
+        else:  # here too: a coroutine of its own would live as long as the call waits
+            deadlines, deadline, value = self._runtime.loops.get().deadlines, None, None
+            if tool.seconds != inf:  # only now: no deadline can pass while the event loop stands still
+                deadline = deadlines.start(deadlines.now() + tool.seconds - (perf_counter() - began), order)
+            cancellations = count_cancellations() if deadline is None else deadline.cancelling
+            try:
+                value = await drive_on(running, waits_for, deadlines.grace_seconds, order, cancellations)
+            except (KeyboardInterrupt, GeneratorExit):
+                raise
+            except BaseException as raised:  # noqa: BLE001 - as above
+                item = item or tool.admit(call, values, turn.session_id)
+                failed = self._settle(item, turn, raised, deadline)
+            finally:
+                if deadline is not None:
+                    deadlines.stop(deadline)
         seconds = perf_counter() - began
-        if type(value) is not str or len(value) > tool.output_chars or not value.isascii():
+        if item is not None or type(value) is not str or len(value) > tool.output_chars or not value.isascii():
             item = item or tool.admit(call, values, turn.session_id)
-            return await self._finish(item, turn, complete(call, value, seconds), began, count_cancellations())
+            ended = complete(call, value, seconds) if failed is None else failed
+            known = count_cancellations() if cancellations is None else cancellations
+            return await self._finish(item, turn, ended, began, known)
         outcome = _completed(call, _output(value, None), seconds, 1, ())
-        if item is not None:
-            return await self._finish(item, turn, outcome, began, count_cancellations())
-        tool.tally.note("completed", 1, seconds, len(arguments) if type(arguments) is str else 0, len(value))
+        chars_in = len(arguments) if isinstance(arguments, (str, bytes)) else 0
+        tool.tally.note("completed", 1, seconds, chars_in, len(value))
         if observe is not None:
             observe(_call_ended(outcome))
-        return outcome
-
-    async def _wait(
-        self,
-        call: ToolCall,
-        tool: FastTool,
-        values: dict[str, Any],
-        item: Admitted | None,
-        turn: Turn,
-        running: Coroutine[Any, Any, object],
-        waits_for: object,
-        order: int,
-        began: float,
-    ) -> Outcome:
-        """Finish a call whose first step did not end it, within its time limit."""
-        deadlines = self._runtime.loops.get().deadlines
-        deadline: Deadline | None = None
-        if tool.seconds != inf:  # only now: no deadline can pass while the event loop stands still
-            deadline = deadlines.start(deadlines.now() + tool.seconds - (perf_counter() - began), order)
-        cancellations = count_cancellations() if deadline is None else deadline.cancelling
-        ended: Outcome | ToolError | Interruption
-        plain: Completed | None = None
-        try:
-            value = await drive_on(running, waits_for, deadlines.grace_seconds, order)
-            seconds = perf_counter() - began
-            if item is None and type(value) is str and len(value) <= tool.output_chars and value.isascii():
-                ended = plain = _completed(call, _output(value, None), seconds, 1, ())
-            else:
-                ended = complete(call, value, seconds)
-        except (KeyboardInterrupt, GeneratorExit):
-            raise
-        except BaseException as raised:  # noqa: BLE001 - whatever else a tool raises becomes a value
-            item = item or tool.admit(call, values, turn.session_id)
-            ended = self._settle(item, turn, raised, deadline)
-        finally:
-            if deadline is not None:
-                deadlines.stop(deadline)
-        if plain is None:
-            item = item or tool.admit(call, values, turn.session_id)
-            return await self._finish(item, turn, ended, began, cancellations)
-        arguments, content = call.arguments, plain.output.content
-        tool.tally.note(
-            "completed", 1, plain.seconds, len(arguments) if isinstance(arguments, (str, bytes)) else 0, len(content)
-        )
-        if self._runtime.observe is not None:
-            self._runtime.observe(_call_ended(plain))
-        return _return_unless_cancelled(plain, cancellations)
+        return outcome if cancellations is None else _return_unless_cancelled(outcome, cancellations)
 
     def _settle(
         self, item: Admitted, turn: Turn, raised: BaseException, deadline: Deadline | None = None
@@ -266,7 +235,7 @@ class FastPath:
         began: float,
         cancellations: int,
     ) -> Outcome:
-        """Finish a call that failed, that had to wait, whose output is not plain text, or that has hooks."""
+        """Finish a call that failed, whose output is not plain text, or that has hooks."""
         if self._hooked or not isinstance(ended, Outcome):
             outcome = await TurnScope(self._runtime, turn).finish_from(item, ended, began)
         else:

@@ -31,7 +31,15 @@ from callwright.core.errors import (
 from callwright.core.events import CallAbandoned, CallBegan, CallEnded, CallRetried, Event
 from callwright.executor.admitted import Admitted, ToolEntry
 from callwright.executor.deadlines import Deadline, Deadlines
-from callwright.executor.driver import Abandoned, as_coroutine, drive_on, is_cancelling, next_order, wrap_exit
+from callwright.executor.driver import (
+    Abandoned,
+    as_coroutine,
+    count_cancellations,
+    drive_on,
+    is_cancelling,
+    next_order,
+    wrap_exit,
+)
 from callwright.retry import Clock, RetryPolicy, detect_transient
 from callwright.stats import Stats
 from callwright.tool.base import Scope, ToolContext
@@ -151,7 +159,9 @@ class Runner:
                         )
                         if context.deadline is not None:
                             deadline = deadlines.start(context.deadline, order)
-                        value = await drive_on(running, waits_for, _find_grace(entry, context, deadlines), order)
+                        cancellations = count_cancellations() if deadline is None else deadline.cancelling
+                        grace_seconds = _find_grace(entry, context, deadlines)
+                        value = await drive_on(running, waits_for, grace_seconds, order, cancellations)
                     return _completed(call, _render(value), perf_counter() - began, attempt, ())
                 except asyncio.CancelledError as stopped:
                     if isinstance(stopped, Abandoned):
