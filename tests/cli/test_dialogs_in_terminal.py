@@ -15,9 +15,9 @@ from tests.waiting import LONG_SECONDS
 
 from callwright.cli.approval_dialog import DialogText
 from callwright.cli.render.text import Palette
-from callwright.cli.terminal.dialog_view import DialogView
 from callwright.cli.terminal.screen import Screen
 from callwright.cli.terminal.ui import Terminal
+from callwright.cli.terminal.views import DialogView
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Machine

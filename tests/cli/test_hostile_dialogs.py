@@ -11,9 +11,9 @@ from tests.cli.hostile_calls import HostileCall, hostile_calls
 from callwright.cli.approval_card import Menu, MenuEntry, approval_menu, card_text
 from callwright.cli.approval_dialog import DialogText, dialog_text
 from callwright.cli.render.text import Palette, visible_line, width_of
-from callwright.cli.terminal.dialog_view import DialogView
 from callwright.cli.terminal.screen import Screen
 from callwright.cli.terminal.ui import Terminal
+from callwright.cli.terminal.views import DialogView
 from callwright.core.access import ReadPath, WritePath
 from callwright.core.calls import Question
 

@@ -18,9 +18,9 @@ from callwright.app.locations import Locations, read_web_link
 from callwright.cli.render.text import Palette
 from callwright.cli.terminal.clipboard import read_image
 from callwright.cli.terminal.input import Editor
-from callwright.cli.terminal.picker import PickEntry, Picker
 from callwright.cli.terminal.shell_lines import mention_dropped, notification
 from callwright.cli.terminal.vi_keys import ViKeys
+from callwright.cli.terminal.views import PickEntry, Picker
 from callwright.core.calls import Reply
 from callwright.sessions.records import Answered
 from callwright.testing import ScriptedProvider

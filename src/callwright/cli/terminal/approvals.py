@@ -14,8 +14,8 @@ from callwright.cli.approval_card import WHY, approval_menu, card_text, input_me
 from callwright.cli.approval_dialog import EditRequest, read_choice, read_edit, trust_text
 from callwright.cli.elicitation_form import Field, InvalidValue, field_text, fields_of, form_text, sending_text
 from callwright.cli.render.text import visible_line, wrap_line
-from callwright.cli.terminal.dialog_view import DialogView
 from callwright.cli.terminal.ui import Terminal
+from callwright.cli.terminal.views import DialogView
 from callwright.core.calls import Answers, Approve, Decline, Question, Reply
 from callwright.core.decisions import YES_OR_NO, make_reply, parse_answer
 from callwright.core.errors import Unanswered, UsageError

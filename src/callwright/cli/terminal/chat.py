@@ -25,7 +25,6 @@ from callwright.cli.startup import resolve_session, start
 from callwright.cli.terminal.approvals import Approvals, ask_trust
 from callwright.cli.terminal.clipboard import ClipboardImages
 from callwright.cli.terminal.input import PromptHistory
-from callwright.cli.terminal.picker import Picker
 from callwright.cli.terminal.shell_lines import (
     SHELL_CALL,
     HistorySearch,
@@ -39,6 +38,7 @@ from callwright.cli.terminal.slash_commands import SlashCommands
 from callwright.cli.terminal.status import RunningCalls, SessionUsage, TodoRows, WaitingRow
 from callwright.cli.terminal.ui import Terminal
 from callwright.cli.terminal.vi_keys import ViKeys
+from callwright.cli.terminal.views import Picker
 from callwright.core.calls import Completed, Failed, Outcome, ToolCall
 from callwright.core.content import Output, Part
 from callwright.core.errors import CallwrightError, Cancelled, UsageError

@@ -13,8 +13,8 @@ from callwright.app.app import App
 from callwright.app.conversation import Conversation
 from callwright.cli.render.calls import call_line
 from callwright.cli.render.text import cut, visible, visible_line, wrap_line
-from callwright.cli.terminal.picker import PickEntry, Picker
 from callwright.cli.terminal.ui import Terminal
+from callwright.cli.terminal.views import PickEntry, Picker
 from callwright.core.calls import Completed, Failed, Outcome, ToolCall
 from callwright.core.content import Part, Text
 from callwright.core.errors import UsageError
