@@ -16,7 +16,7 @@ from callwright import Agent, Approve, Decline, SqliteStore, ToolCall, tool
 from callwright.app.live_client import LiveAgents
 from callwright.app.locations import Locations, read_web_link
 from callwright.cli.render.text import Palette
-from callwright.cli.terminal.clipboard import read_image
+from callwright.cli.terminal.external_programs import read_image
 from callwright.cli.terminal.input import Editor
 from callwright.cli.terminal.shell_lines import mention_dropped, notification
 from callwright.cli.terminal.vi_keys import ViKeys

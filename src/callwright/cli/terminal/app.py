@@ -69,7 +69,7 @@ def _open_terminal(tty: Tty) -> Terminal:
         return Terminal(PlainScreen(sys.stdout.fileno()), palette, lines=True)
     terminal = Terminal(Screen(sys.stdout.fileno()), palette)
     if os.environ.get("VISUAL") or os.environ.get("EDITOR"):
-        from callwright.cli.terminal.external_editor import ExternalEditor, editor_command
+        from callwright.cli.terminal.external_programs import ExternalEditor, editor_command
 
         command = editor_command(os.environ)
         terminal.edit_externally = ExternalEditor(command, terminal, tty) if command else None

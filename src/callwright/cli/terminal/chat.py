@@ -23,7 +23,7 @@ from callwright.cli.render.markdown import MarkdownLines
 from callwright.cli.render.text import visible, visible_line, wrap_line
 from callwright.cli.startup import resolve_session, start
 from callwright.cli.terminal.approvals import Approvals, ask_trust
-from callwright.cli.terminal.clipboard import ClipboardImages
+from callwright.cli.terminal.external_programs import ClipboardImages
 from callwright.cli.terminal.input import PromptHistory
 from callwright.cli.terminal.shell_lines import (
     SHELL_CALL,
