@@ -99,32 +99,22 @@ class ToolsChanged:
     replaced: tuple[str, ...] = ()
 
 
+CallEvent: TypeAlias = (
+    BatchBegan
+    | QuestionsRaised
+    | QuestionsSettled
+    | CallWaits
+    | CallBegan
+    | CallProgressed
+    | CallRetried
+    | CallAbandoned
+    | CallEnded
+    | ToolsChanged
+)
+
 if TYPE_CHECKING:
     from callwright.core.run_events import RunEvent
 
-    Event: TypeAlias = (
-        BatchBegan
-        | QuestionsRaised
-        | QuestionsSettled
-        | CallWaits
-        | CallBegan
-        | CallProgressed
-        | CallRetried
-        | CallAbandoned
-        | CallEnded
-        | ToolsChanged
-        | RunEvent
-    )
+    Event: TypeAlias = CallEvent | RunEvent
 else:  # run events belong to agents: a program that only runs tools does not load them
-    Event = (
-        BatchBegan
-        | QuestionsRaised
-        | QuestionsSettled
-        | CallWaits
-        | CallBegan
-        | CallProgressed
-        | CallRetried
-        | CallAbandoned
-        | CallEnded
-        | ToolsChanged
-    )
+    Event = CallEvent
