@@ -4,14 +4,20 @@ import re
 import tomllib
 from pathlib import Path
 
+from callwright.cli.main import COMMANDS
+
 ROOT = Path(__file__).parents[2]
 CONTENTS = ROOT / "docs" / "README.md"
 PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")])
 
 
+def prose(page: Path) -> str:
+    """Return a page without its code blocks."""
+    return re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
 def links(page: Path) -> set[Path]:
-    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
-    found = re.findall(r"\]\(([^)\s#]+)[^)]*\)", re.sub(r"`[^`]*`", "", text))
+    found = re.findall(r"\]\(([^)\s#]+)[^)]*\)", re.sub(r"`[^`]*`", "", prose(page)))
     # the README is also shown elsewhere, so its links are whole addresses in the repository
     own = [
         re.sub(r"^https://(?:raw\.githubusercontent|github)\.com/callwright/callwright/(?:blob/)?main/", "/", link)
@@ -28,6 +34,26 @@ def test_contents_list_every_page() -> None:
 
 def test_links_of_all_pages_exist() -> None:
     assert {(page, link) for page in PAGES for link in links(page) if not link.exists()} == set()
+
+
+def test_sections_that_are_linked_to_exist() -> None:
+    missing = set[tuple[str, str]]()
+    for page in PAGES:
+        for file, section in re.findall(r"\]\(([^)\s#:]*)#([^)\s]+)\)", prose(page)):
+            target = page.parent / file if file else page
+            headings = re.findall(r"^#+ (.*)$", prose(target), re.MULTILINE)
+            plain = [re.sub(r"[^\w\s-]", "", heading.lower()).strip() for heading in headings]
+            if section not in [re.sub(r"\s", "-", heading) for heading in plain]:
+                missing.add((page.name, section))
+    assert missing == set()
+
+
+def test_command_page_lists_every_command_and_extra() -> None:
+    text = (ROOT / "docs" / "reference" / "command.md").read_text(encoding="utf-8")
+    assert {*re.findall(r"^\| `callwright ([a-z]+)", text, re.MULTILINE)} == {*COMMANDS}
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    rows = text.split("| extra | for |")[1].splitlines()[2:]
+    assert {name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])} == {*extras}
 
 
 def test_files_named_in_the_architecture_exist() -> None:
