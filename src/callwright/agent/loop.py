@@ -5,7 +5,7 @@ Also `OutputSchema`, which turns the final answer into a typed value, and the de
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from callwright.agent.compaction import BadSummary, Compaction, compact_history, summarise_history
@@ -16,7 +16,7 @@ from callwright.agent.run_request import Handover
 from callwright.agent.text_replies import TextReplies, fill_empty
 from callwright.agent.tool_calls import CallContext, keep_outputs, make_calls
 from callwright.agent.transcript import Transcript
-from callwright.core._fast import make_constructor
+from callwright.core._fast import frozen, make_constructor
 from callwright.core.calls import Failed
 from callwright.core.errors import Halted, InvalidArguments
 from callwright.core.json import JsonObject, freeze
@@ -38,7 +38,7 @@ _GROWTH_FACTOR = 1.2
 """After a compaction the history must grow by this factor before the next one, or each turn would compact again."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunDependencies:
     """The parts a run works with."""
 

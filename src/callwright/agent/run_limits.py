@@ -154,12 +154,11 @@ class Spending:
         """Return the first limit that does not permit another turn, with a description, or None."""
         limits = self.limits
         earlier_turns, earlier_tokens, earlier_cost = self._earlier
-        tokens, cost = self.tokens + earlier_tokens, self.cost + earlier_cost
         if self.turns + earlier_turns >= limits.turns:
             return "turns", f"the limit of {limits.turns} turn{'' if limits.turns == 1 else 's'} is reached"
-        if limits.tokens is not None and tokens >= limits.tokens:
+        if limits.tokens is not None and (tokens := self.tokens + earlier_tokens) >= limits.tokens:
             return "tokens", f"the limit of {limits.tokens} tokens is reached: {tokens} were used"
-        if limits.money is not None and cost >= limits.money:
+        if limits.money is not None and (cost := self.cost + earlier_cost) >= limits.money:
             return "money", f"the limit of {limits.money:g} is reached: {cost:.4f} was spent"
         if self.deadline is not None and monotonic() >= self.deadline:
             return "seconds", f"the limit of {limits.seconds:g} s is reached"

@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 
 from callwright.agent.replay import Ending, OpenTurn
@@ -12,7 +11,7 @@ from callwright.agent.results import AgentEvent, Paused
 from callwright.agent.text_replies import note_text_calls
 from callwright.agent.transcript import Transcript, wait_for_nothing
 from callwright.clip import Outputs, find_output_ids
-from callwright.core._fast import make_constructor
+from callwright.core._fast import frozen, make_constructor
 from callwright.core.calls import Answers, Decline, Failed, Interrupted, Outcome, Question, ToolCall
 from callwright.core.decisions import check_answers
 from callwright.core.errors import Cancelled, InvalidArguments, Unanswered
@@ -40,7 +39,7 @@ class _ChangedCall(Exception):
     """The calls to repeat differ from those that were started before the crash."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallContext:
     """What the calls of every turn have in common."""
 

@@ -301,7 +301,7 @@ class Transcript:
         self.open = None
         self.history.extend((turn.message, outcomes))
         self._add_tokens(turn.message)
-        self._add_tokens(outcomes)
+        self.tokens += estimate_message_tokens(outcomes)
 
     def _store(self, *records: Record) -> Awaitable[None]:
         if self._unsaved:

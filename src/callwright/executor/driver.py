@@ -51,7 +51,7 @@ def drive(awaitable: Awaitable[Any], grace_seconds: float) -> Awaitable[Any]:
 
 def as_coroutine(awaitable: Awaitable[Any]) -> AnyCoroutine:
     """Return a coroutine that awaits something; a coroutine itself."""
-    return cast(AnyCoroutine, awaitable) if type(awaitable) is types.CoroutineType else _await(awaitable)
+    return awaitable if type(awaitable) is types.CoroutineType else _await(awaitable)  # type: ignore[return-value] - it is
 
 
 @types.coroutine

@@ -70,7 +70,8 @@ class FastTool:
         self.parse = tool.contract.parser.parse
         self.parse_strict = tool.contract.parser.strictly
         """Parses JSON text in one step of the validator, without explaining errors; None if that is not enough."""
-        self.count_keys = tool.contract.parser.count_keys
+        self.count_keys = tool.contract.parser.count_keys or len
+        """Counts the keys of parsed values; used with `parse_strict` only, which is None where it cannot."""
         self.function = function
         self.seconds = tool.spec.limits.seconds
         self.output_chars = tool.spec.limits.output_chars
@@ -147,7 +148,7 @@ class FastPath:
         item: Admitted | None = None
         arguments = call.arguments
         try:
-            if tool.parse_strict is not None and tool.count_keys is not None and type(arguments) is str:
+            if tool.parse_strict is not None and type(arguments) is str:
                 values = tool.parse_strict(arguments, strict=True)
                 if arguments.count(":") > len(values):  # as many colons as keys: none is repeated
                     check_keys(arguments, tool.count_keys(values))

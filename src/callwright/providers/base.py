@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
 from typing import Literal, Protocol, TypeAlias
 
+from callwright.core._fast import frozen
 from callwright.core.errors import CallwrightError, UsageError, check_members
 from callwright.core.json import FrozenDict, Json, JsonObject
 from callwright.core.messages import AssistantMessage, Message
@@ -30,21 +31,21 @@ class ModelRequest:
     """Sent to the provider unchanged."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TextDelta:
     """A piece of the answer's text."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ThinkingDelta:
     """A piece of the reasoning."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallDelta:
     """A piece of a call's arguments; the first one of a call has its name."""
 
@@ -53,7 +54,7 @@ class CallDelta:
     arguments: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MessageDone:
     """The finished message; always the last event of a complete stream."""
 
