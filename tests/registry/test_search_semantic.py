@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 
 from callwright.core.errors import UsageError
 from callwright.core.spec import ToolSpec
@@ -76,6 +77,18 @@ def test_words_decide_without_similarity() -> None:
 def test_equally_close_tools_are_ordered_by_words() -> None:
     assert fuse([Hit("b", 1.0, "")], {"a": 0.5, "b": 0.5}, set(), 1, coverage=0.1)[0].name == "b"
     assert [hit.name for hit in fuse([], {"only": 0.5}, set(), 1, coverage=0.0)] == ["only"]
+
+
+@given(
+    near=st.dictionaries(st.sampled_from("abcdefghijkl"), st.sampled_from([-0.1, 0.0, 0.2, 0.5, 0.9]), min_size=1),
+    words=st.dictionaries(st.sampled_from("abcdefghijkl"), st.sampled_from([0.5, 1.0, 2.0])),
+    k=st.integers(1, 12),
+)
+def test_fewer_results_are_the_first_of_many(near: dict[str, float], words: dict[str, float], k: int) -> None:
+    hits = [Hit(name, score, "") for name, score in words.items() if name in near]
+    many = fuse(hits, near, set(), len(near), coverage=0.5)
+    assert len(many) == len(near)
+    assert fuse(hits, near, set(), k, coverage=0.5) == many[:k]
 
 
 def test_tool_is_found_by_meaning() -> None:
@@ -155,6 +168,12 @@ def test_text_is_encoded_as_the_model_was_trained(model: MiniLM, text: str, toke
 
 def test_long_text_keeps_both_special_tokens(model: MiniLM) -> None:
     assert model.encode("a " * 500) == [CLS, *([1037] * 126), SEP]
+
+
+def test_vector_does_not_depend_on_the_other_texts(model: MiniLM) -> None:
+    alone, beside = model(["send a letter"]), model(["send a letter", "a much longer text " * 20])
+    assert beside.shape == (2, model.width)
+    assert alone[0].tolist() == beside[0].tolist()
 
 
 def test_real_model_finds_tool_without_shared_words(model: MiniLM, tmp_path: Path) -> None:

