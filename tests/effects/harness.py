@@ -7,7 +7,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -18,7 +17,6 @@ from callwright.system.sandbox import bubblewrap
 
 _ROOT = Path(__file__).parents[2]
 _WORKERS = 2 * (os.cpu_count() or 1)  # a line that waits for its time limit must not hold up the others
-_LINES_PER_PART = 1_000
 
 
 @cache
@@ -41,23 +39,16 @@ def _outer(folder: Path) -> list[str]:
 
 
 def run_cases(cases: Sequence[dict[str, Any]], *, workers: int = _WORKERS) -> list[Result]:
-    """Execute cases and return their results in order."""
+    """Execute cases in one outer sandbox, with this number of processes, and return their results in order."""
     if not cases:
         return []
-    # many small parts, so that no worker waits long for the last one
-    size = min(_LINES_PER_PART, -(-len(cases) // workers))
-    parts = [cases[start : start + size] for start in range(0, len(cases), size)]
-    with ThreadPoolExecutor(workers) as pool:
-        return [result for part in pool.map(_run_part, parts) for result in part]
-
-
-def _run_part(cases: Sequence[dict[str, Any]]) -> list[Result]:
     folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="effects-")))
     try:
         given, results = folder / "cases.jsonl", folder / "results.jsonl"
         given.write_text("\n".join(map(json.dumps, cases)))
         (folder / "tmp").mkdir()
-        command = [*_outer(folder), sys.executable, "-m", "tests.effects.runner", str(given), str(results), str(folder)]
+        arguments = [str(given), str(results), str(folder), str(workers)]
+        command = [*_outer(folder), sys.executable, "-m", "tests.effects.runner", *arguments]
         environment = {**os.environ, "TMPDIR": str(folder / "tmp"), "PYTHONDONTWRITEBYTECODE": "1"}
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         if not results.exists():

@@ -1,6 +1,6 @@
 """Executes shell lines for real, behind the bash tool and its policies, and reports what they did.
 
-Runs only inside the outer sandbox that `harness.py` builds: python -m tests.effects.runner CASES RESULTS FOLDER
+Runs only inside the outer sandbox that `harness.py` builds: python -m tests.effects.runner CASES RESULTS FOLDER WORKERS
 """
 
 import asyncio
@@ -14,7 +14,9 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TypedDict, cast
 
@@ -28,6 +30,7 @@ from callwright.toolbox import Bash, coding_tools
 
 SECRETS = ("hunter2", "bm90IGEgcmVhbCBrZXk", "envsecret", "PASSWORD-OF-HOME")
 _SECONDS = 60
+_LINES_PER_PART = 200
 
 
 class Result(TypedDict):
@@ -141,6 +144,7 @@ class Bench:
         self.base = folder / "B"
         self.listener = Listener(folder)
         self._last: dict[str, str] = {}
+        self._connections = 0
         self._built_for: str | None = None
         """The setup after which nothing has changed in the folders; None if something has."""
         self._executors: dict[str, Executor] = {}
@@ -197,10 +201,10 @@ class Bench:
         if fresh and setup != self._built_for:
             self.prepare(setup)
             self._last = snapshot(self.base)
+            self._connections = self.listener.count()
             self._executors.clear()
             self._built_for = setup
-        before = self._last
-        reached = self.listener.count()
+        before, connections = self._last, self._connections
         arguments = {"command": self.fill(case["line"]), "timeout_seconds": 3.0}
         turn = Turn(session_id="s")
         (outcome,) = await self.executor(case).execute([ToolCall("1", "bash", arguments)], turn=turn)
@@ -211,6 +215,7 @@ class Bench:
         self._built_for = None if changed else self._built_for
         if ran and fresh:  # its shell may be in another folder now
             self._executors.clear()
+        self._connections = self.listener.count()
         text = outcome.text if not isinstance(outcome, Interrupted) else ""
         return Result(
             ran=ran,
@@ -218,7 +223,7 @@ class Bench:
             changed=harms(changed, case["mode"]),
             shown=[secret for secret in SECRETS if secret in text],
             marked=(self.base / "PWNED").exists(),
-            reached=self.listener.count() > reached,
+            reached=self._connections > connections,
             text=text[-300:],
         )
 
@@ -242,14 +247,24 @@ async def run_all(cases: list[dict[str, Any]], folder: Path) -> list[Result]:
     return [results[place] for place in range(len(cases))]
 
 
+def run_part(cases: Sequence[dict[str, Any]], folder: Path) -> list[Result]:
+    """Run cases in a folder of their own."""
+    folder.mkdir()
+    return asyncio.run(run_all([*cases], folder))
+
+
 def main() -> None:
-    """Read the cases, run them, write the results."""
-    given, results, folder = map(Path, sys.argv[1:])
+    """Read the cases, run them in forks of this process, which has imported everything, and write the results."""
+    given, results, folder = map(Path, sys.argv[1:4])
+    workers = int(sys.argv[4])
     cases = [cast("dict[str, Any]", json.loads(line)) for line in given.read_text().split("\n")]
-    found = asyncio.run(run_all(cases, folder))
+    # many small parts, so that no worker waits long for the last one
+    size = min(_LINES_PER_PART, -(-len(cases) // (2 * workers)))
+    parts = [cases[start : start + size] for start in range(0, len(cases), size)]
+    with ProcessPoolExecutor(workers, get_context("fork")) as pool:
+        folders = [folder / str(number) for number in range(len(parts))]
+        found = [result for part in pool.map(run_part, parts, folders) for result in part]
     results.write_text("\n".join(map(json.dumps, found)))
-    sys.stdout.flush()
-    os._exit(0)  # threads of the listener wait forever
 
 
 if __name__ == "__main__":
