@@ -71,6 +71,17 @@ _PROTECTED = [
     "~/.ssh/authorized_keys",
     "lefthook.yml",
     ".pre-commit-config.yaml",
+    ".g\u200cit/hooks/pre-commit",
+    ".git\u200b/config",
+    "\ufeff.bashrc",
+    ".hg/hgrc",
+    ".zed/tasks.json",
+    ".Rprofile",
+    "src/.gdbinit",
+    ".pdbrc",
+    "mise.toml",
+    ".dir-locals.el",
+    "opencode.json",
 ]
 
 

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 PROTECTED_FOLDERS = frozenset(
-    ".git .vscode .idea .husky .cargo .devcontainer .yarn .mvn .claude .agents .codex .gemini .qwen .cursor .opencode"
+    ".git .hg .vscode .idea .zed .fleet .windsurf .continue .direnv .vim"
+    " .husky .cargo .devcontainer .yarn .mvn .claude .agents .codex .gemini .qwen .cursor .opencode"
     " .callwright .ssh .gnupg .aws .kube .docker".split()
 )
 PROTECTED_NESTED = (
@@ -28,6 +29,10 @@ PROTECTED_FILES = frozenset(
     " gradle-wrapper.properties maven-wrapper.properties .devcontainer.json .ripgreprc pyrightconfig.json"
     " .mcp.json .claude.json"
     " .netrc .pypirc .git-credentials .vimrc .exrc"
+    # programs read these in the folder they are started in, or in a home folder, and run what they name
+    " .hgrc .gdbinit .lldbinit .pdbrc .irbrc .pryrc .rprofile .dir-locals.el .emacs .tmux.conf .screenrc .curlrc"
+    " .wgetrc .psqlrc .sqliterc .my.cnf .terraformrc mise.toml .mise.toml mise.local.toml .lefthook.yml .lefthook.yaml"
+    " .overcommit.yml .aider.conf.yml opencode.json opencode.jsonc"
     # instructions that agents read and follow
     " agents.md agents.override.md claude.md claude.local.md gemini.md qwen.md callwright.md .cursorrules"
     " .windsurfrules copilot-instructions.md".split()
@@ -166,9 +171,13 @@ _ENVIRONMENT = re.compile(rf"/(?!{_TEMPLATE})\.env(?:\.[^/]*)?$")
 _TRAILING = re.compile(r"(?<=[^/. ])[. ]+(?=/|$)")
 
 
+# HFS+ ignores them in names, so that .g<U+200C>it is .git there
+_IGNORED = dict.fromkeys((*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0x200B, 0xFEFF))
+
+
 def comparable(path: str) -> str:
     """Return a path in the form names are compared in: one leading slash, composed, without case and trailing dots."""
-    plain = path if path.isascii() else unicodedata.normalize("NFC", path)
+    plain = path if path.isascii() else unicodedata.normalize("NFC", path.translate(_IGNORED))
     return _TRAILING.sub("", "/" + plain.casefold().strip("/"))
 
 
