@@ -20,10 +20,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from callwright.cli.render.text import Palette, cut, visible
-from callwright.cli.terminal import parts
+from callwright.cli.terminal import frame
+from callwright.cli.terminal.frame import LineStyle, PagedView, PlainStyle
 from callwright.cli.terminal.input import Editor, PromptQueue
 from callwright.cli.terminal.keys import KeyReader
-from callwright.cli.terminal.parts import LineStyle, PagedView, PlainStyle
 from callwright.cli.terminal.screen import Screen
 from callwright.cli.terminal.vi_keys import ViKeys
 
@@ -223,8 +223,8 @@ class Terminal:
         width, height = self.screen.width, self.screen.height
         prompt = f"{self._hint} > " if self._hint else "> "
         most_rows = min(_MOST_INPUT_ROWS, max(height // 2, 1))
-        shown, (row, column) = parts.input_rows(prompt, self.editor.text, self.editor.cursor, width, most_rows)
-        suggested = [self.palette.paint(row, "dim") for row in parts.suggestion_rows(self.editor.suggestions, width)]
+        shown, (row, column) = frame.input_rows(prompt, self.editor.text, self.editor.cursor, width, most_rows)
+        suggested = [self.palette.paint(row, "dim") for row in frame.suggestion_rows(self.editor.suggestions, width)]
         below = [*suggested, self.palette.paint(cut(visible(self.status), width), "dim")]
         below = below[max(0, len(shown) + len(below) - height + 1) :]
         room = height - len(shown) - len(below) - 1
@@ -244,9 +244,9 @@ class Terminal:
         running = list(self.running(width))
         if running and self._tick_timer is None:  # rows of running calls show seconds, so redraw them every second
             self._tick_timer = asyncio.get_running_loop().call_later(_TICK_SECONDS, self._on_tick)
-        waiting = self._queue.rows(width, parts.visible_input) if self.busy else []
+        waiting = self._queue.rows(width, frame.visible_input) if self.busy else []
         return [
-            *parts.partial_rows(self._partial, self.style.held, width),
+            *frame.partial_rows(self._partial, self.style.held, width),
             *running,
             *(self.palette.paint(row, "dim") for row in waiting),
         ]
