@@ -1,4 +1,4 @@
-"""What a request passes before the gateway sees it: exact Host and Origin, an id for its client, a time-out."""
+"""Middleware of the HTTP gateway: checks Host and Origin, issues ids to clients, limits the time for headers."""
 
 import asyncio
 import hmac

@@ -1,4 +1,4 @@
-"""One call of a client: its questions between two requests, its progress, its result, and its client for the tool."""
+"""One call by a client: its questions, its progress, its result, and the client as the tool sees it."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""What every request passes first: exact host and origin, one token, and headers that keep other pages out.
+"""Middleware of the page: checks host, origin and token of every request, and adds headers that keep pages apart.
 
 A request is refused with a status and one line. There is no cookie: a page on another port could send it along.
 """

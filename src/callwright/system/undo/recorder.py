@@ -1,4 +1,4 @@
-"""What tools use to have their changes kept: before the first change of a turn, and around each command."""
+"""`UndoRecorder`: keeps what a tool is about to change, and what a command changes while it runs."""
 
 import asyncio
 import os
