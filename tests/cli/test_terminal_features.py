@@ -16,9 +16,9 @@ from callwright import Agent, Approve, Decline, SqliteStore, ToolCall, tool
 from callwright.app.live_client import LiveAgents
 from callwright.app.locations import Locations, read_web_link
 from callwright.cli.render.text import Palette
+from callwright.cli.terminal.chat_actions import mention_dropped, notification
 from callwright.cli.terminal.external_programs import read_image
 from callwright.cli.terminal.input import Editor
-from callwright.cli.terminal.shell_lines import mention_dropped, notification
 from callwright.cli.terminal.vi_keys import ViKeys
 from callwright.cli.terminal.views import PickEntry, Picker
 from callwright.core.calls import Reply

@@ -23,9 +23,7 @@ from callwright.cli.render.markdown import MarkdownLines
 from callwright.cli.render.text import visible, visible_line, wrap_line
 from callwright.cli.startup import resolve_session, start
 from callwright.cli.terminal.approvals import Approvals, ask_trust
-from callwright.cli.terminal.external_programs import ClipboardImages
-from callwright.cli.terminal.input import PromptHistory
-from callwright.cli.terminal.shell_lines import (
+from callwright.cli.terminal.chat_actions import (
     SHELL_CALL,
     HistorySearch,
     Outputs,
@@ -34,6 +32,8 @@ from callwright.cli.terminal.shell_lines import (
     notification,
     session_entries,
 )
+from callwright.cli.terminal.external_programs import ClipboardImages
+from callwright.cli.terminal.input import PromptHistory
 from callwright.cli.terminal.slash_commands import SlashCommands
 from callwright.cli.terminal.status import RunningCalls, SessionUsage, TodoRows, WaitingRow
 from callwright.cli.terminal.ui import Terminal

@@ -1,4 +1,4 @@
-"""What a chat does besides prompts: `!` lines, expanded outputs, the search in the history, dropped files, bells."""
+"""Actions of a chat besides prompts: `!` lines, expanded outputs, the search in the history, dropped files, bells."""
 
 import asyncio
 import os
