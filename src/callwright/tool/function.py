@@ -178,10 +178,13 @@ class FunctionTool(LazyTool):
 
             return await run_isolated(self.function, given, named)
         if self._inline:
-            return await settle(exhaust(self.function(*given, **named), context), context)
+            return await settle(self._call(given, named, context), context)
         from callwright.tool.threads import threads  # loaded with the first function that needs one
 
-        return await settle(await threads.run(lambda: exhaust(self.function(*given, **named), context)), context)
+        return await settle(await threads.run(partial(self._call, given, named, context)), context)
+
+    def _call(self, given: list[Any], named: dict[str, Any], context: ToolContext) -> object:
+        return exhaust(self.function(*given, **named), context)
 
 
 class Bound:

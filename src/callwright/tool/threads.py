@@ -57,20 +57,33 @@ class _Mailbox:
 
 
 class _ThreadRun:
-    """One function in a thread; if it is left behind, it keeps the places of its call until it ends."""
+    """One function in a thread; if it is left behind, it keeps the places of its call until it ends.
 
-    __slots__ = ("_ended", "_left", "_lock")
+    It holds all that the thread needs, because a closure would be six objects more per call.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_box", "_context", "_ended", "_function", "_left", "_lock", "future")
+
+    def __init__(self, function: Callable[[], object], box: _Mailbox, loop: asyncio.AbstractEventLoop) -> None:
+        self._function = function
+        self._box = box
+        self._context = copy_context()
+        self.future: asyncio.Future[tuple[object, BaseException | None]] = loop.create_future()
         self._lock = threading.Lock()
         self._ended = False
         self._left: LeftBehind | None = None
 
-    def end(self) -> None:
+    def work(self) -> None:
+        """Call the function, in the thread, and post its result."""
+        try:
+            done: _Done = (self.future, self._context.run(self._function), None)
+        except BaseException as error:  # noqa: BLE001 - carried over to the awaiting side whole
+            done = (self.future, None, error)
         with self._lock:
             self._ended = True
         if self._left is not None:
             self._left.end()
+        self._box.post(done)
 
     def leave(self) -> None:
         with self._lock:
@@ -83,7 +96,7 @@ class Threads:
 
     def __init__(self, name: str = "callwright-tool") -> None:
         self._name = name
-        self._work: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._work: SimpleQueue[_ThreadRun] = SimpleQueue()
         # one token per waiting thread; a deque, because a thousand threads that end together would queue up for a lock
         self._idle: deque[None] = deque()
         self._started = count(1)
@@ -92,24 +105,13 @@ class Threads:
     async def run(self, function: Callable[[], Result]) -> Result:
         """Call a function in a thread, with the caller's context variables, and return its result."""
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[tuple[object, BaseException | None]] = loop.create_future()
         box = self._boxes.get(loop)
         if box is None:
             box = self._boxes[loop] = _Mailbox(loop)
-        context = copy_context()
-        run = _ThreadRun()
-
-        def work() -> None:
-            try:
-                done: _Done = (future, context.run(function), None)
-            except BaseException as error:  # noqa: BLE001 - carried over to the awaiting side whole
-                done = (future, None, error)
-            run.end()
-            box.post(done)
-
-        self._submit(work)
+        run = _ThreadRun(function, box, loop)
+        self._submit(run)
         try:
-            value, error = await future
+            value, error = await run.future
         except BaseException:
             run.leave()
             raise
@@ -119,26 +121,26 @@ class Threads:
             raise error
         return cast(Result, value)
 
-    def _submit(self, work: Callable[[], None]) -> None:
+    def _submit(self, run: _ThreadRun) -> None:
         try:
             self._idle.pop()
         except IndexError:
             # daemon: an abandoned tool must not keep the interpreter from ending
             threading.Thread(target=self._serve, name=f"{self._name}-{next(self._started)}", daemon=True).start()
-        self._work.put(work)
+        self._work.put(run)
 
     def _serve(self) -> None:
         while True:
             try:
-                work = self._work.get(timeout=_IDLE_SECONDS)
+                run = self._work.get(timeout=_IDLE_SECONDS)
             except Empty:
                 try:
                     self._idle.pop()
                 except IndexError:
                     continue  # a caller has just reserved this thread: its work is on the way
                 return
-            work()
-            del work
+            run.work()
+            del run
             self._idle.append(None)
 
     def reset(self) -> None:
