@@ -118,6 +118,7 @@ class Loop:
             dependencies.ask,
             dependencies.durable,
             dependencies.state.get(UndoRecorder),
+            transcript.keep,
         )
         self.then: Callable[[], Awaitable[None]] | None = None
         """Called once the calls that were open at the start have their outcomes."""

@@ -19,7 +19,7 @@ from callwright.core.events import BatchBegan, CallEnded, Event
 from callwright.core.json import FrozenDict, JsonObject
 from callwright.core.messages import AssistantMessage
 from callwright.executor.executor import Executor
-from callwright.executor.turn_context import AskPerson, Starting, Turn, TurnCancelled
+from callwright.executor.turn_context import AskPerson, Keep, Starting, Turn, TurnCancelled
 from callwright.hooks.base import await_if_needed
 from callwright.registry.catalog import Catalog
 from callwright.repairs.names import repair_name
@@ -49,6 +49,8 @@ class CallContext:
     durable: bool
     """Whether the session store survives a crash, so that starts are worth recording."""
     undo: UndoRecorder
+    keep: Keep
+    """Stores the notes of running tools; made once, as each turn holds it."""
 
 
 async def make_calls(
@@ -174,7 +176,7 @@ def _make_turn(
         _observer_for(transcript, calls, context),
         _record_starts(transcript, turn, catalog) if context.durable and len(calls) > 1 else None,
         tuple(turn.questions.values()) if turn.questions else (),
-        transcript.keep,
+        context.keep,
         {path: tuple(notes) for path, notes in turn.kept.items()} if turn.kept else _NOTHING_KEPT,
     )
 
