@@ -7,28 +7,17 @@ import subprocess
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from importlib import util
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.mcp import peers
 
 from callwright import Completed, Executor, Registry
 from callwright.mcp import McpServers, ServerConfig
 from callwright.policy import AllowEverything
 
 pytestmark = [pytest.mark.peers, pytest.mark.slow, pytest.mark.timeout(600)]
-
-
-def _peers() -> Any:
-    spec = util.spec_from_file_location("peers", Path(__file__).parent / "peers.py")
-    assert spec is not None and spec.loader is not None
-    module = util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-peers = _peers()
 
 
 @asynccontextmanager

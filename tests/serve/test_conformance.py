@@ -6,12 +6,11 @@ import re
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from importlib import util
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.forked import COMMANDS, warm_command
+from tests.mcp import peers
 from tests.waiting import LONG_SECONDS, find_port
 
 pytestmark = [pytest.mark.conformance, pytest.mark.slow, pytest.mark.timeout(900)]
@@ -41,17 +40,8 @@ CLIENT_NEW = {
 }
 
 
-def _peers() -> Any:
-    spec = util.spec_from_file_location("peers", TESTS / "mcp" / "peers.py")
-    assert spec is not None and spec.loader is not None
-    module = util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 async def run_suite(version: str, *arguments: str) -> tuple[str, str]:
     """What the suite says, and what it says aside: a lone scenario of the old suite is reported there."""
-    peers = _peers()
     node = peers.node()
     package = peers.CONFORMANCE if version == OLD else peers.CONFORMANCE_NEXT
     process = await asyncio.create_subprocess_exec(

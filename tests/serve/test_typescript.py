@@ -5,28 +5,17 @@ import json
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from importlib import util
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.mcp import peers
 
 pytestmark = [pytest.mark.peers, pytest.mark.slow, pytest.mark.timeout(600)]
 HERE = Path(__file__).parent
 PROGRAM = str(HERE / "gateway_program.py")
 CLIENTS = pytest.mark.parametrize(("sdk", "era"), [("1", "legacy"), ("2", "legacy"), ("2", "auto")])
 WAYS = pytest.mark.parametrize("way", ["pipes", "http"])
-
-
-def _peers() -> Any:
-    spec = util.spec_from_file_location("peers", HERE.parent / "mcp" / "peers.py")
-    assert spec is not None and spec.loader is not None
-    module = util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-peers = _peers()
 
 
 @asynccontextmanager
