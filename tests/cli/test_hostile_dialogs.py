@@ -39,7 +39,7 @@ class Frames(Screen):
 
     def draw(self, rows: Sequence[str], cursor: tuple[int, int]) -> None:
         assert len(rows) < self._rows and all(width_of(row) <= self.width for row in rows)
-        assert all(character.isprintable() for row in rows for character in row if character != "\u200d")
+        assert all(row.replace("\u200d", "").isprintable() for row in rows)
         self.frame = list(rows)
 
 

@@ -151,6 +151,8 @@ class Bench:
         os.environ["API_KEY"] = "envsecret"
         os.environ["HOME"] = str(self.base / "home")
         os.environ.pop("CALLWRIGHT_HOME", None)
+        # python itself, not a script of a version manager that looks for it, which takes longer than most lines
+        os.environ["PATH"] = f"{Path(sys.executable).resolve().parent}{os.pathsep}{os.environ['PATH']}"
 
     def fill(self, text: str) -> str:
         """Put the real paths in the place of the marks."""
