@@ -329,3 +329,21 @@ def test_no_line_raises(tmp_path: Path, line: str) -> None:
 def test_unparsed_line_is_never_allowed_unasked(tmp_path: Path, line: str) -> None:
     assert _decide(line, tmp_path, allow=["Bash(ls *)"]) is Ask
     assert _decide(line, tmp_path, mode="plan") is Deny
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "tar czf x.tgz src",
+        "tar -cf x.tar --exclude='*.pyc' -C src main.py",
+        "rsync -av --exclude=x src/ copy/",
+        "split -l 100 notes.txt piece",
+        "csplit -s notes.txt 2",
+        "cp -b notes.txt README",
+        "git worktree add tree",
+        "git remote add origin https://example.com/x",
+    ],
+)
+def test_plain_writers_run_unasked_in_auto_mode(tmp_path: Path, line: str) -> None:
+    decision = judge_command(line, cwd=tmp_path, workspace=tmp_path, mode="auto")
+    assert isinstance(decision, Allow), decision

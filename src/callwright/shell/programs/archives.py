@@ -13,6 +13,12 @@ _TAR_LONG = frozenset(
     "--list --verbose --gzip --bzip2 --xz --zstd --file --auto-compress --wildcards --no-wildcards --exclude "
     "--strip-components --full-time --numeric-owner --utc --version --help".split()
 )
+_PACK_LETTERS = frozenset("cruvzjJafhpPkOWwlo")
+_PACK_LONG = _TAR_LONG | frozenset(
+    "--create --append --update --directory --exclude-vcs --exclude-vcs-ignores --exclude-from --exclude-caches "
+    "--dereference --owner --group --mtime --mode --sort --format --transform --no-recursion --absolute-names "
+    "--lzma --lzip --compress --posix --one-file-system --files-from --null --totals --xattrs --acls".split()
+)
 _UNZIP_LISTS = re.compile(r"-[a-zA-Z]*[lvtZ][a-zA-Z0-9]*\Z")
 _UNZIP_LETTERS = frozenset("lvtqZ1shmzCM2")
 
@@ -79,11 +85,26 @@ def _judge_write(name: str, words: Sequence[str], files: Sequence[str], folders:
     )
     if unpacks:
         return unknown(f"{name} writes files that only the archive names", touched)
-    runs = any(re.match(r"--(?:to-|ch|us|rsh|inf|new-vol|I)|-[a-zA-Z]*[IF]", word) for word in words)
-    if runs or "literal" in problem:
-        return unknown(f"{name} may run a program", touched)
+    named = [_find_value(words, "T", "--files-from"), _find_value(words, "X", "--exclude-from")]
+    touched = (*touched, *(ReadPath(path) for value in named if value for path in resolve_paths(value, folders)))
+    strange = next((word for place, word in enumerate(words) if not _is_plain_packing(word, first=place == 0)), "")
+    entered = [word for word in words if re.match(r"--dir|-[a-zA-Z]*C", word)]
+    if len(entered) > 1:
+        strange = strange or entered[1]
+    if strange or "become an option" in problem or "machine or a device" in problem:
+        return unknown(f"{name}: {strange or problem} may do more than pack files", touched)
     trees = tuple([Tree(path) for path in packed])
     return Judgement(Verdict.WRITES, f"{name} packs files", touched, trees=trees)
+
+
+def _is_plain_packing(word: str, *, first: bool) -> bool:
+    """Whether a word is a file, or an option that runs nothing, removes nothing and writes no other file."""
+    if word.startswith("--"):
+        return word.partition("=")[0] in _PACK_LONG or word == "--"
+    if word[:1] == "-":
+        # what follows f, C, T or X in its word is the value
+        return set(re.split("[fCTX]", word[1:], maxsplit=1)[0]) <= _PACK_LETTERS
+    return not first or set(word) <= _PACK_LETTERS
 
 
 def unzip(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:

@@ -12,6 +12,7 @@ from callwright.shell.findings import Judgement, unknown
 from callwright.shell.options import Grammar, ParsedCall, grammar, parse_options
 from callwright.shell.plan import Tree, Verdict
 from callwright.shell.words import HARMLESS_TARGETS, Folders, Word, resolve_paths
+from callwright.system.sensitive_paths import PROTECTED_FILES
 
 _Kind = type[ReadPath] | type[WritePath] | type[DeletePath]
 _HELP = frozenset(("--help", "--version"))
@@ -102,6 +103,7 @@ _GRAMMARS["chgrp"] = _GRAMMARS["chown"]
 _GRAMMARS["link"] = _GRAMMARS["unlink"]
 _GRAMMARS["uncompress"] = _GRAMMARS["compress"]
 _NONE = Grammar(frozenset(), frozenset())
+_SUFFIX = ("-S", "--suffix")
 
 
 def _iter_accesses(kind: _Kind, words: Iterable[Word], folders: Folders) -> Iterator[Access]:
@@ -159,6 +161,8 @@ def _move(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     judgement = _make_judgement(
         Verdict.WRITES, f"{name} writes {' '.join(word.text for word in targets)}", arguments, touched, call
     )
+    if call.has(*_SUFFIX):
+        return unknown(f"{name} keeps the old file under a name that ends as given", tuple(touched))
     if call.has("--strip-program", "-s", "--strip") and name == "install":
         return unknown("install runs a program that strips files", tuple(touched))
     if call.has("-l", "-s", "--link", "--symbolic-link") and name in ("cp", "gcp"):
@@ -212,6 +216,8 @@ def _link(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     leads = [_link_target(word, made) for word in sources] if call.has("-s", "--symbolic") else []
     touched.extend(_iter_accesses(ReadPath, [word for group in leads for word in group], folders))
     links = tuple(path for word in made for path in resolve_paths(word.text, folders))
+    if call.has(*_SUFFIX):
+        return unknown("ln keeps the old file under a name that ends as given", tuple(touched))._replace(links=links)
     return _make_judgement(Verdict.WRITES, "ln makes a link", arguments, touched, call)._replace(links=links)
 
 
@@ -266,10 +272,21 @@ def _split(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     else:
         sources, prefix = call.operands[:1], call.list_values("-f", "--prefix") or [Word("xx")]
     touched = [*_iter_accesses(ReadPath, [word for word in sources if word.text != "-"], folders)]
-    touched.extend(_iter_accesses(WritePath, prefix, folders))
+    touched.extend(_iter_accesses(WritePath, [*prefix, *_complete_protected(prefix)], folders))
     if call.has("--filter"):
         return unknown("split --filter runs a program", tuple(touched))
+    if call.has("-b", "--suffix-format") and name == "csplit":
+        return unknown("csplit writes files whose names end as given", tuple(touched))
     return _make_judgement(Verdict.WRITES, f"{name} writes pieces of a file", arguments, touched, call)
+
+
+def _complete_protected(prefixes: Sequence[Word]) -> Iterator[Word]:
+    """Yield the protected files whose names begin as the pieces of a file do: `.bash` and `rc` make `.bashrc`."""
+    for word in prefixes:
+        folder, slash, start = word.text.rpartition("/")
+        for name in PROTECTED_FILES if start else ():
+            if name.startswith(start.casefold()):
+                yield Word(f"{folder}{slash}{name}")
 
 
 def _unpack(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
@@ -278,6 +295,29 @@ def _unpack(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement
         return Judgement(Verdict.READ_ONLY, "it shows its help or version")
     touched = (*_iter_accesses(WritePath, [Word(".")], folders),)
     return unknown(f"{name} writes files that only its input names", touched)
+
+
+_RSYNC_LETTERS = frozenset("avrtpogDzhnucPHAXLlqWxRdiIFkKJOUSC0")
+_RSYNC_OPTIONS = frozenset(
+    "--archive --verbose --recursive --progress --stats --dry-run --exclude --include --filter --human-readable "
+    "--compress --times --perms --links --copy-links --update --checksum --quiet --whole-file --existing "
+    "--ignore-existing --itemize-changes --one-file-system --relative --owner --group --hard-links --max-size "
+    "--min-size --size-only --exclude-from --include-from --files-from --bwlimit --timeout --partial --info "
+    "--omit-dir-times --no-perms --no-owner --no-group --cvs-exclude --prune-empty-dirs --mkpath --help".split()
+)
+_SCP_LETTERS = frozenset("rpqvCB346OsT")
+
+
+def _is_plain_copy(name: str, word: Word) -> bool:
+    """Whether a word of rsync or scp is an operand, or an option that runs nothing and names no file to write."""
+    text = word.text
+    if text[:1] != "-" or text == "-":
+        return True
+    if text[:2] != "--":
+        return set(text[1:]) <= (_RSYNC_LETTERS if name == "rsync" else _SCP_LETTERS) or text in ("-i", "-P", "-l")
+    return name == "rsync" and (
+        text.partition("=")[0] in _RSYNC_OPTIONS or text.startswith(("--del", "--remove-source"))
+    )
 
 
 def _sync(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
@@ -300,9 +340,9 @@ def _sync(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
             words = _place_below([word], operands[:-1]) if last else [word]
             touched.extend(_iter_accesses(WritePath if last else ReadPath, words, folders))
     hard = any(word.text.startswith(("--del", "--remove-source")) for word in arguments)
-    runs = ("-e", "--rsh", "--rsync-path", "-S", "-o", "-F", "-J", "--config", "--password", "--log-file", "--write-")
-    if any(word.text.startswith(runs) for word in arguments):
-        return unknown(f"{name} may run a program", tuple(touched))
+    strange = next((word.text for word in arguments if not _is_plain_copy(name, word)), "")
+    if strange:
+        return unknown(f"{name} {strange} may run a program or write another file", tuple(touched))
     copied = tuple(Tree(access.path) for access in touched if isinstance(access, ReadPath))
     return _make_judgement(
         Verdict.DESTRUCTIVE if hard else Verdict.WRITES, f"{name} copies", arguments, touched
