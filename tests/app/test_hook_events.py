@@ -40,11 +40,11 @@ def locations(tmp_path: Path) -> Locations:
 
 
 def app_with(
-    locations: Locations, hooks: dict[str, Any], *replies: Any, wishes: RunOptions | None = None, **more: Any
+    locations: Locations, hooks: dict[str, Any], *replies: Any, options: RunOptions | None = None, **more: Any
 ) -> App:
     content = {"hooks": {event: [{"hooks": _hooks(given)}] for event, given in hooks.items()}, **more}
     settings = load_settings(locations, trusted=False, given=[json.dumps(content)])
-    return assemble(ScriptedProvider(*replies), settings, locations, wishes or RunOptions(keep=False))
+    return assemble(ScriptedProvider(*replies), settings, locations, options or RunOptions(keep=False))
 
 
 def _hooks(given: Any) -> list[Any]:
@@ -98,7 +98,7 @@ def test_condition_on_an_unparsable_call_runs_the_hook(locations: Locations) -> 
 
 async def test_condition_matches_paths_and_invalid_one_always_runs(locations: Locations) -> None:
     refuse = {"command": "echo no >&2; exit 2", "if": "Edit(*.py)"}
-    executor = app_with(locations, {"PreToolUse": refuse}, wishes=RunOptions(mode="auto", keep=False)).executor
+    executor = app_with(locations, {"PreToolUse": refuse}, options=RunOptions(mode="auto", keep=False)).executor
     assert isinstance(await executor.run("write", {"path": "a.txt", "content": "x"}), Completed)
     assert isinstance(await executor.run("write", {"path": "a.py", "content": "x"}), Failed)
     app = app_with(locations, {"PreToolUse": {**refuse, "if": "Bash(git"}})
@@ -109,7 +109,7 @@ async def test_condition_matches_paths_and_invalid_one_always_runs(locations: Lo
 
 async def test_hooks_get_the_transcript_of_a_stored_session(locations: Locations) -> None:
     copy = 'python3 -c \'import json,shutil,sys; shutil.copy(json.load(sys.stdin)["transcript_path"], "copied")\''
-    app = app_with(locations, {"Stop": copy}, "hello yourself", wishes=RunOptions())
+    app = app_with(locations, {"Stop": copy}, "hello yourself", options=RunOptions())
     assert isinstance((await said(app, "hello"))[-1], Done)
     app.close()
     kinds = [json.loads(line)["kind"] for line in (locations.cwd / "copied").read_text().splitlines()]

@@ -21,9 +21,9 @@ from callwright.testing.fakes import ScriptedProvider
 ALLOW = json.dumps({"hookSpecificOutput": {"permissionDecision": "allow"}})
 
 
-def app_with(locations: Locations, content: object, *replies: str, wishes: RunOptions | None = None) -> App:
+def app_with(locations: Locations, content: object, *replies: str, options: RunOptions | None = None) -> App:
     settings = load_settings(locations, trusted=False, given=[json.dumps(content)])
-    return assemble(ScriptedProvider(*replies), settings, locations, wishes or RunOptions(keep=False))
+    return assemble(ScriptedProvider(*replies), settings, locations, options or RunOptions(keep=False))
 
 
 def hooks(event: str, command: str) -> dict[str, object]:
@@ -51,7 +51,7 @@ async def test_hook_allow_does_not_override_deny_or_ask_rules(
 
 async def test_hook_allow_does_not_override_plan_mode_or_guards(locations: Locations) -> None:
     content = hooks("PreToolUse", f"echo '{ALLOW}'")
-    planning = app_with(locations, content, wishes=RunOptions(mode="plan", keep=False))
+    planning = app_with(locations, content, options=RunOptions(mode="plan", keep=False))
     assert isinstance(await planning.executor.run("bash", {"command": "touch a"}), Failed)
     guarded = app_with(locations, content)
     assert isinstance(await guarded.executor.run("write", {"path": ".git/hooks/x", "content": "x"}), Interrupted)
@@ -137,7 +137,7 @@ def test_untrusted_folder_can_bar_a_mode(locations: Locations) -> None:
     barred = json.dumps({"permissions": {"disableBypassPermissionsMode": "disable"}})
     (locations.project / ".callwright" / "settings.json").write_text(barred, encoding="utf-8")
     with pytest.raises(UsageError, match="the mode bypass is switched off by the settings"):
-        app_with(locations, {}, wishes=RunOptions(mode="bypassPermissions", keep=False))
+        app_with(locations, {}, options=RunOptions(mode="bypassPermissions", keep=False))
     switch = app_with(locations, {}).switch
     with pytest.raises(UsageError, match="switched off"):
         switch.mode = "bypass"
