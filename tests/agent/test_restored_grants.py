@@ -8,8 +8,10 @@ from callwright import Agent, Answers, Decline, Executor, Registry, SqliteStore,
 from callwright.agent import Done, Paused
 from callwright.core.access import WritePath
 from callwright.core.calls import Approve, Reply
+from callwright.policy import standard_policies
 from callwright.sessions.records import Answered, Asked
 from callwright.testing.fakes import ScriptedProvider
+from callwright.toolbox import Bash
 
 done: list[str] = []
 
@@ -61,6 +63,30 @@ async def test_session_approval_holds_after_a_restart(tmp_path: Path, place: int
     assert len(done) == 2
     assert await is_asked(path, OTHERS[place])
     assert await is_asked(path, CALLS[place], "another session")
+
+
+@pytest.mark.parametrize("place", [0, 1])
+async def test_session_approval_does_not_hold_in_a_fork(tmp_path: Path, place: int) -> None:
+    path = tmp_path / "s.db"
+    await ask_once(path, CALLS[place], Approve(scope="session"))
+    async with SqliteStore(path) as store:
+        await store.fork("s", "copy")
+    assert await is_asked(path, CALLS[place], "copy")
+    assert len(done) == 1
+    assert not await is_asked(path, CALLS[place])
+
+
+async def test_session_approval_of_a_line_holds_after_a_restart(tmp_path: Path) -> None:
+    path, call = tmp_path / "s.db", ToolCall("c", "bash", {"command": "touch made; echo x > made"})
+    for asked in (True, False):
+        async with SqliteStore(path) as store:
+            executor = Executor(Registry(Bash(tmp_path, sandbox="off")), standard_policies(tmp_path))
+            agent = Agent(ScriptedProvider(call, "done"), executor=executor, sessions=store)
+            result = await agent.run("go", session="s")
+            assert isinstance(result, Paused) is asked
+            if isinstance(result, Paused):
+                answers = Answers({result.questions[0].id: Approve(scope="session")})
+                assert isinstance(await agent.resume("s", answers), Done)
 
 
 @pytest.mark.parametrize("reply", [Approve(), Decline("no")])

@@ -372,7 +372,8 @@ class Agent:
             state.get(StoredOutputs).load = partial(self.sessions.read_output, request.session_id)
         for question, answer in transcript.grants:
             try:
-                executor.policies.restore(question, answer, session=request.session_id)
+                if question.is_of_session(request.session_id):  # a fork is another session
+                    executor.policies.restore(question, answer, session=request.session_id)
             except Exception as error:  # noqa: BLE001 - the user is asked again instead
                 _log.warning("an approval on record could not be restored: %s", describe_raised(error))
         inherited.undo = attach_recorder(state, self.undo, request.session_id, lineage, self.sessions)

@@ -145,6 +145,12 @@ class Question:
             return False
         return expires_at == 0 or (time.time() if now is None else now) < expires_at
 
+    def is_of_session(self, session_id: str) -> bool:
+        """Whether it was asked in this session; the record of a copied session holds questions of another one."""
+        given = {"session_id": session_id, "implementation": self.implementation}
+        # without accesses of its own, a call shows those of its tool
+        return self.digest in [digest_of(self.tool, self.arguments, each, **given) for each in (self.accesses, ())]
+
     def is_expired(self, now: float | None = None) -> bool:
         """Whether an answer comes too late."""
         return self.expires_at != 0 and (time.time() if now is None else now) >= self.expires_at
