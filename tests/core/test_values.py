@@ -37,7 +37,8 @@ from callwright import (
 )
 from callwright.core import _fast
 from callwright.core._fast import frozen, make_constructor, slotted
-from callwright.core.calls import digest_of
+from callwright.core.calls import ToolCall, digest_of
+from callwright.core.messages import AssistantMessage
 from callwright.core.spec import check_name
 
 SCHEMA: dict[str, Any] = {"type": "object"}
@@ -143,6 +144,14 @@ def test_output_as_text_and_as_parts() -> None:
     mixed = Output((Text("a"), Image(b"x"), Text("b")))
     assert mixed.text == "a\nb"
     assert mixed.parts == mixed.content
+
+
+@pytest.mark.parametrize("kind", [tuple, list])
+def test_calls_of_a_message_are_a_tuple(kind: type) -> None:
+    first, second = ToolCall("1", "read", "{}"), ToolCall("2", "read", "{}")
+    assert AssistantMessage(kind((first, second))).calls == (first, second)
+    assert AssistantMessage(kind((Text("both:"), first, second))).calls == (first, second)
+    assert AssistantMessage(kind((Text("none"),))).calls == AssistantMessage(kind(())).calls == ()
 
 
 def test_fast_constructor_makes_the_same_value() -> None:

@@ -73,7 +73,9 @@ class AssistantMessage:
         """The tool calls, in order."""
         calls = [part for part in self.parts if isinstance(part, ToolCall)]
         # a message of nothing but calls is the usual one: no second tuple for the garbage collector
-        return self.parts if len(calls) == len(self.parts) else tuple(calls)  # type: ignore[return-value] - all are calls
+        if type(self.parts) is tuple and len(calls) == len(self.parts):
+            return self.parts  # type: ignore[return-value] - all of them are calls
+        return tuple(calls)
 
 
 @frozen
