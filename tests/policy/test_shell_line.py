@@ -3,10 +3,11 @@
 from callwright.core.access import Allow, Ask, Reach, RunCommand
 from callwright.core.spec import Effect
 from callwright.policy import ByMode, Policies
+from callwright.policy.base import make_printable
 from callwright.policy.dry_run import dry_run_call, dry_run_line
 from callwright.policy.rules.command_patterns import covers
 from callwright.policy.rules.patterns import command_pattern
-from callwright.policy.shell_line import PartOfLine, iterate_parts, make_printable
+from callwright.policy.shell_line import PartOfLine, iterate_parts
 from callwright.shell.plan import ShellPlan, SimpleCommand, Verdict
 
 _ACCESS, _CALL = RunCommand("build all", "/w"), dry_run_line("build all")

@@ -30,9 +30,10 @@ from callwright.core.json import FrozenDict, JsonObject
 from callwright.core.spec import Effect
 from callwright.hooks.base import PendingCall
 from callwright.policy import PathContext, Policies, Rule
+from callwright.policy.base import make_printable
 from callwright.policy.dry_run import DryRunCall, accesses_to_judge, dry_run_call
 from callwright.policy.rules.loading import concerns
-from callwright.policy.shell_line import PartOfLine, make_printable
+from callwright.policy.shell_line import PartOfLine
 from callwright.policy.tool_names import is_known
 from callwright.shell.plan import ShellPlan
 from callwright.tool.base import Tool

@@ -27,6 +27,12 @@ class Subject(Protocol):
     def session_id(self) -> str: ...
 
 
+class LinePart:
+    """The base class of `shell_line.PartOfLine`, which is loaded with the first shell line."""
+
+    __slots__ = ()
+
+
 class Tier(IntEnum):
     """The weight of a policy's decision; `decide.py` says how the tiers combine."""
 
@@ -89,3 +95,11 @@ class Policy:
     def settle(self, ask: Ask) -> Decision:
         """Answer a question in the user's place. Only policies of the tier MODE are called; the default asks."""
         return ask
+
+
+def make_printable(text: str, *, chars: int = 120) -> str:
+    """Escape control characters and cut long text in its middle, so that a question cannot hide anything."""
+    from callwright.core.escaping import visible_line  # loaded with the first question
+
+    shown = visible_line(text)
+    return shown if len(shown) <= chars else f"{shown[: chars // 2]} … {shown[-chars // 2 :]}"

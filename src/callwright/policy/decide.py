@@ -13,7 +13,7 @@ each thing it touches by itself, and runs only if all of them may.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 from callwright.core.access import (
     Access,
@@ -29,8 +29,10 @@ from callwright.core.access import (
 )
 from callwright.core.calls import Approve, Question
 from callwright.core.errors import UsageError
-from callwright.policy.base import Policy, Subject, Tier
-from callwright.policy.shell_line import PartOfLine, iterate_parts
+from callwright.policy.base import LinePart, Policy, Subject, Tier
+
+if TYPE_CHECKING:  # otherwise loaded with the first shell line
+    from callwright.policy.shell_line import PartOfLine
 
 
 class AllowEverything(Policy):
@@ -164,17 +166,18 @@ class Policies:
         # AllowEverything would let through what no other policy can judge; the set spares most calls nine comparisons
         if type(access) not in _EXACT_KINDS and not isinstance(access, _ACCESS_KINDS):
             return Deny(f"expected an access such as WritePath(path), got {access!r}", source="default")
-        if isinstance(access, RunCommand) and not isinstance(subject, PartOfLine):
+        if isinstance(access, RunCommand) and not isinstance(subject, LinePart):
             return self._decide_line(access, subject)
         return self._decide_one(access, subject)
 
-    def parts(self, access: RunCommand, subject: Subject) -> Iterator[tuple[Access, PartOfLine, Decision]]:
+    def parts(self, access: RunCommand, subject: Subject) -> Iterator[tuple[Access, "PartOfLine", Decision]]:
         """Yield the parts of a shell line in their order, each with its decision; `decide` combines them.
 
         Args:
             access: The shell line.
             subject: The call it belongs to.
         """
+        from callwright.policy.shell_line import iterate_parts
         from callwright.shell import analyze  # the parser is loaded when a line is judged, not before
 
         for part, view in iterate_parts(access, subject, analyze(access.line, access.cwd)):

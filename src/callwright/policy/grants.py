@@ -33,7 +33,7 @@ from callwright.core.access import (
 from callwright.core.calls import Approve, Question, digest_of
 from callwright.core.errors import UsageError
 from callwright.core.json import JsonObject
-from callwright.policy.base import Policy, Subject, Tier
+from callwright.policy.base import Policy, Subject, Tier, make_printable
 from callwright.policy.dry_run import dry_run_line
 from callwright.policy.paths import PathContext
 from callwright.policy.rules.command_patterns import covers, outermost
@@ -47,7 +47,7 @@ from callwright.policy.rules.too_broad import (
     why_not_saved,
     why_too_broad,
 )
-from callwright.policy.shell_line import PartOfLine, make_printable
+from callwright.policy.shell_line import PartOfLine
 from callwright.policy.tool_names import words
 from callwright.shell.plan import SimpleCommand, Verdict
 

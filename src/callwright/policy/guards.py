@@ -27,11 +27,11 @@ from callwright.core.access import (
     WriteResource,
     is_below,
 )
-from callwright.policy.base import Policy, Subject, Tier
+from callwright.policy.base import Policy, Subject, Tier, make_printable
 from callwright.policy.git_reads import find_compared_secret, find_unnamed_object
 from callwright.policy.paths import PathContext, PossiblePaths
 from callwright.policy.repository import find_hook, find_repository_program
-from callwright.policy.shell_line import PartOfLine, make_printable, paths_for_call
+from callwright.policy.shell_line import PartOfLine, paths_for_call
 from callwright.policy.tool_names import words
 from callwright.policy.toolchains import RUST_PROGRAMS, find_project_program, find_ruff_fixes, find_rust_program
 from callwright.policy.trees import find_in_tree

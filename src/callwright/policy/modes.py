@@ -9,7 +9,7 @@ bypass  allow   allow   allow     allows, unless firm
 """
 
 from collections.abc import Collection, Iterable
-from typing import Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeGuard, get_args
 
 from callwright.core.access import (
     Access,
@@ -30,9 +30,10 @@ from callwright.core.access import (
 )
 from callwright.core.errors import UsageError
 from callwright.core.spec import Effect
-from callwright.policy.base import Policy, Subject, Tier
-from callwright.policy.shell_line import PartOfLine, make_printable
-from callwright.shell.plan import Verdict, starts_with
+from callwright.policy.base import LinePart, Policy, Subject, Tier, make_printable
+
+if TYPE_CHECKING:  # otherwise loaded with the first shell line: most programs that use a mode have none
+    from callwright.policy.shell_line import PartOfLine
 
 Mode: TypeAlias = Literal["plan", "default", "auto", "dontAsk", "bypass"]
 NetworkReads: TypeAlias = Literal["ask", "allow"]
@@ -169,18 +170,18 @@ class ByMode(Policy):
         if (
             self.auto_allow != "walled"
             or self.switch.mode == "bypass"  # which never confines more than it must
-            or not isinstance(subject, PartOfLine)
+            or not _is_part_of_line(subject)
             or subject.spec.annotations.needs_approval
         ):
             return False
         from callwright.policy.walled import is_walled  # with the tables of programs: for shell lines only
 
         return (
-            isinstance(access, (RunCommand, ReadPath, WritePath)) and not _is_read(subject) and is_walled(subject.plan)
+            isinstance(access, (RunCommand, ReadPath, WritePath)) and not subject.only_reads and is_walled(subject.plan)
         )
 
     def _beyond(self, access: Access, subject: Subject) -> Decision | None:
-        if self.fenced or not isinstance(subject, PartOfLine):
+        if self.fenced or not _is_part_of_line(subject):
             return None  # other tools check their workspace themselves
         from callwright.policy.guards import Fence  # as above
         from callwright.system.paths import Workspace
@@ -211,8 +212,10 @@ class ExcludedCommands(Policy):
         self.beginnings = tuple(beginnings)
 
     def judge(self, access: Access, subject: Subject) -> Decision | None:
-        if not isinstance(access, RunCommand) or not isinstance(subject, PartOfLine) or subject.command is None:
+        if not isinstance(access, RunCommand) or not _is_part_of_line(subject) or subject.command is None:
             return None
+        from callwright.shell.plan import starts_with
+
         found = starts_with(subject.command, self.beginnings)
         if not found:
             return None
@@ -221,62 +224,39 @@ class ExcludedCommands(Policy):
         return Ask(reason, f"excluded {found}", firm=True)
 
 
+def _is_part_of_line(subject: Subject) -> TypeGuard["PartOfLine"]:
+    return isinstance(subject, LinePart)
+
+
 def _effect(access: Access, subject: Subject) -> Effect:
-    if not isinstance(subject, PartOfLine):
-        return effect_of(access)
-    verdict = subject.verdict
-    match access:
-        case RunCommand():
-            # a command that writes to unknown places cannot be confined to the workspace
-            return Effect.DESTROY if verdict is Verdict.WRITES and not _stays_here(subject) else _EFFECTS[verdict]
-        case DeletePath() if verdict is Verdict.WRITES and _moves(subject):
-            return Effect.WRITE  # a moved file still exists in its new place
-        case _:
-            return effect_of(access)
-
-
-def _is_read(part: PartOfLine) -> bool:
-    """Whether a part needs no wall: its line is understood, and it only reads."""
-    verdict = part.plan.verdict if part.command is None else part.command.verdict
-    return part.plan.proven and verdict in (Verdict.READ_ONLY, Verdict.READS_NETWORK)
-
-
-def _stays_here(part: PartOfLine) -> bool:
-    """Whether a command's writes are all listed, and it reaches no network."""
-    touched = part.plan.accesses if part.command is None else part.command.accesses
-    writes = any(isinstance(access, (WritePath, DeletePath)) for access in touched)
-    return writes and not any(isinstance(access, Reach) for access in touched)
-
-
-def _moves(part: PartOfLine) -> bool:
-    return part.command is not None and any(isinstance(access, WritePath) for access in part.command.accesses)
+    seen = subject.effect_on(access) if _is_part_of_line(subject) else None
+    return effect_of(access) if seen is None else seen
 
 
 def _is_confined(access: Access, subject: Subject) -> bool:
     """Whether a sandbox makes a command safe. Not a destructive one: the workspace is inside the sandbox with it."""
-    if not isinstance(access, RunCommand) or not isinstance(subject, PartOfLine):
+    if not isinstance(access, RunCommand) or not _is_part_of_line(subject):
         return False
     from callwright.policy.walled import uncovers_secrets  # as above
 
-    destroys = any(command.verdict is Verdict.DESTRUCTIVE for command in subject.plan.commands)
-    return not destroys and not uncovers_secrets(subject.plan)
+    return not subject.destroys and not uncovers_secrets(subject.plan)
 
 
 def _reads_network(access: Access, subject: Subject) -> bool:
     if isinstance(access, RunCommand):
-        return isinstance(subject, PartOfLine) and subject.verdict is Verdict.READS_NETWORK
+        return _is_part_of_line(subject) and subject.reads_network
     return isinstance(access, Reach)
 
 
 def _network_target(access: Access, subject: Subject) -> str:
     if isinstance(access, Reach):
         return make_printable(access.url)
-    return make_printable(subject.command.text) if isinstance(subject, PartOfLine) and subject.command else ""
+    return make_printable(subject.command.text) if _is_part_of_line(subject) and subject.command else ""
 
 
 def _reason(access: Access, subject: Subject, effect: Effect) -> str:
     match access:
-        case RunCommand() if isinstance(subject, PartOfLine) and subject.reason:
+        case RunCommand() if _is_part_of_line(subject) and subject.reason:
             return subject.reason
         case WritePath(target) | WriteResource(target):
             return f"would write to {make_printable(target)}"
@@ -288,13 +268,6 @@ def _reason(access: Access, subject: Subject, effect: Effect) -> str:
             return _REASONS[effect]
 
 
-_EFFECTS = {
-    Verdict.READ_ONLY: Effect.READ,
-    Verdict.READS_NETWORK: Effect.READ,
-    Verdict.WRITES: Effect.WRITE,
-    Verdict.DESTRUCTIVE: Effect.DESTROY,
-    Verdict.UNKNOWN: Effect.DESTROY,
-}
 _READS = {mode: Allow("", f"mode {mode}", Confinement.READ_ONLY) for mode in get_args(Mode)}
 _READS_NETWORK = {mode: Allow("", f"mode {mode}", Confinement.NETWORK) for mode in get_args(Mode)}
 _WALLED = {

@@ -5,18 +5,18 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from callwright.core._fast import field, frozen, replace
-from callwright.core.access import Access, RunCommand, WritePath
+from callwright.core.access import Access, DeletePath, Reach, RunCommand, WritePath
 from callwright.core.json import JsonObject
-from callwright.core.spec import ToolSpec
-from callwright.policy.base import Subject
+from callwright.core.spec import Effect, ToolSpec
+from callwright.policy.base import LinePart, Subject, make_printable
 from callwright.shell.plan import ShellPlan, SimpleCommand, Verdict, worst
 
-if TYPE_CHECKING:  # otherwise loaded with the first path: this module is, with every policy
+if TYPE_CHECKING:  # otherwise loaded with the first path
     from callwright.policy.paths import PathContext, PossiblePaths
 
 
 @frozen
-class PartOfLine:
+class PartOfLine(LinePart):
     """The call that is being judged, seen from one command inside its shell line."""
 
     call: Subject
@@ -62,6 +62,54 @@ class PartOfLine:
             return self.plan.problem or self.plan.reason
         return f"{make_printable(self.command.text)}: {self.command.reason}"
 
+    @property
+    def only_reads(self) -> bool:
+        """Whether this part needs no wall: its line is understood, and it only reads."""
+        verdict = self.plan.verdict if self.command is None else self.command.verdict
+        return self.plan.proven and verdict in (Verdict.READ_ONLY, Verdict.READS_NETWORK)
+
+    @property
+    def reads_network(self) -> bool:
+        """Whether this part reads over the network, and does nothing worse."""
+        return self.verdict is Verdict.READS_NETWORK
+
+    @property
+    def destroys(self) -> bool:
+        """Whether any command of the line is destructive."""
+        return any(command.verdict is Verdict.DESTRUCTIVE for command in self.plan.commands)
+
+    def effect_on(self, access: Access) -> Effect | None:
+        """Return how much this part can change by an access; None if that is what the access says itself."""
+        verdict = self.verdict
+        match access:
+            case RunCommand():
+                # a command that writes to unknown places cannot be confined to the workspace
+                return Effect.DESTROY if verdict is Verdict.WRITES and not _stays_here(self) else _EFFECTS[verdict]
+            case DeletePath() if verdict is Verdict.WRITES and _moves(self):
+                return Effect.WRITE  # a moved file still exists in its new place
+            case _:
+                return None
+
+
+_EFFECTS = {
+    Verdict.READ_ONLY: Effect.READ,
+    Verdict.READS_NETWORK: Effect.READ,
+    Verdict.WRITES: Effect.WRITE,
+    Verdict.DESTRUCTIVE: Effect.DESTROY,
+    Verdict.UNKNOWN: Effect.DESTROY,
+}
+
+
+def _stays_here(part: PartOfLine) -> bool:
+    """Whether a command's writes are all listed, and it reaches no network."""
+    touched = part.plan.accesses if part.command is None else part.command.accesses
+    writes = any(isinstance(access, (WritePath, DeletePath)) for access in touched)
+    return writes and not any(isinstance(access, Reach) for access in touched)
+
+
+def _moves(part: PartOfLine) -> bool:
+    return part.command is not None and _writes_somewhere(part.command)
+
 
 def _writes_somewhere(command: SimpleCommand) -> bool:
     return any(isinstance(access, WritePath) for access in command.accesses)
@@ -91,14 +139,6 @@ def paths_for_call(path: str, subject: Subject, here: "PathContext") -> "Possibl
     if found is None:
         found = subject.resolved[path, here] = possible_paths(path, here, shell=True)
     return found
-
-
-def make_printable(text: str, *, chars: int = 120) -> str:
-    """Escape control characters and cut long text in its middle, so that a question cannot hide anything."""
-    from callwright.core.escaping import visible_line  # loaded with the first question
-
-    shown = visible_line(text)
-    return shown if len(shown) <= chars else f"{shown[: chars // 2]} … {shown[-chars // 2 :]}"
 
 
 def iterate_parts(access: RunCommand, subject: Subject, plan: ShellPlan) -> Iterator[tuple[Access, PartOfLine]]:
