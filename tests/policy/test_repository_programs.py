@@ -387,6 +387,8 @@ def test_package_managers_that_run_nothing_of_the_project_stay_unasked(tmp_path:
     (tmp_path / ".pnpmfile.cjs").touch()
     for line in ("uv --version", "uv cache dir", "uv tool list", "poetry about", "pnpm help", "brew --version"):
         assert isinstance(judged(line, tmp_path), Allow), line
+    (tmp_path / ".npmrc").write_text("git-tag-version=false\nregistry=https://example.com\nsave-prefix=~\n")
+    assert isinstance(judged("npm ls", tmp_path), Allow)
     (tmp_path / "below").mkdir()
     decision = judged("poetry show", tmp_path / "below")
     assert isinstance(decision, Ask) and ".venv" in decision.reason

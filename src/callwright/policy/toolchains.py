@@ -43,8 +43,27 @@ _PROJECT_PROGRAMS = {
     "uv": (words("--version -V version help self cache tool"), (".venv", "venv")),
     "poetry": (words("--version -V version help about"), (".venv",)),
     "brew": (frozenset[str](), ("Brewfile",)),
+    "ansible-doc": (frozenset[str](), ("ansible.cfg",)),
+    "ansible-config": (frozenset[str](), ("ansible.cfg",)),
 }
 """Programs, the sub-commands with which they ignore the project, and what they run in it otherwise."""
+
+
+_NPM_SETTINGS = re.compile(
+    r"^\s*(?:git|cache|logs-dir|timing|prefix|script-shell|shell|editor|browser|viewer|node-options|onload-script|"
+    r"init-module|node-gyp|globalconfig|userconfig|tmp)(?=\s*(?:=|$))",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""Settings of npm that name a program, or a folder that every command writes to."""
+
+
+def _find_npm_setting(folder: str) -> str:
+    home = Path.home()
+    for start in (Path(folder), *Path(folder).parents):
+        file = start / ".npmrc"
+        if start != home and file.is_file() and (found := _NPM_SETTINGS.search(read_start(file))):
+            return f"{found[0].strip()} in {file}"
+    return ""
 
 
 def find_project_program(arguments: Sequence[str], folder: str) -> str:
@@ -55,6 +74,8 @@ def find_project_program(arguments: Sequence[str], folder: str) -> str:
         folder: Where it would run.
     """
     name = arguments[0].rpartition("/")[2]
+    if name == "npm":
+        return _find_npm_setting(folder)
     ignoring, files = _PROJECT_PROGRAMS.get(name, (frozenset[str](), ()))
     verb = next((word for word in arguments[1:] if word[:1] != "-"), arguments[1] if arguments[1:] else "")
     if verb in ignoring or (name == "brew" and verb != "bundle"):

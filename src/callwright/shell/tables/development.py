@@ -77,7 +77,8 @@ npm: network; not --prefix -C --userconfig --globalconfig --script-shell --node-
   get: local
   pkg get: local
   audit: not --fix; operands 0
-  view|v|info|show|search|s|se|find|outdated|ping|fund|stars|whoami|sbom
+  view|v|info|show: like (?:@[^/:]+/)?[^/:]+
+  search|s|se|find|outdated|ping|fund|stars|whoami|sbom
   owner ls|list
   dist-tag ls|list
   access list|ls|get
