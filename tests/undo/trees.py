@@ -17,17 +17,17 @@ Picture = dict[str, tuple[object, ...]]
 def picture(root: Path) -> Picture:
     """Everything about a tree that an undo must bring back: names, kinds, bytes, modes, targets."""
     found: Picture = {}
+    start = len(str(root)) + 1
     for folder, folders, files in os.walk(root):
         for name in (*folders, *files):
-            path = Path(folder, name)
-            status = path.lstat()
-            mode = stat.S_IMODE(status.st_mode)
-            if path.is_symlink():
-                found[str(path.relative_to(root))] = ("link", str(path.readlink()))
-            elif path.is_dir():
-                found[str(path.relative_to(root))] = ("folder", mode)
+            path = f"{folder}/{name}"  # text, because random changes take thousands of pictures
+            mode = os.lstat(path).st_mode
+            if stat.S_ISLNK(mode):
+                found[path[start:]] = ("link", str(Path(path).readlink()))
+            elif stat.S_ISDIR(mode):
+                found[path[start:]] = ("folder", stat.S_IMODE(mode))
             else:
-                found[str(path.relative_to(root))] = ("file", mode, path.read_bytes())
+                found[path[start:]] = ("file", stat.S_IMODE(mode), Path(path).read_bytes())
     return found
 
 
