@@ -51,6 +51,7 @@ _AZ_READS = (
     "list show list-* show-* get-* exists check-* version find summarize logs search query list_* what-if validate"
 ).split()
 _AZ_REFUSED = frozenset("get-access-token get-credentials check-in get-backend-credential".split())
+_AZ_CREDENTIALS = re.compile(r"credential|connection-string|publishing|(?:account|functionapp|cosmosdb) keys\b")
 _CHANGES = re.compile(
     r"(?:create|delete|set|update|add|remove|start|stop|restart|run|invoke|import|export|purge|deploy|login|logout|reset|"
     r"assign|attach|detach|move|copy|upload|upgrade|install|uninstall|enable|disable|approve|reject|scale|rest|rotate|"
@@ -163,6 +164,8 @@ def az(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
         return unknown("it is not known that this az call only reads")
     verb = path[0] if path[0] == "find" else path[-1]
     reads = any(fnmatchcase(verb, pattern) for pattern in _AZ_READS) and verb not in _AZ_REFUSED
+    if _AZ_CREDENTIALS.search(" ".join(path)):
+        return unknown(f"az {' '.join(path)} prints credentials")
     if not reads or any(word in ("--file", "-f", "--debug", "--web") for word in words if verb not in ("list-skus",)):
         return unknown(f"az {' '.join(path)} may do more than read")
     return Judgement(Verdict.READS_NETWORK, f"az {' '.join(path)} only reads", (Reach("az:"),))

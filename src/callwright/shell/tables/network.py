@@ -94,7 +94,7 @@ nats: network; not --creds
   stream|consumer|kv|object|server list|ls|info|report|state|subjects|find|status
 fly flyctl heroku vercel netlify railway doctl linode-cli wrangler supabase firebase: help; network
   status|version|whoami
-  apps|ps|releases|domains|logs|regions|config|addons|projects|sites|services|volumes|machine|machines|droplet|
+  apps|ps|releases|domains|logs|regions|addons|projects|sites|services|volumes|machine|machines|droplet|
       droplets|images list|ls|show|info|get
 speedtest: secret
 sshd: secret
