@@ -18,6 +18,8 @@ yq: reads; pattern --from-file --expression; not -i --inplace --in-place -s --sp
 )["yq"]
 _JQ = parse_table("jq: reads; pattern -f --from-file; not -L --library-path")["jq"]
 _LOADS = re.compile(r"\b(?:include|import|get_search_list|input_filename|debug|modulemeta)\b")
+_MODULES = re.compile(r"\b(?:include|import|modulemeta)\s")
+"""For the yq that hands its expression to jq."""
 _EVALUATES = frozenset(("eval", "e", "eval-all", "ea"))
 
 
@@ -25,7 +27,7 @@ def yq(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     """Judge a yq call by its flags; an expression reaches outside its files only by loading."""
     if arguments and arguments[0].text in _EVALUATES:
         arguments = arguments[1:]
-    if any("load" in word.text for word in arguments):
+    if any("load" in word.text or _MODULES.search(word.text) for word in arguments):
         return unknown("the yq expression loads another file")
     return _judge_expression(name, _YQ, arguments, folders)
 
