@@ -282,6 +282,39 @@ def test_frozen_class_makes_what_it_needs_once() -> None:
     Quicker("a").other = 1  # type: ignore[attr-defined] - a subclass may have more
 
 
+@given(
+    args=st.lists(st.integers(0, 3), max_size=4),
+    named=st.dictionaries(st.sampled_from(["name", "count", "items", "other"]), st.integers(0, 3)),
+)
+def test_first_instances_are_filled_like_the_later_ones(args: list[int], named: dict[str, int]) -> None:
+    first, later = _define_example(), _define_example()
+    assert list(inspect.signature(later).parameters) == ["name", "count", "items"]  # compiles its __init__
+    assert _make(first, args, named) == _make(later, args, named)
+    for _ in range(20):
+        first(1)
+    assert inspect.isfunction(vars(first)["__init__"]) and inspect.isfunction(vars(later)["__init__"])
+
+
+def _define_example() -> type[Any]:
+    class Example:
+        name: int
+        count: int = 1
+        items: Sequence[int] = _fast.field(default_factory=tuple[int])
+
+        def __post_init__(self) -> None:
+            if self.name == 3:
+                raise ValueError("three")
+
+    return frozen(Example)
+
+
+def _make(kind: type[Any], args: list[int], named: dict[str, int]) -> str:
+    try:
+        return repr(kind(*args, **named))
+    except (TypeError, ValueError) as error:
+        return str(error)
+
+
 def test_slotted_class_may_change_and_equals_only_itself() -> None:
     @slotted
     class Entry:

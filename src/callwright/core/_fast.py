@@ -50,7 +50,7 @@ def frozen(kind: type[Value]) -> type[Value]:
 @dataclass_transform(eq_default=False, field_specifiers=(field,))
 def slotted(kind: type[Value]) -> type[Value]:
     """Make a class a dataclass with slots that may change and equals only itself; otherwise like `frozen`."""
-    return _define(kind, {"__init__": _compile_init}, {"__repr__": _represent})
+    return _define(kind, {}, {"__repr__": _represent})
 
 
 def _define(kind: type[Value], made_late: Mapping[str, _Make], shared: Mapping[str, Any]) -> type[Value]:
@@ -62,6 +62,7 @@ def _define(kind: type[Value], made_late: Mapping[str, _Make], shared: Mapping[s
     if any(map(_is_standard_field, defaults.values())):
         raise _unusual(kind)
     late = {name: _Late(make) for name, make in made_late.items()}
+    late["__init__"] = _LateInit(_compile_init)
     for name, method in {**late, **shared}.items():
         if space.get(name) is None:  # Python sets `__hash__` to None beside an `__eq__`
             space[name] = method
@@ -125,6 +126,53 @@ class _Late:
         return made.__get__(instance, owner) if hasattr(made, "__get__") else made
 
 
+class _LateInit(_Late):
+    """The `__init__` of a class. It fills the first instances itself: compiling takes as long as filling twenty."""
+
+    __slots__ = ("_filled",)
+
+    def __init__(self, make: _Make) -> None:
+        super().__init__(make)
+        self._filled = 0
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        if instance is None or self._filled >= _MOST_FILLED:
+            return super().__get__(instance, owner)
+        self._filled += 1
+        return partial(self._fill, instance)
+
+    def _fill(self, instance: object, /, *args: Any, **named: Any) -> None:
+        values = _match_fields(self._kind, args, named)
+        if values is None:  # the compiled one says what is wrong
+            super().__get__(instance, type(instance))(*args, **named)
+            return
+        for name, value in values.items():
+            object.__setattr__(instance, name, value)
+        if hasattr(instance, "__post_init__"):
+            cast(Any, instance).__post_init__()
+
+
+_MOST_FILLED = 8
+
+
+def _match_fields(kind: Any, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the values of all fields, or None if the arguments or the class are not as they should be."""
+    names, defaults = kind.__slots__, kind.__field_defaults__
+    values = dict(zip(names, args, strict=False))
+    if len(args) > len(names) or not named.keys() <= set(names) - values.keys():
+        return None
+    if any(map(_is_class_variable, kind.__annotations__.values())) or any(map(_is_mutable, defaults.values())):
+        return None
+    values |= named
+    for name in names:
+        if name not in values:
+            if name not in defaults:
+                return None
+            given = defaults[name]
+            values[name] = given.make() if isinstance(given, _Factory) else given
+    return values
+
+
 class _Unset:
     """The default of a parameter whose value a factory makes."""
 
@@ -145,7 +193,7 @@ def _compile_init(kind: type) -> Callable[..., None]:
             raise _unusual(kind)
         if name in defaults:
             given = defaults[name]
-            if type(given).__hash__ is None:
+            if _is_mutable(given):
                 raise ValueError(f"{kind.__qualname__}.{name} has a mutable default, which all instances would share")
             made = isinstance(given, _Factory)
             space[f"_default_{name}"], default = (given.make, "=_unset") if made else (given, f"=_default_{name}")
@@ -160,6 +208,10 @@ def _compile_init(kind: type) -> Callable[..., None]:
     init.__qualname__, init.__module__ = f"{kind.__qualname__}.__init__", kind.__module__
     init.__annotations__ = {**annotations, "return": None}
     return init
+
+
+def _is_mutable(default: object) -> bool:
+    return type(default).__hash__ is None
 
 
 def _is_class_variable(annotation: object) -> bool:
@@ -246,7 +298,6 @@ def replace(value: Value, **changes: Any) -> Value:
 
 
 _FROZEN_LATE: dict[str, _Make] = {
-    "__init__": _compile_init,
     "__eq__": _make_equals,
     "__hash__": _make_hash,
 }
