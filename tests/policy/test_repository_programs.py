@@ -1,12 +1,13 @@
 """A repository that names programs in its own settings is not looked at without asking."""
 
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from callwright import Allow, Ask
+from callwright import Allow, Ask, Deny
 from callwright.core.access import Decision
 from callwright.policy import judge_command
 from callwright.policy.git_reads import find_unnamed_object
@@ -392,3 +393,64 @@ def test_package_managers_that_run_nothing_of_the_project_stay_unasked(tmp_path:
     (tmp_path / "below").mkdir()
     decision = judged("poetry show", tmp_path / "below")
     assert isinstance(decision, Ask) and ".venv" in decision.reason
+
+
+def _break_repository(how: str, store: Path) -> None:
+    """Change a repository's files to what no git writes."""
+    objects = store / "objects"
+    match how:
+        case "alternate with a null byte":
+            (objects / "info" / "alternates").write_bytes(b"a\0b\n")
+        case "endless alternates":
+            for place in range(40):
+                (objects / str(place) / "info").mkdir(parents=True)
+                (objects / str(place) / "info" / "alternates").write_text(f"../{place + 1}\n../{place}\n" * 20)
+            (objects / "info" / "alternates").write_text("0\n")
+        case "pipe as index of a pack":
+            os.mkfifo(objects / "pack" / "a.idx")
+        case "pipe as object":
+            (objects / "ab").mkdir()
+            os.mkfifo(objects / "ab" / ("cd" * 19))
+        case "pipe as index":
+            os.mkfifo(store / "index")
+        case "pack with the same id many times":
+            count = 100_000
+            head = b"\xfftOc\0\0\0\2" + bytes(255 * 4) + count.to_bytes(4, "big")
+            (objects / "pack" / "a.idx").write_bytes(head + b"\xab\xcd" * 14 * count + bytes(40))
+            (objects / "pack" / "a.pack").write_bytes(b"\x10" * 100)
+        case _:
+            raise AssertionError(how)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "alternate with a null byte",
+        "endless alternates",
+        "pipe as index of a pack",
+        "pipe as object",
+        "pipe as index",
+        "pack with the same id many times",
+    ],
+)
+def test_repository_that_no_git_wrote_is_asked_about(repository: Path, how: str) -> None:
+    _break_repository(how, repository / ".git")
+    decision = judged("git show abcd", repository, mode="auto")
+    assert isinstance(decision, Ask) and decision.firm, decision
+
+
+def test_link_to_a_repository_that_cannot_be_followed_is_asked_about(tmp_path: Path) -> None:
+    (tmp_path / ".git").write_text("gitdir: a\0b")
+    for line in ("git status", "git show abcd", "git add a.txt", "git commit -m x"):
+        assert isinstance(judged(line, tmp_path, mode="auto"), Ask), line
+
+
+@pytest.mark.parametrize("line", ["git status", "git show abcd", "git commit -m x", "uv tree", "cargo tree", "npm ls"])
+def test_folder_with_a_name_that_is_too_long_gets_a_decision(tmp_path: Path, line: str) -> None:
+    decision = judged(f"cd {'a' * 300} && {line}", tmp_path, mode="auto")
+    assert isinstance(decision, (Allow, Ask, Deny)), decision  # there is no such folder: nothing would run in it
+
+
+def test_more_ids_than_are_looked_up_are_asked_about(repository: Path) -> None:
+    ids = " ".join(f"{number:08x}" for number in range(250))
+    assert isinstance(judged(f"git show {ids}", repository, mode="auto"), Ask)

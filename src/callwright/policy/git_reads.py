@@ -12,6 +12,7 @@ import zlib
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 from callwright.policy.repository import find_git_folder, read_start
 from callwright.policy.tool_names import words
@@ -30,8 +31,10 @@ _EMPTY_TREES = (
 )
 _KINDS = {1: "commit", 2: "tree", 3: "blob", 4: "tag"}
 _UNKNOWN = "unknown"
-_MAX_CHAIN = 5_000
-_MAX_ALTERNATES = 5
+_MAX_STEPS = 10_000
+_MAX_STORES = 20
+_MAX_IDS = 200
+"""A strange repository or line must not keep the judge busy: beyond these, the user is asked."""
 
 
 def find_unnamed_object(arguments: Sequence[str], folder: str) -> str:
@@ -52,11 +55,13 @@ def find_unnamed_object(arguments: Sequence[str], folder: str) -> str:
     store = find_git_folder(folder) if named else None
     if store is None:
         return ""
-    for word, start in named:
-        if not any(empty.startswith(start) for empty in _EMPTY_TREES) and objected & _find_kinds(
-            store / "objects", start, 0
-        ):
+    for word, start in named[:_MAX_IDS]:
+        if any(empty.startswith(start) for empty in _EMPTY_TREES):
+            continue
+        if objected & _find_kinds(store / "objects", start):
             return word
+    if len(named) > _MAX_IDS:
+        return named[_MAX_IDS][0]
     return ""
 
 
@@ -110,26 +115,34 @@ def _list_ids(rest: Sequence[str], *, values: bool) -> Iterator[tuple[str, str]]
                 yield word, found[1].lower()
 
 
-def _find_kinds(objects: Path, start: str, depth: int) -> set[str]:
-    """Return the kinds of the objects whose ids begin so."""
-    kinds = set(_find_loose(objects, start))
-    try:
-        packs = sorted((objects / "pack").glob("*.idx"))
-    except OSError:
-        packs = []
-    for index in packs:
-        try:
-            kinds |= set(_find_packed(index, start))
-        except (OSError, ValueError, IndexError, struct.error):
-            kinds.add(_UNKNOWN)
-    alternates = objects / "info" / "alternates"
-    if alternates.is_file():
-        if depth >= _MAX_ALTERNATES:
+def _find_kinds(objects: Path, start: str) -> set[str]:
+    """Return the kinds of the objects whose ids begin so, in a store and in those it borrows from."""
+    stores, kinds = [os.path.realpath(objects)], set[str]()
+    for store in stores:  # which grows
+        kinds |= set(_find_loose(Path(store), start))
+        for index in sorted(Path(store, "pack").glob("*.idx")):
+            try:
+                kinds |= set(_find_packed(index, start))
+            except (OSError, ValueError, IndexError, struct.error):
+                kinds.add(_UNKNOWN)
+        stores += [each for each in dict.fromkeys(_list_alternates(Path(store))) if each not in stores]
+        if len(stores) > _MAX_STORES:
             return kinds | {_UNKNOWN}
-        for line in read_start(alternates).splitlines():
-            if line and line[0] != "#":
-                kinds |= _find_kinds(objects / line, start, depth + 1)
     return kinds
+
+
+def _list_alternates(store: Path) -> Iterator[str]:
+    file = store / "info" / "alternates"
+    if file.is_file():
+        for line in read_start(file).splitlines():
+            if line and line[0] != "#":
+                yield os.path.realpath(store / line)
+
+
+def _open_file(path: Path) -> BinaryIO:
+    if not path.is_file():
+        raise OSError(f"{path} is not a file")  # opening a pipe would wait for what is written to it
+    return path.open("rb")
 
 
 def _find_loose(objects: Path, start: str) -> Iterator[str]:
@@ -140,7 +153,7 @@ def _find_loose(objects: Path, start: str) -> Iterator[str]:
         return
     for name in names:
         try:
-            with (folder / name).open("rb") as file:
+            with _open_file(folder / name) as file:
                 header = zlib.decompressobj().decompress(file.read(64), 16)
         except (OSError, zlib.error):
             yield _UNKNOWN
@@ -151,23 +164,29 @@ def _find_loose(objects: Path, start: str) -> Iterator[str]:
 
 def _find_packed(index: Path, start: str) -> Iterator[str]:
     """Yield the kinds of objects in a pack, from its index: a table by first byte, sorted ids, and places."""
-    with index.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+    with _open_file(index) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         if data[:8] != b"\xfftOc\x00\x00\x00\x02":
             yield _UNKNOWN  # the first version of the format, which no git has written since 2008
             return
-        pack = _Pack(data, index.with_suffix(".pack"))
+        pack = _Pack(data)
         place = bisect_left(range(pack.count), start, key=pack.id_at)
-        while place < pack.count and pack.id_at(place).startswith(start):
-            yield pack.find_kind(place)
-            place += 1
+        if place == pack.count or not pack.id_at(place).startswith(start):
+            return
+        with _open_file(index.with_suffix(".pack")) as content:
+            while place < pack.count and pack.id_at(place).startswith(start):
+                kind = pack.find_kind(content, place)
+                yield kind
+                if kind == _UNKNOWN:
+                    return
+                place += 1
 
 
 class _Pack:
     """A pack and its index; looks up kinds only."""
 
-    def __init__(self, index: mmap.mmap, file: Path) -> None:
+    def __init__(self, index: mmap.mmap) -> None:
         self._index = index
-        self._file = file
+        self._steps = 0
         (self.count,) = struct.unpack_from(">I", index, 8 + 255 * 4)
         long_places = len(index) - 1032 - 40 - 28 * self.count
         # with ids of 20 bytes, this much is left for places beyond 2 GiB; otherwise the ids have 32 bytes
@@ -184,30 +203,30 @@ class _Pack:
             (offset,) = struct.unpack_from(">Q", self._index, table + 4 * self.count + 8 * (offset & 0x7FFFFFFF))
         return offset
 
-    def find_kind(self, place: int) -> str:
+    def find_kind(self, file: BinaryIO, place: int) -> str:
         """Follow the chain of differences from an object to the one it is based on, which has the same kind."""
         offset = self._offset(place)
-        with self._file.open("rb") as file:
-            for _ in range(_MAX_CHAIN):
-                file.seek(offset)
-                head = file.read(64)
-                number, at = (head[0] >> 4) & 7, 1
-                while head[at - 1] & 0x80:  # the rest of the object's size
+        while self._steps < _MAX_STEPS:
+            self._steps += 1
+            file.seek(offset)
+            head = file.read(64)
+            number, at = (head[0] >> 4) & 7, 1
+            while head[at - 1] & 0x80:  # the rest of the object's size
+                at += 1
+            if number in _KINDS:
+                return _KINDS[number]
+            if number == 6:
+                back = head[at] & 0x7F
+                while head[at] & 0x80:
                     at += 1
-                if number in _KINDS:
-                    return _KINDS[number]
-                if number == 6:
-                    back = head[at] & 0x7F
-                    while head[at] & 0x80:
-                        at += 1
-                        back = ((back + 1) << 7) | (head[at] & 0x7F)
-                    offset -= back
-                elif number == 7:
-                    base = head[at : at + self._id_bytes].hex()
-                    found = bisect_left(range(self.count), base, key=self.id_at)
-                    if found == self.count or self.id_at(found) != base:
-                        return _UNKNOWN
-                    offset = self._offset(found)
-                else:
+                    back = ((back + 1) << 7) | (head[at] & 0x7F)
+                offset -= back
+            elif number == 7:
+                base = head[at : at + self._id_bytes].hex()
+                found = bisect_left(range(self.count), base, key=self.id_at)
+                if found == self.count or self.id_at(found) != base:
                     return _UNKNOWN
+                offset = self._offset(found)
+            else:
+                return _UNKNOWN
         return _UNKNOWN

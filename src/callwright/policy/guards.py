@@ -83,7 +83,10 @@ class Fence(Policy):
         if command.verdict is not Verdict.WRITES or program_of_command(command) != "git":
             return None
         verb = next((word for word in command.words[1:] if word in _GIT_VERBS), "")
-        hook = find_hook(_folder_of(command, self.here), verb) if verb else ""
+        try:
+            hook = find_hook(_folder_of(command, self.here), verb) if verb else ""
+        except (OSError, ValueError):
+            hook = "of a repository that cannot be checked"
         return Ask(f"git {verb} would run the hook {make_printable(hook)}", "repository hooks") if hook else None
 
     def _judge_hidden_reads(self, part: PartOfLine) -> Decision | None:
@@ -173,12 +176,13 @@ class Guards(Policy):
             return Deny(f"refused: {'; '.join(part.plan.dangers)}", source="guard danger")
         if part.command is None:
             return None
-        if found := (
-            self._judge_repository(part, part.command)
-            or self._judge_git_reads(part)
-            or self._judge_trees(part.command)
-            or self._judge_copies(part.command)
-        ):
+        try:
+            found = self._judge_repository(part, part.command) or self._judge_git_reads(part)
+            found = found or self._judge_trees(part.command) or self._judge_copies(part.command)
+        except (OSError, ValueError, RuntimeError) as error:  # a name that is too long, settings nested too deeply
+            reason = f"the files that decide what this does cannot be checked: {make_printable(str(error))}"
+            return Ask(reason, "guard repository", firm=True)
+        if found:
             return found
         if part.command.reason == ENVIRONMENT_SHOWN and not self.masked and (shown := _find_credential()):
             return Ask(f"would print the environment, and {shown} may be a credential", _SECRET, firm=True)

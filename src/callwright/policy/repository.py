@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
+from stat import S_ISREG
 from typing import NamedTuple
 
 from callwright.policy.tool_names import words
@@ -240,6 +241,9 @@ def _list_submodules(folder: Path) -> Iterator[str]:
             found = file.stat()
         except OSError:
             continue
+        if not S_ISREG(found.st_mode):  # opening a pipe would wait for what is written to it
+            yield _UNREADABLE
+            return
         yield from _read_submodules(str(file), found.st_mtime_ns, found.st_size, found.st_ino)
 
 
