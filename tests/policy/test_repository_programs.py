@@ -309,8 +309,10 @@ def test_settings_are_parsed_as_git_parses_them(tmp_path_factory: pytest.TempPat
         return  # what cannot be parsed is asked about
     names = [".".join(filter(None, (found.section, found.subsection, found.key))) for found in ours]
     assert names == [name for name, _, _ in theirs]
-    assert [found.value for found, (_, given, _) in zip(ours, theirs, strict=True) if given] == [
-        value for _, given, value in theirs if given
+    values = [found.value for found, (_, given, _) in zip(ours, theirs, strict=True) if given]
+    # inside a value, git before 2.45 turns every white space into a blank
+    assert [value.replace("\t", " ").replace("\r", " ") for value in values] == [
+        value.replace("\t", " ").replace("\r", " ") for _, given, value in theirs if given
     ]
 
 
@@ -376,7 +378,12 @@ def test_commits_and_names_are_shown_unasked(repository: Path, packed: bool) -> 
         "git show decade",
         "git diff decade HEAD",
     )
-    lines += ("git diff HEAD .", "git diff src", "git diff 4b825dc642cb6eb9a060e54bf8d69288fbee4904 HEAD -- src")
+    lines += (
+        "git diff HEAD .",
+        "git diff -- '*/src/*.py'",
+        "git diff src",
+        "git diff 4b825dc642cb6eb9a060e54bf8d69288fbee4904 HEAD -- src",
+    )
     lines += ("git show feed", "git grep print", "git log --oneline -n 1000", "git diff -U2000", "git remote -v")
     for line in lines:
         assert isinstance(judged(line, repository), Allow), line

@@ -11,6 +11,8 @@ import struct
 import zlib
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from glob import has_magic, iglob
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
@@ -34,6 +36,7 @@ _UNKNOWN = "unknown"
 _MAX_STEPS = 10_000
 _MAX_STORES = 20
 _MAX_IDS = 200
+_MAX_MATCHES = 1_000
 """A strange repository or line must not keep the judge busy: beyond these, the user is asked."""
 
 
@@ -73,9 +76,12 @@ def find_compared_secret(arguments: Sequence[str], folder: str) -> str | None:
     verb, rest = _split_verb(arguments)
     if verb not in ("diff", "grep"):
         return ""
-    paths = [os.path.join(folder, word) for word in rest if word[:1] != "-"]  # noqa: PTH118 - a path as text
-    found = [path for path in paths if os.path.isdir(path)]  # noqa: PTH112 - a path as text
     plain = any(word.startswith("--no-i") for word in rest)
+    operands = [word for word in rest if word[:1] != "-"]
+    if any(_has_many_wildcards(word) and (plain or _leads_out(word)) for word in operands):
+        return None  # matching them may take long
+    paths = [path for word in operands for path in _expand(word, folder)]
+    found = [path for path in paths if os.path.isdir(path)]  # noqa: PTH112 - a path as text
     if not found or not (plain or (verb == "diff" and _leaves_repository(found, folder))):
         return ""
     for path in found:
@@ -84,6 +90,21 @@ def find_compared_secret(arguments: Sequence[str], folder: str) -> str | None:
         if secret != "":
             return secret
     return ""
+
+
+def _leads_out(word: str) -> bool:
+    return word[:1] in ("/", "~") or ".." in word
+
+
+def _has_many_wildcards(word: str) -> bool:
+    return sum(has_magic(part) for part in word.split("/")) > 1
+
+
+def _expand(word: str, folder: str) -> Iterator[str]:
+    path = os.path.join(folder, os.path.expanduser(word))  # noqa: PTH111, PTH118 - a path as text
+    yield path
+    if has_magic(word) and not _has_many_wildcards(word):
+        yield from islice(iglob(path), _MAX_MATCHES)  # noqa: PTH207 - a path as text
 
 
 def _leaves_repository(paths: Sequence[str], folder: str) -> bool:

@@ -75,7 +75,7 @@ def _parse_value(text: str, place: int) -> tuple[str, int]:
         return "true", _line_end(text, place)
     if text[place] != "=":
         raise ValueError("a key has no value")
-    written, quoted, place = list[str](), False, place + 1
+    written, spaces, quoted, place = list[str](), "", False, place + 1
     while place < len(text):
         letter = text[place]
         place += 1
@@ -83,19 +83,25 @@ def _parse_value(text: str, place: int) -> tuple[str, int]:
             if quoted:
                 raise ValueError("a quotation is not closed")
             break
+        if letter in " \t\r" and not quoted:
+            spaces += letter if written else ""  # at the end of a value they are dropped, unless escaped or quoted
+            continue
         if letter in "#;" and not quoted:
             place = _line_end(text, place)
-        elif letter == '"':
+            continue
+        written.extend(spaces)
+        spaces = ""
+        if letter == '"':
             quoted = not quoted
         elif letter == "\\":
             following = text[place : place + 1]
             if following != "\n" and following not in _ESCAPES:
                 raise ValueError("an escape is unknown")
-            written.append(_ESCAPES.get(following, ""))
+            written.extend(_ESCAPES.get(following, ""))
             place += 1
         else:
             written.append(letter)
-    return "".join(written).strip(), place
+    return "".join(written), place
 
 
 # keys by section; a section with * may hold any key, because git runs nothing that stands in it
