@@ -1,9 +1,11 @@
 """Other frameworks' tools in a registry: unchanged schemas, with our policies."""
 
 import base64
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -267,3 +269,14 @@ def test_importing_interop_loads_no_framework() -> None:
     code = "import sys, callwright.interop\nprint(*{'pydantic_ai', 'langgraph', 'agents'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
     assert not done.stdout.strip()
+
+
+def test_tests_import_frameworks_when_they_run() -> None:
+    """Each worker imports every test file, but only one of them runs these tests."""
+    costly = re.compile(
+        r"(from|import) (agents|callwright\.interop|langchain_core|langgraph|openai|pydantic_ai)[. ](?!bridge)"
+    )
+    files = list(Path(__file__).parent.glob("*.py"))
+    lines = [(file.name, line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+    assert [(name, line) for name, line in lines if costly.match(line)] == []
+    assert any(costly.match(line.strip()) for _, line in lines)
