@@ -14,6 +14,11 @@ _NOTED_VALUES = 5
 _MOST_NOTED = _KEPT_DURATIONS * _NOTED_VALUES
 
 
+def count_argument_chars(arguments: object) -> int:
+    """Return the length of arguments that the model wrote as text; 0 for values."""
+    return len(arguments) if isinstance(arguments, (str, bytes)) else 0
+
+
 @frozen
 class ToolStats:
     """The figures of one tool."""
@@ -147,8 +152,7 @@ class Stats:
     def record(self, name: str, outcome: Outcome) -> None:
         """Count one outcome."""
         tally = self._tallies.get(name) or self.tally(name)
-        arguments = outcome.call.arguments
-        chars_in = len(arguments) if isinstance(arguments, (str, bytes)) else 0
+        chars_in = count_argument_chars(outcome.call.arguments)
         if isinstance(outcome, Completed):
             content = outcome.output.content
             chars_out = len(content if isinstance(content, str) else outcome.text)

@@ -27,7 +27,7 @@ from callwright.executor.runtime import Runtime
 from callwright.executor.turn import TurnScope
 from callwright.executor.turn_context import Turn, TurnCancelled
 from callwright.registry.catalog import Catalog
-from callwright.stats import Tally
+from callwright.stats import Tally, count_argument_chars
 from callwright.tool.arguments import check_keys
 from callwright.tool.function import Bound, FunctionTool
 
@@ -48,11 +48,11 @@ class FastTool:
         "count_keys",
         "function",
         "name",
+        "note",
         "output_chars",
         "parse",
         "parse_strict",
         "seconds",
-        "tally",
     )
 
     def __init__(
@@ -75,7 +75,7 @@ class FastTool:
         self.function = function
         self.seconds = tool.spec.limits.seconds
         self.output_chars = tool.spec.limits.output_chars
-        self.tally = tally
+        self.note = tally.note
 
     def admit(self, call: ToolCall, values: dict[str, Any], session_id: str) -> Admitted:
         """Return the call as `TurnScope` needs it: of this tool, even if the registry has changed meanwhile."""
@@ -171,20 +171,20 @@ class FastPath:
         if observe is not None:
             observe(tool.announce(call, values, turn))
             observe(_call_began(call))
-        failed, cancellations = None, None
         order, began = next_order(), perf_counter()
         try:  # the first step here: most calls end with it, and nothing has to watch them
             running = tool.function(**values)
             waits_for = running.send(None)
         except StopIteration as end:
             value: object = end.value
+            cancellations = None
         except KeyboardInterrupt:
             raise
         except BaseException as raised:  # noqa: BLE001 - whatever else a tool raises becomes a value
             item = item or tool.admit(call, values, turn.session_id)
             return await self._finish(item, turn, self._settle(item, turn, raised), began, count_cancellations())
         else:  # here too: a coroutine of its own would live as long as the call waits
-            deadlines, deadline, value = self._runtime.loops.get().deadlines, None, None
+            deadlines, deadline, failed = self._runtime.loops.get().deadlines, None, None
             if tool.seconds != inf:  # only now: no deadline can pass while the event loop stands still
                 deadline = deadlines.start(deadlines.now() + tool.seconds - (perf_counter() - began), order)
             cancellations = count_cancellations() if deadline is None else deadline.cancelling
@@ -194,19 +194,20 @@ class FastPath:
                 raise
             except BaseException as raised:  # noqa: BLE001 - as above
                 item = item or tool.admit(call, values, turn.session_id)
-                failed = self._settle(item, turn, raised, deadline)
+                value, failed = None, self._settle(item, turn, raised, deadline)
             finally:
                 if deadline is not None:
                     deadlines.stop(deadline)
+            if item is not None and failed is not None:
+                return await self._finish(item, turn, failed, began, cancellations)
         seconds = perf_counter() - began
         if item is not None or type(value) is not str or len(value) > tool.output_chars or not value.isascii():
             item = item or tool.admit(call, values, turn.session_id)
-            ended = complete(call, value, seconds) if failed is None else failed
             known = count_cancellations() if cancellations is None else cancellations
-            return await self._finish(item, turn, ended, began, known)
+            return await self._finish(item, turn, complete(call, value, seconds), began, known)
         outcome = _completed(call, _output(value, None), seconds, 1, ())
-        chars_in = len(arguments) if isinstance(arguments, (str, bytes)) else 0
-        tool.tally.note("completed", 1, seconds, chars_in, len(value))
+        chars_in = len(arguments) if type(arguments) is str else count_argument_chars(arguments)
+        tool.note("completed", 1, seconds, chars_in, len(value))
         if observe is not None:
             observe(_call_ended(outcome))
         return outcome if cancellations is None else _return_unless_cancelled(outcome, cancellations)

@@ -153,9 +153,8 @@ class Runner:
                     except GeneratorExit as raised:
                         raise wrap_exit(raised) from raised
                     else:
-                        late = perf_counter() - starts
                         context = context or _context(
-                            admitted, entry, scope, deadlines, attempt, parent, answered, late
+                            admitted, entry, scope, deadlines, attempt, parent, answered, perf_counter() - starts
                         )
                         if context.deadline is not None:
                             deadline = deadlines.start(context.deadline, order)
@@ -167,8 +166,11 @@ class Runner:
                     if isinstance(stopped, Abandoned):
                         self.report_abandoned(admitted, deadlines.grace_seconds, observe)
                     if context is not None and deadline is not None and deadline.claim_cancellation():
-                        inherited = _has_parent_deadline(context)
-                        error = make_timeout(entry.limits.seconds, inherited=inherited, abandoned=admitted.abandoned)
+                        error = make_timeout(
+                            entry.limits.seconds,
+                            inherited=context.parent is not None and context.deadline == context.parent.deadline,
+                            abandoned=admitted.abandoned,
+                        )
                     elif is_cancelling():
                         raise
                     else:  # the tool awaited something that was cancelled by other code: its failure, not the end
@@ -386,10 +388,6 @@ def normalise(raised: BaseException) -> ToolError:
 def _add_attempts(error: ToolError, attempts: int) -> ToolError:
     """Say in the message how often the call was tried, if more than once."""
     return error.with_message(f"{error.message} (tried {attempts} times)") if attempts > 1 else error
-
-
-def _has_parent_deadline(context: ToolContext) -> bool:
-    return context.parent is not None and context.deadline == context.parent.deadline
 
 
 def make_timeout(seconds: float, *, inherited: bool = False, abandoned: bool = False) -> TimedOut:

@@ -204,11 +204,11 @@ class ArgumentParser(Generic[Parsed]):
         if count_keys is None and text is arguments:  # what was written here has every key once
             check_keys(text)
         try:
-            if self._tight:
+            if not self._tight and not self.sees_numbers:
+                refuse_odd_numbers(text)
+            if self._tight or not self._options:
                 values = self._validate(text, strict=True)
             else:
-                if not self.sees_numbers:
-                    refuse_odd_numbers(text)
                 names = self._with_names
                 values = self._validate(text, strict=True, by_alias=names, by_name=names, extra=self._extra)
         except ValidationError as error:
