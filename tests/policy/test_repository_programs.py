@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from callwright import Allow, Ask, Deny
 from callwright.core.access import Decision
 from callwright.policy import judge_command
-from callwright.policy.git_reads import find_unnamed_object
+from callwright.policy.git_reads import find_compared_secret, find_unnamed_object
 from callwright.policy.repository import find_hook, find_repository_program, parse_git_settings
 from callwright.policy.toolchains import find_ruff_fixes, find_rust_program
 
@@ -461,3 +461,23 @@ def test_folder_with_a_name_that_is_too_long_gets_a_decision(tmp_path: Path, lin
 def test_more_ids_than_are_looked_up_are_asked_about(repository: Path) -> None:
     ids = " ".join(f"{number:08x}" for number in range(250))
     assert isinstance(judged(f"git show {ids}", repository, mode="auto"), Ask)
+
+
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("word", ["secre[^x]s", "./[^x]ecrets", "secre[[:alpha:]]s", "sec*/dee*", "s?crets"])
+def test_wildcards_of_compared_folders_match_as_in_bash(tmp_path: Path, word: str, inside: bool) -> None:
+    (tmp_path / "secrets" / "deep").mkdir(parents=True)
+    (tmp_path / "secrets" / "deep" / ".env").write_text("SECRET=x\n")
+    (tmp_path / "other").mkdir()
+    if inside:
+        _run_git(tmp_path, "init", "--quiet")
+    line = f"git diff {'--no-index' if inside else ''} {word} other"
+    assert isinstance(judged(line, tmp_path, mode="auto"), Ask)
+
+
+def test_compared_folders_that_are_too_many_are_asked_about(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("callwright.policy.git_reads._MAX_MATCHES", 3)
+    for name in ("a1", "a2", "a3", "a4"):
+        (tmp_path / name).mkdir()
+    assert find_compared_secret(["diff", "--no-index", "a*"], str(tmp_path)) is None
+    assert find_compared_secret(["diff", "--no-index", "a1", "a2"], str(tmp_path)) == ""

@@ -76,11 +76,13 @@ def find_compared_secret(arguments: Sequence[str], folder: str) -> str | None:
     verb, rest = _split_verb(arguments)
     if verb not in ("diff", "grep"):
         return ""
-    plain = any(word.startswith("--no-i") for word in rest)
+    plain = any(word.startswith("--no-i") for word in rest) or (verb == "diff" and find_git_folder(folder) is None)
     operands = [word for word in rest if word[:1] != "-"]
-    if any(_has_many_wildcards(word) and (plain or _leads_out(word)) for word in operands):
-        return None  # matching them may take long
+    if any(_is_hard_to_match(word) and (plain or _leads_out(word)) for word in operands):
+        return None
     paths = [path for word in operands for path in _expand(word, folder)]
+    if len(paths) > _MAX_MATCHES:
+        return None
     found = [path for path in paths if os.path.isdir(path)]  # noqa: PTH112 - a path as text
     if not found or not (plain or (verb == "diff" and _leaves_repository(found, folder))):
         return ""
@@ -96,14 +98,15 @@ def _leads_out(word: str) -> bool:
     return word[:1] in ("/", "~") or ".." in word
 
 
-def _has_many_wildcards(word: str) -> bool:
-    return sum(has_magic(part) for part in word.split("/")) > 1
+def _is_hard_to_match(word: str) -> bool:
+    """Whether matching takes long, or bash matches other names than Python does: `[^a]`, `[[:alpha:]]`."""
+    return "[" in word or sum(has_magic(part) for part in word.split("/")) > 1
 
 
 def _expand(word: str, folder: str) -> Iterator[str]:
     path = os.path.join(folder, os.path.expanduser(word))  # noqa: PTH111, PTH118 - a path as text
     yield path
-    if has_magic(word) and not _has_many_wildcards(word):
+    if has_magic(word) and not _is_hard_to_match(word):
         yield from islice(iglob(path), _MAX_MATCHES)  # noqa: PTH207 - a path as text
 
 

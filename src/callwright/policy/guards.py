@@ -237,7 +237,7 @@ class Guards(Policy):
             )
         secret = "" if self.masked else find_compared_secret(command.words[1:], folder)
         if secret is None:
-            return Ask("would compare folders that are too large to check for secrets", _SECRET)
+            return Ask("would compare folders that cannot be checked for secrets", _SECRET)
         if secret:
             return Ask(
                 f"would read {make_printable(secret)}, which may hold a private key or a password", _SECRET, firm=True
