@@ -1,5 +1,7 @@
 """Names of secrets, protected files and our own folder."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -34,3 +36,27 @@ def test_own_folder_in_the_workspace_is_not_written_unasked(monkeypatch: pytest.
 def test_instruction_files_are_protected(name: str):
     assert is_protected(comparable(f"/ws/{name}"))
     assert not is_secret(comparable(f"/ws/{name}"))
+
+
+_WRITE_ON_A_FULL_DISK = """
+import resource
+from callwright.system.sandbox.wall import git_attributes_file
+from callwright.system.output_capture import output_folder
+from callwright.system.sensitive_paths import GIT_ATTRIBUTES
+
+output_folder()
+limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (20, limits[1]))
+try:
+    git_attributes_file()
+except OSError:
+    print("failed")
+resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+with open(git_attributes_file()) as file:
+    print(file.read() == GIT_ATTRIBUTES)
+"""
+
+
+def test_attributes_that_hide_secrets_are_written_whole_or_not_at_all() -> None:
+    ended = subprocess.run([sys.executable, "-c", _WRITE_ON_A_FULL_DISK], capture_output=True, text=True, check=True)
+    assert ended.stdout.split() == ["failed", "True"], ended.stdout

@@ -13,6 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from callwright.core.access import is_below
+from callwright.system.atomic_write import temporary_name
 from callwright.system.output_capture import output_folder
 from callwright.system.sensitive_paths import (
     GIT_ATTRIBUTES,
@@ -219,7 +220,9 @@ def git_attributes_file() -> str:
     file = output_folder() / "masks" / "git-attributes"
     if not file.exists():
         file.parent.mkdir(mode=0o700, exist_ok=True)
-        file.write_text(GIT_ATTRIBUTES)
+        draft = file.with_name(temporary_name())
+        draft.write_text(GIT_ATTRIBUTES)
+        draft.replace(file)  # whole or not at all: with half of it, on a full disk, git would print secrets
     return str(file)
 
 
