@@ -388,8 +388,9 @@ def _is_top_level(place: str) -> bool:
 
 
 def _changes_modes(subject: Subject) -> bool:
-    if not isinstance(subject, PartOfLine) or subject.command is None or not subject.command.words:
+    if not isinstance(subject, PartOfLine) or subject.command is None:
+        return False
+    if program_of_command(subject.command) not in _CHANGES_MODES:  # first: asked about each file of a long line
         return False
     flags = [word for word in subject.command.words[1:] if word.startswith("-")]
-    recursive = any(word.startswith("--rec") or ("R" in word and not word.startswith("--")) for word in flags)
-    return recursive and subject.command.words[0].rpartition("/")[2] in _CHANGES_MODES
+    return any(word.startswith("--rec") or ("R" in word and not word.startswith("--")) for word in flags)
