@@ -36,7 +36,11 @@ def test_packages_with_lazy_exports_are_found() -> None:
     assert {"callwright", "callwright.agent", "callwright.policy"} <= set(LAZY)
 
 
-@pytest.mark.parametrize("name", LAZY)
+@pytest.mark.parametrize(
+    "name",
+    # the frameworks take seconds to load
+    [pytest.param(name, marks=[pytest.mark.slow] * (name == "callwright.interop")) for name in LAZY],
+)
 def test_public_names_import_and_match_type_checking_imports(name: str) -> None:
     module = importlib.import_module(name)
     exported = set(module.__all__)

@@ -24,7 +24,11 @@ PAGES = [
 ]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    # the frameworks take seconds to load
+    [pytest.param(page, marks=[pytest.mark.slow] * (page.name == "interop.md"), id=page.name) for page in PAGES],
+)
 def test_python_on_a_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
