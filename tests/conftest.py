@@ -50,7 +50,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if "not slow" in wanted:
         return _ONLY_SLOW.search(collection_path.read_text(encoding="utf-8")) is not None or None
     if wanted == "slow":
-        return _SOME_SLOW.search(collection_path.read_text(encoding="utf-8")) is None or None
+        places = (collection_path, collection_path.with_name("conftest.py"))  # which may mark tests by their fixtures
+        return (
+            not any(_SOME_SLOW.search(place.read_text(encoding="utf-8")) for place in places if place.exists()) or None
+        )
     return None
 
 

@@ -26,13 +26,6 @@ _REFUSALS = ("error: ", "Tool execution was not approved", "no ", "Tool ")
 PIXEL = b"\x89PNG\r\n\x1a\n" + bytes(8)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Count these tests as slow: the frameworks take three seconds to load, in each process that runs one of them."""
-    for item in items:
-        if item.path.parent == Path(__file__).parent:
-            item.add_marker("slow")
-
-
 @dataclass
 class Played:
     """What the model was told about each call, and which calls it was told had failed."""

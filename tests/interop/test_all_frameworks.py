@@ -15,6 +15,8 @@ from callwright.policy import AllowEverything
 if TYPE_CHECKING:
     from tests.interop.conftest import Notes, Play
 
+pytestmark = pytest.mark.slow  # the frameworks take seconds to load, in each process
+
 
 def write(number: int, text: str, path: str = "note") -> ToolCall:
     return ToolCall(f"c{number}", "write", {"path": path, "text": text})

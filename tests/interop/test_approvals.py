@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pydantic_ai.models.function import AgentInfo
     from tests.interop.conftest import Notes
 
+pytestmark = pytest.mark.slow  # the frameworks take seconds to load, in each process
 HELLO = {"path": "note", "text": "hello"}
 
 

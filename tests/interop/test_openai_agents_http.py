@@ -3,11 +3,15 @@
 import json
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from callwright import interop
 from callwright.testing.loopback import Loopback, LoopbackReply
 
 if TYPE_CHECKING:
     from tests.interop.conftest import Notes
+
+pytestmark = pytest.mark.slow  # the frameworks take seconds to load, in each process
 
 
 def completion(message: dict[str, Any], reason: str) -> LoopbackReply:
