@@ -136,7 +136,7 @@ class _LateInit(_Late):
         self._filled = 0
 
     def __get__(self, instance: object, owner: type) -> Any:
-        if instance is None or self._filled >= _MOST_FILLED:
+        if not isinstance(instance, self._kind) or self._filled >= _MOST_FILLED:  # signatures are read from the class
             return super().__get__(instance, owner)
         self._filled += 1
         return partial(self._fill, instance)
