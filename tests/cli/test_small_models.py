@@ -33,6 +33,7 @@ def test_tool_mode_by_setting_and_flag(
     assert ("tools" in sent) is not schema
 
 
+@pytest.mark.slow
 def test_tools_by_setting_and_flag(machine: Machine, server: Loopback) -> None:
     machine.user_settings({"tools": "compact"})
     server.reply(LoopbackReply([_streamed("hello")]))

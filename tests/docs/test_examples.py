@@ -23,7 +23,10 @@ def test_every_example_is_known() -> None:
     assert {path.stem for path in EXAMPLES.glob("*.py")} == set(PRINTED)
 
 
-@pytest.mark.parametrize("name", PRINTED)
+_SLOW = ("custom_parts", "gateway")
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in _SLOW)) for name in PRINTED])
 def test_example_prints_the_expected_text(name: str) -> None:
     env = {**os.environ, "PYTHONWARNINGS": "error"}
     done = run_script(EXAMPLES / f"{name}.py", env=env, preload=COMMANDS if name == "gateway" else AGENTS)

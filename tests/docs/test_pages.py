@@ -14,6 +14,7 @@ import pytest
 from callwright.sessions import BlobStore, SessionStore
 
 ROOT = Path(__file__).parents[2]
+SLOW = {"interop.md", "check-a-provider.md"}  # they load other frameworks, or all SDKs of vendors
 SHOWN_ONLY = {"providers.md"}  # needs the keys of four vendors
 PAGES = [
     page
@@ -26,8 +27,7 @@ PAGES = [
 
 @pytest.mark.parametrize(
     "page",
-    # the frameworks take seconds to load
-    [pytest.param(page, marks=[pytest.mark.slow] * (page.name == "interop.md"), id=page.name) for page in PAGES],
+    [pytest.param(page, marks=[pytest.mark.slow] * (page.name in SLOW), id=page.name) for page in PAGES],
 )
 def test_python_on_a_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)

@@ -240,6 +240,7 @@ def many() -> list[Tool]:
     return [make(f"tool_{number}", f"Does thing {number}.", deferred=True) for number in range(10_000)]
 
 
+@pytest.mark.slow
 def test_ten_thousand_deferred_tools_cost_like_ten(many: list[Tool]) -> None:
     def cost(count: int) -> int:
         return Deferred(Registry(make("read"), *many[:count])).snapshot().definition_tokens
@@ -247,6 +248,7 @@ def test_ten_thousand_deferred_tools_cost_like_ten(many: list[Tool]) -> None:
     assert cost(10) == cost(10_000)
 
 
+@pytest.mark.slow
 async def test_ten_thousand_tools_keep_turns_fast(many: list[Tool]) -> None:
     session = Session(Deferred(Registry(*many)))
     _ = session.catalog.definitions, session.catalog.wire_names
@@ -349,6 +351,7 @@ def test_invalid_arguments_error_keeps_its_type() -> None:
         tool.bind("{")
 
 
+@pytest.mark.slow
 @pytest.mark.slow
 def test_nearest_of_thousands_of_names(many: list[Tool]) -> None:
     catalog = Registry(*many).snapshot()

@@ -82,6 +82,7 @@ def test_additions_never_make_a_line_harmless(line: str, added: str) -> None:
     assert not _harmless(analyze(added.format(line), "/w"))
 
 
+@pytest.mark.slow
 @settings(deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 @given(_TOKENS, st.sampled_from(["; touch x", "\ntouch x", " && touch x", " > x"]))
 def test_adding_a_write_ends_read_only(line: str, tail: str) -> None:
