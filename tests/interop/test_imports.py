@@ -18,7 +18,7 @@ from callwright.policy import AllowEverything
 from callwright.tool.base import Tool
 
 # the frameworks are imported when they are used: together they take three seconds, in each process that runs tests
-pytestmark = pytest.mark.slow  # the frameworks take seconds to load, in each process
+pytestmark = pytest.mark.slow
 READS = Annotations(Effect.READ)
 
 

@@ -16,6 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
+from callwright.core.access import is_below
 from callwright.policy.repository import find_git_folder, read_start
 from callwright.policy.tool_names import words
 from callwright.policy.trees import find_in_tree
@@ -111,12 +112,10 @@ def _expand(word: str, folder: str) -> Iterator[str]:
 
 
 def _leaves_repository(paths: Sequence[str], folder: str) -> bool:
-    store = find_git_folder(folder)
-    if store is None:
-        return True
+    """Whether a path lies outside of the repository around a folder, which there must be."""
     root = next((start for start in (Path(folder), *Path(folder).parents) if (start / ".git").exists()), Path(folder))
-    inside = os.path.realpath(root)
-    return any(not f"{os.path.realpath(path)}/".startswith(f"{inside.rstrip('/')}/") for path in paths)
+    inside = (os.path.realpath(root),)
+    return not all(is_below(os.path.realpath(path), inside) for path in paths)
 
 
 def _split_verb(arguments: Sequence[str]) -> tuple[str, Sequence[str]]:
