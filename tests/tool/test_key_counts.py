@@ -1,8 +1,10 @@
 """A key with two values is refused, whether or not validated values prove that there is none."""
 
+import asyncio
 import json
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from itertools import count
 from random import Random
 from typing import Annotated, Any, Literal, TypedDict, cast
 
@@ -21,9 +23,10 @@ from pydantic import (
 )
 from typing_extensions import TypedDict as DefaultingDict
 
-from callwright import tool
+from callwright import Completed, Executor, Failed, Registry, tool
 from callwright.core.errors import InvalidArguments
 from callwright.core.json import RepeatedKey, refuse_repeated_keys
+from callwright.policy import AllowEverything
 from callwright.tool.arguments import from_text, refuse_odd_numbers
 from callwright.tool.function import FunctionTool
 
@@ -137,7 +140,7 @@ class Written(BaseModel):
 def make_tool(kind: Any) -> FunctionTool:
     async def place(value: Any, size: int = 0, note: str = "") -> str:
         """Place."""
-        return ""
+        return repr((value, size, note))
 
     place.__annotations__["value"] = kind
     return tool(place)
@@ -370,3 +373,53 @@ def test_usual_number_is_accepted_by_a_model(number: str) -> None:
 def test_text_is_searched_for_numbers_where_the_values_may_not_show_them() -> None:
     assert all(TOOLS[name].contract.parser.sees_numbers for name in (*LOOKED_AT, "node", "maybe"))
     assert not any(TOOLS[name].contract.parser.sees_numbers for name in (*SEARCHED, *NOT_COUNTED))
+
+
+def describe_bound(made: FunctionTool, text: str) -> str | None:
+    """Return what a call would be given; None if its arguments are refused."""
+    try:
+        values = made.bind(text).values
+    except InvalidArguments:
+        return None
+    return repr((values["value"], values.get("size", 0), values.get("note", "")))
+
+
+def make_executor(made: FunctionTool) -> Executor:
+    """Return an executor that has made a call of the tool, so that further ones take the fast path."""
+    executor = Executor(Registry(made), AllowEverything(), repairs="off")
+    texts = (Writer(seed).write_arguments() for seed in count())
+    asyncio.run(executor.run("place", next(text for text in texts if describe_bound(made, text))))
+    return executor
+
+
+QUICK = {name: make_executor(TOOLS[name]) for name in (*LOOKED_AT, "node", "nodes", "maybe", "maps", "any", "alias")}
+
+
+@settings(max_examples=400)
+@given(seed=st.integers(0, 2**32))
+def test_fast_call_is_given_what_bind_accepts(seed: int) -> None:
+    text = Writer(seed, numbers=(*UNUSUAL, "1e3", "9223372036854775808", "1.5")).write_arguments()
+
+    async def compare() -> None:
+        for name, executor in QUICK.items():
+            outcome = await executor.run("place", text)
+            bound = describe_bound(TOOLS[name], text)
+            assert outcome.text == bound if isinstance(outcome, Completed) else bound is None, (name, text)
+
+    asyncio.run(compare())
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("node", '{"a": 1, "a": 2}'),
+        ("node", '{"unknown": 1}'),
+        ("numbers", '{"a": 1e999}'),
+        ("numbers", '{"b": "::", "a": NaN}'),
+        ("number lists", '[{"a": 1}, {"a": 100000000000000000000000}]'),
+    ],
+)
+def test_fast_call_refuses_what_values_do_not_show(name: str, value: str) -> None:
+    outcome = asyncio.run(QUICK[name].run("place", f'{{"value": {value}}}'))
+    assert isinstance(outcome, Failed)
+    assert isinstance(outcome.error, InvalidArguments)

@@ -164,7 +164,7 @@ _SURROGATE = "the text holds a lone surrogate, which is not valid Unicode"
 class ArgumentParser(Generic[Parsed]):
     """Turns argument text or objects into validated values."""
 
-    __slots__ = ("_extra", "_fields", "_options", "_tight", "_validate", "_with_names", "count_keys", "sees_numbers")
+    __slots__ = ("_fields", "_options", "_tight", "_validate", "_with_names", "count_keys", "extra", "sees_numbers")
 
     def __init__(
         self,
@@ -186,12 +186,27 @@ class ArgumentParser(Generic[Parsed]):
         self._options = dict(options or {})
         # named one by one in the first attempt: passing them as ** takes a fifth of its time
         self._with_names: bool | None = self._options.get("by_name")
-        self._extra: str | None = self._options.get("extra")
+        self.extra: str | None = self._options.get("extra")
+        """What is done with unknown fields of models; None: what each model says."""
 
     @property
     def strictly(self) -> Callable[..., Parsed] | None:
-        """The bare validator, if strict validation is enough; of a repeated key it takes the last value."""
-        return self._validate if self._tight and self.count_keys and not self._options else None
+        """The bare validator, if it and `count_keys` are enough; to be called with `strict=True` and with `extra`.
+
+        Of a repeated key it takes the last value: call `check_unseen` if the text has more colons than the values have
+        keys. Where keys are counted there are no aliases, so `by_alias` and `by_name` would change nothing.
+        """
+        return self._validate if self.count_keys is not None and (self._tight or self.sees_numbers) else None
+
+    def check_unseen(self, text: str | bytes) -> None:
+        """Refuse what validated values do not show: unusual numbers and repeated keys.
+
+        Raises:
+            InvalidArguments: The text holds one of them.
+        """
+        if self.sees_numbers:
+            refuse_odd_numbers(text)
+        check_keys(text)
 
     def parse(self, arguments: JsonObject | str | bytes) -> Parsed:
         """Validate arguments, repairing unambiguous mistakes.
@@ -210,7 +225,7 @@ class ArgumentParser(Generic[Parsed]):
                 values = self._validate(text, strict=True)
             else:
                 names = self._with_names
-                values = self._validate(text, strict=True, by_alias=names, by_name=names, extra=self._extra)
+                values = self._validate(text, strict=True, by_alias=names, by_name=names, extra=self.extra)
         except ValidationError as error:
             if self.sees_numbers:
                 refuse_odd_numbers(text)
