@@ -14,6 +14,8 @@ from benchmarks.model.peer_tools import MAX_TOKENS
 from benchmarks.model.tasks import Task
 from callwright.agent.results import Done, Result, Stopped
 from callwright.app.app import assemble
+from callwright.app.attachments import Attachments
+from callwright.app.conversation import Conversation
 from callwright.app.locations import Locations
 from callwright.app.run_context import RunOptions
 from callwright.app.settings import load_settings
@@ -77,7 +79,11 @@ async def run_task(task: Task, provider: Provider, folder: Path) -> dict[str, An
     settings = load_settings(locations, trusted=True)
     async with assemble(kept, settings, locations, options, observe=events.append) as app:
         app.agent.ask = decline
-        result = await app.agent.run(task.request)
+        conversation = Conversation(app, "task")
+        conversation.attach = Attachments(app, conversation.session_id, print)
+        result = [event async for event in conversation.say(task.request)][-1]
+        if not isinstance(result, Result):
+            raise TypeError(f"the run of {task.name} ended with {result!r}, which is no result")
         repairs = sum((Counter(tool.repairs) for tool in app.executor.stats), Counter[str]())
     found = describe_run(result, events)
     found |= {

@@ -130,6 +130,7 @@ async def test_third_failure_of_the_same_call_is_told_what_to_change():
         '```json\n{"name": "package.json", "arguments": {"command": "cat"}}\n```',
         '{{"name": "parse_date", "arguments": {"path": "a"}}}',
         '[{"tool": "append", "parameters": {"path": "a"}}]',
+        '```json\n{"name": "Ada Lovelace", "arguments": {}}\n```',
     ],
 )
 async def test_call_of_unknown_tool_as_text_is_no_answer(tmp_path: Path, text: str):
@@ -219,3 +220,23 @@ async def test_repeated_call_is_told_that_its_outcome_is_known():
     assert isinstance(await agent.run("go"), Done)
     known = "\n[this call was made before and had the same outcome; with it the question can be answered]"
     assert seen == ["1", f"1{known}", f"1{known}", "2", f"2{known}"]
+
+
+class Switchable(ScriptedProvider):
+    """Counts how often it was told to use schema mode."""
+
+    switched = 0
+
+    def use_schema(self) -> None:
+        self.switched += 1
+
+
+@pytest.mark.parametrize(("own_calls", "switched"), [(False, 1), (True, 0)])
+async def test_unreadable_call_switches_unless_the_model_made_calls(tmp_path: Path, own_calls: bool, switched: int):
+    (tmp_path / "a").write_text("alpha")
+    unreadable = say('{"name": "read", "arguments": {"path": "a" b"}}')
+    call = AssistantMessage((ToolCall("c1", "read", {"path": "a"}),), "calls")
+    provider = Switchable(*([call] if own_calls else []), unreadable, say("done"))
+    agent = Agent(provider, executor=Executor(Registry(*coding_tools(tmp_path)), policies=AllowEverything()))
+    assert isinstance(await agent.run("go"), Done)
+    assert provider.switched == switched

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from callwright.app.attachments import Mention, find_mentions
+from callwright.app.attachments import Mention, find_mentions, find_named_files, list_files
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 20
 
@@ -117,3 +117,67 @@ def test_text_piped_into_a_skill_names_no_files(machine: Any) -> None:
     sent = json.dumps(prompt_parts(machine, "s1"))
     assert "a diff with @piped.txt in it" in sent and "content of typed" in sent
     assert "content of piped" not in sent
+
+
+@pytest.mark.parametrize(
+    ("prompt", "found"),
+    [
+        ("Which port is set in config.ini? See sub/b.py.", ["config.ini", "sub/b.py"]),
+        ("config.ini and config.ini, (config.ini)", ["config.ini"]),
+        ("the test and the Makefile", []),
+        ("@config.ini, my.config.ini, x/config.ini, ../outside.txt, /etc/hosts, ./.. or sub", []),
+        ("large.txt, link.txt", []),
+    ],
+)
+def test_small_files_are_found_by_name(tmp_path: Path, prompt: str, found: list[str]) -> None:
+    project = tmp_path / "project"
+    (project / "sub").mkdir(parents=True)
+    for name in ("config.ini", "sub/b.py", "test", "Makefile", "../outside.txt"):
+        (project / name).write_text("x")
+    (project / "large.txt").write_text("x" * 5000)
+    (project / "link.txt").symlink_to(tmp_path / "outside.txt")
+    assert [mention.name for mention in find_named_files(prompt, project)] == found
+
+
+def test_listing_leaves_out_what_is_ignored_or_hidden_and_has_an_end(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".gitignore").write_text("ignored.txt\n")
+    for name in ("a.txt", "ignored.txt", "hidden.txt", "b\nc"):
+        (tmp_path / name).touch()
+    assert list_files(tmp_path, lambda path: path.name == "hidden.txt") == ".gitignore\na.txt"
+    for number in range(100):
+        (tmp_path / f"{number}.txt").touch()
+    assert len(list_files(tmp_path, None).splitlines()) == 61 and list_files(tmp_path, None).endswith("\n…")
+
+
+COMPACT = ("--tools", "compact")
+
+
+def test_small_model_is_given_the_files_that_a_prompt_names(machine: Any) -> None:
+    (machine.project / "a.txt").write_text("alpha\nbeta\n")
+    machine("-p", "What is in a.txt?", machine.says("ok"), "--session-id", "s1", *COMPACT)
+    typed, names, file, again = (part["text"] for part in prompt_parts(machine, "s1"))
+    assert typed == again == "What is in a.txt?" and names == "<files>\na.txt\n</files>"
+    assert file == '<file path="a.txt" lines="2">\nalpha\nbeta\n</file>'
+    machine("-p", "What is in a.txt?", machine.says("ok"), "--session-id", "s2")
+    assert prompt_parts(machine, "s2") == [{"text": "What is in a.txt?"}]
+
+
+def test_file_that_a_small_model_is_given_counts_as_read(machine: Any) -> None:
+    (machine.project / "a.txt").write_text("alpha\n")
+    edit = {"name": "edit", "arguments": {"path": "a.txt", "old_string": "alpha", "new_string": "beta"}}
+    says = machine.says({"calls": [edit]}, "ok")
+    ended = machine("-p", "In a.txt, write beta", says, "--permission-mode", "auto", *COMPACT)
+    assert ended.code == 0 and (machine.project / "a.txt").read_text() == "beta\n"
+
+
+@pytest.mark.parametrize(
+    "settings", [{"permissions": {"ask": ["Read(a.txt)"]}}, {"permissions": {"deny": ["Read(a.txt)"]}}]
+)
+def test_small_model_is_not_given_what_needs_approval_or_is_denied(machine: Any, settings: dict[str, Any]) -> None:
+    (machine.project / "a.txt").write_text("alpha")
+    (machine.project / ".env").write_text("hunter2")
+    given = ("--settings", json.dumps(settings))
+    machine("-p", "see a.txt and .env", machine.says("ok"), "--session-id", "s1", *COMPACT, *given)
+    sent = json.dumps(prompt_parts(machine, "s1"))
+    assert "alpha" not in sent and "hunter2" not in sent

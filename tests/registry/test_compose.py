@@ -28,7 +28,7 @@ from callwright.registry.compose import RenamedTool, SlimTool
 from callwright.system.paths import Workspace
 from callwright.tool.base import State, Tool
 from callwright.tool.function import FunctionTool
-from callwright.toolbox import Bash, Read
+from callwright.toolbox import Bash, Edit, Read
 
 
 def _echo(arguments: object) -> object:
@@ -233,6 +233,14 @@ def test_slim_tool_shows_some_fields_and_accepts_all(tmp_path: Path) -> None:
     assert slim.bind({"path": "a", "limit": 3}).arguments["limit"] == 3
     with pytest.raises(InvalidArguments, match="limit"):
         slim.bind({"path": "a", "limit": "many"})
+
+
+def test_slim_tool_shows_no_null_and_its_own_description(tmp_path: Path) -> None:
+    slim = SlimTool(Edit(Workspace(tmp_path)), ("path", "old_string", "new_string"), "Replace text.")
+    schema = cast("Any", slim.spec.input_schema)
+    assert [*schema["required"]] == ["path", "old_string", "new_string"] and slim.spec.description == "Replace text."
+    assert all(field["type"] == "string" and "anyOf" not in field for field in schema["properties"].values())
+    assert slim.bind({"path": "a", "edits": [{"old_string": "x", "new_string": ""}]}).arguments["edits"]
 
 
 def test_views_keep_the_reasons_of_withheld_tools() -> None:

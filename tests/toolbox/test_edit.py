@@ -297,3 +297,20 @@ def test_preview_of_a_refused_or_unreadable_file_does_not_raise(tmp_path: Path):
     assert missing is not None and [(row.mark, row.text) for row in missing.rows] == [("-", "a"), ("+", "b")]
     written = Write(outside).preview({"path": "b", "content": "x\n"})
     assert written is not None and [(row.mark, row.new, row.text) for row in written.rows] == [("+", 1, "x")]
+
+
+async def test_change_that_was_made_already_is_said_to_be_there(executor: Executor, tmp_path: Path):
+    (tmp_path / "f").write_text("one\nthe red door\n")
+    await edited(executor, "f", old_string="red", new_string="blue")
+    refusal = await refused(executor, "f", old_string="red", new_string="blue")
+    assert "new_string stands in the file already (line 2)" in refusal
+    assert "already" not in await refused(executor, "f", old_string="green", new_string="in")
+    assert (tmp_path / "f").read_text() == "one\nthe blue door\n"
+
+
+@pytest.mark.parametrize("arguments", [{"old_string": "one"}, {"old_string": "one", "new_string": None}])
+async def test_edit_without_new_text_deletes_nothing(executor: Executor, tmp_path: Path, arguments: dict[str, Json]):
+    (tmp_path / "f").write_text("one\n")
+    await executor.run("read", {"path": "f"})
+    assert 'to delete the text, give "" as new_string' in await refused(executor, "f", **arguments)
+    assert (tmp_path / "f").read_text() == "one\n"

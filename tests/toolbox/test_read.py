@@ -40,6 +40,15 @@ async def test_lines_are_numbered(executor: Executor, tmp_path: Path):
     assert await shown(executor, "f") == "1\thello\n2\t\tworld\n"
 
 
+async def test_lines_may_be_shown_without_numbers(tmp_path: Path):
+    executor = Executor(Registry(Read(tmp_path, numbered=False)), policies=AllowEverything())
+    (tmp_path / "f").write_text("7\thello\n\tworld\n\n12\n")
+    (tmp_path / "large").write_text("12\tx\n" * 300_000)
+    assert await shown(executor, "f") == "7\thello\n\tworld\n\n12\n"
+    assert await shown(executor, "f", offset=2, limit=1) == "\tworld\n(lines 2-2 of 4; continue with offset=3)"
+    assert (await shown(executor, "large", offset=9, limit=2)).startswith("12\tx\n12\tx\n(lines 9-10")
+
+
 async def test_window_tells_range_and_next_offset(executor: Executor, tmp_path: Path):
     (tmp_path / "f").write_text("one\ntwo\nthree\nfour")
     assert await shown(executor, "f", offset=2, limit=2) == "2\ttwo\n3\tthree\n(lines 2-3 of 4; continue with offset=4)"

@@ -167,3 +167,24 @@ async def test_read_only_file_is_not_replaced(executor: Executor, tmp_path: Path
 
 async def test_write_passes_conformance(tmp_path: Path):
     await check_tool(Write(tmp_path), {"path": "f", "content": "x", "overwrite": True}, folder=tmp_path)  # pyright: ignore[reportArgumentType] - spec is a descriptor
+
+
+async def test_result_names_the_lines_that_a_shorter_text_lost(executor: Executor, tmp_path: Path):
+    (tmp_path / "notes.txt").write_text("call Ann\npay rent\n\n")
+    await executor.run("read", {"path": "notes.txt"})
+    lost = "Wrote 9 bytes to notes.txt; 2 of its 2 lines are no longer in it:\ncall Ann\npay rent"
+    assert await written(executor, "notes.txt", "buy milk\n") == lost
+    assert await written(executor, "notes.txt", "buy bread\nbuy milk\n") == "Wrote 19 bytes to notes.txt"
+    assert await written(executor, "notes.txt", "buy eggs\nbuy ham\n") == "Wrote 17 bytes to notes.txt"
+
+
+async def test_result_names_only_the_first_lost_lines(executor: Executor, tmp_path: Path):
+    (tmp_path / "long.txt").write_text("".join(f"{number} {'x' * 1000}\n" for number in range(30)))
+    await executor.run("read", {"path": "long.txt"})
+    text = await written(executor, "long.txt", "new\n")
+    assert "30 of its 30 lines" in text and text.endswith("… (22 more lines)") and len(text) < 2000
+
+
+async def test_lost_lines_of_a_binary_file_are_not_shown(executor: Executor, tmp_path: Path):
+    (tmp_path / "f").write_bytes(b"\x00\x01\nab\n\x02\n")
+    assert await written(executor, "f", "new", overwrite=True) == "Wrote 3 bytes to f"

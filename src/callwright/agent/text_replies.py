@@ -19,8 +19,8 @@ _NOTE = Repair("text", "the call was read from the text of the message")
 _SWITCH_AFTER = 2
 """How many messages with calls as text make a session change to schema mode."""
 _UNKNOWN = (
-    "your message is a call of {name}, and there is no such tool, so nothing ran. The tools are {tools}. Call one of "
-    "them, or answer in words"
+    "your message is a call of {name}, and there is no such tool, so nothing ran. The tools are {tools}. If the task "
+    "is not done, go on with a call of one of them; if it is, answer in words"
 )
 _MOST_NAMES = 20
 _EMPTY = (
@@ -38,11 +38,15 @@ class TextReplies:
 
     def __init__(self, provider: Provider) -> None:
         self._provider = provider
-        self._seen = 0
+        self._calling = 0
+        """How many messages made calls, in whichever form."""
+        self._as_text = 0
+        """How many of them wrote their calls as text."""
         self._asked = False
 
     def note_calls(self) -> None:
         """Note that the model made calls, so that it may be asked again the next time it gives no answer."""
+        self._calling += 1
         self._asked = False
 
     def read_calls(self, reply: AssistantMessage, catalog: Catalog) -> AssistantMessage:
@@ -53,9 +57,9 @@ class TextReplies:
         found = read_text_calls(text, catalog.spellings)
         if not found:
             return reply
-        self._seen += 1
-        if self._seen >= _SWITCH_AFTER and (switch := getattr(self._provider, "use_schema", None)) is not None:
-            switch()
+        self._as_text += 1
+        if self._as_text >= _SWITCH_AFTER:
+            self._use_schema()
         thoughts = tuple(part for part in reply.parts if isinstance(part, Thinking))
         calls = tuple(ToolCall(f"{_PREFIX}{token_hex(8)}", call.name, call.arguments) for call in found)
         return replace(reply, parts=(*thoughts, *calls), stop="calls")
@@ -68,10 +72,16 @@ class TextReplies:
             return None
         name = find_call_in_prose(reply.text, catalog.spellings)
         if name is not None:
+            if self._calling == self._as_text:  # no call of the server's own form so far, and the next would be alike
+                self._use_schema()
             why = find_repeated_key(reply.text)
             return _PROSE.format(name=name, why=why and f": {why}")
         name = find_unknown_call(reply.text)
         return None if name is None else _UNKNOWN.format(name=name, tools=_list_names(catalog))
+
+    def _use_schema(self) -> None:
+        if (switch := getattr(self._provider, "use_schema", None)) is not None:
+            switch()
 
     def may_ask(self) -> bool:
         """Whether the model may be asked again: once, until it makes a call."""

@@ -18,6 +18,7 @@ from callwright.app.observability import Observability, open_observability
 from callwright.app.permissions import Conditions, HookAllows, ProjectGrants, condition_fault
 from callwright.app.prompts import system_prompt
 from callwright.app.run_context import (
+    Hidden,
     RunOptions,
     WorkspaceContext,
     agent_tools,
@@ -93,6 +94,10 @@ class App:
     connect: Callable[["App"], "McpServers | None"]
     observability: Observability
     tasks: TaskTool
+    hidden: Hidden | None = None
+    """Tells which paths are left out of listings."""
+    compact: bool = False
+    """Whether the model is small, and has the compact tool set."""
     servers: "McpServers | None" = None
     _open: AsyncExitStack = field(default_factory=AsyncExitStack)
 
@@ -177,7 +182,8 @@ def assemble(
     tasks, agent_problems = open_tasks(settings, locations, models, report, keep=options.keep, given=given)
     searches = web_search_tool(settings, models, locations.cwd)
     more = [tasks.tool(), *([searches] if searches is not None else [])]
-    registry = _make_registry(context, options.tools or settings.last("tools") or "", more, files)
+    tool_set = options.tools or settings.last("tools") or ""
+    registry = _make_registry(context, tool_set, more, files)
     plain_tools = _make_toolset(registry, context.rules, crowded=bool(options.servers or settings.merged("mcpServers")))
     toolset = _put_behind_code(plain_tools, registry, settings.last("codeMode"))
 
@@ -199,7 +205,7 @@ def assemble(
         toolset,
         executor=executor,
         sessions=store,
-        system=_write_system_prompt(options, locations, settings, skill_service.skills),
+        system=_write_system_prompt(options, locations, settings, skill_service.skills, compact=tool_set == "compact"),
         limits=run_limits(settings, options, provider.model),
         requests=Requests(max_tokens=options.max_tokens) if options.max_tokens else Requests(),
         compaction=compaction_for(options.context),
@@ -231,6 +237,8 @@ def assemble(
         partial(_connect, options),
         observability,
         tasks,
+        context.hidden,
+        tool_set == "compact",
     )
 
 
@@ -247,19 +255,25 @@ def _find_plugins(
     return found, problems
 
 
-def _write_system_prompt(options: RunOptions, locations: Locations, settings: Settings, skills: Skills) -> str:
+def _write_system_prompt(
+    options: RunOptions, locations: Locations, settings: Settings, skills: Skills, *, compact: bool
+) -> str:
     if options.system is None:
-        return system_prompt(locations, settings, skills, more=options.more_system, compact=options.tools == "compact")
+        return system_prompt(locations, settings, skills, more=options.more_system, compact=compact)
     return "\n\n".join(filter(None, (options.system, options.more_system)))
 
 
 def _make_registry(
     context: WorkspaceContext, chosen: str, more: Sequence[Tool], files: FileAccess | None = None
 ) -> Registry:
-    rules = context.rules
-    # without a deny rule nothing can be hidden, and listings skip the check of every path
-    hides = rules.hides if any(rule.kind == "deny" for rule in rules.rules) else None
-    tools = agent_tools(context.workspace, context.switch, bash=context.bash, hidden=hides, files=files)
+    tools = agent_tools(
+        context.workspace,
+        context.switch,
+        bash=context.bash,
+        hidden=context.hidden,
+        files=files,
+        numbered=chosen != "compact",
+    )
     return Registry(*choose_tools([*tools, *more], chosen))
 
 

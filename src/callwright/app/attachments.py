@@ -1,22 +1,34 @@
-"""Attachments: `@file` in a prompt adds the file's content, read by the `read` tool under the same rules."""
+"""Attachments: `@file` in a prompt adds the file's content, read by the `read` tool under the same rules.
 
+With the compact tool set, a file that is named without `@` is attached too, and so are the names of the files: small
+models guess instead of looking.
+"""
+
+import asyncio
 import os
 import re
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import islice
 from pathlib import Path
 
 from callwright.app.app import App
+from callwright.app.run_context import Hidden
 from callwright.core.calls import Completed, Failed, ToolCall
 from callwright.core.content import Part, Text
 from callwright.executor.turn_context import Turn
+from callwright.system.search.walk import Walk, walk_files
 
 _MENTION = re.compile(r"""(?<![\w@/])@(?:"(?P<quoted>[^"\n]+)"|(?P<plain>[^\s"'`@<>|]+))""")
 _LINES = re.compile(r"#L(\d+)(?:-L?(\d+))?$")
 _TRAILING = ".,;:!?)]}'\""
 _MOST_FILES = 20
+_NAME = re.compile(r"(?<![\w@/.-])[\w.+-][\w./+-]*")
+_MOST_NAMED_FILES = 4
+_MOST_NAMED_BYTES = 4000
+_MOST_LISTED_FILES = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +70,36 @@ def find_mentions(prompt: str, cwd: Path) -> tuple[list[Mention], list[str]]:
     return list(found), list(missing)
 
 
+def find_named_files(prompt: str, cwd: Path) -> list[Mention]:
+    """Return the small files in a folder that a prompt names without `@`, each once.
+
+    Args:
+        prompt: The prompt.
+        cwd: The folder that the names start from.
+    """
+    found: dict[Mention, None] = {}
+    for match in _NAME.finditer(prompt):
+        name = match[0].rstrip(_TRAILING)
+        if "." not in name and "/" not in name:  # a word such as Makefile or test
+            continue
+        path = (cwd / name).resolve()
+        if path.is_file() and path.is_relative_to(cwd.resolve()) and path.stat().st_size <= _MOST_NAMED_BYTES:
+            found[Mention(name)] = None
+    return list(found)[:_MOST_NAMED_FILES]
+
+
+def list_files(cwd: Path, hidden: Hidden | None) -> str:
+    """Return the names of the files in and below a folder, a line each, without those that rules hide.
+
+    Args:
+        cwd: The folder.
+        hidden: Tells which files to leave out.
+    """
+    found = islice(walk_files(Walk(cwd, cwd)), _MOST_LISTED_FILES + 1)
+    names = sorted(name for name in found if name.isprintable() and (hidden is None or not hidden(cwd / name)))
+    return "\n".join(names if len(names) <= _MOST_LISTED_FILES else [*names[:_MOST_LISTED_FILES], "…"])
+
+
 def _resolve_mention(name: str, cwd: Path) -> Mention | None:
     for candidate in dict.fromkeys((name, name.rstrip(_TRAILING))):
         lines = _LINES.search(candidate)
@@ -81,6 +123,7 @@ class Attachments:
         self._app = app
         self._session_id = session_id
         self._notify = notify
+        self._listed = False
 
     async def __call__(self, prompt: str) -> Sequence[Part]:
         """Return the content of the files a prompt names; for those that cannot be read, the reason."""
@@ -91,21 +134,45 @@ class Attachments:
             self._notify(f"@{name}: no such file, nothing attached")
         if len(found) > _MOST_FILES:
             self._notify(f"{len(found)} files are named; only the first {_MOST_FILES} are attached")
-        return await self.read(found[:_MOST_FILES])
+        parts = await self.read(found[:_MOST_FILES])
+        return [*parts, *await self._look_around(prompt, found)] if self._app.compact else parts
+
+    async def _look_around(self, prompt: str, attached: Sequence[Mention]) -> list[Part]:
+        """Return the names of the files, those that the prompt names, and the prompt again.
+
+        Small models follow what they read last; a file that may not be read unasked is left out.
+        """
+        cwd, parts = self._app.locations.cwd, list[Part]()
+        if not self._listed and (names := await asyncio.to_thread(list_files, cwd, self._app.hidden)):
+            parts.append(Text(f"<files>\n{escape(names, quote=False)}\n</files>"))
+        self._listed = True
+        known = {mention.name for mention in attached}
+        for mention in find_named_files(prompt, cwd):
+            if mention.name not in known:
+                parts += self._show_named(mention, await self._call_read(mention, asks=False))
+        return [*parts, Text(prompt)] if parts else []
+
+    @staticmethod
+    def _show_named(mention: Mention, outcome: object) -> list[Part]:
+        if not isinstance(outcome, Completed) or not isinstance(outcome.output.content, str):
+            return []
+        content = outcome.output.content
+        opening = f'<file path="{escape(mention.name)}" lines="{content.count(chr(10))}">'
+        return [Text("\n".join((opening, content.removesuffix("\n"), "</file>")))]
 
     async def read(self, found: Sequence[Mention]) -> list[Part]:
         """Return the content of files; for those that cannot be read, the reason."""
-        if not found:
-            return []
-        agent = self._app.agent
-        mark = uuid.uuid4().hex[:8]
-        turn = Turn(self._session_id, state=agent.state(self._session_id), ask=agent.ask)
         parts: list[Part] = []
-        for place, mention in enumerate(found):  # one turn each: a file that needs approval must not hold up the others
-            call = ToolCall(f"attach-{mark}-{place}", "read", mention.arguments)
-            (outcome,) = await self._app.executor.execute([call], turn=turn)
-            parts += self._parts(mention, outcome)
+        for mention in found:  # one turn each: a file that needs approval must not hold up the others
+            parts += self._parts(mention, await self._call_read(mention, asks=True))
         return parts
+
+    async def _call_read(self, mention: Mention, *, asks: bool) -> object:
+        agent = self._app.agent
+        turn = Turn(self._session_id, state=agent.state(self._session_id), ask=agent.ask if asks else None)
+        call = ToolCall(f"attach-{uuid.uuid4().hex[:8]}", "read", mention.arguments)
+        (outcome,) = await self._app.executor.execute([call], turn=turn)
+        return outcome
 
     def _parts(self, mention: Mention, outcome: object) -> list[Part]:
         name = escape(mention.name)

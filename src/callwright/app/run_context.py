@@ -89,14 +89,28 @@ def shell_tool(workspace: Workspace, options: SandboxOptions, hidden: Hidden | N
     )
 
 
-COMPACT_TOOLS: Mapping[str, tuple[str, ...]] = {
-    "read": ("path", "offset", "limit"),
-    "write": ("path", "content"),
-    "edit": ("path", "old_string", "new_string", "replace_all"),
-    "bash": ("command",),
-    "grep": ("pattern", "path", "mode"),
+COMPACT_TOOLS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "read": (
+        "Read a file; of a folder its entries. Long files come in parts: the last line says how to read on.",
+        ("path", "offset", "limit"),
+    ),
+    "write": (
+        "Write a whole file; what it had before is lost. To add or change lines of a file use edit.",
+        ("path", "content"),
+    ),
+    "edit": (
+        "Replace text in a file. Copy old_string exactly from the file; it must occur once, or pass replace_all=true. "
+        "To add lines, give the line before them as old_string, and that line with the new ones as new_string.",
+        ("path", "old_string", "new_string", "replace_all"),
+    ),
+    "bash": ("Run a bash command line in the working folder.", ("command",)),
+    "grep": (
+        "Search file contents with a regular expression. mode files (default) names the files, content shows the "
+        "lines, count counts them.",
+        ("pattern", "path", "mode"),
+    ),
 }
-"""The tool set for models with little context, with the fields they are shown: small models fill in every one.
+"""The tool set for models with little context: descriptions and fields they are shown. Small models fill in every one.
 
 The fields that are not shown keep their defaults, and a model that sends them is understood.
 """
@@ -129,11 +143,22 @@ def choose_tools(tools: list[Tool], chosen: str) -> list[Tool]:
         raise UsageError(f"--tools {chosen!r}: expected all, compact, none or names of tools ({named})")
     names = {known[name].spec.name for name in wanted}
     found = [tool for tool in tools if tool.spec.name in names]
-    return [SlimTool(tool, COMPACT_TOOLS[tool.spec.name]) for tool in found] if chosen == "compact" else found
+    return [_slim(tool) for tool in found] if chosen == "compact" else found
+
+
+def _slim(tool: Tool) -> SlimTool:
+    description, fields = COMPACT_TOOLS[tool.spec.name]
+    return SlimTool(tool, fields, description)
 
 
 def agent_tools(
-    workspace: Workspace, switch: ModeSwitch, *, bash: Bash, hidden: Hidden | None, files: FileAccess | None = None
+    workspace: Workspace,
+    switch: ModeSwitch,
+    *,
+    bash: Bash,
+    hidden: Hidden | None,
+    files: FileAccess | None = None,
+    numbered: bool = True,
 ) -> list[Tool]:
     """Return the tools of the command.
 
@@ -143,10 +168,11 @@ def agent_tools(
         bash: The shell, already confined.
         hidden: Paths to leave out of listings and searches.
         files: Where files are loaded and stored; on disk if None.
+        numbered: Whether `read` shows line numbers.
     """
     files = files or FileAccess()
     tools = [
-        Read(workspace, files=files),
+        Read(workspace, files=files, numbered=numbered),
         Write(workspace, files=files),
         Edit(workspace, files=files),
         bash,
@@ -295,6 +321,11 @@ class WorkspaceContext:
         """Whether a sandbox without gaps holds every command; with gaps, commands are still asked about."""
         # Landlock leaves gaps (chmod, sockets), so a command there is still judged by its line
         return self.bash.sandbox.complete and not self.unsearched
+
+    @property
+    def hidden(self) -> Hidden | None:
+        """Tells which paths listings and searches leave out; None if there are none."""
+        return _read_deny(self.rules)
 
     def sandbox_problems(self) -> list[str]:
         """Return what the user must know about the sandbox: that there is none, or what it does not cover."""

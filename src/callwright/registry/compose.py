@@ -1,6 +1,6 @@
 """Views of toolsets: prefixed, renamed, filtered and combined. Each follows the changes of its sources."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from typing import cast
@@ -33,14 +33,35 @@ class RenamedTool(WrapperTool):
 
 
 class SlimTool(RenamedTool):
-    """A tool whose definition shows only some of its fields; the others are accepted, and have defaults."""
+    """A tool whose definition shows only some of its fields; the others are accepted, and have defaults.
 
-    def __init__(self, inner: Tool, fields: tuple[str, ...]) -> None:
+    A field that may be null is shown as required and never null, because small models send null for what they could
+    leave out.
+
+    Args:
+        inner: The tool.
+        fields: The names of the fields to show.
+        description: Shown instead of the tool's own, which may speak of other fields.
+    """
+
+    def __init__(self, inner: Tool, fields: tuple[str, ...], description: str = "") -> None:
         super().__init__(inner, inner.spec.name, inner.spec.aliases)
         schema = inner.spec.input_schema
-        properties = cast("JsonObject", schema["properties"])
-        shown = {name: properties[name] for name in fields}
-        self._spec = replace(inner.spec, input_schema=freeze({**schema, "properties": shown}))
+        properties = cast("Mapping[str, JsonObject]", schema["properties"])
+        shown = {name: _without_null(properties[name]) for name in fields}
+        needed = cast("Sequence[str]", schema.get("required", ()))
+        required = [name for name in fields if name in needed or shown[name] is not properties[name]]
+        slim = freeze({**schema, "properties": shown, "required": required})
+        self._spec = replace(inner.spec, input_schema=slim, description=description or inner.spec.description)
+
+
+def _without_null(field: JsonObject) -> JsonObject:
+    """Return the schema of a field without the choice of null; the same object if it has none."""
+    choices = cast("Sequence[JsonObject]", field.get("anyOf", ()))
+    kept = [choice for choice in choices if choice.get("type") != "null"]
+    if len(kept) == len(choices) or len(kept) != 1:
+        return field
+    return {**{key: value for key, value in field.items() if key not in ("anyOf", "default")}, **kept[0]}
 
 
 class _View:

@@ -48,7 +48,7 @@ _ATTEMPTS = (
 """Beginnings of calls, each with the name of a tool: found only if the tool is known."""
 _WHOLE = re.compile(r"(?:```\w*\s*)?(?:await\s+|\w+\s*=\s*)?(?:print\()?(?P<name>[\w.]+)\(.*\)\s*(?:```)?", re.DOTALL)
 _BLANK = re.compile(r"\s{20,}")
-_NAME = re.compile(r"[\w.:-]{1,64}")
+_NAME = re.compile(r"[^\n]{1,64}")
 _MOST_PARTS = 20
 _MOST_CHARS = 100_000
 

@@ -44,6 +44,7 @@ LINE_CHARS = 2000
 WINDOW_CHARS = 100_000
 _HASHED_BYTES = 1 << 20  # of a shown part; a single line may be gigabytes long
 _BLOCK_BYTES = 1 << 16
+_NUMBER = re.compile(r"^[0-9]+\t", re.MULTILINE)
 _BROKEN = re.compile("[\ud800-\udfff]")  # undecodable bytes are decoded as lone surrogates
 
 
@@ -61,6 +62,10 @@ class Window:
     """More lines follow."""
     broken: int = 0
     """Bytes that are not in the file's encoding, shown as �."""
+
+    def show(self, *, numbered: bool) -> str:
+        """Return the lines, with their numbers or without."""
+        return self.text if numbered else _NUMBER.sub("", self.text)
 
 
 def number_lines(lines: Iterable[tuple[str, int]], first: int, count: int) -> Window:
@@ -193,6 +198,7 @@ class _Opened:
     descriptor: int
     identity: Identity
     head: bytes
+    numbered: bool
 
     def whole(self, most_bytes: int) -> bytes:
         data = read_all(self.descriptor, most_bytes + 1)
@@ -207,6 +213,7 @@ class Read(TypedTool[ReadArguments]):
     Args:
         workspace: The workspace, or the path of its folder.
         files: Where files are loaded, if an editor may have content that is not on disk.
+        numbered: Whether lines are shown with their numbers, which small models take for a part of the text.
     """
 
     spec = describe(
@@ -219,9 +226,12 @@ class Read(TypedTool[ReadArguments]):
         limits=Limits(output_chars=WINDOW_CHARS + 20_000),
     )
 
-    def __init__(self, workspace: Workspace | str | PathLike[str] = ".", *, files: FileAccess = DISK) -> None:
+    def __init__(
+        self, workspace: Workspace | str | PathLike[str] = ".", *, files: FileAccess = DISK, numbered: bool = True
+    ) -> None:
         self._workspace = Workspace.of(workspace)
         self._files = files
+        self._numbered = numbered
 
     def repair_paths(self, invocation: Invocation) -> PathChanges:
         """Return the path that the call means, where exactly one file fits."""
@@ -235,7 +245,7 @@ class Read(TypedTool[ReadArguments]):
         """Return the contents of the file or folder."""
         path = arguments.resolve(self._workspace.check_read)
         if self._files.shares_buffers:
-            shown = await asyncio.to_thread(_show_unsaved, self._files, path, arguments, context)
+            shown = await asyncio.to_thread(self._show_unsaved, path, arguments, context)
             if shown is not None:
                 return shown
         try:
@@ -249,22 +259,21 @@ class Read(TypedTool[ReadArguments]):
         try:
             found = Identity.of(os.fstat(descriptor))
             head = read_all(descriptor, _HEAD_BYTES if found.size <= SMALL_BYTES else _SAMPLE_BYTES)
-            return await _show(_Opened(path, descriptor, found, head), arguments, context)
+            return await _show(_Opened(path, descriptor, found, head, self._numbered), arguments, context)
         except OSError as error:
             raise explain_error(error, arguments.path, "read") from None
         finally:
             os.close(descriptor)
 
-
-def _show_unsaved(files: FileAccess, path: Path, arguments: ReadArguments, context: ToolContext) -> str | None:
-    """Return the lines of a file as an editor has it; None if the disk has the same."""
-    if not path.is_file() or path.stat().st_size > SMALL_BYTES:
-        return None
-    found = files.load(path, arguments.path)
-    if found is None or not found.unsaved or len(found.data) >= _HEAD_BYTES:
-        return None
-    identity = replace(found.identity, size=len(found.data))
-    return _show_small(_Opened(path, -1, identity, found.data), arguments, context)
+    def _show_unsaved(self, path: Path, arguments: ReadArguments, context: ToolContext) -> str | None:
+        """Return the lines of a file as an editor has it; None if the disk has the same."""
+        if not path.is_file() or path.stat().st_size > SMALL_BYTES:
+            return None
+        found = self._files.load(path, arguments.path)
+        if found is None or not found.unsaved or len(found.data) >= _HEAD_BYTES:
+            return None
+        identity = replace(found.identity, size=len(found.data))
+        return _show_small(_Opened(path, -1, identity, found.data, self._numbered), arguments, context)
 
 
 async def _show(opened: _Opened, arguments: ReadArguments, context: ToolContext) -> object:
@@ -306,7 +315,7 @@ def _show_small(opened: _Opened, arguments: ReadArguments, context: ToolContext)
     window = window_of_lines(wanted, arguments.offset, arguments.limit)
     shown = frozenset({(window.first, window.last)}) if not window.cut else frozenset[tuple[int, int]]()
     seen.remember_read(opened.path, KnownFile(content, lines=shown, total=len(lines)))
-    return window.text + _note(window, encoding, len(lines))
+    return window.show(numbered=opened.numbered) + _note(window, encoding, len(lines))
 
 
 async def _show_large(opened: _Opened, encoding: Encoding, arguments: ReadArguments, context: ToolContext) -> str:
@@ -323,7 +332,7 @@ async def _show_large(opened: _Opened, encoding: Encoding, arguments: ReadArgume
     context.state.get(SeenFiles).remember_read(
         opened.path, KnownFile("", opened.identity, frozenset({part}), shown, total)
     )
-    return window.text + _note(window, encoding, total)
+    return window.show(numbered=opened.numbered) + _note(window, encoding, total)
 
 
 def _note(window: Window, encoding: Encoding, total: int) -> str:

@@ -1,6 +1,7 @@
 """The `write` tool: writes a whole file atomically and never replaces content the model has not seen."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
@@ -24,6 +25,8 @@ from callwright.toolbox._paths import TargetArguments, one_line
 from callwright.toolbox.change_preview import preview_call
 
 _MARK = "\ufeff"
+_MOST_LOST_LINES = 8
+_LINE_CHARS = 200
 
 
 class WriteArguments(TargetArguments):
@@ -92,7 +95,20 @@ def _write(path: Path, arguments: WriteArguments, state: State, files: FileAcces
         with state.get(UndoRecorder).changing(path):
             files.store(path, arguments.path, data, expected)
         seen.remember_written(path, digest(data), whole=True)
-    return f"Wrote {len(data)} bytes to {arguments.path}{before.describe_links() if before else ''}"
+    wrote = f"Wrote {len(data)} bytes to {arguments.path}"
+    return f"{wrote}{before.describe_links()}{_name_lost_lines(before, arguments.content)}" if before else wrote
+
+
+def _name_lost_lines(before: LoadedFile, content: str) -> str:
+    """Name the lines that a shorter content has left out: models forget the rest of a file they meant to add to."""
+    old = Counter(filter(str.strip, before.text.splitlines())) if detect_encoding(before.data) else Counter[str]()
+    new = Counter(filter(str.strip, content.splitlines()))
+    lost = list((old - new).elements())
+    if old.total() <= new.total() or not lost:
+        return ""
+    shown = [line[:_LINE_CHARS] for line in lost[:_MOST_LOST_LINES]]
+    more = [f"… ({len(lost) - len(shown)} more lines)"] if len(lost) > len(shown) else []
+    return "\n".join([f"; {len(lost)} of its {old.total()} lines are no longer in it:", *shown, *more])
 
 
 def _refuse_unseen(path: Path, given: str, before: LoadedFile, seen: SeenFiles) -> None:

@@ -46,7 +46,7 @@ class EditArguments(TargetArguments):
     old_string: str | None = Field(default=None, validation_alias=_OLD)
     """The exact text, with enough lines around it to occur once; empty to create a file."""
     new_string: str | None = Field(default=None, validation_alias=_NEW)
-    """The text to put in its place."""
+    """The text to put in its place; empty to delete it."""
     replace_all: bool = Field(default=False, validation_alias=_ALL)
     """Replace every occurrence."""
     edits: tuple[Replacement, ...] = ()
@@ -55,7 +55,8 @@ class EditArguments(TargetArguments):
     @model_validator(mode="after")
     def _one_form(self) -> "EditArguments":
         if bool(self.edits) == (self.old_string is not None and self.new_string is not None):
-            raise ValueError("give either old_string and new_string, or edits")
+            deletes = '; to delete the text, give "" as new_string' if self.old_string and not self.edits else ""
+            raise ValueError(f"give either old_string and new_string, or edits{deletes}")
         return self
 
     def changes(self) -> tuple[Replacement, ...]:

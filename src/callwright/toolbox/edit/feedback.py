@@ -79,9 +79,11 @@ _MAX_MISS_LINES = 12
 _MOST_OFFERED_CHARS = 4000
 _SHOWN_CHARS = 200
 _MAX_COMPARED_LINES = 4000
+_TELLING_CHARS = 4
+"""A shorter text stands in many files by chance."""
 
 
-def explain_miss(text: str, old: str, candidates: Sequence[int]) -> str:
+def explain_miss(text: str, old: str, new: str, candidates: Sequence[int]) -> str:
     """Explain that old_string was not found: the closest lines, where they are, and the first difference."""
     file, copied = lines_of(text), lines_of(old)
     elided = [line.strip() for line in copied if _ELISION.match(line)]
@@ -91,12 +93,14 @@ def explain_miss(text: str, old: str, candidates: Sequence[int]) -> str:
         return "old_string was not found: the file is empty"
     if (meant := find_except_white_space(text, old)) is not None:
         return f"old_string was not found: it differs in white space only; {offer_exact_text(meant)}"
+    made = text.find(new) if len(new.strip()) >= _TELLING_CHARS else -1
+    done = f"; new_string stands in the file already (line {text.count(chr(10), 0, made) + 1})" if made >= 0 else ""
     at = candidates[0] if candidates else _closest(file, copied)
     if at is None:
-        return "old_string was not found, nor anything similar; read the file again"
+        return f"old_string was not found, nor anything similar{done}; read the file again"
     region = file[at : at + max(1, len(copied))]
     shown = "\n".join(f"{at + 1 + index}\t{_cut(line)}" for index, line in enumerate(region[:_MAX_MISS_LINES]))
-    return f"old_string was not found; the closest lines are\n{shown}\n{_difference(region, copied, at + 1)}"
+    return f"old_string was not found{done}; the closest lines are\n{shown}\n{_difference(region, copied, at + 1)}"
 
 
 def find_except_white_space(text: str, old: str) -> str | None:
