@@ -26,11 +26,11 @@ def tools(tmp_path: Path) -> list[Tool]:
     return agent_tools(workspace, ModeSwitch("default"), bash=Bash(workspace), hidden=None)
 
 
-def test_compact_set_takes_at_most_800_tokens(tools: list[Tool]):
+def test_compact_set_takes_at_most_650_tokens(tools: list[Tool]):
     """Tokens are estimated as characters divided by four."""
     compact = choose_tools(tools, "compact")
     assert sorted(tool.spec.name for tool in compact) == sorted(COMPACT_TOOLS)
-    assert sum(estimate_spec_tokens(tool.spec) for tool in compact) <= 800
+    assert sum(estimate_spec_tokens(tool.spec) for tool in compact) <= 650
 
 
 def test_compact_set_shows_every_field_that_is_required(tools: list[Tool]):
@@ -54,8 +54,8 @@ def test_requests_of_the_command_stay_small(tmp_path: Path):
     assert definitions <= 2_600
     assert definitions + system < 3_135
     definitions, system = _request_tokens(tmp_path, "compact")
-    assert definitions <= 800
-    assert definitions + system <= 1_000
+    assert definitions <= 650
+    assert definitions + system <= 850
 
 
 def test_tools_are_chosen_by_name_or_alias(tools: list[Tool]):
