@@ -145,6 +145,7 @@ def test_replaced_tool_is_found_by_new_words_only() -> None:
     index.add(_spec("get_current_weather", "Tides at a harbour.", {"type": "object"}))
     assert names(index.search("harbour")) == ["get_current_weather"]
     assert index.search("fahrenheit") == []
+    assert names(index.search("get_current_weather")) == ["get_current_weather"]
     assert len(index) == len(SPECS)
 
 

@@ -6,16 +6,16 @@ rarest terms ──► candidates ──► (whole request + best sentence) / 2 
 """
 
 import gc
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
+from itertools import chain
 from math import fsum  # its sum does not depend on the order of a set
 from operator import mul
 from threading import Lock
 
 from callwright.core.errors import UsageError
 from callwright.core.spec import ToolSpec
-from callwright.registry.search.postings import Postings, weigh_tool
+from callwright.registry.search.postings import Postings, WeightedTool, weigh_tool
 from callwright.registry.search.text import TERM_WORDS, ToolQuery, parse_query
 
 _MAX_WORDS_SHOWN = 8
@@ -24,19 +24,17 @@ _MAX_WORDS_SHOWN = 8
 class MatchExplanation:
     """Explains, tool by tool, which words of a query matched."""
 
-    __slots__ = ("_matches", "_tools")
+    __slots__ = ("_matches",)
 
     def __init__(self, postings: Postings, query: ToolQuery) -> None:
-        self._tools = postings.tools
         self._matches = [
             (known, word if known == term else f"{word} ~ {TERM_WORDS.get(known, known)}")
             for term, word in query.words.items()
             for known, _ in postings.meanings(term)
         ]
 
-    def why(self, name: str) -> str:
+    def why(self, tool: WeightedTool) -> str:
         """Return the words that match a tool: those in its name, then those in its other texts."""
-        tool = self._tools[name]
         named: list[str] = []
         other: list[str] = []
         for known, shown in self._matches:
@@ -52,36 +50,41 @@ _NAME_SHARE = 0.4
 _CANDIDATES = 50
 _POSTINGS_READ = 1_000
 
+_Scores = dict[WeightedTool, float]
 
-def rank(postings: Postings, query: ToolQuery, k: int) -> list[tuple[str, float]]:
-    """Return the best k names with their scores; tools named in the query come first."""
+
+def rank(postings: Postings, query: ToolQuery, k: int) -> list[tuple[WeightedTool, float]]:
+    """Return the best k tools with their scores; tools named in the query come first."""
     if k < 1:
         return []
-    weights = _weights(postings, (term for sentence in query.sentences for term in sentence))
-    named = {name for spelling in query.names for name in postings.find_named(spelling)}
+    weights = _weights(postings, chain.from_iterable(query.sentences))
+    named = {tool for spelling in query.names for tool in postings.find_named(spelling)}
     candidates = named.union(_pick_candidates(postings, weights, max(k, _CANDIDATES)))
-    scores = _score(postings, query, weights, sorted(candidates))
-    _boost(postings, query, {term: postings.rarity(term) for term in weights}, scores)
+    scores = _score(postings, query, weights, candidates)
+    _boost(postings, query, weights.keys(), scores)
     best = max(scores.values(), default=0.0)
-    for name in named:
-        scores[name] += best + 1  # above every other score, still ordered among themselves
-    return sorted(scores.items(), key=lambda found: (-found[1], found[0]))[:k]
+    for tool in named:
+        scores[tool] += best + 1  # above every other score, still ordered among themselves
+    return sorted(scores.items(), key=lambda found: (-found[1], found[0].spec.name))[:k]
 
 
 def _weights(postings: Postings, terms: Iterable[str]) -> dict[str, float]:
+    times: dict[str, int] = {}
+    for term in terms:
+        times[term] = times.get(term, 0) + 1
     weights: dict[str, float] = {}
-    for term, times in Counter(terms).items():
-        for known, certainty in postings.meanings(term):
+    for term, count in times.items():
+        for known, certain in postings.meanings(term):
             # a repeated term counts more, but never twice as much
-            weight = certainty * postings.rarity(known) * 2 * times / (times + 1)
+            weight = certain * 2 * count / (count + 1)
             if weight > weights.get(known, 0.0):
                 weights[known] = weight
     return weights
 
 
-def _pick_candidates(postings: Postings, weights: Mapping[str, float], count: int) -> Iterable[str]:
+def _pick_candidates(postings: Postings, weights: Mapping[str, float], count: int) -> Iterable[WeightedTool]:
     """Pick candidates by the terms of highest weight: common terms cost most to read and tell least."""
-    sums: dict[str, float] = {}
+    sums: _Scores = {}
     unread = max(_POSTINGS_READ, len(postings.tools) // 3)
     for term in sorted(weights, key=lambda term: (-weights[term], term)):
         weight = weights[term]
@@ -89,44 +92,44 @@ def _pick_candidates(postings: Postings, weights: Mapping[str, float], count: in
         unread -= len(impacts)
         if unread < 0 and len(sums) >= count:
             break
-        for name, impact in impacts.items():
-            if name in sums:
-                sums[name] += weight * impact
+        for tool, impact in impacts.items():
+            if tool in sums:
+                sums[tool] += weight * impact
             else:
-                sums[name] = weight * impact
+                sums[tool] = weight * impact
     if len(sums) <= count:
         return sums
     floor = sorted(sums.values())[-count]
-    return [name for name, total in sums.items() if total >= floor]
+    return [tool for tool, total in sums.items() if total >= floor]
 
 
-def _score(
-    postings: Postings, query: ToolQuery, weights: Mapping[str, float], names: Iterable[str]
-) -> dict[str, float]:
+def _score(postings: Postings, query: ToolQuery, weights: Mapping[str, float], tools: set[WeightedTool]) -> _Scores:
     """Score by the whole request and by the best sentence, so that no part of a long request outweighs the others."""
-    names = list(names)
-    places = _sentence_weights(postings, query) if len(query.sentences) > 1 else {}
-    totals = dict.fromkeys(names, 0.0)
-    rows = {name: [0.0] * len(query.sentences) for name in names}
-    for term, weight in sorted(weights.items()):  # in one order, so that sums are the same each time
-        impacts, parts = postings.impacts(term), places.get(term, ())
-        for name in filter(impacts.__contains__, names):
-            impact = impacts[name]
-            totals[name] += weight * impact
-            for sentence, part in parts:
-                rows[name][sentence] += part * impact
-    if not places:
+    found = {term: _of_tools(postings.impacts(term), tools) for term in weights}
+    totals = _sum(found, weights, tools)
+    if len(query.sentences) < 2 or not tools:
         return totals
-    scales = _sentence_scales([max(column) for column in zip(*rows.values(), strict=True)])
-    return {name: (totals[name] + max(map(mul, row, scales), default=0.0)) / 2 for name, row in rows.items()}
+    rows = [_sum(found, _weights(postings, sentence), tools).values() for sentence in query.sentences]
+    scales = _sentence_scales(list(map(max, rows)))
+    columns = zip(*rows, strict=True)  # one per tool: all sums are in the order of the set
+    return {
+        tool: (total + max(map(mul, column, scales))) / 2
+        for (tool, total), column in zip(totals.items(), columns, strict=True)
+    }
 
 
-def _sentence_weights(postings: Postings, query: ToolQuery) -> dict[str, list[tuple[int, float]]]:
-    places: dict[str, list[tuple[int, float]]] = {}
-    for number, sentence in enumerate(query.sentences):
-        for term, weight in _weights(postings, sentence).items():
-            places.setdefault(term, []).append((number, weight))
-    return places
+def _of_tools(impacts: _Scores, tools: set[WeightedTool]) -> list[tuple[WeightedTool, float]]:
+    return [(tool, impacts[tool]) for tool in impacts.keys() & tools]
+
+
+def _sum(
+    found: Mapping[str, Iterable[tuple[WeightedTool, float]]], weights: Mapping[str, float], tools: set[WeightedTool]
+) -> _Scores:
+    sums = dict.fromkeys(tools, 0.0)
+    for term, weight in sorted(weights.items()):  # in one order, so that sums are the same each time
+        for tool, impact in found[term]:
+            sums[tool] += weight * impact
+    return sums
 
 
 def _sentence_scales(heights: list[float]) -> list[float]:
@@ -134,16 +137,17 @@ def _sentence_scales(heights: list[float]) -> list[float]:
     return [(max(heights) / height) ** 0.5 if height else 0.0 for height in heights]
 
 
-def _boost(postings: Postings, query: ToolQuery, rarities: Mapping[str, float], scores: dict[str, float]) -> None:
+def _boost(postings: Postings, query: ToolQuery, terms: Set[str], scores: _Scores) -> None:
     """Raise the scores of tools that contain phrases of the query, or whose name it contains."""
-    for name, score in scores.items():
-        phrases = postings.phrases(name)
-        if not phrases.isdisjoint(query.phrases):
-            for first, second in sorted(query.phrases & phrases):
-                score += _PHRASE * max(postings.rarity(first), postings.rarity(second))
-        if shared := [rarities[term] for term in postings.tools[name].name if term in rarities]:
-            score *= 1 + _NAME_SHARE * fsum(shared) / postings.name_rarity(name)
-        scores[name] = score
+    asked, known, rarity = query.phrases, frozenset(terms), postings.rarity
+    for tool, score in scores.items():
+        phrases = postings.phrases(tool)
+        if not phrases.isdisjoint(asked):
+            for first, second in sorted(asked & phrases):
+                score += _PHRASE * max(rarity(first), rarity(second))
+        if shared := known & tool.name:
+            score *= 1 + _NAME_SHARE * fsum(map(rarity, shared)) / postings.name_rarity(tool)
+        scores[tool] = score
 
 
 def _coverage(postings: Postings, query: ToolQuery, name: str) -> float:
@@ -151,8 +155,7 @@ def _coverage(postings: Postings, query: ToolQuery, name: str) -> float:
     whole = found = 0.0
     for term in query.words:
         meanings = postings.meanings(term)
-        certain = [certainty * postings.rarity(known) for known, certainty in meanings]
-        weight = max(certain, default=postings.rarity(term))
+        weight = max((certain for _, certain in meanings), default=postings.rarity(term))
         whole += weight
         found += weight if any(known in own for known, _ in meanings) else 0.0
     return found / whole if whole else 0.0
@@ -216,7 +219,9 @@ class ToolIndex:
             self._update()
             request = parse_query(query)
             explanation = MatchExplanation(self._postings, request)
-            return [Hit(name, score, explanation.why(name)) for name, score in rank(self._postings, request, k)]
+            return [
+                Hit(tool.spec.name, score, explanation.why(tool)) for tool, score in rank(self._postings, request, k)
+            ]
 
     def coverage(self, query: str, name: str) -> float:
         """Return the share of a query that a tool contains, from 0 to 1; rare words count more than common ones.

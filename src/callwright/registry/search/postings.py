@@ -35,7 +35,7 @@ _PARAMETER_TEXT = _Field(0.8, 0.04)
 _CHOICE = _Field(0.6)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # compared by identity: tools are the keys of many tables
 class WeightedTool:
     """The terms of one tool with their weights; independent of the other tools."""
 
@@ -137,12 +137,12 @@ class Postings:
 
     def __init__(self) -> None:
         self.tools: dict[str, WeightedTool] = {}
-        self._phrases: dict[str, frozenset[tuple[str, str]]] = {}
+        self._phrases: dict[WeightedTool, frozenset[tuple[str, str]]] = {}
         self._clear()
 
     def _clear(self) -> None:
         self._by_term: defaultdict[str, list[WeightedTool]] = defaultdict(list)
-        self._by_name: dict[str, list[str]] = {}
+        self._by_name: dict[str, list[WeightedTool]] = {}
         self._stale = False
         self._clear_caches()
 
@@ -159,8 +159,9 @@ class Postings:
 
     def remove(self, name: str) -> None:
         """Remove a tool if it is known; `rebuild` must be called before the next query."""
-        if self.tools.pop(name, None) is not None:
-            self._phrases.pop(name, None)
+        tool = self.tools.pop(name, None)
+        if tool is not None:
+            self._phrases.pop(tool, None)
             self._stale = True
 
     def rebuild(self) -> None:
@@ -175,9 +176,9 @@ class Postings:
         for term in tool.sums:
             by_term[term].append(tool)
         for name in (tool.spec.name, *tool.spec.aliases):
-            self._by_name.setdefault(_key(name), []).append(tool.spec.name)
+            self._by_name.setdefault(_key(name), []).append(tool)
 
-    def impacts(self, term: str) -> dict[str, float]:
+    def impacts(self, term: str) -> dict[WeightedTool, float]:
         """Return the impact of a known term on each tool that contains it.
 
         The impact is what the term adds per unit of rarity: BM25's saturation, between 0 and `_SATURATION` + 1.
@@ -185,15 +186,14 @@ class Postings:
         found = self._impacts.get(term)
         if found is None:
             found = self._impacts[term] = {
-                tool.spec.name: (_SATURATION + 1) * (weight := tool.sums[term]) / (weight + _SATURATION)
+                tool: (_SATURATION + 1) * (weight := tool.sums[term]) / (weight + _SATURATION)
                 for tool in self._by_term[term]
             }
         return found
 
-    def find_named(self, spelling: str) -> list[str]:
+    def find_named(self, spelling: str) -> list[WeightedTool]:
         """Return the tools with this name or alias, given as `normalize_name` returns it."""
-        likely = dict.fromkeys(self._by_name.get(_key(spelling), ()))
-        return [name for name in likely if spelling in _spellings(self.tools[name])]
+        return [tool for tool in self._by_name.get(_key(spelling), ()) if spelling in _spellings(tool)]
 
     def rarity(self, term: str) -> float:
         """Return the inverse document frequency of a term."""
@@ -203,25 +203,27 @@ class Postings:
             rarity = self._rarities[term] = log(1 + (len(self.tools) - count + 0.5) / (count + 0.5))
         return rarity
 
-    def name_rarity(self, name: str) -> float:
+    def name_rarity(self, tool: WeightedTool) -> float:
         """Return the summed rarity of the terms in a tool's name."""
-        rarity = self._name_rarities.get(name)
+        rarity = self._name_rarities.get(tool)
         if rarity is None:
-            rarity = self._name_rarities[name] = fsum(map(self.rarity, self.tools[name].name))
+            rarity = self._name_rarities[tool] = fsum(map(self.rarity, tool.name))
         return rarity
 
-    def phrases(self, name: str) -> frozenset[tuple[str, str]]:
+    def phrases(self, tool: WeightedTool) -> frozenset[tuple[str, str]]:
         """Return the pairs of neighbouring terms in a tool's texts."""
-        phrases = self._phrases.get(name)
+        phrases = self._phrases.get(tool)
         if phrases is None:
-            phrases = self._phrases[name] = frozenset(chain.from_iterable(map(pairwise, self.tools[name].prose)))
+            phrases = self._phrases[tool] = frozenset(chain.from_iterable(map(pairwise, tool.prose)))
         return phrases
 
     def meanings(self, term: str) -> list[tuple[str, float]]:
-        """Return the known terms a query term may stand for, each with a certainty from 0 to 1."""
+        """Return the known terms a query term may stand for, each with its rarity times a certainty from 0 to 1."""
         known = self._meanings.get(term)
         if known is None:
-            known = self._meanings[term] = self._interpret(term)
+            known = self._meanings[term] = [
+                (other, certainty * self.rarity(other)) for other, certainty in self._interpret(term)
+            ]
         return known
 
     def _interpret(self, term: str) -> list[tuple[str, float]]:
@@ -233,9 +235,9 @@ class Postings:
         return same or [(other, _SIMILAR) for other in self._spelling.near(term)]
 
     def _clear_caches(self) -> None:
-        self._impacts: dict[str, dict[str, float]] = {}
+        self._impacts: dict[str, dict[WeightedTool, float]] = {}
         self._rarities: dict[str, float] = {}
-        self._name_rarities: dict[str, float] = {}
+        self._name_rarities: dict[WeightedTool, float] = {}
         self._meanings: dict[str, list[tuple[str, float]]] = {}
         self._spelling: Spelling | None = None
 

@@ -272,10 +272,16 @@ def split_sentences(text: str) -> list[str]:
 
 
 def _sentence(text: str, words: dict[str, str]) -> tuple[str, ...]:
-    found = [(term, word) for word in split_words(text) if (term := term_of(word))]
+    found = list(chain.from_iterable(map(_split_chunk, text.split())))
     for term, word in found:
         words.setdefault(term, word)
-    return tuple(term for term, _ in found)
+    return tuple([term for term, _ in found])
+
+
+@lru_cache(_MAX_CACHED)
+def _split_chunk(chunk: str) -> tuple[tuple[str, str], ...]:
+    """Return the terms of a run without spaces, each with its word; cached, because queries repeat themselves."""
+    return tuple([(term, word) for word in split_words(chunk) if (term := term_of(word))])
 
 
 def _find_names(text: str) -> frozenset[str]:
