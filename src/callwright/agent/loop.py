@@ -191,7 +191,7 @@ class Loop:
         for outcome in outcomes:
             if isinstance(outcome, Failed) and isinstance(outcome.error, Halted):
                 return transcript.stop("halted", outcome.error.message)
-        repetition = transcript.spending.find_repetition(outcomes)
+        repetition = transcript.spending.repetition
         if repetition is None or transcript.spending.find_exceeded() is not None:  # the limit is the better explanation
             return None
         return transcript.stop("repeated", repetition)

@@ -69,14 +69,13 @@ class Spending:
         "cost",
         "deadline",
         "limits",
-        "tokens",
+        "repetition",
         "turns",
     )
 
     def __init__(self, limits: RunLimits, used_seconds: float = 0.0) -> None:
         self.limits = limits
         self.turns = 0
-        self.tokens = 0
         self.cost = 0.0
         """In the currency of the prices; 0 without prices."""
         self._fields = (0, 0, 0, 0)
@@ -87,6 +86,8 @@ class Spending:
         """How often in a row each of them had it. Flat: pairs would be work for the garbage collector."""
         self._invalid: dict[str, int] = {}
         """In how many turns in a row the calls of a tool had invalid arguments, by tool name."""
+        self.repetition: str | None = None
+        """What the calls of the last turn repeated too often, described for the result of the run."""
         self._earlier = (0, 0, 0.0)
         """Turns, tokens and cost before the run was resumed: they count for limits, not for the result."""
 
@@ -94,6 +95,11 @@ class Spending:
     def known_cost(self) -> float | None:
         """The cost, or None without prices."""
         return None if self.limits.prices is None else self.cost
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of the run's requests so far, whatever their price."""
+        return sum(self._fields)
 
     def find_cost(self, model: str) -> float | None:
         """Return the cost; without prices, the cost at the usual prices of a model, and None if those are unknown."""
@@ -132,7 +138,7 @@ class Spending:
             case "turns":
                 self.turns = 0
             case "tokens":
-                self.tokens, self._fields = 0, (0, 0, 0, 0)
+                self._fields = (0, 0, 0, 0)
             case "money":
                 self.cost = 0.0
             case "repeated":
@@ -148,7 +154,6 @@ class Spending:
             cache_read + usage.cache_read_tokens,
             cache_write + usage.cache_write_tokens,
         )
-        self.tokens += usage.total
 
     def find_exceeded(self) -> tuple[StopKind, str] | None:
         """Return the first limit that does not permit another turn, with a description, or None."""
@@ -164,54 +169,46 @@ class Spending:
             return "seconds", f"the limit of {limits.seconds:g} s is reached"
         return None
 
-    def warn_repetition(self, outcomes: Sequence[Completed | Failed]) -> Sequence[Completed | Failed]:
-        """Tell the model about a call that it repeats: what to change if it fails, that it has the answer if not."""
-        for outcome in outcomes:
-            if _make_call_key(outcome.call) in self._texts:
-                return [self._warn(each) for each in outcomes]
-        return outcomes  # without reading the texts of outcomes: almost every turn
-
-    def _count_same(self, key: str, text: str) -> int:
-        """Return in how many turns in a row, up to the last one, a call had this outcome."""
-        return self._counts[key] if self._texts.get(key) == text else 0
-
-    def _warn(self, outcome: Completed | Failed) -> Completed | Failed:
-        count = self._count_same(_make_call_key(outcome.call), _find_plain_text(outcome))
-        if not count:
-            return outcome
-        if isinstance(outcome, Completed):
-            return replace(outcome, output=outcome.output.with_note(_KNOWN))
-        limit = self.limits.same_failures
-        if limit is None or limit <= _WARNED_FAILURES or count + 1 < _WARNED_FAILURES:
-            return outcome
-        advice = _ADVICE.get(outcome.error.code, "change the arguments, use another tool, or say what is missing")
-        warning = f"{_WARNING} {count + 1} times in a row with this error, and the run ends at {limit}: {advice}"
-        return replace(outcome, error=outcome.error.with_message(f"{outcome.error.message}{warning}"))
-
-    def find_repetition(self, outcomes: Sequence[Completed | Failed]) -> str | None:
-        """Count a turn's outcomes; describe a call that was repeated too often with the same outcome.
+    def count_outcomes(self, outcomes: Sequence[Completed | Failed]) -> Sequence[Completed | Failed]:
+        """Count a turn's outcomes, and find the `repetition` among them.
 
         The key is tool and arguments, because call ids are never the same. The count of a call that does not occur in
         a turn starts again.
+
+        Returns:
+            The outcomes, with a note for the model on each call that it repeats.
         """
         texts: dict[str, str] = {}
         counts: dict[str, int] = {}
-        repetition: str | None = None
+        noted: list[Completed | Failed] = []
         failures = 0
+        self.repetition = None
         for outcome in outcomes:
-            key, text = _make_call_key(outcome.call), _find_plain_text(outcome)
-            texts[key], counts[key] = text, (count := self._count_same(key, text) + 1)
-            failed = isinstance(outcome, Failed)
+            key, text, failed = _make_call_key(outcome.call), _find_plain_text(outcome), isinstance(outcome, Failed)
+            count = self._counts[key] + 1 if self._texts.get(key) == text else 1
+            texts[key], counts[key] = text, count
             failures += failed
             limit = self.limits.same_failures if failed else self.limits.same_calls
             if limit is not None and count >= limit:
-                repetition = f"{outcome.call.name} was called {count} times in a row with the same arguments and " + (
-                    f"failed each time: {text}" if failed else "had the same outcome each time"
+                self.repetition = f"{outcome.call.name} was called {count} times in a row with the same arguments " + (
+                    f"and failed each time: {text}" if failed else "and had the same outcome each time"
                 )
+            noted.append(outcome if count == 1 else self._warn(outcome, count))
         self._texts, self._counts = texts, counts  # of this turn only: "in a row" means in consecutive turns
-        if repetition is None and (self._invalid or failures):
-            return self._find_invalid(outcomes)
-        return repetition
+        if self.repetition is None and (self._invalid or failures):
+            self.repetition = self._find_invalid(noted)
+        return noted
+
+    def _warn(self, outcome: Completed | Failed, count: int) -> Completed | Failed:
+        """Tell the model about a call that it repeats: what to change if it fails, that it has the answer if not."""
+        if isinstance(outcome, Completed):
+            return replace(outcome, output=outcome.output.with_note(_KNOWN))
+        limit = self.limits.same_failures
+        if limit is None or limit <= _WARNED_FAILURES or count < _WARNED_FAILURES:
+            return outcome
+        advice = _ADVICE.get(outcome.error.code, "change the arguments, use another tool, or say what is missing")
+        warning = f"{_WARNING} {count} times in a row with this error, and the run ends at {limit}: {advice}"
+        return replace(outcome, error=outcome.error.with_message(f"{outcome.error.message}{warning}"))
 
     def _find_invalid(self, outcomes: Sequence[Completed | Failed]) -> str | None:
         """Describe a tool whose calls had invalid arguments, never the same ones, in too many turns in a row."""

@@ -99,17 +99,17 @@ def fill_empty(reply: AssistantMessage) -> AssistantMessage:
     return reply if reply.text.strip() else replace(reply, parts=(*reply.parts, Text("(no text)")))
 
 
+def is_text_call(call: ToolCall) -> bool:
+    """Whether the model wrote a call as text; then it wrote all calls of the message so."""
+    return call.id.startswith(_PREFIX)
+
+
 def note_text_calls(outcomes: Sequence[Completed | Failed], stats: Stats) -> Sequence[Completed | Failed]:
     """Tell the model about calls that it wrote as text, and count them."""
-    for outcome in outcomes:
-        if outcome.call.id.startswith(_PREFIX):
-            return [_note(each, stats) for each in outcomes]
-    return outcomes
+    return [_note(outcome, stats) if is_text_call(outcome.call) else outcome for outcome in outcomes]
 
 
 def _note(outcome: Completed | Failed, stats: Stats) -> Completed | Failed:
-    if not outcome.call.id.startswith(_PREFIX):
-        return outcome
     stats.count_repairs(outcome.call.name, (_NOTE,))
     return tell_repairs(outcome, (*outcome.repairs, _NOTE), note=f"({_NOTE.note.capitalize()}.)")
 

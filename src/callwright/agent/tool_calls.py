@@ -5,10 +5,11 @@ import logging
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import cast
 
 from callwright.agent.replay import Ending, OpenTurn
 from callwright.agent.results import AgentEvent, Paused
-from callwright.agent.text_replies import note_text_calls
+from callwright.agent.text_replies import is_text_call, note_text_calls
 from callwright.agent.transcript import Transcript, wait_for_nothing
 from callwright.clip import Outputs, find_output_ids
 from callwright.core._fast import frozen, make_constructor
@@ -61,7 +62,8 @@ async def make_calls(
     if open_questions and not await _ask_again(transcript, turn, open_questions, context.ask):
         return await transcript.pause(turn, open_questions)
     context.undo.begin_turn()
-    settled = _find_settled(turn, catalog)
+    fresh = turn.digests is None and turn.message.stop != "length"
+    settled = turn.ended if fresh else _find_settled(turn, catalog)
     calls = _find_open(turn.calls, settled) if settled else turn.calls
     try:
         executor_turn = _make_turn(transcript, turn, calls, catalog, context)
@@ -77,11 +79,13 @@ async def make_calls(
         outcomes = [Interrupted(call) for call in calls] if turn_cancelled is None else turn_cancelled.outcomes
         await _close_anyway(transcript, turn, _merge_outcomes(turn, settled, outcomes))
         raise
-    ended = [outcome for outcome in outcomes if not isinstance(outcome, Interrupted)]
-    if len(ended) < len(outcomes):
+    if Interrupted in map(type, outcomes):
+        ended = [outcome for outcome in outcomes if not isinstance(outcome, Interrupted)]
         return await transcript.pause(turn, _collect_questions(outcomes), ended)
-    endings = note_text_calls(_merge_outcomes(turn, settled, ended) if settled else ended, context.executor.stats)
-    endings = transcript.spending.warn_repetition(endings)
+    endings = _merge_outcomes(turn, settled, outcomes) if settled else cast("list[Ending]", outcomes)
+    if is_text_call(turn.calls[0]):  # then all of them are
+        endings = note_text_calls(endings, context.executor.stats)
+    endings = transcript.spending.count_outcomes(endings)
     keep_outputs(transcript, endings, context.executor.outputs, durable=context.durable)
     await transcript.close_turn(turn, endings)
     return endings
@@ -135,8 +139,6 @@ def keep_outputs(transcript: Transcript, outcomes: Iterable[Ending], outputs: Ou
 def _find_settled(turn: OpenTurn, catalog: Catalog) -> Mapping[str, Ending]:
     """Return outcomes of calls that must not run: cut off, ended before a crash, or started and not repeatable."""
     cut = _find_cut_call(turn.message) if turn.message.stop == "length" else None
-    if cut is None and turn.digests is None:
-        return turn.ended
     settled: dict[str, Ending] = dict(turn.ended)
     if cut is not None:
         settled[cut.id] = Failed(cut, InvalidArguments(_CUT))

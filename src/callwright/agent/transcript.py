@@ -87,7 +87,7 @@ class Transcript:
                     earlier.turns += 1
                     earlier.add(usage)
                 case Said(ToolMessage(outcomes)):
-                    earlier.find_repetition(outcomes)
+                    earlier.count_outcomes(outcomes)
                 case Compacted(_, usage):
                     earlier.add(usage)
                 case Spent(usage, cost):
