@@ -126,6 +126,10 @@ class Loop:
         self._text_replies = TextReplies(dependencies.provider)
         self._compact_above = 0.0 if dependencies.compaction is None else float(dependencies.compaction.at_tokens)
         self._retried_smaller = False
+        self._request: ModelRequest | None = None
+        """The last request. The next one is the same as long as the tools are: the history grows in place."""
+        self._requested: Catalog | None = None
+        """The tools of that request."""
         self._due: Compaction | None = None
         """Set when the provider refused the last request as too large: compact before the next one."""
 
@@ -236,16 +240,18 @@ class Loop:
         self, transcript: Transcript, catalog: Catalog, messages: Sequence[Message], *, shaped: bool = True
     ) -> Awaitable[AssistantMessage]:
         """Request a message; a summary is not `shaped` by the schema of the answer."""
-        parts = self._parts
-        request = _request(
-            messages,
-            parts.system,
-            catalog.definitions,
-            catalog.wire_names,
-            parts.requests.max_tokens,
-            None if self._schema is None or not shaped else self._schema.schema,
-            parts.requests.options,
-        )
+        parts, request = self._parts, self._request
+        if request is None or request.messages is not messages or self._requested is not catalog or not shaped:
+            request = _request(
+                messages,
+                parts.system,
+                catalog.definitions,
+                catalog.wire_names,
+                parts.requests.max_tokens,
+                None if self._schema is None or not shaped else self._schema.schema,
+                parts.requests.options,
+            )
+            self._request, self._requested = request if shaped else None, catalog
         observe = parts.executor.observe
         if observe is None:
             return ask_model(parts.provider, request, parts.requests, transcript)

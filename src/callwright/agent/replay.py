@@ -49,8 +49,11 @@ def find_history_faults(messages: Sequence[object]) -> list[str]:
 
 def ensure_unique_ids(message: AssistantMessage) -> AssistantMessage:
     """Give every call of a message a unique id; some models repeat ids or leave them out."""
-    ids = [part.id for part in message.parts if isinstance(part, ToolCall)]
-    if not ids or (all(ids) and (len(ids) == 1 or len(set(ids)) == len(ids))):
+    calls = message.calls
+    if not calls or (len(calls) == 1 and calls[0].id):
+        return message
+    ids = {call.id for call in calls}
+    if "" not in ids and len(ids) == len(calls):
         return message
     taken: set[str] = set()
     parts = [_assign_free_id(part, taken) if isinstance(part, ToolCall) else part for part in message.parts]
@@ -74,22 +77,21 @@ _NO_IDS: frozenset[str] = frozenset()
 class OpenTurn:
     """A model message whose calls have no outcomes yet; it joins the history together with them.
 
-    What most turns never have, such as questions, is one empty value for all of them, and replaced when it changes.
+    What most turns never have, such as questions, is an empty value of the class until a turn has it.
     """
 
-    __slots__ = (
-        "begun",
-        "calls",
-        "digests",
-        "ended",
-        "kept",
-        "message",
-        "questions",
-        "replies",
-        "stored",
-        "turn_id",
-        "waiting",
-    )
+    digests: Mapping[str, str] | None = None
+    """What was about to run, by call id; None before the calls were started."""
+    begun = _NO_IDS
+    """Ids of the calls whose start is on record."""
+    ended: Mapping[str, Ending] = _NOTHING
+    kept: dict[str, list[Json]] | None = None
+    """Notes of running tools, by the path of the call."""
+    replies: Mapping[str, Reply] = _NOTHING
+    questions: Mapping[str, Question] = _NOTHING
+    """The questions of this turn that are on record, by id."""
+    waiting = _NO_IDS
+    """Ids of calls that asked while they ran; with an answer they run again."""
 
     def __init__(
         self, message: AssistantMessage, turn_id: str, calls: tuple[ToolCall, ...], *, stored: bool = False
@@ -98,18 +100,6 @@ class OpenTurn:
         self.turn_id = turn_id
         self.calls = calls
         self.stored = stored
-        self.digests: Mapping[str, str] | None = None
-        """What was about to run, by call id; None before the calls were started."""
-        self.begun = _NO_IDS
-        """Ids of the calls whose start is on record."""
-        self.ended: Mapping[str, Ending] = _NOTHING
-        self.kept: dict[str, list[Json]] | None = None
-        """Notes of running tools, by the path of the call."""
-        self.replies: Mapping[str, Reply] = _NOTHING
-        self.questions: Mapping[str, Question] = _NOTHING
-        """The questions of this turn that are on record, by id."""
-        self.waiting = _NO_IDS
-        """Ids of calls that asked while they ran; with an answer they run again."""
 
     def add_questions(self, questions: Sequence[Question]) -> None:
         """Add questions that are on record."""

@@ -71,10 +71,13 @@ class AssistantMessage:
     @property
     def calls(self) -> tuple[ToolCall, ...]:
         """The tool calls, in order."""
-        calls = [part for part in self.parts if isinstance(part, ToolCall)]
+        parts = self.parts
+        if len(parts) == 1 and type(parts) is tuple:
+            return parts if isinstance(parts[0], ToolCall) else ()  # type: ignore[return-value] - a call, the only part
+        calls = [part for part in parts if isinstance(part, ToolCall)]
         # a message of nothing but calls is the usual one: no second tuple for the garbage collector
-        if type(self.parts) is tuple and len(calls) == len(self.parts):
-            return self.parts  # type: ignore[return-value] - all of them are calls
+        if type(parts) is tuple and len(calls) == len(parts):
+            return parts  # type: ignore[return-value] - all of them are calls
         return tuple(calls)
 
 
