@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from tests.sessions.broken_stores import Fault, LeaseStore
 
-from callwright import Failed, ToolCall, Transient
-from callwright.core.messages import ToolMessage
-from callwright.sessions import MemoryStore, SqliteStore
+from callwright import Completed, Failed, ToolCall, Transient
+from callwright.core.content import Output
+from callwright.core.messages import AssistantMessage, ToolMessage, UserMessage
+from callwright.sessions import MemoryStore, SessionBusy, SqliteStore
 from callwright.sessions.records import Said
 from callwright.testing.stores import check_store
 
@@ -17,6 +18,38 @@ async def test_memory_store_passes_in_one_process() -> None:
     for made in (MemoryStore(), MemoryStore):
         (skipped,) = await check_store(made)
         assert skipped == "other processes: MemoryStore is not durable: its sessions are in one process only"
+
+
+async def test_memory_store_reads_a_turn_as_its_records() -> None:
+    store, call = MemoryStore(), ToolCall("1", "x")
+    message, outcomes = AssistantMessage((call,), "calls"), ToolMessage((Completed(call, Output("y")),))
+    prompt, asked = Said(UserMessage("go"), "", "key"), Said(message, "open")
+    hold = await store.hold("s")
+    await hold.append(prompt)
+    hold.append_turn(message, "turn-1", outcomes)
+    hold.append_turn(message, "turn-2", outcomes)
+    await hold.append(asked)
+    turns = [Said(message, "turn-1"), Said(outcomes), Said(message, "turn-2"), Said(outcomes)]
+    assert list(await store.read("s")) == [prompt, *turns, asked]
+    assert [(item.position, item.record) for item in await store.read_from("s", 2, limit=2)] == list(
+        enumerate(turns, 1)
+    )[1:3]
+    await hold.release()
+    await store.fork("s", "fork")
+    later = await store.hold("fork")
+    assert list(later.records) == [prompt, *turns]
+    await later.append(Said(outcomes))
+    assert list(await store.read("fork")) == [prompt, *turns, Said(outcomes)]
+
+
+async def test_memory_session_taken_over_keeps_no_turn() -> None:
+    store, call = MemoryStore(), ToolCall("1", "x")
+    message, outcomes = AssistantMessage((call,), "calls"), ToolMessage((Completed(call, Output("y")),))
+    stale = await store.hold("s", owner="worker")
+    await (await store.hold("s", owner="worker")).append(Said(outcomes))
+    with pytest.raises(SessionBusy):
+        stale.append_turn(message, "stale", outcomes)
+    assert list(await store.read("s")) == [Said(outcomes)]
 
 
 async def test_stored_error_keeps_all_its_fields(tmp_path: Path) -> None:
