@@ -67,7 +67,8 @@ def test_other_letters_do_not_end_a_heredoc() -> None:
     # both characters look alike to the parser, but not to bash
     ends = "cat <<\u2026E\n\u2036E\ncat <<'X'\n\u2026E\ntouch x\nX\n"
     assert not _harmless(analyze(ends, "/w"))
-    assert _harmless(analyze("cat <<\u2026E\nhello\n\u2026E\n", "/w"))
+    # a word of such characters ends a heredoc or cannot be parsed, as the C compiler's sign of characters has it
+    assert _harmless(analyze("cat <<E\n\u2026E\nhello\nE\n", "/w"))
 
 
 @settings(max_examples=200, deadline=None)
