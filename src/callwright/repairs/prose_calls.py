@@ -48,7 +48,7 @@ _ATTEMPTS = (
 """Beginnings of calls, each with the name of a tool: found only if the tool is known."""
 _WHOLE = re.compile(r"(?:```\w*\s*)?(?:await\s+|\w+\s*=\s*)?(?:print\()?(?P<name>[\w.]+)\(.*\)\s*(?:```)?", re.DOTALL)
 _BLANK = re.compile(r"\s{20,}")
-_NAME = re.compile(r"[^\n]{1,64}")
+_NAME = re.compile(r"[\w.:-]{1,64}")
 _MOST_PARTS = 20
 _MOST_CHARS = 100_000
 
@@ -108,7 +108,8 @@ def find_unknown_call(text: str) -> str | None:
     holder = next((key for key in SURE_ARGUMENT_KEYS if isinstance(given.get(key), dict)), None)
     if label is None or holder is None or set(given) - {label, holder, "id", "type"}:
         return None
-    return given[label] if _NAME.fullmatch(given[label]) else None
+    # a name with spaces is none of a tool, unless nothing else is said: no answer has empty arguments
+    return given[label] if _NAME.fullmatch(given[label]) or not given[holder] else None
 
 
 def _find_parts(body: str, spellings: Mapping[str, str]) -> Iterator[str]:
