@@ -43,6 +43,7 @@ def test_mention_may_name_lines(tmp_path: Path) -> None:
 
 def test_user_names_and_decorators_are_not_files(tmp_path: Path) -> None:
     assert find_mentions("thanks @ada, about @property and @nope.py or @gone/", tmp_path) == ([], ["nope.py", "gone/"])
+    assert find_mentions("@~no-such-user/a.txt", tmp_path) == ([], ["~no-such-user/a.txt"])
 
 
 def test_text_images_and_folders_are_attached(machine: Any) -> None:
@@ -126,7 +127,8 @@ def test_text_piped_into_a_skill_names_no_files(machine: Any) -> None:
         ("config.ini and config.ini, (config.ini)", ["config.ini"]),
         ("the test and the Makefile", []),
         ("@config.ini, my.config.ini, x/config.ini, ../outside.txt, /etc/hosts, ./.. or sub", []),
-        ("large.txt, link.txt", []),
+        ("large.txt, link.txt, loop.txt", []),
+        ("x" * 5000 + ".txt and a/" * 5000, []),
     ],
 )
 def test_small_files_are_found_by_name(tmp_path: Path, prompt: str, found: list[str]) -> None:
@@ -134,9 +136,17 @@ def test_small_files_are_found_by_name(tmp_path: Path, prompt: str, found: list[
     (project / "sub").mkdir(parents=True)
     for name in ("config.ini", "sub/b.py", "test", "Makefile", "../outside.txt"):
         (project / name).write_text("x")
-    (project / "large.txt").write_text("x" * 5000)
+    (project / "large.txt").write_text("x" * 7000)
     (project / "link.txt").symlink_to(tmp_path / "outside.txt")
+    (project / "loop.txt").symlink_to(project / "loop.txt")
     assert [mention.name for mention in find_named_files(prompt, project)] == found
+
+
+def test_named_files_are_few_and_small_together(tmp_path: Path) -> None:
+    for number in range(6):
+        (tmp_path / f"{number}.txt").write_text("x" * (2500 if number < 3 else 10))
+    prompt = "0.txt 1.txt ./1.txt 2.txt 3.txt 4.txt 5.txt"
+    assert [mention.name for mention in find_named_files(prompt, tmp_path)] == ["0.txt", "1.txt", "3.txt", "4.txt"]
 
 
 def test_listing_leaves_out_what_is_ignored_or_hidden_and_has_an_end(tmp_path: Path) -> None:
@@ -161,6 +171,8 @@ def test_small_model_is_given_the_files_that_a_prompt_names(machine: Any) -> Non
     assert file == '<file path="a.txt" lines="2">\nalpha\nbeta\n</file>'
     machine("-p", "What is in a.txt?", machine.says("ok"), "--session-id", "s2")
     assert prompt_parts(machine, "s2") == [{"text": "What is in a.txt?"}]
+    machine("-p", f"What is in a.txt? {'x' * 1000}", machine.says("ok"), "--session-id", "s3", *COMPACT)
+    assert len(prompt_parts(machine, "s3")) == 3, "a long prompt is not repeated"
 
 
 def test_file_that_a_small_model_is_given_counts_as_read(machine: Any) -> None:

@@ -27,8 +27,9 @@ _TRAILING = ".,;:!?)]}'\""
 _MOST_FILES = 20
 _NAME = re.compile(r"(?<![\w@/.-])[\w.+-][\w./+-]*")
 _MOST_NAMED_FILES = 4
-_MOST_NAMED_BYTES = 4000
+_MOST_NAMED_BYTES = 6000
 _MOST_LISTED_FILES = 60
+_MOST_REPEATED_CHARS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,21 +72,27 @@ def find_mentions(prompt: str, cwd: Path) -> tuple[list[Mention], list[str]]:
 
 
 def find_named_files(prompt: str, cwd: Path) -> list[Mention]:
-    """Return the small files in a folder that a prompt names without `@`, each once.
+    """Return the small files in a folder that a prompt names without `@`, each once, as long as there is room for them.
 
     Args:
         prompt: The prompt.
         cwd: The folder that the names start from.
     """
-    found: dict[Mention, None] = {}
+    found: dict[Path, Mention] = {}
+    room = _MOST_NAMED_BYTES
     for match in _NAME.finditer(prompt):
         name = match[0].rstrip(_TRAILING)
         if "." not in name and "/" not in name:  # a word such as Makefile or test
             continue
-        path = (cwd / name).resolve()
-        if path.is_file() and path.is_relative_to(cwd.resolve()) and path.stat().st_size <= _MOST_NAMED_BYTES:
-            found[Mention(name)] = None
-    return list(found)[:_MOST_NAMED_FILES]
+        try:
+            path = (cwd / name).resolve()
+            size = path.stat().st_size if path.is_file() and path.is_relative_to(cwd.resolve()) else room + 1
+        except (OSError, RuntimeError):  # a name that is too long, or links that lead to each other
+            continue
+        if size <= room and path not in found:
+            found[path] = Mention(name)
+            room -= size
+    return list(found.values())[:_MOST_NAMED_FILES]
 
 
 def list_files(cwd: Path, hidden: Hidden | None) -> str:
@@ -103,11 +110,18 @@ def list_files(cwd: Path, hidden: Hidden | None) -> str:
 def _resolve_mention(name: str, cwd: Path) -> Mention | None:
     for candidate in dict.fromkeys((name, name.rstrip(_TRAILING))):
         lines = _LINES.search(candidate)
-        bare = candidate[: lines.start()] if lines else candidate
-        if bare and os.path.lexists(cwd / Path(bare).expanduser()):
+        bare = _expand(candidate[: lines.start()] if lines else candidate)
+        if bare and os.path.lexists(cwd / bare):
             first = int(lines[1]) if lines else 0
-            return Mention(str(Path(bare).expanduser()), first, int(lines[2] or lines[1]) if lines else 0)
+            return Mention(bare, first, int(lines[2] or lines[1]) if lines else 0)
     return None
+
+
+def _expand(name: str) -> str:
+    try:
+        return str(Path(name).expanduser()) if name else ""
+    except RuntimeError:  # a user that does not exist: no home folder
+        return name
 
 
 class Attachments:
@@ -150,7 +164,7 @@ class Attachments:
         for mention in find_named_files(prompt, cwd):
             if mention.name not in known:
                 parts += self._show_named(mention, await self._call_read(mention, asks=False))
-        return [*parts, Text(prompt)] if parts else []
+        return [*parts, Text(prompt)] if parts and len(prompt) <= _MOST_REPEATED_CHARS else parts
 
     @staticmethod
     def _show_named(mention: Mention, outcome: object) -> list[Part]:
