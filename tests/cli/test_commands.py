@@ -237,3 +237,9 @@ def test_help_has_an_example_or_explanation(machine: Any, name: str) -> None:
     assert page.code == 0 and page.out == machine("help", name).out
     assert page.out.startswith(f"usage: callwright {name}") and len(page.out.splitlines()) >= 6
     assert all(len(line) <= 120 for line in page.out.splitlines())
+
+
+@pytest.mark.parametrize("option", ["--settings", "--mcp-config", "--add-dir", "--system-prompt-file"])
+def test_option_that_names_the_home_of_nobody_is_a_clear_error(machine: Any, option: str) -> None:
+    ended = machine("-p", "hi", machine.says("ok"), option, "~no-such-user/x")
+    assert ended.code == 2 and "~no-such-user/x" in ended.err and "Traceback" not in ended.err

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 from tests.waiting import until_so
 
 from callwright.core.errors import Unsafe, UsageError
-from callwright.system.paths import Workspace, open_folder, open_resolved
+from callwright.system.paths import Workspace, expand_home, open_folder, open_resolved
 
 
 @pytest.fixture
@@ -20,6 +20,12 @@ def root(tmp_path: Path) -> Path:
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "secret").write_text("secret")
     return Path(os.path.realpath(tmp_path / "root"))
+
+
+def test_home_of_nobody_stays_as_it_is(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HOME", "/home/someone")
+    assert expand_home("~/a") == Path("/home/someone/a") and expand_home("a/~") == Path("a/~")
+    assert expand_home("~no-such-user/a") == Path("~no-such-user/a")
 
 
 def test_relative_paths_start_at_the_root(root: Path):

@@ -31,6 +31,7 @@ from callwright.core.json import thaw
 from callwright.core.messages import AssistantMessage, Message, Thinking, ToolMessage, UserMessage
 from callwright.policy.tool_names import canonical
 from callwright.providers.encoding import parse_object
+from callwright.system.paths import expand_home
 from callwright.toolbox.todo import TodoItem, read_todos
 
 Content: TypeAlias = ContentToolCallContent | FileEditToolCallContent | TerminalToolCallContent
@@ -103,7 +104,7 @@ def locations_of(call: ToolCall, cwd: Path, *, line: int | None = None) -> list[
 
 
 def _absolute(path: str, cwd: Path) -> str:
-    return os.path.normpath(cwd / Path(path).expanduser()) if "\0" not in path else str(cwd)
+    return os.path.normpath(cwd / expand_home(path)) if "\0" not in path else str(cwd)
 
 
 def diffs_of(call: ToolCall, cwd: Path, *, on_disk: bool) -> list[Content]:

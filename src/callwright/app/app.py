@@ -54,6 +54,7 @@ from callwright.providers.clients import close_provider
 from callwright.registry import Deferred, Registry, Toolset, withheld
 from callwright.sessions import MemoryStore, SessionStore, SqliteStore
 from callwright.skills import Skills
+from callwright.system.paths import expand_home
 from callwright.system.private_files import make_private
 from callwright.tool.base import Tool
 from callwright.toolbox import FileAccess
@@ -247,7 +248,7 @@ def _find_plugins(
 ) -> tuple[Mapping[str, Path], tuple[str, ...]]:
     found, problems = plugin_folders(settings.layers, locations)
     for given in options.plugins:
-        folder = Path(given).expanduser().absolute()
+        folder = expand_home(given).absolute()
         if not folder.is_dir():
             raise UsageError(f"--plugin-dir {given}: not a folder")
         found[folder.name] = folder

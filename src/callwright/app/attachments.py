@@ -19,6 +19,7 @@ from callwright.app.run_context import Hidden
 from callwright.core.calls import Completed, Failed, ToolCall
 from callwright.core.content import Part, Text
 from callwright.executor.turn_context import Turn
+from callwright.system.paths import expand_home
 from callwright.system.search.walk import Walk, walk_files
 
 _MENTION = re.compile(r"""(?<![\w@/])@(?:"(?P<quoted>[^"\n]+)"|(?P<plain>[^\s"'`@<>|]+))""")
@@ -110,18 +111,11 @@ def list_files(cwd: Path, hidden: Hidden | None) -> str:
 def _resolve_mention(name: str, cwd: Path) -> Mention | None:
     for candidate in dict.fromkeys((name, name.rstrip(_TRAILING))):
         lines = _LINES.search(candidate)
-        bare = _expand(candidate[: lines.start()] if lines else candidate)
-        if bare and os.path.lexists(cwd / bare):
+        bare = candidate[: lines.start()] if lines else candidate
+        if bare and os.path.lexists(cwd / expand_home(bare)):
             first = int(lines[1]) if lines else 0
-            return Mention(bare, first, int(lines[2] or lines[1]) if lines else 0)
+            return Mention(str(expand_home(bare)), first, int(lines[2] or lines[1]) if lines else 0)
     return None
-
-
-def _expand(name: str) -> str:
-    try:
-        return str(Path(name).expanduser()) if name else ""
-    except RuntimeError:  # a user that does not exist: no home folder
-        return name
 
 
 class Attachments:

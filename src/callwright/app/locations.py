@@ -8,6 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from callwright.core.errors import UsageError
+from callwright.system.paths import expand_home
 
 FOLDER = ".callwright"
 _MANAGED = Path("/etc/callwright/settings.json")
@@ -44,9 +45,9 @@ class Locations:
             here = Path(os.path.realpath(cwd or Path.cwd()))
         except FileNotFoundError:
             raise UsageError("the working folder no longer exists; change to another one, such as cd ~") from None
-        own = home or os.environ.get("CALLWRIGHT_HOME") or Path("~", FOLDER).expanduser()
+        own = home or os.environ.get("CALLWRIGHT_HOME") or expand_home(Path("~", FOLDER))
         claude = os.environ.get("CLAUDE_CONFIG_DIR") or Path("~", ".claude")
-        return cls(Path(own).absolute(), _find_project(here), here, claude=Path(claude).expanduser().absolute())
+        return cls(Path(own).absolute(), _find_project(here), here, claude=expand_home(claude).absolute())
 
     @property
     def user_settings(self) -> Path:

@@ -13,6 +13,7 @@ from callwright.core.errors import UsageError, describe_exception
 from callwright.core.json import FrozenDict, thaw
 from callwright.mcp.config import Relay, ServerConfig, servers_of
 from callwright.registry import Registry
+from callwright.system.paths import expand_home
 
 if TYPE_CHECKING:
     from callwright.mcp import McpServers, ServerStatus
@@ -224,7 +225,7 @@ class CheckedServers:
 def _read_source(text: str) -> tuple[str, Any]:
     source = "--mcp-config" if text.lstrip().startswith("{") else text
     try:
-        return source, json.loads(text if source == "--mcp-config" else Path(text).expanduser().read_text("utf-8"))
+        return source, json.loads(text if source == "--mcp-config" else expand_home(text).read_text("utf-8"))
     except (OSError, ValueError) as error:
         reason = describe_exception(error)
         raise UsageError(f"--mcp-config {source}: {reason}; give a file name or the JSON itself") from None

@@ -20,6 +20,7 @@ from callwright.providers.base import MessageDone, ModelEvent, ModelRequest, Pro
 from callwright.providers.clients import close_provider
 from callwright.providers.options import ModelOptions, WithOptions
 from callwright.providers.resolve import ToolMode, provider_for
+from callwright.system.paths import expand_home
 
 _KEYS = (
     ("ANTHROPIC_API_KEY", "anthropic:claude-sonnet-5-5"),
@@ -297,7 +298,7 @@ def local_provider(file: str, options: ModelOptions = _DEFAULTS, tool_mode: Tool
     Raises:
         UsageError: The file or the package `xllamacpp` is missing, or the model cannot be loaded.
     """
-    path = Path(file).expanduser()
+    path = expand_home(file)
     if not path.is_file():
         raise UsageError(f"--model local:{file}: no such file; give a model file in GGUF format")
     if find_spec("xllamacpp") is None:

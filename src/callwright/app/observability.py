@@ -5,12 +5,12 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
-from pathlib import Path
 from typing import Any
 
 from callwright.app.settings import Settings
 from callwright.core.errors import UsageError
 from callwright.executor.executor import Observer
+from callwright.system.paths import expand_home
 from callwright.telemetry import Telemetry
 
 _INSTALL = "pip install opentelemetry-sdk opentelemetry-exporter-otlp-proto-http"
@@ -131,7 +131,7 @@ def _add_log(made: Observability, target: str) -> None:
     from callwright.telemetry import log_to
 
     try:
-        log = log_to(sys.stderr if target == "-" else Path(target).expanduser())
+        log = log_to(sys.stderr if target == "-" else expand_home(target))
     except UsageError as error:
         made.problems.append(str(error))
     else:

@@ -20,7 +20,7 @@ from callwright.policy.modes import AutoAllow, ModeSwitch
 from callwright.policy.paths import PathContext
 from callwright.policy.plan_tools import plan_tools
 from callwright.registry.compose import SlimTool
-from callwright.system.paths import Workspace
+from callwright.system.paths import Workspace, expand_home
 from callwright.system.sandbox.sandbox import INSTALL, SandboxMode, check_mode
 from callwright.system.undo.kept_content import UndoLimits
 from callwright.system.undo.undo_store import UndoStore
@@ -367,7 +367,7 @@ def _read_deny(rules: Rules) -> Hidden | None:
 
 
 def _directories(settings: Settings, options: RunOptions) -> list[Path]:
-    added = [Path(folder).expanduser().absolute() for folder in options.directories]
+    added = [expand_home(folder).absolute() for folder in options.directories]
     for folder in added:
         if not folder.is_dir():
             raise UsageError(f"--add-dir {folder}: not a folder")

@@ -18,6 +18,7 @@ from callwright.core.errors import UsageError, describe_exception
 from callwright.core.escaping import latin_form
 from callwright.core.json import FrozenDict, Json, JsonObject, compact, thaw
 from callwright.skills import Skill
+from callwright.system.paths import expand_home
 
 _REQUESTING_KEYS = (
     "model fallbackModel modelOptions baseUrl toolMode codeMode tools webSearch repairs "
@@ -108,7 +109,7 @@ class Settings:
     def directories(self) -> tuple[Path, ...]:
         """Return the additional folders of the workspace; relative paths start at the folder of their settings."""
         found = [
-            Path(_base(layer), Path(folder).expanduser())
+            Path(_base(layer), expand_home(folder))
             for layer in self.layers
             for folder in layer.section("permissions").get("additionalDirectories", ())
         ]
@@ -239,7 +240,7 @@ def _command_line_layer(text: str) -> SettingsLayer:
     if text.lstrip().startswith("{"):
         return parse_layer("command line", "--settings", text)
     try:
-        return parse_layer("command line", text, Path(text).expanduser().read_text("utf-8-sig"))
+        return parse_layer("command line", text, expand_home(text).read_text("utf-8-sig"))
     except (OSError, ValueError) as error:
         reason = describe_exception(error)
         raise UsageError(f"--settings {text}: {reason}; give a file name or the settings themselves") from None

@@ -8,7 +8,6 @@ import os
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from callwright.app.app import App, assemble
@@ -33,6 +32,7 @@ from callwright.core.events import Event
 from callwright.providers.base import Provider
 from callwright.providers.options import ModelOptions
 from callwright.sessions.base import SessionStore
+from callwright.system.paths import expand_home
 from callwright.toolbox import FileAccess
 
 _MOST_SESSIONS = 10_000
@@ -77,7 +77,7 @@ def _system_prompt(given: Mapping[str, Any]) -> str | None:
     if file is None:
         return given.get("system_prompt")
     try:
-        return Path(file).expanduser().read_text("utf-8-sig")
+        return expand_home(file).read_text("utf-8-sig")
     except (OSError, ValueError) as error:
         raise UsageError(f"--system-prompt-file {file}: {describe_exception(error)}") from None
 

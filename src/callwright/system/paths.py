@@ -25,6 +25,15 @@ _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0)
 _MAYBE_A_LINK = frozenset({errno.ELOOP, errno.ENOTDIR, errno.EMLINK})
 
 
+def expand_home(path: str | PathLike[str]) -> Path:
+    """Return a path with the home folder in place of a leading `~` or `~user`; as it is if there is none.
+
+    Args:
+        path: The path.
+    """
+    return Path(os.path.expanduser(path))  # noqa: PTH111 - pathlib raises where there is no home
+
+
 @dataclass(frozen=True, slots=True, init=False)
 class Workspace:
     """The folders an agent works in, and how paths outside of them are treated.

@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
-from pathlib import Path
 from typing import Annotated, Any, cast
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
@@ -40,6 +39,7 @@ from callwright.hooks.shell.config import ShellHook
 from callwright.hooks.shell.process import HookRun
 from callwright.providers.base import CallDelta, MessageDone, ModelEvent, Provider, TextDelta, ThinkingDelta
 from callwright.providers.streaming import TappedProvider
+from callwright.system.paths import expand_home
 from callwright.tool.base import Cancellation
 
 _EXIT_CODES = {
@@ -334,7 +334,7 @@ def load_output_schema(given: str) -> object:
 
 def _read(name: str) -> str:
     try:
-        return Path(name).expanduser().read_text("utf-8")
+        return expand_home(name).read_text("utf-8")
     except OSError as error:
         reason = describe_exception(error)
         raise UsageError(f"--json-schema {name}: {reason}; give a file name or the schema itself") from None

@@ -31,7 +31,7 @@ from callwright.core.messages import AssistantMessage, Message, ToolMessage, Use
 from callwright.hooks.builtin import Redact
 from callwright.policy.modes import Mode, mode_named
 from callwright.policy.paths import PathContext
-from callwright.system.paths import Workspace
+from callwright.system.paths import Workspace, expand_home
 from callwright.system.private_files import open_private
 
 _KINDS = {UserMessage: "your messages", AssistantMessage: "model messages", ToolMessage: "tool results"}
@@ -86,7 +86,7 @@ async def export_session(app: App, session_id: str, name: str) -> Path:
 
 
 def _target(locations: Locations, name: str) -> Path:
-    return locations.cwd / Path(name).expanduser()
+    return locations.cwd / expand_home(name)
 
 
 COMMANDS = {

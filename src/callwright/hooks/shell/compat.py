@@ -11,6 +11,7 @@ from callwright.core.errors import Denied
 from callwright.core.json import JsonObject
 from callwright.core.spec import ELICITS, ToolSpec
 from callwright.hooks.shell.reply import HookReply
+from callwright.system.paths import expand_home
 
 
 def elicitation_server(spec: ToolSpec) -> str:
@@ -58,7 +59,7 @@ class CallView:
         path = arguments.get("path")
         if spec.group != "file" or not isinstance(path, str) or "file_path" in arguments:
             return cls(name, arguments)
-        added = str(Path(folder, path).expanduser())
+        added = str(expand_home(Path(folder, path)))
         return cls(name, {**arguments, "file_path": added}, added)
 
     def restore_arguments(self, arguments: JsonObject) -> JsonObject:

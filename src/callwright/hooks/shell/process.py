@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from callwright.core.errors import CallwrightError
 from callwright.hooks.shell.config import SHELLS, ShellHook
 from callwright.system.environment import without_credentials
+from callwright.system.paths import expand_home
 from callwright.system.piped_process import PipedProcess
 
 _OUTPUT_BYTES = 1 << 20
@@ -152,7 +153,7 @@ def _last_part(command: str) -> list[str]:
 
 def _expand_variables(word: str, environment: Mapping[str, str]) -> str:
     filled = re.sub(r"\$\{?(\w+)\}?", lambda found: environment.get(found[1], found[0]), word)
-    return str(Path(filled).expanduser())
+    return str(expand_home(filled))
 
 
 CallBack: TypeAlias = Callable[[str, Mapping[str, object]], Awaitable[Mapping[str, object]]]
