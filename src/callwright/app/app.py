@@ -183,8 +183,8 @@ def assemble(
     tasks, agent_problems = open_tasks(settings, locations, models, report, keep=options.keep, given=given)
     searches = web_search_tool(settings, models, locations.cwd)
     more = [tasks.tool(), *([searches] if searches is not None else [])]
-    tool_set = options.tools or settings.last("tools") or ""
-    registry = _make_registry(context, tool_set, more, files)
+    options = replace(options, tools=options.tools or settings.last("tools") or "")
+    registry = _make_registry(context, options.tools, more, files)
     plain_tools = _make_toolset(registry, context.rules, crowded=bool(options.servers or settings.merged("mcpServers")))
     toolset = _put_behind_code(plain_tools, registry, settings.last("codeMode"))
 
@@ -206,7 +206,7 @@ def assemble(
         toolset,
         executor=executor,
         sessions=store,
-        system=_write_system_prompt(options, locations, settings, skill_service.skills, compact=tool_set == "compact"),
+        system=_write_system_prompt(options, locations, settings, skill_service.skills),
         limits=run_limits(settings, options, provider.model),
         requests=Requests(max_tokens=options.max_tokens) if options.max_tokens else Requests(),
         compaction=compaction_for(options.context),
@@ -239,7 +239,7 @@ def assemble(
         observability,
         tasks,
         context.hidden,
-        tool_set == "compact",
+        options.tools == "compact",
     )
 
 
@@ -256,11 +256,9 @@ def _find_plugins(
     return found, problems
 
 
-def _write_system_prompt(
-    options: RunOptions, locations: Locations, settings: Settings, skills: Skills, *, compact: bool
-) -> str:
+def _write_system_prompt(options: RunOptions, locations: Locations, settings: Settings, skills: Skills) -> str:
     if options.system is None:
-        return system_prompt(locations, settings, skills, more=options.more_system, compact=compact)
+        return system_prompt(locations, settings, skills, more=options.more_system, compact=options.tools == "compact")
     return "\n\n".join(filter(None, (options.system, options.more_system)))
 
 

@@ -257,7 +257,7 @@ class _ProcessTree:
         self._send_note(GONE, len(left))
 
     def _list_leftovers(self) -> list[int]:
-        return [] if self._gone else _descendants(os.getpid())
+        return [] if self._gone else [pid for pid in _descendants(os.getpid()) if not _is_ending(pid)]
 
     def _wait(self, seconds: float | None, *, stoppable: bool = True) -> None:
         # without a limit: until the command ends; with one: until nothing is left; a stop request ends both
@@ -342,6 +342,18 @@ def _signal(pids: list[int], number: signal.Signals) -> None:
     for pid in pids:
         with suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
+
+
+def _is_ending(pid: int) -> bool:
+    """Whether a process has given up its memory, with its command line: on a busy machine the rest takes time."""
+    try:
+        fd = os.open(f"/proc/{pid}/cmdline", os.O_RDONLY)
+        try:
+            return not os.read(fd, 1)
+        finally:
+            os.close(fd)
+    except OSError:
+        return True
 
 
 def _descendants(root: int, except_pids: Mapping[int, int] | None = None) -> list[int]:
