@@ -48,7 +48,9 @@ async def check_sessions(cluster: Cluster, store: PostgresStore, started: list[R
                     assert made, "a call that is said to be done was not made"
                 case Failed():
                     assert outcome.call.name == "note", f"a call that may be repeated was given up: {outcome.text}"
-                    assert "the process ended" in outcome.text
+                    # the second by a worker that lost its heartbeat on a busy machine, and stopped its calls itself
+                    told = ("the process ended", "it had started, so it may have had an effect")
+                    assert any(words in outcome.text for words in told), outcome.text
                     assert "it may have had an effect" in outcome.text if made else True
                     unknown += 1
             if outcome.call.name == "keyed":
