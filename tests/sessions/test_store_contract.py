@@ -26,8 +26,8 @@ async def test_memory_store_reads_a_turn_as_its_records() -> None:
     prompt, asked = Said(UserMessage("go"), "", "key"), Said(message, "open")
     hold = await store.hold("s")
     await hold.append(prompt)
-    hold.append_turn(message, "turn-1", outcomes)
-    hold.append_turn(message, "turn-2", outcomes)
+    await hold.append(Said(message, "turn-1"), Said(outcomes))
+    await hold.append(Said(message, "turn-2"), Said(outcomes))
     await hold.append(asked)
     turns = [Said(message, "turn-1"), Said(outcomes), Said(message, "turn-2"), Said(outcomes)]
     assert list(await store.read("s")) == [prompt, *turns, asked]
@@ -48,7 +48,7 @@ async def test_memory_session_taken_over_keeps_no_turn() -> None:
     stale = await store.hold("s", owner="worker")
     await (await store.hold("s", owner="worker")).append(Said(outcomes))
     with pytest.raises(SessionBusy):
-        stale.append_turn(message, "stale", outcomes)
+        await stale.append(Said(message, "stale"), Said(outcomes))
     assert list(await store.read("s")) == [Said(outcomes)]
 
 

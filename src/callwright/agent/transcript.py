@@ -18,7 +18,6 @@ from callwright.core.json import Json
 from callwright.core.messages import AssistantMessage, History, Message, ToolMessage, Usage, UserMessage
 from callwright.executor.driver import drive, is_cancelling
 from callwright.sessions.base import SessionError, SessionHold
-from callwright.sessions.memory import MemoryHold
 from callwright.sessions.records import (
     Answered,
     Asked,
@@ -52,8 +51,6 @@ class Transcript:
         replay = SessionReplay(hold.records)
         self.hold = hold
         self._interruptible = getattr(hold, "interruptible", False) is True
-        self._memory = hold if type(hold) is MemoryHold else None
-        """Set if a turn need not wait to be stored."""
         self.session_id = hold.session_id
         self.spending = spending
         self.watch = watch
@@ -66,8 +63,7 @@ class Transcript:
         self._run_id = secrets.token_hex(8)
         """Part of turn ids, so that idempotency keys never repeat, not even in a new session of the same name."""
         self._unsaved: list[Record] = []
-        self._earlier = replay.run
-        """The records of the run that this one continues, from the last prompt on."""
+        self._replay = replay
         self.kept_outputs: set[str] = set()
         """Ids of whole outputs that this run has stored."""
         self.has_cut_outputs = any(find_output_ids(outcome) for outcome in find_outcomes(self.history))
@@ -85,7 +81,7 @@ class Transcript:
     def carry_spending(self) -> None:
         """Count what the run used before it was resumed."""
         earlier = Spending(self.spending.limits)
-        for record in self._earlier:
+        for record in self._replay.run:
             match record:
                 case Said(AssistantMessage(usage=usage)):
                     earlier.turns += 1
@@ -113,7 +109,7 @@ class Transcript:
         keys = [record.key for record in self.hold.records if isinstance(record, Said) and record.key]
         if key not in keys:
             return False
-        if not any(isinstance(record, Said) and record.key == key for record in self._earlier):
+        if not any(isinstance(record, Said) and record.key == key for record in self._replay.run):
             raise SessionError(f"session {self.session_id!r} went on with another prompt after the one of key {key!r}")
         return True
 
@@ -254,10 +250,11 @@ class Transcript:
     async def close_turn(self, turn: OpenTurn, outcomes: Sequence[Ending]) -> None:
         """Store the outcomes, then add the turn to the history."""
         message = _outcomes(tuple(outcomes))
-        if self._memory is not None and not (self._unsaved or turn.stored or self._failure):
-            self._memory.append_turn(turn.message, turn.turn_id, message)
-        else:
+        if self._unsaved or turn.stored:
             await self._store(*self._opening_records(turn), _said(message, "", ""))
+        else:
+            # Nothing of this turn is stored yet, the usual case without a journal: skip the record lists.
+            await self._append(_said(turn.message, turn.turn_id, ""), _said(message, "", ""))
         self._append_turn(turn, message)
         self.emit_turn_end()
 

@@ -4,7 +4,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from callwright.core.messages import AssistantMessage, ToolMessage
 from callwright.sessions.base import (
     SessionBusy,
     SessionEntry,
@@ -19,19 +18,14 @@ from callwright.sessions.base import (
 )
 from callwright.sessions.lease import may_take_over
 from callwright.sessions.record_encoding import dump_record
-from callwright.sessions.records import Record, Said, count_settled_records, find_first_prompt, find_open_questions
+from callwright.sessions.records import Record, count_settled_records, find_first_prompt, find_open_questions
 
 _TITLE_CHARS = 80
 
 
 @dataclass(slots=True)
 class _Session:
-    entries: list[Record | AssistantMessage | ToolMessage] = field(
-        default_factory=list[Record | AssistantMessage | ToolMessage]
-    )
-    """The records; of a turn that was added whole its messages, which are less work for the garbage collector."""
-    turn_ids: dict[int, str] = field(default_factory=dict[int, str])
-    """The turn ids of those messages, by position."""
+    records: list[Record] = field(default_factory=list[Record])
     times: list[float] = field(default_factory=list[float])
     title: str = ""
     outputs: dict[str, str] = field(default_factory=dict[str, str])
@@ -39,15 +33,6 @@ class _Session:
     updated_at: float = field(default_factory=time.time)
     holder: "MemoryHold | None" = None
     owner: str = ""
-
-    def read(self, start: int = 0, end: int | None = None) -> list[Record]:
-        """Return the records between two positions."""
-        return [
-            Said(entry, self.turn_ids.get(position, ""))
-            if isinstance(entry, (AssistantMessage, ToolMessage))
-            else entry
-            for position, entry in enumerate(self.entries[start:end], start)
-        ]
 
 
 class MemoryStore:
@@ -70,16 +55,14 @@ class MemoryStore:
         return session.holder
 
     async def read(self, session_id: str) -> Sequence[Record]:
-        return tuple(self._get(session_id).read())
+        return tuple(self._get(session_id).records)
 
     async def read_from(
         self, session_id: str, position: int = 0, *, limit: int | None = None
     ) -> Sequence[StoredRecord]:
         session = self._get(session_id)
-        end = len(session.entries) if limit is None else min(position + limit, len(session.entries))
-        start = max(position, 0)
-        found = session.read(start, max(end, start))
-        return [StoredRecord(at, session.times[at], record) for at, record in enumerate(found, start)]
+        end = len(session.records) if limit is None else min(position + limit, len(session.records))
+        return [StoredRecord(at, session.times[at], session.records[at]) for at in range(max(position, 0), end)]
 
     async def read_output(self, session_id: str, output_id: str) -> str | None:
         return self._get(session_id).outputs.get(output_id)
@@ -90,14 +73,14 @@ class MemoryStore:
     async def list(self, *, limit: int = 100, waiting: bool = False) -> Sequence[SessionEntry]:
         found = self._most_recent()
         if waiting:
-            found = [item for item in found if find_open_questions(item[1].read())]
+            found = [item for item in found if find_open_questions(item[1].records)]
         return [
             SessionEntry(
                 key,
-                session.title or find_first_prompt(session.read())[:_TITLE_CHARS],
+                session.title or find_first_prompt(session.records)[:_TITLE_CHARS],
                 session.created_at,
                 session.updated_at,
-                len(session.entries),
+                len(session.records),
             )
             for key, session in found[:limit]
         ]
@@ -107,7 +90,7 @@ class MemoryStore:
         hits: list[SessionHit] = []
         searched = self._most_recent() if session is None else [(session, self._get(session))]
         for key, found in searched:
-            for position, record in enumerate(found.read()):
+            for position, record in enumerate(found.records):
                 body = dump_record(record)
                 if query in body.lower():
                     hits.append(SessionHit(key, position, make_excerpt(body, query)))
@@ -117,10 +100,9 @@ class MemoryStore:
         origin = self._get(session_id)
         if check_session_id(new_id) in self._sessions:
             raise SessionError(f"session {new_id!r} already exists; choose another id")
-        kept = count_settled_records(origin.read())
-        turn_ids = {position: turn_id for position, turn_id in origin.turn_ids.items() if position < kept}
+        kept = count_settled_records(origin.records)
         self._sessions[new_id] = _Session(
-            origin.entries[:kept], turn_ids, origin.times[:kept], origin.title, dict(origin.outputs)
+            origin.records[:kept], origin.times[:kept], origin.title, dict(origin.outputs)
         )
         self._changes[0] += 1
 
@@ -162,42 +144,24 @@ class MemoryHold:
 
     def __init__(self, session_id: str, session: _Session, sessions: dict[str, _Session], changes: list[int]) -> None:
         self.session_id = session_id
-        self.records: Sequence[Record] = tuple(session.read())
+        self.records: Sequence[Record] = tuple(session.records)
         self._session = session
         self._sessions = sessions
         self._changes = changes
 
     async def append(self, *records: Record) -> None:
-        self._add(records)
-
-    def append_turn(self, message: AssistantMessage, turn_id: str, outcomes: ToolMessage) -> None:
-        """Add a turn at once, as `append` would with the records of both messages.
-
-        Args:
-            message: the model's message.
-            turn_id: the id of the turn.
-            outcomes: the outcomes of the message's calls.
-
-        Raises:
-            SessionBusy: another run has taken the session over.
-        """
-        position = len(self._session.entries)
-        self._add((message, outcomes))
-        self._session.turn_ids[position] = turn_id
-
-    def _add(self, entries: Sequence[Record | AssistantMessage | ToolMessage]) -> None:
         session = self._session
         if session.holder is not self:
             raise SessionBusy(f"session {self.session_id!r} was taken over by another run")
         session.updated_at = now = time.time()
-        session.entries.extend(entries)
-        session.times.extend([now] * len(entries))
+        session.records.extend(records)
+        session.times.extend([now] * len(records))
         self._changes[0] += 1
 
     def note(self, record: Record) -> None:
         if self._session.holder is not self:
             return
-        self._session.entries.append(record)
+        self._session.records.append(record)
         self._session.times.append(time.time())
         self._changes[0] += 1
 
@@ -208,5 +172,5 @@ class MemoryHold:
         if self._session.holder is not self:
             return
         self._session.holder = None
-        if not self._session.entries:  # a session exists from its first record on
+        if not self._session.records:  # a session exists from its first record on
             self._sessions.pop(self.session_id, None)
