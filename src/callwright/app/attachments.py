@@ -165,8 +165,7 @@ class Attachments:
         if not isinstance(outcome, Completed) or not isinstance(outcome.output.content, str):
             return []
         content = outcome.output.content
-        opening = f'<file path="{escape(mention.name)}" lines="{content.count(chr(10))}">'
-        return [Text("\n".join((opening, content.removesuffix("\n"), "</file>")))]
+        return [_show_file(content, path=mention.name, lines=content.count("\n"))]
 
     async def read(self, found: Sequence[Mention]) -> list[Part]:
         """Return the content of files; for those that cannot be read, the reason."""
@@ -185,11 +184,14 @@ class Attachments:
     def _parts(self, mention: Mention, outcome: object) -> list[Part]:
         name = escape(mention.name)
         if isinstance(outcome, Completed):
-            opening, closing = f'<file path="{name}">\n', "\n</file>"
             if isinstance(outcome.output.content, str):
-                content = outcome.output.content.removesuffix("\n")
-                return [Text(f"{opening}{content}{closing}")]
-            return [Text(opening), *outcome.output.parts, Text(closing)]
+                return [_show_file(outcome.output.content, path=mention.name)]
+            return [Text(f'<file path="{name}">\n'), *outcome.output.parts, Text("\n</file>")]
         reason = outcome.text if isinstance(outcome, Failed) else "reading it needs an approval"
         self._notify(f"@{mention.name} is not attached: {reason}")
         return [Text(f'<file path="{name}" error="{escape(reason)}"/>')]
+
+
+def _show_file(content: str, **about: object) -> Text:
+    attributes = "".join(f' {key}="{escape(str(value))}"' for key, value in about.items())
+    return Text("\n".join((f"<file{attributes}>", content.removesuffix("\n"), "</file>")))
