@@ -88,6 +88,7 @@ def _write(path: Path, arguments: WriteArguments, state: State, files: FileAcces
         before = files.load(path, arguments.path)
         if before and not arguments.overwrite:
             _refuse_unseen(path, arguments.path, before, seen)
+            _refuse_lost(arguments, before)
         _refuse_slip(arguments, before)
         data = _encode(arguments.content, before)
         # compared again when the file is replaced, because other programs do not take our lock
@@ -99,16 +100,32 @@ def _write(path: Path, arguments: WriteArguments, state: State, files: FileAcces
     return f"{wrote}{before.describe_links()}{_name_lost_lines(before, arguments.content)}" if before else wrote
 
 
-def _name_lost_lines(before: LoadedFile, content: str) -> str:
-    """Name the lines that a shorter content has left out: models forget the rest of a file they meant to add to."""
+def _lost_lines(before: LoadedFile, content: str) -> tuple[list[str], int]:
+    """Return the lines that a shorter content leaves out, and how many lines the file has."""
     old = Counter(filter(str.strip, before.text.splitlines())) if detect_encoding(before.data) else Counter[str]()
     new = Counter(filter(str.strip, content.splitlines()))
-    lost = list((old - new).elements())
-    if old.total() <= new.total() or not lost:
-        return ""
-    shown = [line[:_LINE_CHARS] for line in lost[:_MOST_LOST_LINES]]
-    more = [f"… ({len(lost) - len(shown)} more lines)"] if len(lost) > len(shown) else []
-    return "\n".join([f"; {len(lost)} of its {old.total()} lines are no longer in it:", *shown, *more])
+    return list((old - new).elements()) if old.total() > new.total() else [], old.total()
+
+
+def _name_lost_lines(before: LoadedFile, content: str) -> str:
+    lost, count = _lost_lines(before, content)
+    return f"; {len(lost)} of its {count} lines are no longer in it:\n{_show(lost)}" if lost else ""
+
+
+def _show(lines: Sequence[str]) -> str:
+    shown = [line[:_LINE_CHARS] for line in lines[:_MOST_LOST_LINES]]
+    more = [f"… ({len(lines) - len(shown)} more lines)"] if len(lines) > len(shown) else []
+    return "\n".join([*shown, *more])
+
+
+def _refuse_lost(arguments: WriteArguments, before: LoadedFile) -> None:
+    """Refuse a shorter content that has none of the lines: models forget the rest of a file they mean to add to."""
+    lost, count = _lost_lines(before, arguments.content)
+    if arguments.content.strip() and count and len(lost) == count:
+        raise ToolFailed(
+            f"nothing was written to {arguments.path}: content has none of its {count} lines:\n{_show(lost)}\n"
+            "To keep them, write them together with the new ones, or use edit; to replace them, pass overwrite=true"
+        )
 
 
 def _refuse_unseen(path: Path, given: str, before: LoadedFile, seen: SeenFiles) -> None:
