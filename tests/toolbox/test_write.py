@@ -83,7 +83,7 @@ async def test_partly_read_file_is_not_replaced(executor: Executor, tmp_path: Pa
     await executor.run("read", {"path": "f", "limit": 2})
     assert "only a part" in await refused(executor, "f", "new")
     await executor.run("read", {"path": "f", "offset": 3})
-    await written(executor, "f", "new")
+    await written(executor, "f", "a\nnew")
 
 
 async def test_file_with_cut_line_was_not_read_whole(executor: Executor, tmp_path: Path):
@@ -170,19 +170,32 @@ async def test_write_passes_conformance(tmp_path: Path):
 
 
 async def test_result_names_the_lines_that_a_shorter_text_lost(executor: Executor, tmp_path: Path):
-    (tmp_path / "notes.txt").write_text("call Ann\npay rent\n\n")
+    (tmp_path / "notes.txt").write_text("call Ann\npay rent\nbuy milk\n\n")
     await executor.run("read", {"path": "notes.txt"})
-    lost = "Wrote 9 bytes to notes.txt; 2 of its 2 lines are no longer in it:\ncall Ann\npay rent"
+    lost = "Wrote 9 bytes to notes.txt; 2 of its 3 lines are no longer in it:\ncall Ann\npay rent"
     assert await written(executor, "notes.txt", "buy milk\n") == lost
     assert await written(executor, "notes.txt", "buy bread\nbuy milk\n") == "Wrote 19 bytes to notes.txt"
     assert await written(executor, "notes.txt", "buy eggs\nbuy ham\n") == "Wrote 17 bytes to notes.txt"
 
 
 async def test_result_names_only_the_first_lost_lines(executor: Executor, tmp_path: Path):
-    (tmp_path / "long.txt").write_text("".join(f"{number} {'x' * 1000}\n" for number in range(30)))
+    (tmp_path / "long.txt").write_text("kept\n" + "".join(f"{number} {'x' * 1000}\n" for number in range(30)))
     await executor.run("read", {"path": "long.txt"})
-    text = await written(executor, "long.txt", "new\n")
-    assert "30 of its 30 lines" in text and text.endswith("… (22 more lines)") and len(text) < 2000
+    text = await written(executor, "long.txt", "kept\nnew\n")
+    assert "30 of its 31 lines" in text and text.endswith("… (22 more lines)") and len(text) < 2000
+
+
+async def test_shorter_text_without_any_line_of_the_file_is_refused(executor: Executor, tmp_path: Path):
+    notes = tmp_path / "notes.txt"
+    notes.write_text("call Ann\npay rent\n")
+    await executor.run("read", {"path": "notes.txt"})
+    text = await refused(executor, "notes.txt", "buy milk\n")
+    assert "none of its 2 lines:\ncall Ann\npay rent\n" in text
+    assert notes.read_text() == "call Ann\npay rent\n"
+    await written(executor, "notes.txt", "call Ann\npay rent\nbuy milk\n")
+    await written(executor, "notes.txt", "buy bread\n", overwrite=True)
+    await written(executor, "notes.txt", "")
+    assert notes.read_text() == ""
 
 
 async def test_lost_lines_of_a_binary_file_are_not_shown(executor: Executor, tmp_path: Path):
