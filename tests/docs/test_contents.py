@@ -1,10 +1,15 @@
-"""Every page can be found, and no link on one leads nowhere."""
+"""Every page can be found, no link on one leads nowhere, and commands, options and settings are all on a page."""
 
+import json
 import re
 import tomllib
+from contextlib import suppress
 from pathlib import Path
 
-from callwright.cli.main import COMMANDS
+import pytest
+
+from callwright.cli.commands.completion import options
+from callwright.cli.main import COMMANDS, run
 
 ROOT = Path(__file__).parents[2]
 CONTENTS = ROOT / "docs" / "README.md"
@@ -54,6 +59,32 @@ def test_command_page_lists_every_command_and_extra() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     rows = text.split("| extra | for |")[1].splitlines()[2:]
     assert {name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])} == {*extras}
+
+
+def test_command_page_lists_every_option_of_a_conversation() -> None:
+    text = (ROOT / "docs" / "reference" / "command.md").read_text(encoding="utf-8")
+    section = text.split("## Options of a conversation")[1].split("\n## ")[0]
+    assert {*re.findall(r"--[a-zA-Z][\w-]*", section)} == {*options()} - {"--help"}
+
+
+@pytest.mark.slow
+def test_every_option_of_a_command_is_on_a_page(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (ROOT / "docs" / "reference" / "command.md").read_text(encoding="utf-8")
+    for name, actions in re.findall(r"^\| `callwright ([a-z]+) ?([a-z\\|]*)", text, re.MULTILINE):
+        for action in actions.split(r"\|"):
+            with suppress(SystemExit):
+                run([name, *([action] if action else []), "--help"])
+    found = {*re.findall(r"(?<![\w-])--[a-zA-Z][\w-]*", capsys.readouterr().out)}
+    assert len(found) > 70
+    pages = "\n".join(page.read_text(encoding="utf-8") for page in PAGES if page.name != "CHANGELOG.md")
+    assert found - {*re.findall(r"(?<![\w-])--[a-zA-Z][\w-]*", pages)} == set()
+
+
+def test_settings_page_lists_every_key() -> None:
+    schema = json.loads((ROOT / "src" / "callwright" / "app" / "settings.schema.json").read_text(encoding="utf-8"))
+    text = (ROOT / "docs" / "howto" / "settings.md").read_text(encoding="utf-8")
+    rows = text.split("| key | meaning |")[1].split("\n\n")[0].splitlines()[2:]
+    assert {name for row in rows for name in re.findall(r"`([$\w]+)`", row.split("|")[1])} == {*schema["properties"]}
 
 
 def test_files_named_in_the_architecture_exist() -> None:
