@@ -148,6 +148,12 @@ async def test_daemon_holding_a_pipe_does_not_block_the_call():
     assert ended.leftovers == 1
 
 
+async def test_process_that_loads_programs_all_the_time_is_left_running():
+    line = command("""again='exec sh -c "$0" "$0"'; sh -c "$again" "$again" & echo ready""")
+    ends = await asyncio.gather(*(run(line) for _ in range(12)))
+    assert [ended.leftovers for ended in ends] == [1] * 12
+
+
 @pytest.mark.parametrize("kind", DAEMONS)
 async def test_no_daemon_outlives_its_command(kind: str):
     marker = new_marker()

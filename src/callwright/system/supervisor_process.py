@@ -46,6 +46,7 @@ _ROUND_SECONDS = 0.002
 _GIVE_UP_SECONDS = 60.0
 _NOT_STARTED = 127 << 8
 _SUBREAPER = 36
+_EXITING = 4  # PF_EXITING; a command line is empty at the end too, but also while another program is loaded
 _prctl = getattr(ctypes.CDLL(None), "prctl", None)
 _HAS_PROC = os.path.exists("/proc/self/stat")  # noqa: PTH110 - pathlib would double the time this process takes to start
 # only KILL and STOP, which cannot be ignored, may stop a monitor from cleaning up
@@ -352,13 +353,9 @@ def _signal(pids: list[int], number: signal.Signals) -> None:
 
 
 def _is_ending(pid: int) -> bool:
-    """Whether a process has given up its memory, with its command line: on a busy machine the rest takes time."""
+    """Whether a process has begun to end, or has ended: on a busy machine that takes time."""
     try:
-        fd = os.open(f"/proc/{pid}/cmdline", os.O_RDONLY)
-        try:
-            return not os.read(fd, 1)
-        finally:
-            os.close(fd)
+        return bool(int(_read_stat(pid)[6]) & _EXITING)
     except OSError:
         return True
 
@@ -381,12 +378,17 @@ def _iter_parents() -> Iterator[tuple[int, int]]:
         if not name.isdigit():
             continue
         with suppress(OSError):
-            fd = os.open(f"/proc/{name}/stat", os.O_RDONLY)
-            try:
-                # the name may contain spaces and brackets: the fields start after the last bracket
-                yield int(name), int(os.read(fd, 1024).rpartition(b")")[2].split()[1])
-            finally:
-                os.close(fd)
+            yield int(name), int(_read_stat(name)[1])
+
+
+def _read_stat(pid: int | str) -> list[bytes]:
+    """Return what the kernel tells about a process, from its state on; the second is its parent, the seventh flags."""
+    fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
+    try:
+        # the name may contain spaces and brackets: the fields start after the last bracket
+        return os.read(fd, 1024).rpartition(b")")[2].split()
+    finally:
+        os.close(fd)
 
 
 if __name__ == "__main__":
