@@ -65,6 +65,20 @@ def test_requests_of_an_untrusted_repository_are_ignored(locations: Locations, l
     assert decided(locations, "curl https://x.example") is Ask
 
 
+def test_folder_of_a_repository_is_never_the_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CALLWRIGHT_HOME", raising=False)
+    monkeypatch.setenv("HOME", "~")  # as where no home is known: `~` stays as it is
+    with pytest.raises(UsageError, match=r"home folder that ~/\.callwright is in is not known; set HOME"):
+        Locations.of()
+    monkeypatch.setenv("CALLWRIGHT_HOME", str(tmp_path / "own"))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", "~/claude")
+    with pytest.raises(UsageError, match="home folder that ~/claude is in"):
+        Locations.of()
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", "/claude")
+    assert Locations.of().home == tmp_path / "own"
+
+
 def test_deny_and_ask_rules_of_a_repository_always_apply(locations: Locations) -> None:
     ask_for(locations, HOSTILE)
     assert decided(locations, "make all") is Deny

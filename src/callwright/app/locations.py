@@ -40,14 +40,17 @@ class Locations:
         Args:
             cwd: The working folder; by default that of the process.
             home: The user's folder; by default `CALLWRIGHT_HOME` or `~/.callwright`.
+
+        Raises:
+            UsageError: The working folder no longer exists, or the home folder is needed and not known.
         """
         try:
             here = Path(os.path.realpath(cwd or Path.cwd()))
         except FileNotFoundError:
             raise UsageError("the working folder no longer exists; change to another one, such as cd ~") from None
-        own = home or os.environ.get("CALLWRIGHT_HOME") or expand_home(Path("~", FOLDER))
-        claude = os.environ.get("CLAUDE_CONFIG_DIR") or Path("~", ".claude")
-        return cls(Path(own).absolute(), _find_project(here), here, claude=expand_home(claude).absolute())
+        own = home or os.environ.get("CALLWRIGHT_HOME") or _expand_own(f"~/{FOLDER}")
+        claude = _expand_own(os.environ.get("CLAUDE_CONFIG_DIR") or "~/.claude")
+        return cls(Path(own).absolute(), _find_project(here), here, claude=claude.absolute())
 
     @property
     def user_settings(self) -> Path:
@@ -114,6 +117,14 @@ def read_web_link(locations: Locations) -> tuple[str, int] | None:
     except (OSError, ValueError, LookupError, TypeError):
         return None
     return link, process_id
+
+
+def _expand_own(path: str) -> Path:
+    """Expand the path of a folder of the user's own: without a home it would lie in the working folder."""
+    found = expand_home(path)
+    if path.startswith("~") and not found.is_absolute():
+        raise UsageError(f"the home folder that {path} is in is not known; set HOME")
+    return found
 
 
 def _find_project(here: Path) -> Path:
