@@ -25,7 +25,8 @@ def root(tmp_path: Path) -> Path:
 def test_home_of_nobody_stays_as_it_is(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("HOME", "/home/someone")
     assert expand_home("~/a") == Path("/home/someone/a") and expand_home("a/~") == Path("a/~")
-    assert expand_home("~no-such-user/a") == Path("~no-such-user/a")
+    for path in ("~no-such-user/a", "~\0/a", "~\ud800/a"):
+        assert expand_home(path) == Path(path)
 
 
 def test_relative_paths_start_at_the_root(root: Path):

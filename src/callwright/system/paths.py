@@ -31,7 +31,9 @@ def expand_home(path: str | PathLike[str]) -> Path:
     Args:
         path: The path.
     """
-    return Path(os.path.expanduser(path))  # noqa: PTH111 - pathlib raises where there is no home
+    with suppress(ValueError):  # a name of a user that the system refuses to look up
+        path = os.path.expanduser(path)  # noqa: PTH111 - pathlib raises where there is no home
+    return Path(path)
 
 
 @dataclass(frozen=True, slots=True, init=False)
