@@ -1,5 +1,6 @@
 """Messages without calls that are no answer: calls written as text, calls in prose, empty messages, repetition."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -240,3 +241,21 @@ async def test_unreadable_call_switches_unless_the_model_made_calls(tmp_path: Pa
     agent = Agent(provider, executor=Executor(Registry(*coding_tools(tmp_path)), policies=AllowEverything()))
     assert isinstance(await agent.run("go"), Done)
     assert provider.switched == switched
+
+
+async def test_unreadable_call_does_not_switch_after_calls_of_an_earlier_prompt(tmp_path: Path):
+    (tmp_path / "a").write_text("alpha")
+    call = AssistantMessage((ToolCall("c1", "read", {"path": "a"}),), "calls")
+    example = say('I would send {"name": "read", "arguments": {"path": "a"}}.')
+    provider = Switchable(call, say("done"), example, say("done"))
+    agent = Agent(provider, executor=Executor(Registry(*coding_tools(tmp_path)), policies=AllowEverything()))
+    for prompt in ("read a", "how would you read it?"):
+        assert isinstance(await agent.run(prompt, session="s"), Done)
+    assert provider.switched == 0
+
+
+@pytest.mark.parametrize(("name", "named"), [("", "a tool without a name"), ("x" * 500, "x" * 79 + "…")])
+async def test_odd_name_of_an_unknown_tool_is_told_shortly(tmp_path: Path, name: str, named: str):
+    agent, provider = agent_for(tmp_path, say(json.dumps({"name": name, "arguments": {}})), say("done"))
+    assert isinstance(await agent.run("go"), Done)
+    assert f"your message is a call of {named}, and there is no such tool" in str(provider.requests[-1].messages)

@@ -215,7 +215,7 @@ class Loop:
         if reply.stop == "other":  # not known to be finished, so it does not count as the answer
             return transcript.stop("provider", "the model stopped for an unknown reason; its answer may be incomplete")
         if self._schema is None:
-            problem = self._text_replies.find_problem(reply, catalog)
+            problem = self._text_replies.find_problem(reply, catalog, transcript.history)
             return transcript.finish(reply.text) if problem is None else await self._ask_again(transcript, problem)
         try:
             return transcript.finish(reply.text, self._schema.read(reply.text))

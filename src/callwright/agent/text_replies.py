@@ -1,18 +1,19 @@
 """Final messages that are no answer: calls written as text, and messages that say nothing."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from secrets import token_hex
 
 from callwright.core.calls import Completed, Failed, Repair, ToolCall
 from callwright.core.content import Text
-from callwright.core.messages import AssistantMessage, Thinking
+from callwright.core.messages import AssistantMessage, Message, Thinking
 from callwright.executor.repair import tell_repairs
 from callwright.providers.base import Provider
 from callwright.registry.catalog import Catalog
 from callwright.repairs.prose_calls import find_call_in_prose, find_repeated_key, find_unknown_call
 from callwright.repairs.text_calls import read_text_calls
 from callwright.stats import Stats
+from callwright.tool.arguments import clip_value
 
 _PREFIX = "text_"
 _NOTE = Repair("text", "the call was read from the text of the message")
@@ -38,15 +39,12 @@ class TextReplies:
 
     def __init__(self, provider: Provider) -> None:
         self._provider = provider
-        self._calling = 0
-        """How many messages made calls, in whichever form."""
         self._as_text = 0
-        """How many of them wrote their calls as text."""
+        """How many messages wrote their calls as text."""
         self._asked = False
 
     def note_calls(self) -> None:
         """Note that the model made calls, so that it may be asked again the next time it gives no answer."""
-        self._calling += 1
         self._asked = False
 
     def read_calls(self, reply: AssistantMessage, catalog: Catalog) -> AssistantMessage:
@@ -64,7 +62,7 @@ class TextReplies:
         calls = tuple(ToolCall(f"{_PREFIX}{token_hex(8)}", call.name, call.arguments) for call in found)
         return replace(reply, parts=(*thoughts, *calls), stop="calls")
 
-    def find_problem(self, reply: AssistantMessage, catalog: Catalog) -> str | None:
+    def find_problem(self, reply: AssistantMessage, catalog: Catalog, history: Iterable[Message]) -> str | None:
         """Return what to tell the model about a message that is no answer; None for an answer."""
         if not reply.text.strip():
             return _EMPTY
@@ -72,12 +70,14 @@ class TextReplies:
             return None
         name = find_call_in_prose(reply.text, catalog.spellings)
         if name is not None:
-            if self._calling == self._as_text:  # no call of the server's own form so far, and the next would be alike
+            if not _has_own_calls(history):  # the next call would be written as text too
                 self._use_schema()
             why = find_repeated_key(reply.text)
             return _PROSE.format(name=name, why=why and f": {why}")
         name = find_unknown_call(reply.text)
-        return None if name is None else _UNKNOWN.format(name=name, tools=_list_names(catalog))
+        if name is None:
+            return None
+        return _UNKNOWN.format(name=clip_value(name.strip()) or "a tool without a name", tools=_list_names(catalog))
 
     def _use_schema(self) -> None:
         if (switch := getattr(self._provider, "use_schema", None)) is not None:
@@ -87,6 +87,12 @@ class TextReplies:
         """Whether the model may be asked again: once, until it makes a call."""
         asked, self._asked = self._asked, True
         return not asked
+
+
+def _has_own_calls(history: Iterable[Message]) -> bool:
+    """Whether the model has made a call in the form of the server, in this run or before."""
+    said = (message for message in history if isinstance(message, AssistantMessage))
+    return any(not is_text_call(call) for message in said for call in message.calls)
 
 
 def _list_names(catalog: Catalog) -> str:
