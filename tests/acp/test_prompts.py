@@ -122,6 +122,19 @@ async def test_embedded_file_is_not_attached_again(connect: Connect) -> None:
         assert "new_words" in content and "old_words" not in content
 
 
+async def test_small_model_is_not_given_a_file_of_the_editor_twice(connect: Connect) -> None:
+    async with connect("seen", arguments=("--tools", "compact")) as editor:
+        (editor.project / "n.py").write_text("old_words = 1")
+        (editor.project / "long.txt").write_text("l1\nl2\nl3\nl4\n")
+        session = await editor.start()
+        resource = {"type": "resource", "resource": {"uri": f"file://{editor.project}/n.py", "text": "new_words = 1"}}
+        link = {"type": "resource_link", "uri": f"file://{editor.project}/long.txt#L2:3", "name": "long.txt"}
+        await editor.say(session, resource, link, "explain")
+        content = str((await stored_prompt(editor.project, session)).content)
+        assert "new_words" in content and "old_words" not in content
+        assert "l2" in content and "l4" not in content
+
+
 @pytest.mark.slow
 async def test_huge_prompt_is_taken(connect: Connect) -> None:
     async with connect("long") as editor:

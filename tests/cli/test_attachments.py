@@ -44,6 +44,18 @@ def test_mention_may_name_lines(tmp_path: Path) -> None:
 def test_user_names_and_decorators_are_not_files(tmp_path: Path) -> None:
     assert find_mentions("thanks @ada, about @property and @nope.py or @gone/", tmp_path) == ([], ["nope.py", "gone/"])
     assert find_mentions("@~no-such-user/a.txt", tmp_path) == ([], ["~no-such-user/a.txt"])
+    assert find_mentions("@~\0/a @~\ud800/a", tmp_path) == ([], ["~\0/a", "~\ud800/a"])
+    assert find_mentions(f"@a.txt#L{'9' * 5000}", tmp_path)[0] == []
+
+
+def test_file_in_a_folder_named_like_a_home_is_read_there(machine: Any) -> None:
+    for folder, text in ((machine.project / "~", "in the project"), (machine.project.parent, "in the home")):
+        folder.mkdir(exist_ok=True)
+        (folder / "a.txt").write_text(text)
+    machine("-p", "see @./~/a.txt", machine.says("ok"), "--session-id", "s1")
+    assert "in the project" in prompt_parts(machine, "s1")[1]["text"]
+    machine("-p", "see @~/a.txt", machine.says("ok"), "--session-id", "s2")
+    assert "in the project" not in json.dumps(prompt_parts(machine, "s2"))
 
 
 def test_text_images_and_folders_are_attached(machine: Any) -> None:
@@ -128,6 +140,7 @@ def test_text_piped_into_a_skill_names_no_files(machine: Any) -> None:
         ("the test and the Makefile", []),
         ("@config.ini, my.config.ini, x/config.ini, ../outside.txt, /etc/hosts, ./.. or sub", []),
         ("large.txt, link.txt, loop.txt", []),
+        ('@"my config.ini" please', []),
         ("x" * 5000 + ".txt and a/" * 5000, []),
     ],
 )
@@ -149,6 +162,14 @@ def test_named_files_are_few_and_small_together(tmp_path: Path) -> None:
     assert [mention.name for mention in find_named_files(prompt, tmp_path)] == ["0.txt", "1.txt", "3.txt", "4.txt"]
 
 
+def test_named_file_is_left_out_if_it_is_shown_already(tmp_path: Path) -> None:
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text("x")
+    shown = ["./a.txt", f"{tmp_path}/sub/../b.txt", "\0", "\ud800"]
+    assert find_named_files("a.txt b.txt", tmp_path, shown[:1]) == [Mention("b.txt")]
+    assert find_named_files("a.txt b.txt", tmp_path, shown) == []
+
+
 def test_listing_leaves_out_what_is_ignored_or_hidden_and_has_an_end(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / ".gitignore").write_text("ignored.txt\n")
@@ -157,7 +178,8 @@ def test_listing_leaves_out_what_is_ignored_or_hidden_and_has_an_end(tmp_path: P
     assert list_files(tmp_path, lambda path: path.name == "hidden.txt") == ".gitignore\na.txt"
     for number in range(100):
         (tmp_path / f"{number}.txt").touch()
-    assert len(list_files(tmp_path, None).splitlines()) == 61 and list_files(tmp_path, None).endswith("\n…")
+    for listed in (list_files(tmp_path, None), list_files(tmp_path, lambda path: path.name.endswith("5.txt"))):
+        assert len(listed.splitlines()) == 61 and listed.endswith("\n…")
 
 
 COMPACT = ("--tools", "compact")

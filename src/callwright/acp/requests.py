@@ -92,6 +92,8 @@ class EditorPrompt:
     text: str = ""
     parts: list[Part] = field(default_factory=list[Part])
     links: list[Mention] = field(default_factory=list[Mention])
+    embedded: list[str] = field(default_factory=list[str])
+    """The names of the files whose content came along."""
 
 
 def read_prompt(blocks: Sequence[Block], cwd: Path) -> EditorPrompt:
@@ -116,6 +118,7 @@ def read_prompt(blocks: Sequence[Block], cwd: Path) -> EditorPrompt:
             case EmbeddedResourceContentBlock(resource=resource):
                 name = _name_of(resource.uri, cwd)
                 texts.append(f"`{name}`")  # not as @name, which would attach the file on disk as well
+                prompt.embedded.append(name)
                 if isinstance(resource, TextResourceContents):
                     body = f'<file path="{escape(name)}">\n{resource.text}\n</file>'
                     prompt.parts.append(Text(body))

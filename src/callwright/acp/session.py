@@ -261,8 +261,9 @@ class EditorSession:
                 return PromptResponse(stop_reason="end_turn", usage=_usage(usage))
 
     async def _attach(self, text: str) -> Sequence[Part]:
-        links, self._links = self._links.links, EditorPrompt()
-        return [*await self._attachments.read(links), *await self._attachments(text)]
+        given, self._links = self._links, EditorPrompt()
+        shown = [*given.embedded, *(link.name for link in given.links)]
+        return [*await self._attachments.read(given.links), *await self._attachments(text, shown)]
 
     async def _follow(self, stream: AsyncGenerator[AgentEvent, None]) -> Result | None:
         result: Result | None = None

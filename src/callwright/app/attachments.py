@@ -8,7 +8,7 @@ import asyncio
 import os
 import re
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import islice
@@ -23,7 +23,7 @@ from callwright.system.paths import expand_home
 from callwright.system.search.walk import Walk, walk_files
 
 _MENTION = re.compile(r"""(?<![\w@/])@(?:"(?P<quoted>[^"\n]+)"|(?P<plain>[^\s"'`@<>|]+))""")
-_LINES = re.compile(r"#L(\d+)(?:-L?(\d+))?$")
+_LINES = re.compile(r"#L(\d{1,9})(?:-L?(\d{1,9}))?$")
 _TRAILING = ".,;:!?)]}'\""
 _MOST_FILES = 20
 _NAME = re.compile(r"(?<![\w@/.-])[\w.+-][\w./+-]*")
@@ -72,28 +72,40 @@ def find_mentions(prompt: str, cwd: Path) -> tuple[list[Mention], list[str]]:
     return list(found), list(missing)
 
 
-def find_named_files(prompt: str, cwd: Path) -> list[Mention]:
+def find_named_files(prompt: str, cwd: Path, shown: Iterable[str] = ()) -> list[Mention]:
     """Return the small files in a folder that a prompt names without `@`, each once, as long as there is room for them.
 
     Args:
         prompt: The prompt.
         cwd: The folder that the names start from.
+        shown: Names or paths of files to leave out.
     """
-    found: dict[Path, Mention] = {}
-    room = _MOST_NAMED_BYTES
-    for match in _NAME.finditer(prompt):
-        name = match[0].rstrip(_TRAILING)
-        if "." not in name and "/" not in name:  # a word such as Makefile or test
-            continue
+    root, room = os.path.realpath(cwd), _MOST_NAMED_BYTES
+    known = {_find_real(cwd / name) for name in shown}
+    found: list[Mention] = []
+    # a mention counts as a whole: of @"my notes.txt", notes.txt is no name
+    names = (match[0].rstrip(_TRAILING) for match in _NAME.finditer(_MENTION.sub("@", prompt)))
+    for name in dict.fromkeys(name for name in names if "." in name or "/" in name):  # not Makefile or test
+        if len(found) == _MOST_NAMED_FILES:
+            break
         try:
-            path = (cwd / name).resolve()
-            size = path.stat().st_size if path.is_file() and path.is_relative_to(cwd.resolve()) else room + 1
-        except (OSError, RuntimeError):  # a name that is too long, or links that lead to each other
+            if not (cwd / name).is_file():
+                continue
+            path, size = _find_real(cwd / name), (cwd / name).stat().st_size
+        except OSError:  # a name that is too long, or a file that is gone
             continue
-        if size <= room and path not in found:
-            found[path] = Mention(name)
+        if size <= room and path not in known and Path(path).is_relative_to(root):
+            found.append(Mention(name))
+            known.add(path)
             room -= size
-    return list(found.values())[:_MOST_NAMED_FILES]
+    return found
+
+
+def _find_real(path: Path) -> str:
+    try:
+        return os.path.realpath(path)
+    except (OSError, ValueError):  # a path that no file can have
+        return str(path)
 
 
 def list_files(cwd: Path, hidden: Hidden | None) -> str:
@@ -103,9 +115,10 @@ def list_files(cwd: Path, hidden: Hidden | None) -> str:
         cwd: The folder.
         hidden: Tells which files to leave out.
     """
-    found = islice(walk_files(Walk(cwd, cwd)), _MOST_LISTED_FILES + 1)
-    names = sorted(name for name in found if name.isprintable() and (hidden is None or not hidden(cwd / name)))
-    return "\n".join(names if len(names) <= _MOST_LISTED_FILES else [*names[:_MOST_LISTED_FILES], "…"])
+    files = (name for name in walk_files(Walk(cwd, cwd)) if name.isprintable())
+    shown = (name for name in files if hidden is None or not hidden(cwd / name))
+    names = list(islice(shown, _MOST_LISTED_FILES + 1))
+    return "\n".join([*sorted(names[:_MOST_LISTED_FILES]), *("…" for _ in names[_MOST_LISTED_FILES:])])
 
 
 def _resolve_mention(name: str, cwd: Path) -> Mention | None:
@@ -114,7 +127,9 @@ def _resolve_mention(name: str, cwd: Path) -> Mention | None:
         bare = candidate[: lines.start()] if lines else candidate
         if bare and os.path.lexists(cwd / expand_home(bare)):
             first = int(lines[1]) if lines else 0
-            return Mention(str(expand_home(bare)), first, int(lines[2] or lines[1]) if lines else 0)
+            path = str(expand_home(bare))
+            path = f"./{path}" if path.startswith("~") else path  # a name, which `read` would take for a home
+            return Mention(path, first, int(lines[2] or lines[1]) if lines else 0)
     return None
 
 
@@ -133,8 +148,13 @@ class Attachments:
         self._notify = notify
         self._listed = False
 
-    async def __call__(self, prompt: str) -> Sequence[Part]:
-        """Return the content of the files a prompt names; for those that cannot be read, the reason."""
+    async def __call__(self, prompt: str, shown: Iterable[str] = ()) -> Sequence[Part]:
+        """Return the content of the files a prompt names; for those that cannot be read, the reason.
+
+        Args:
+            prompt: The prompt.
+            shown: Paths of files whose content comes along with it already.
+        """
         if self._app.skills.parse_slash(prompt) is not None:  # skills resolve the files in their arguments themselves
             return []
         found, missing = find_mentions(prompt, self._app.locations.cwd)
@@ -143,9 +163,11 @@ class Attachments:
         if len(found) > _MOST_FILES:
             self._notify(f"{len(found)} files are named; only the first {_MOST_FILES} are attached")
         parts = await self.read(found[:_MOST_FILES])
-        return [*parts, *await self._look_around(prompt, found)] if self._app.compact else parts
+        if not self._app.compact:
+            return parts
+        return [*parts, *await self._look_around(prompt, [*shown, *(mention.name for mention in found)])]
 
-    async def _look_around(self, prompt: str, attached: Sequence[Mention]) -> list[Part]:
+    async def _look_around(self, prompt: str, shown: Sequence[str]) -> list[Part]:
         """Return the names of the files, those that the prompt names, and the prompt again.
 
         Small models follow what they read last; a file that may not be read unasked is left out.
@@ -154,10 +176,8 @@ class Attachments:
         if not self._listed and (names := await asyncio.to_thread(list_files, cwd, self._app.hidden)):
             parts.append(Text(f"<files>\n{escape(names, quote=False)}\n</files>"))
         self._listed = True
-        known = {mention.name for mention in attached}
-        for mention in find_named_files(prompt, cwd):
-            if mention.name not in known:
-                parts += self._show_named(mention, await self._call_read(mention, asks=False))
+        for mention in await asyncio.to_thread(find_named_files, prompt, cwd, shown):
+            parts += self._show_named(mention, await self._call_read(mention, asks=False))
         return [*parts, Text(prompt)] if parts and len(prompt) <= _MOST_REPEATED_CHARS else parts
 
     @staticmethod
