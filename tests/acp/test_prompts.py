@@ -55,6 +55,15 @@ async def test_edit_shows_diff_and_line(connect: Connect) -> None:
         assert edit["locations"][0]["line"] == 2
 
 
+async def test_editor_is_shown_the_file_that_is_written(connect: Connect) -> None:
+    async with connect(call("write", path="~root/a.txt", content="hi\n"), "done") as editor:
+        await editor.say(await editor.start(), "write it")
+        (shown,) = editor.client.calls().values()
+        written = str(editor.project / "~root" / "a.txt")
+        assert Path(written).read_text() == "hi\n"
+        assert shown["locations"][0]["path"] == shown["content"][0]["path"] == written
+
+
 async def test_command_output_is_shown(connect: Connect) -> None:
     async with connect(call("bash", command="echo one; echo two >&2"), "done") as editor:
         await editor.say(await editor.start(), "run it")

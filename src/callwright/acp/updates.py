@@ -104,7 +104,10 @@ def locations_of(call: ToolCall, cwd: Path, *, line: int | None = None) -> list[
 
 
 def _absolute(path: str, cwd: Path) -> str:
-    return os.path.normpath(cwd / expand_home(path)) if "\0" not in path else str(cwd)
+    if "\0" in path:
+        return str(cwd)
+    at_home = path == "~" or path.startswith("~/")  # as the file tools read it: ~root is a name like any other
+    return os.path.normpath(cwd / (expand_home(path) if at_home else path))
 
 
 def diffs_of(call: ToolCall, cwd: Path, *, on_disk: bool) -> list[Content]:
