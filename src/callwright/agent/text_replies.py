@@ -19,10 +19,7 @@ _PREFIX = "text_"
 _NOTE = Repair("text", "the call was read from the text of the message")
 _SWITCH_AFTER = 2
 """How many messages with calls as text make a session change to schema mode."""
-_UNKNOWN = (
-    "your message is a call of {name}, and there is no such tool, so nothing ran. The tools are {tools}. If the task "
-    "is not done, go on with a call of one of them; if it is, answer in words"
-)
+_UNKNOWN = "there is no tool {name}: nothing ran, and nothing has changed. The next step is a call of one of these tools: {tools}"
 _MOST_NAMES = 20
 _EMPTY = (
     "your message had no text and no call. If the task is done, say what you did in a few words; if not, go on with "
@@ -68,16 +65,16 @@ class TextReplies:
             return _EMPTY
         if not catalog.tools or not _may_hold_call(reply.text):
             return None
-        name = find_call_in_prose(reply.text, catalog.spellings)
-        if name is not None:
-            if not _has_own_calls(history):  # the next call would be written as text too
-                self._use_schema()
-            why = find_repeated_key(reply.text)
-            return _PROSE.format(name=name, why=why and f": {why}")
-        name = find_unknown_call(reply.text)
-        if name is None:
+        known = find_call_in_prose(reply.text, catalog.spellings)
+        unknown = find_unknown_call(reply.text) if known is None else None
+        if known is None and unknown is None:
             return None
-        return _UNKNOWN.format(name=clip_value(name.strip()) or "a tool without a name", tools=_list_names(catalog))
+        if not _has_own_calls(history):  # the next call would be written as text too
+            self._use_schema()
+        if unknown is not None:
+            return _UNKNOWN.format(name=clip_value(unknown.strip()) or "without a name", tools=_list_names(catalog))
+        why = find_repeated_key(reply.text)
+        return _PROSE.format(name=known, why=why and f": {why}")
 
     def _use_schema(self) -> None:
         if (switch := getattr(self._provider, "use_schema", None)) is not None:

@@ -16,7 +16,6 @@ from callwright.core.content import Part, Text
 from callwright.core.json import FrozenDict, Json, JsonObject, compact, freeze
 from callwright.core.messages import (
     AssistantMessage,
-    AssistantPart,
     History,
     Message,
     Thinking,
@@ -39,6 +38,7 @@ from callwright.providers.clients import close_provider
 from callwright.providers.encoding import IdentityCache, call_arguments, parse_cut_object, parse_object
 from callwright.repairs.lenient_json import NotJson, read_lenient
 from callwright.repairs.names import repair_name
+from callwright.repairs.prose_calls import find_call_in_prose, find_unknown_call
 from callwright.repairs.text_calls import join_arguments, read_text_calls
 
 
@@ -148,20 +148,20 @@ class SchemaActions:
         prompt, schema = self._prompts.get(request.tools, request.output_schema, make=lambda: _instructions(request))
         return replace(
             request,
-            messages=self._spell_out_messages(request.messages),
+            messages=self._spell_out_messages(request.messages, request.tools),
             system=f"{request.system}\n\n{prompt}" if request.system else prompt,
             tools=(),
             wire_names=FrozenDict(),
             output_schema=schema,
         )
 
-    def _spell_out_messages(self, messages: Sequence[Message]) -> Sequence[Message]:
+    def _spell_out_messages(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Sequence[Message]:
         """Rewrite each message once, into a mirror history, so that the provider can cache its encoding too."""
         if not isinstance(messages, History):
-            return [_spell_out(message) for message in messages]
+            return [_spell_out(message, tools) for message in messages]
         mirror = self._mirrors.get(messages, make=History)
         for message in messages[len(mirror) :]:
-            mirror.append(_spell_out(message))
+            mirror.append(_spell_out(message, tools))
         return mirror
 
 
@@ -233,12 +233,12 @@ def _instructions(request: ModelRequest) -> tuple[str, JsonObject]:
     return _PROMPT.format(tools="\n".join(lines)), action_schema(request.tools, request.output_schema)
 
 
-def _spell_out(message: Message) -> Message:
+def _spell_out(message: Message, tools: Sequence[ToolSpec]) -> Message:
     """Rewrite a message for a model without tool calling."""
     if isinstance(message, ToolMessage):
         return UserMessage(tuple(part for outcome in message.outcomes for part in _describe_outcome(outcome)))
     if isinstance(message, AssistantMessage):
-        return replace(message, parts=(Text("\n".join(_actions(message.parts))),))
+        return replace(message, parts=(Text(compact(_to_action(message, _spellings(tools)))),))
     return message
 
 
@@ -249,12 +249,19 @@ def _describe_outcome(outcome: Completed | Failed) -> list[Part]:
     return [Text(f"{outcome.call.name} gave: {outcome.text}"), *shown]
 
 
-def _actions(parts: tuple[AssistantPart, ...]) -> list[str]:
-    calls = [part for part in parts if isinstance(part, ToolCall)]
-    if calls:
-        actions = [{"tool": call.name, "arguments": call_arguments(call)} for call in calls]
-        return [compact(actions[0] if len(actions) == 1 else {"calls": actions})]
-    return [compact({"answer": "".join(part.text for part in parts if isinstance(part, Text))})]
+def _to_action(message: AssistantMessage, spellings: Mapping[str, str]) -> JsonObject:
+    actions: list[Json] = [{"tool": call.name, "arguments": call_arguments(call)} for call in message.calls]
+    if not actions:
+        # models repeat what they read: a call that could not be read must not look like an answer
+        attempted = find_call_in_prose(message.text, spellings) or find_unknown_call(message.text)
+        if attempted is None:
+            return {"answer": message.text}
+        actions = [{"tool": attempted, "arguments": {}}]
+    return cast("JsonObject", actions[0]) if len(actions) == 1 else {"calls": actions}
+
+
+def _spellings(tools: Sequence[ToolSpec]) -> dict[str, str]:
+    return {spelling: spec.name for spec in tools for spelling in (*spec.aliases, spec.name)}
 
 
 _KEYS = ("tool", "arguments", "calls", "answer")
@@ -288,7 +295,7 @@ def _read_action(message: AssistantMessage, tools: Sequence[ToolSpec], *, free: 
     entries = cast(
         "list[Any]", listed if isinstance(listed, list) else [listed if isinstance(listed, dict) else action]
     )
-    spellings = {spelling: spec.name for spec in tools for spelling in (*spec.aliases, spec.name)}
+    spellings = _spellings(tools)
     answer = _find_answer(action, spellings)
     calls = [_to_call(entry, spellings) for entry in entries] if answer is None else []
     if calls and None not in calls:

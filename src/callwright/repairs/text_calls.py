@@ -6,7 +6,7 @@ a fenced or bare JSON object or list, {{…}}, read(path="a.py"), and the markup
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -49,6 +49,7 @@ _ONE = ("function", "function_call", "tool_call", "tool_use")
 _EXTRAS = frozenset({"type", "id", "call_id", "tool_call_id", "index", "thought", "reasoning", "explanation"})
 _CALL_TYPES = ("function", "function_call", "tool_call", "tool_use")
 _LINES = re.compile(r"\n+|(?<=\})\s*;\s*(?=\{)")
+_OBJECTS = re.compile(r"\s*\n(?=\{)")
 _MOST_CALLS = 32
 _MOST_CLOSING_CHARS = 200
 
@@ -193,12 +194,20 @@ def _read_values(body: str, spellings: Mapping[str, str], *, tagged: bool) -> li
         ((key, held),) = cast("dict[str, Any]", value).items()
         value = cast("Any", held if key in _SEVERAL and isinstance(held, list) else value)
     if value is None:
-        values = (try_read(line.rstrip(" ;,")) for line in _LINES.split(body) if line.strip())
-    else:
-        values = iter(cast("list[Any]", value if isinstance(value, list) else [value]))
+        return _read_each(_LINES.split(body), spellings, tagged=tagged) or _read_each(
+            _OBJECTS.split(body), spellings, tagged=tagged
+        )
+    return _to_calls(cast("list[Any]", value if isinstance(value, list) else [value]), spellings, tagged=tagged)
+
+
+def _read_each(texts: Iterable[str], spellings: Mapping[str, str], *, tagged: bool) -> list[TextCall] | None:
+    return _to_calls((try_read(text.rstrip(" ;,")) for text in texts if text.strip()), spellings, tagged=tagged)
+
+
+def _to_calls(values: Iterable[Any], spellings: Mapping[str, str], *, tagged: bool) -> list[TextCall] | None:
     calls: list[TextCall] = []
-    for each in values:  # one by one: the first that is no call ends the reading of a long list
-        call = to_call(each, spellings, tagged=tagged)
+    for value in values:  # one by one: the first that is no call ends the reading of a long list
+        call = to_call(value, spellings, tagged=tagged)
         if call is None:
             return None
         calls.append(call)

@@ -24,7 +24,7 @@ from callwright.toolbox._file_state import DISK, FileAccess, LoadedFile, SeenFil
 from callwright.toolbox._path_repairs import PathChanges, repair_fields
 from callwright.toolbox._paths import TargetArguments, explain_missing
 from callwright.toolbox.change_preview import preview_call
-from callwright.toolbox.edit.feedback import show_change
+from callwright.toolbox.edit.feedback import explain_empty, show_change
 from callwright.toolbox.edit.locate import locate
 from callwright.toolbox.edit.typos import Doubtful, EditPlace, find_all
 
@@ -171,7 +171,7 @@ def _apply_all(text: str, changes: Sequence[Replacement], name: str, *, literal:
 def _apply(so_far: _Result, change: Replacement, name: str, *, literal: bool) -> _Result:
     text = so_far.text
     if not change.old_string:
-        raise ToolFailed("old_string is empty, which only creates a new file, but this file exists")
+        raise ToolFailed(explain_empty(text))
     if change.old_string == change.new_string:
         raise ToolFailed("old_string and new_string are the same; there is nothing to change")
     if not literal and (reason := find_edit_slip(name, change.old_string, change.new_string)) is not None:

@@ -14,6 +14,16 @@ _NO_FINAL_BREAK = "\n\\ No newline at end of file"
 Group = Sequence[tuple[str, int, int, int, int]]
 
 
+def explain_empty(text: str) -> str:
+    """Say how to add to a file: an empty old_string does not say where."""
+    last = [json.dumps(_cut(line), ensure_ascii=False) for line in lines_of(text) if line.strip()][-_CONTEXT:]
+    shown = f"; the last lines of the file are {', '.join(last)}" if last else ""
+    return (
+        "old_string is empty, which only creates a new file, but this file exists. To add text, copy the line before "
+        f"it into old_string, and send that line and the text as new_string{shown}"
+    )
+
+
 def show_change(before: str, after: str, name: str) -> str:
     """Return the unified diff of two texts and the changed region, numbered as by `read`."""
     old, new = _lines(before), _lines(after)
