@@ -19,7 +19,10 @@ _PREFIX = "text_"
 _NOTE = Repair("text", "the call was read from the text of the message")
 _SWITCH_AFTER = 2
 """How many messages with calls as text make a session change to schema mode."""
-_UNKNOWN = "there is no tool {name}: nothing ran, and nothing has changed. The next step is a call of one of these tools: {tools}"
+_UNKNOWN = (
+    "there is no tool {name}: nothing ran, and nothing has changed. The next step is a call of one of these tools: "
+    "{tools}"
+)
 _MOST_NAMES = 20
 _EMPTY = (
     "your message had no text and no call. If the task is done, say what you did in a few words; if not, go on with "
