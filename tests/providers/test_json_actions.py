@@ -245,6 +245,19 @@ async def test_request_has_prompt_and_schema_but_no_tools(
     golden("schema_mode", server.received[0].json)
 
 
+@pytest.mark.parametrize(
+    ("text", "tool"),
+    [('{"name": "look", "arguments": {"at": "a" b"}}', "look"), ('{"name": "Ada", "arguments": {}}', "Ada")],
+)
+async def test_call_that_could_not_be_read_does_not_look_like_an_answer(
+    server: Loopback, chat: OpenAIChat, request_for: Requests, text: str, tool: str
+) -> None:
+    server.reply(_says('{"answer": "done"}'))
+    history = (UserMessage("hi"), AssistantMessage((Text(text),)), UserMessage("nothing ran"))
+    await _ask(SchemaActions(chat), request_for(*history))
+    assert json.loads(server.received[0].json["messages"][2]["content"]) == {"tool": tool, "arguments": {}}
+
+
 async def test_old_messages_are_encoded_once(server: Loopback, chat: OpenAIChat, request_for: Requests) -> None:
     server.reply(_says('{"answer": "done"}'))
     history = History([UserMessage("hi")])

@@ -12,6 +12,7 @@ from callwright.repairs.text_calls import read_text_calls
 
 TOOLS = {"read": "read", "Read": "read", "bash": "bash", "glob": "glob"}
 CALL = '{"name": "read", "arguments": {"path": "a.py"}}'
+INDENTED = json.dumps(json.loads(CALL), indent=2)
 
 
 @pytest.mark.parametrize(
@@ -108,6 +109,8 @@ def test_message_of_one_call_is_a_call(text: str):
         f"<tool_call>{CALL}</tool_call>\n<tool_call>{CALL}</tool_call>",
         f"{CALL}\n{CALL.replace('a.py', 'b.py')}",
         f"[{CALL}, {CALL}]",
+        f"{INDENTED}\n{INDENTED.replace('a.py', 'b.py')}",
+        f"```json\n{INDENTED},\n\n{INDENTED.replace('a.py', 'b.py')}\n```",
         f"```json\n{CALL}\n```\n\n```json\n{CALL}\n```",
         '[read(path="a.py"), read(path="b.py")]',
         'read(path="a.py")\nread(path="b.py")',
@@ -133,6 +136,8 @@ def test_message_of_two_calls_is_two_calls(text: str):
         '```python\nprint("hello")\n```',
         '<tool_call>{"name": "read", "arguments": {"path": "a.p',
         '{"name": "read", "arguments": {"path": "a.p',
+        f"{INDENTED}\n{INDENTED[:-2]}",
+        f"{INDENTED}\n{{}}",
         "read(path=open('x').read())",
         "read('a.py')",
         '<invoke name="read"><parameter name="path">a.py',

@@ -159,7 +159,8 @@ async def test_empty_old_string_only_creates_files(executor: Executor, tmp_path:
     outcome = await executor.run("edit", {"path": "new/f", "old_string": "", "new_string": "hello\n"})
     assert isinstance(outcome, Completed)
     assert (tmp_path / "new" / "f").read_text() == "hello\n"
-    assert "only creates" in await refused(executor, "new/f", old_string="", new_string="x")
+    text = await refused(executor, "new/f", old_string="", new_string="x")
+    assert "only creates" in text and text.endswith('the last lines of the file are "hello"')
     assert "does not exist" in await refused(executor, "new/g", old_string="x", new_string="y")
 
 
