@@ -53,7 +53,7 @@ _SHOWN = 3
 _ACCESS_KINDS: tuple[type, ...] = get_args(Access)
 _EXACT_KINDS = frozenset(_ACCESS_KINDS)
 _UNDECIDED = Ask("no policy decides about this", source="default")
-_UNPROVEN = Ask("a part of the line is not proven to read only, and another part needs more than a read-only wall")
+_UNPROVEN = Ask("a part of the line is not proven to read only, and another part needs more than a read-only sandbox")
 
 
 def _cache_key_is_valid(kind: type[Policy]) -> bool:

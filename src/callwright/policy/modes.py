@@ -271,7 +271,7 @@ def _reason(access: Access, subject: Subject, effect: Effect) -> str:
 _READS = {mode: Allow("", f"mode {mode}", Confinement.READ_ONLY) for mode in get_args(Mode)}
 _READS_NETWORK = {mode: Allow("", f"mode {mode}", Confinement.NETWORK) for mode in get_args(Mode)}
 _WALLED = {
-    mode: Allow("it can change nothing behind the read-only wall", f"mode {mode}", Confinement.READ_ONLY, walled=True)
+    mode: Allow("it can change nothing in the read-only sandbox", f"mode {mode}", Confinement.READ_ONLY, walled=True)
     for mode in get_args(Mode)
 }
 _WRITES = Allow("", "mode auto", Confinement.WORKSPACE)
