@@ -2,12 +2,16 @@
 
 import json
 import shutil
+import sqlite3
 import subprocess
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from callwright.app.locations import Locations
 
 Call = Callable[..., dict[str, object]]
 
@@ -216,6 +220,17 @@ def test_unwritable_file_is_named(machine: Any) -> None:
     absent = machine.project / "absent" / "x"
     ended = machine("sessions", "export", "s1", "-o", str(absent))
     assert ended.code == 2 and f"{absent}: no such file or directory; name another file" in ended.err
+
+
+def test_readable_records_of_a_damaged_session_are_exported(machine: Any, calls: Call) -> None:
+    machine("-p", "hi", machine.says(calls("glob", pattern="*"), "x"), "--session-id", "s1")
+    whole = machine("sessions", "export", "s1").out.splitlines()
+    with closing(sqlite3.connect(Locations.of(machine.project).sessions)) as connection:
+        connection.execute("UPDATE records SET body = '{' WHERE position = 1")
+        connection.commit()
+    ended = machine("sessions", "export", "s1")
+    assert ended.code != 0 and "record 1 cannot be read" in ended.err
+    assert ended.out.splitlines() == [whole[0], *whole[2:]]
 
 
 def test_session_id_must_be_new(machine: Any) -> None:

@@ -2,14 +2,16 @@
 
 import json
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
 from callwright.core.json import compact
 from callwright.hooks.builtin import Redact
-from callwright.sessions import SessionError, SessionStore, export_jsonl
+from callwright.sessions import SessionError, SessionStore
 from callwright.sessions.record_encoding import dump_record
+from callwright.sessions.records import Record
 from callwright.system.output_capture import output_folder
 
 _REST_FACTOR = 20
@@ -22,10 +24,15 @@ async def export_redacted(store: SessionStore, session_id: str) -> str:
     Raises:
         SessionError: The session is not stored, or a record cannot be read.
     """
+    return redact_records(await store.read(session_id))
+
+
+def redact_records(records: Iterable[Record]) -> str:
+    """Return records as JSON Lines, with credentials replaced."""
     redact = Redact()
-    records = (json.loads(line) for line in (await export_jsonl(store, session_id)).splitlines())
     # parsed first: a pattern that matches across quotes would leave invalid JSON
-    return "".join(f"{compact(redact.clean_data(record))}\n" for record in records)
+    parsed = (json.loads(dump_record(record)) for record in records)
+    return "".join(f"{compact(redact.clean_data(record))}\n" for record in parsed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ class SessionDamaged(SessionError):
         more = f" and {len(faults) - 1} more" if len(faults) > 1 else ""
         super().__init__(
             f"session {session_id!r} is damaged: record {position}{more} cannot be read ({fault}); "
-            f"the other {len(readable)} records can be exported"
+            f"`callwright sessions export` writes the other {len(readable)} records"
         )
         self.session_id = session_id
         self.faults = dict(faults)

@@ -13,13 +13,13 @@ from callwright.agent.replay import SessionReplay
 from callwright.agent.undo import RewindScope, UndoConflict, UndoHistory
 from callwright.app.costs import cost_of_records, price_lookup
 from callwright.app.locations import Locations
-from callwright.app.transcripts import export_redacted
+from callwright.app.transcripts import export_redacted, redact_records
 from callwright.cli.parsing import Parser, positive_int
 from callwright.cli.render.calls import one_line, point_lines, rewind_lines, transcript
 from callwright.cli.render.text import print_json, print_text, visible, visible_line
 from callwright.cli.startup import find_session
 from callwright.core.errors import UsageError, describe_exception
-from callwright.sessions import SessionStore, SqliteStore
+from callwright.sessions import SessionDamaged, SessionStore, SqliteStore
 from callwright.sessions.records import sum_usage
 from callwright.system.private_files import open_private
 from callwright.system.undo.undo_store import UndoStore
@@ -151,7 +151,11 @@ async def _fork(options: argparse.Namespace, store: SqliteStore) -> None:
 
 
 async def _export(options: argparse.Namespace, store: SqliteStore) -> None:
-    text = await export_redacted(store, options.id)
+    damage: SessionDamaged | None = None
+    try:
+        text = await export_redacted(store, options.id)
+    except SessionDamaged as error:  # what can be read is not lost
+        text, damage = redact_records(each.record for each in error.readable), error
     if options.output is None:
         sys.stdout.write(text)
     else:
@@ -161,6 +165,8 @@ async def _export(options: argparse.Namespace, store: SqliteStore) -> None:
         except OSError as error:
             raise UsageError(f"--output {options.output}: {describe_exception(error)}; name another file") from None
         print_text(f"wrote {options.output}", file=sys.stderr)
+    if damage is not None:
+        raise damage
 
 
 async def _delete(options: argparse.Namespace, store: SqliteStore) -> None:
