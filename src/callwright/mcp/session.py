@@ -16,7 +16,6 @@ from mcp.client import ClientRequestContext, IncomingMessage
 from mcp.client.auth import TokenStorage
 from mcp.shared.message import SessionMessage
 
-from callwright import __version__
 from callwright.core.errors import CallwrightError
 from callwright.mcp.config import Relay, ServerConfig
 from callwright.mcp.fast_path import PipeFastPath
@@ -93,7 +92,7 @@ class RelayWriter:
 FIRST_DELAY = 0.5
 LONGEST_DELAY = 60.0
 _SETTLE_SECONDS = 0.05
-_CLIENT = types.Implementation(name="callwright", version=__version__)
+_CLIENT = types.Implementation(name="callwright", version="0.2.0")
 _CHANGES = (
     types.ToolListChangedNotification,
     types.PromptListChangedNotification,
