@@ -257,8 +257,8 @@ async def test_unreadable_call_does_not_switch_after_calls_of_an_earlier_prompt(
     assert provider.switched == 0
 
 
-@pytest.mark.parametrize(("name", "named"), [("", "a tool without a name"), ("x" * 500, "x" * 79 + "…")])
+@pytest.mark.parametrize(("name", "named"), [("", "without a name"), ("x" * 500, "x" * 79 + "…")])
 async def test_odd_name_of_an_unknown_tool_is_told_shortly(tmp_path: Path, name: str, named: str):
     agent, provider = agent_for(tmp_path, say(json.dumps({"name": name, "arguments": {}})), say("done"))
     assert isinstance(await agent.run("go"), Done)
-    assert f"your message is a call of {named}, and there is no such tool" in str(provider.requests[-1].messages)
+    assert f"there is no tool {named}: nothing ran" in str(provider.requests[-1].messages)

@@ -198,6 +198,12 @@ async def test_shorter_text_without_any_line_of_the_file_is_refused(executor: Ex
     assert notes.read_text() == ""
 
 
-async def test_lost_lines_of_a_binary_file_are_not_shown(executor: Executor, tmp_path: Path):
-    (tmp_path / "f").write_bytes(b"\x00\x01\nab\n\x02\n")
-    assert await written(executor, "f", "new", overwrite=True) == "Wrote 3 bytes to f"
+async def test_lines_of_a_file_that_was_not_read_are_not_shown(executor: Executor, tmp_path: Path):
+    (tmp_path / "id_rsa").write_text("a secret\nand another\n")
+    assert await written(executor, "id_rsa", "new", overwrite=True) == "Wrote 3 bytes to id_rsa"
+
+
+async def test_indented_lines_count_as_kept(executor: Executor, tmp_path: Path):
+    (tmp_path / "f.py").write_text("one()\ntwo()\nthree()\n")
+    await executor.run("read", {"path": "f.py"})
+    assert "1 of its 3 lines" in await written(executor, "f.py", "    one()\n    two()\n")

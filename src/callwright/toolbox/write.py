@@ -97,14 +97,22 @@ def _write(path: Path, arguments: WriteArguments, state: State, files: FileAcces
             files.store(path, arguments.path, data, expected)
         seen.remember_written(path, digest(data), whole=True)
     wrote = f"Wrote {len(data)} bytes to {arguments.path}"
-    return f"{wrote}{before.describe_links()}{_name_lost_lines(before, arguments.content)}" if before else wrote
+    if before is None:
+        return wrote
+    # with overwrite the model may not have read the file, and must not see it here
+    lost = "" if arguments.overwrite else _name_lost_lines(before, arguments.content)
+    return f"{wrote}{before.describe_links()}{lost}"
 
 
 def _lost_lines(before: LoadedFile, content: str) -> tuple[list[str], int]:
     """Return the lines that a shorter content leaves out, and how many lines the file has."""
-    old = Counter(filter(str.strip, before.text.splitlines())) if detect_encoding(before.data) else Counter[str]()
-    new = Counter(filter(str.strip, content.splitlines()))
+    old = _count_lines(before.text) if detect_encoding(before.data) else Counter[str]()
+    new = _count_lines(content)
     return list((old - new).elements()) if old.total() > new.total() else [], old.total()
+
+
+def _count_lines(text: str) -> Counter[str]:
+    return Counter(filter(None, map(str.strip, text.splitlines())))
 
 
 def _name_lost_lines(before: LoadedFile, content: str) -> str:
