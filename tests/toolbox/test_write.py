@@ -207,3 +207,9 @@ async def test_indented_lines_count_as_kept(executor: Executor, tmp_path: Path):
     (tmp_path / "f.py").write_text("one()\ntwo()\nthree()\n")
     await executor.run("read", {"path": "f.py"})
     assert "1 of its 3 lines" in await written(executor, "f.py", "    one()\n    two()\n")
+
+
+async def test_lines_joined_into_one_are_kept(executor: Executor, tmp_path: Path):
+    (tmp_path / "a.json").write_text('{\n  "host": "x"\n}\n')
+    await executor.run("read", {"path": "a.json"})
+    await written(executor, "a.json", '{"host":"x", "debug": true}')

@@ -26,6 +26,7 @@ from callwright.toolbox.change_preview import preview_call
 
 _MARK = "\ufeff"
 _MOST_LOST_LINES = 8
+_MOST_COMPARED_LINES = 200
 _LINE_CHARS = 200
 
 
@@ -129,11 +130,15 @@ def _show(lines: Sequence[str]) -> str:
 def _refuse_lost(arguments: WriteArguments, before: LoadedFile) -> None:
     """Refuse a shorter content that has none of the lines: models forget the rest of a file they mean to add to."""
     lost, count = _lost_lines(before, arguments.content)
-    if arguments.content.strip() and count and len(lost) == count:
-        raise ToolFailed(
-            f"nothing was written to {arguments.path}: content has none of its {count} lines:\n{_show(lost)}\n"
-            "To keep them, write them together with the new ones, or use edit; to replace them, pass overwrite=true"
-        )
+    written = "".join(arguments.content.split())
+    if not written or not lost or len(lost) < count:
+        return
+    if any("".join(line.split()) in written for line in lost[:_MOST_COMPARED_LINES]):  # as of JSON put on one line
+        return
+    raise ToolFailed(
+        f"nothing was written to {arguments.path}: content has none of its {count} lines:\n{_show(lost)}\n"
+        "To keep them, write them together with the new ones, or use edit; to replace them, pass overwrite=true"
+    )
 
 
 def _refuse_unseen(path: Path, given: str, before: LoadedFile, seen: SeenFiles) -> None:
