@@ -41,19 +41,67 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("--tool-mode", default="auto", choices=("auto", "native", "schema"))
     parser.add_argument("--record", default="", metavar="FILE", help="write callwright's replies to a file")
+    parser.add_argument(
+        "--keep", default="", metavar="FILE", help="keep each task's figures in a file; a run that ended goes on there"
+    )
     parser.add_argument("--write", action="store_true", help="put the table into docs/benchmarks.md")
     options = parser.parse_args(arguments)
     packages = options.only.split(",") if options.only else ["callwright", *PEERS]
     tasks = [name.strip() for name in options.tasks.split(",") if name.strip()]
+    if unknown := set(tasks) - {task.name for task in TASKS}:
+        parser.error(
+            f"--tasks: there is no task {', '.join(sorted(unknown))}; there are {', '.join(t.name for t in TASKS)}"
+        )
     with serving(options.model, options.base_url, options.threads) as (base_url, model):
         runs: dict[str, list[Run] | str] = {}
         for name in packages:
-            runs[name] = run_package(name, base_url, model, tasks, options)
+            kept = KeptRuns(Path(options.keep), name, model) if options.keep else None
+            done = [] if kept is None else [run for run in kept.read() if not tasks or run["task"] in tasks]
+            left = find_left(tasks, done)
+            ended = run_package(name, base_url, model, left, options, kept) if left else []
+            runs[name] = [*done, *ended] if isinstance(ended, list) else done or ended
     text = report(runs, model)
     print(text)
     if options.write:
         write_figures("model", text)
     return 0
+
+
+class KeptRuns:
+    """The figures of one package's tasks in a file of JSON lines, which other packages may share.
+
+    Args:
+        path: The file; it need not exist.
+        package: The package.
+        model: The model, which must be the same for all runs in the file.
+    """
+
+    def __init__(self, path: Path, package: str, model: str) -> None:
+        self._path = path
+        self._about = {"package": package, "model": model}
+
+    def read(self) -> list[Run]:
+        """Return the figures of the tasks that ended."""
+        lines = self._path.read_text(encoding="utf-8").splitlines() if self._path.exists() else []
+        kept = [json.loads(line) for line in lines]
+        others = {run["model"] for run in kept} - {self._about["model"]}
+        if others:
+            raise SystemExit(
+                f"--keep {self._path}: it has the figures of {', '.join(sorted(others))}; name another file"
+            )
+        return [run for run in kept if run["package"] == self._about["package"]]
+
+    def add(self, run: Run) -> None:
+        """Add the figures of a task, without the model's replies."""
+        line = json.dumps({**self._about, **{key: value for key, value in run.items() if key != "replies"}})
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
+
+
+def find_left(wanted: Sequence[str], done: Sequence[Run]) -> list[str]:
+    """Return the tasks that were asked for and have not ended; all are asked for if none is named."""
+    ended = {run["task"] for run in done}
+    return [task.name for task in TASKS if task.name not in ended and (not wanted or task.name in wanted)]
 
 
 @contextmanager
@@ -93,12 +141,12 @@ def find_weights(model: str) -> Path:
 
 
 def run_package(
-    name: str, base_url: str, model: str, tasks: Sequence[str], options: argparse.Namespace
+    name: str, base_url: str, model: str, tasks: Sequence[str], options: argparse.Namespace, kept: KeptRuns | None
 ) -> list[Run] | str:
     """Return the figures of each task, or the reason why there are none."""
     print(f"running {name} …", file=sys.stderr, flush=True)
     if name == "callwright":
-        return asyncio.run(_run_ours(f"{base_url}#{model}", tasks, options))
+        return asyncio.run(_run_ours(f"{base_url}#{model}", tasks, options, kept))
     if name not in PEERS:
         raise SystemExit(f"there is no package {name!r}; there are callwright, {', '.join(PEERS)}")
     try:
@@ -111,26 +159,28 @@ def run_package(
         for line in running.stdout or ():
             if line.startswith("{"):
                 runs.append(json.loads(line))
-                _tell(runs[-1])
+                _tell(runs[-1], kept)
         errors = (running.stderr.read() if running.stderr else "").strip().splitlines()
     return runs or f"the adapter failed: {(errors or ['without a word'])[-1]}"
 
 
-async def _run_ours(model: str, tasks: Sequence[str], options: argparse.Namespace) -> list[Run]:
+async def _run_ours(model: str, tasks: Sequence[str], options: argparse.Namespace, kept: KeptRuns | None) -> list[Run]:
     runs: list[Run] = []
     with TemporaryDirectory() as folder:
         for task in TASKS:
-            if tasks and task.name not in tasks:
+            if task.name not in tasks:
                 continue
             provider = provider_for(model, tool_mode=options.tool_mode)
             runs.append(await ours.run_task(task, provider, Path(folder, "task")))
-            _tell(runs[-1])
+            _tell(runs[-1], kept)
             if options.record:  # after every task: with a slow model, a run may be ended early
                 record(Path(options.record), runs, model.partition("#")[2])
     return runs
 
 
-def _tell(run: Run) -> None:
+def _tell(run: Run, kept: KeptRuns | None) -> None:
+    if kept is not None:
+        kept.add(run)
     shown = {key: value for key, value in run.items() if key != "replies"}
     print(f"  {json.dumps(shown)}", file=sys.stderr, flush=True)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from benchmarks.model import ours
 from benchmarks.model.peer_tools import Calls, make_tools
-from benchmarks.model.run import record, report
+from benchmarks.model.run import KeptRuns, find_left, record, report
 from benchmarks.model.tasks import CALC, TASKS, Task
 
 from callwright.core.messages import AssistantMessage
@@ -65,6 +65,21 @@ def _task(name: str) -> Task:
 def test_there_are_twenty_tasks() -> None:
     assert len(TASKS) == 20
     assert set(_SOLUTIONS) == {task.name for task in TASKS}
+
+
+def test_interrupted_run_goes_on_where_it_ended(tmp_path: Path) -> None:
+    file = tmp_path / "kept.jsonl"
+    assert KeptRuns(file, "callwright", "small").read() == []
+    KeptRuns(file, "callwright", "small").add({"task": "read JSON", "passed": True, "replies": ["long"]})
+    KeptRuns(file, "smolagents", "small").add({"task": "count lines", "passed": False})
+    (done,) = KeptRuns(file, "callwright", "small").read()
+    assert (done["task"], done["passed"]) == ("read JSON", True)
+    assert "replies" not in done
+    left = find_left([], [done])
+    assert len(left) == len(TASKS) - 1 and "read JSON" not in left
+    assert find_left(["read JSON", "count lines"], [done]) == ["count lines"]
+    with pytest.raises(SystemExit, match="it has the figures of small; name another file"):
+        KeptRuns(file, "callwright", "large").read()
 
 
 async def test_call_written_as_text_passes_and_is_counted(tmp_path: Path) -> None:
