@@ -238,7 +238,7 @@ def _spell_out(message: Message, tools: Sequence[ToolSpec]) -> Message:
     if isinstance(message, ToolMessage):
         return UserMessage(tuple(part for outcome in message.outcomes for part in _describe_outcome(outcome)))
     if isinstance(message, AssistantMessage):
-        return replace(message, parts=(Text(compact(_to_action(message, _spellings(tools)))),))
+        return replace(message, parts=(Text(compact(_to_action(message, tools))),))
     return message
 
 
@@ -249,11 +249,11 @@ def _describe_outcome(outcome: Completed | Failed) -> list[Part]:
     return [Text(f"{outcome.call.name} gave: {outcome.text}"), *shown]
 
 
-def _to_action(message: AssistantMessage, spellings: Mapping[str, str]) -> JsonObject:
+def _to_action(message: AssistantMessage, tools: Sequence[ToolSpec]) -> JsonObject:
     actions: list[Json] = [{"tool": call.name, "arguments": call_arguments(call)} for call in message.calls]
     if not actions:
         # models repeat what they read: a call that could not be read must not look like an answer
-        attempted = find_call_in_prose(message.text, spellings) or find_unknown_call(message.text)
+        attempted = find_call_in_prose(message.text, _spellings(tools)) or find_unknown_call(message.text)
         if attempted is None:
             return {"answer": message.text}
         actions = [{"tool": attempted, "arguments": {}}]

@@ -85,11 +85,13 @@ class Write(TypedTool[WriteArguments]):
 
 def _write(path: Path, arguments: WriteArguments, state: State, files: FileAccess) -> str:
     seen = state.get(SeenFiles)
+    lost, count = list[str](), 0  # with overwrite the model may not have read the file, and must not see its lines
     with lock_path(path):
         before = files.load(path, arguments.path)
         if before and not arguments.overwrite:
             _refuse_unseen(path, arguments.path, before, seen)
-            _refuse_lost(arguments, before)
+            lost, count = _find_lost_lines(before, arguments.content)
+            _refuse_lost(arguments, lost, count)
         _refuse_slip(arguments, before)
         data = _encode(arguments.content, before)
         # compared again when the file is replaced, because other programs do not take our lock
@@ -98,14 +100,11 @@ def _write(path: Path, arguments: WriteArguments, state: State, files: FileAcces
             files.store(path, arguments.path, data, expected)
         seen.remember_written(path, digest(data), whole=True)
     wrote = f"Wrote {len(data)} bytes to {arguments.path}"
-    if before is None:
-        return wrote
-    # with overwrite the model may not have read the file, and must not see it here
-    lost = "" if arguments.overwrite else _name_lost_lines(before, arguments.content)
-    return f"{wrote}{before.describe_links()}{lost}"
+    gone = f"; {len(lost)} of its {count} lines are no longer in it:\n{_show(lost)}" if lost else ""
+    return f"{wrote}{before.describe_links()}{gone}" if before else wrote
 
 
-def _lost_lines(before: LoadedFile, content: str) -> tuple[list[str], int]:
+def _find_lost_lines(before: LoadedFile, content: str) -> tuple[list[str], int]:
     """Return the lines that a shorter content leaves out, and how many lines the file has."""
     old = _count_lines(before.text) if detect_encoding(before.data) else Counter[str]()
     new = _count_lines(content)
@@ -116,20 +115,14 @@ def _count_lines(text: str) -> Counter[str]:
     return Counter(filter(None, map(str.strip, text.splitlines())))
 
 
-def _name_lost_lines(before: LoadedFile, content: str) -> str:
-    lost, count = _lost_lines(before, content)
-    return f"; {len(lost)} of its {count} lines are no longer in it:\n{_show(lost)}" if lost else ""
-
-
 def _show(lines: Sequence[str]) -> str:
     shown = [line[:_LINE_CHARS] for line in lines[:_MOST_LOST_LINES]]
     more = [f"… ({len(lines) - len(shown)} more lines)"] if len(lines) > len(shown) else []
     return "\n".join([*shown, *more])
 
 
-def _refuse_lost(arguments: WriteArguments, before: LoadedFile) -> None:
+def _refuse_lost(arguments: WriteArguments, lost: Sequence[str], count: int) -> None:
     """Refuse a shorter content that has none of the lines: models forget the rest of a file they mean to add to."""
-    lost, count = _lost_lines(before, arguments.content)
     written = "".join(arguments.content.split())
     if not written or not lost or len(lost) < count:
         return
