@@ -1,7 +1,7 @@
 """What `resume` does with each state that a killed process can leave."""
 
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -26,10 +26,11 @@ from callwright.agent.replay import find_history_faults
 from callwright.core.calls import digest_of
 from callwright.core.content import Output
 from callwright.core.messages import AssistantMessage, ToolMessage, UserMessage
+from callwright.hooks import Hook, Rewrite
 from callwright.policy import AllowEverything
 from callwright.sessions import SessionBusy, SessionError, SqliteStore
 from callwright.sessions.records import Answered, Asked, Began, Ended, Record, Said
-from callwright.testing.fakes import ScriptedProvider
+from callwright.testing.fakes import ScriptedHook, ScriptedProvider
 
 ran: list[str] = []
 
@@ -196,6 +197,27 @@ async def test_starts_and_outcomes_are_stored_first(
     agent = agent_on(store, ToolCall("1", "spy"), "ok", executor=executor)
     await agent.run("go", session="s")
     assert seen == [["Said", "Said", "Began"]]
+
+
+@pytest.mark.parametrize(
+    "hooks", [(), (ScriptedHook(lambda p: Rewrite({"n": 9}) if p.call.name == "charge" else None),)]
+)
+async def test_outcome_is_stored_before_the_next_call_also_if_a_hook_changed_its_arguments(
+    store: SqliteStore, hooks: Sequence[Hook]
+) -> None:
+    seen: list[Record] = []
+
+    @tool
+    async def spy() -> str:
+        """Look at the session from the outside."""
+        seen.extend(await store.read("s"))
+        return "seen"
+
+    executor = Executor(Registry(charge, spy), AllowEverything(), hooks=hooks)
+    both = AssistantMessage((CHARGE, ToolCall("s", "spy")), "calls")
+    await Agent(ScriptedProvider(both, "ok"), executor=executor, sessions=store).run("go", session="s")
+    (ended,) = [record.outcome for record in seen if isinstance(record, Ended)]
+    assert ended.call.id == "c" and ended.text.startswith("charged")
 
 
 async def test_nothing_runs_if_its_start_cannot_be_stored(store: SqliteStore) -> None:

@@ -15,7 +15,7 @@ from callwright.core.content import Output
 from callwright.core.errors import Denied
 from callwright.core.messages import ToolMessage
 from callwright.core.spec import ToolSpec
-from callwright.hooks.base import PendingCall
+from callwright.hooks.base import PendingCall, Rewrite
 from callwright.hooks.shell.compat import apply_elicitation_reply
 from callwright.hooks.shell.config import EVENTS, UNSUPPORTED_EVENTS, ShellHook, parse_shell_hooks
 from callwright.hooks.shell.dispatch import HookContext
@@ -24,7 +24,7 @@ from callwright.hooks.shell.process import HookRun
 from callwright.hooks.shell.reply import HookReply, merge_replies, read_reply
 from callwright.policy import AllowEverything, Policies, rules_of
 from callwright.policy.rules.matching import Rules
-from callwright.testing.fakes import ScriptedProvider
+from callwright.testing.fakes import ScriptedHook, ScriptedProvider
 
 Fire = Callable[..., ShellHooks]
 CALL = PendingCall(
@@ -215,6 +215,15 @@ async def test_batch_hook_runs_once_after_the_last_call(hooked: Fire, tmp_path: 
     await executor.execute(calls)
     (line,) = (tmp_path / "heard").read_text().splitlines()
     assert [entry["tool_use_id"] for entry in json.loads(line)["tool_calls"]] == ["0", "2"]
+
+
+async def test_batch_forgets_a_call_whose_arguments_a_hook_changed(hooked: Fire) -> None:
+    hooks = hooked(ShellHook("PostToolBatch", "true"))
+    rewrite = ScriptedHook(Rewrite({"command": "y"}))
+    call, observed = ToolCall("1", "bash", {"command": "x"}), hooks.batches
+    executor = Executor(Registry(bash), AllowEverything(), hooks=[rewrite], observe=[observed.observe])
+    await executor.execute([call])
+    assert observed.record_end(call, {}) is None
 
 
 async def test_batch_hook_that_denies_ends_the_run(hooked: Fire) -> None:

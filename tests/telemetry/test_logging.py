@@ -12,11 +12,12 @@ from callwright import Effect, Executor, Registry, ToolCall, ToolFailed, Transie
 from callwright.agent import Agent, Done, Requests
 from callwright.core.content import Text
 from callwright.core.messages import AssistantMessage, Usage
+from callwright.hooks import Rewrite
 from callwright.policy import AllowEverything
 from callwright.providers.base import ProviderError
 from callwright.retry import RetryPolicy
 from callwright.telemetry import EventLog, JsonLines, log_to
-from callwright.testing import FakeClock, Flaky
+from callwright.testing import FakeClock, Flaky, ScriptedHook
 from callwright.testing.fakes import ScriptedProvider
 
 KEY = "sk-abcdefghijklmnopqrstuvwxyz"
@@ -50,6 +51,14 @@ def agent_with(log: EventLog, *script: Any, policies: Any = None) -> Agent:
 
 def lines_of(stream: io.StringIO) -> list[dict[str, Any]]:
     return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+async def test_end_of_a_call_is_logged_if_a_hook_changed_its_arguments() -> None:
+    stream = io.StringIO()
+    hooks = [ScriptedHook(Rewrite({"place": "work"}))]
+    executor = Executor(Registry(look), hooks=hooks, observe=log_to(stream, logging.DEBUG))
+    await executor.run("look", {"place": "home"})
+    assert [line["event"] for line in lines_of(stream)] == ["call began", "call ended"]
 
 
 async def test_every_event_is_one_line_with_ids_and_usage() -> None:

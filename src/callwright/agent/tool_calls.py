@@ -250,7 +250,7 @@ class _OutcomeRecorder:
         self._call_ids = {id(call) for call in calls}  # by identity: inner calls may have the same ids
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, CallEnded) and id(event.outcome.call) in self._call_ids:
+        if isinstance(event, CallEnded) and id(event.call) in self._call_ids:
             outcome = event.outcome
             if not isinstance(outcome, Interrupted):
                 self._transcript.note(Ended(outcome))

@@ -88,6 +88,8 @@ class CallEnded:
     """A call has an outcome."""
 
     outcome: Outcome
+    call: ToolCall
+    """The call that was made; the outcome has the arguments that ran, which a hook or the user may have changed."""
 
 
 @frozen

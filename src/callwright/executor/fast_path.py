@@ -214,7 +214,7 @@ class FastPath:
         chars_in = len(arguments) if type(arguments) is str else count_argument_chars(arguments)
         tool.note("completed", 1, seconds, chars_in, len(value))
         if observe is not None:
-            observe(_call_ended(outcome))
+            observe(_call_ended(outcome, call))
         return outcome if cancellations is None else _return_unless_cancelled(outcome, cancellations)
 
     def _settle(

@@ -254,7 +254,7 @@ class Runner:
             outcome = _tell_changes(admitted, outcome)
         self.stats.record(admitted.name, outcome)
         if observe is not None:
-            observe(_call_ended(outcome))
+            observe(_call_ended(outcome, admitted.call))
         if outcome is whole or entry is None or not admitted.output_chars:
             return outcome
         # what made the call reads the output as data: longer than a model does, and without notes for a model

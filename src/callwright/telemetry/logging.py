@@ -70,8 +70,8 @@ class EventLog:
                 return [(_INFO, "question raised", {"session": session_id, **fields}) for fields in raised]
             case CallBegan(call) | CallRetried(call=call):
                 return [_call_entry(event, entry) for entry in self._calls.find(call)[:1]]
-            case CallEnded(outcome):
-                return [self._end_call(event, entry) for entry in self._calls.find(outcome.call)[:1]]
+            case CallEnded(call=call):
+                return [self._end_call(event, entry) for entry in self._calls.find(call)[:1]]
             case _:
                 pass
         return ()

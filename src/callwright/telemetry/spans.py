@@ -196,7 +196,7 @@ class CallSpans:
     def end_call(self, event: CallEnded) -> None:
         """End the span; create it first for a call that never ran. The second end of an abandoned call is ignored."""
         outcome = event.outcome
-        entry = self._find_entry(outcome.call)
+        entry = self._find_entry(event.call)
         if entry is None or isinstance(outcome, Interrupted):
             return
         self._calls.end(entry)

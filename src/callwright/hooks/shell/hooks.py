@@ -40,9 +40,9 @@ class BatchTracker:
             batch = _Batch({id(call) for call in event.calls})
             self._of_call.update(dict.fromkeys(batch.waiting, batch))
         elif isinstance(event, CallEnded):
-            batch = self._of_call.pop(id(event.outcome.call), None)
+            batch = self._of_call.pop(id(event.call), None)
             if batch is not None:
-                batch.waiting.discard(id(event.outcome.call))
+                batch.waiting.discard(id(event.call))
 
     def record_end(self, call: ToolCall, entry: BatchEntry) -> list[BatchEntry] | None:
         """Record the end of a call. Returns the entries of its whole turn if it was the last one, else None."""
