@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -38,7 +39,7 @@ from callwright import (
     UsageError,
     tool,
 )
-from callwright.core.access import Access, Decision
+from callwright.core.access import Access, Decision, ReadPath, WritePath
 from callwright.hooks import (
     Answer,
     Ask,
@@ -323,6 +324,42 @@ async def test_cache_answers_repeated_reads_until_a_write() -> None:
     await executor.run("wipe", {"path": "a"})
     await executor.run("look", {"path": "a"})
     assert ran == ["a", "b", "a", "a"]
+
+
+async def test_cache_keeps_nothing_that_was_read_beside_a_write(tmp_path: Path) -> None:
+    file = tmp_path / "f"
+    file.write_text("old")
+
+    @tool(effect=Effect.READ, accesses=lambda _: [ReadPath(str(file))])
+    async def read() -> str:
+        """Read the file."""
+        return file.read_text()
+
+    @tool(effect=Effect.WRITE, accesses=lambda _: [WritePath(str(file))])
+    async def write(text: str) -> str:
+        """Write the file."""
+        file.write_text(text)
+        return "written"
+
+    executor = Executor(Registry(read, write), AllowEverything(), hooks=[Cache()])
+    writing = ToolCall("w", "write", {"text": "new"})
+    for calls in ([ToolCall("r", "read", {}), writing], [writing, ToolCall("r", "read", {})]):
+        file.write_text("old")
+        await executor.execute(calls)
+        assert (await executor.run("read")).text == "new"
+
+
+async def test_cache_does_not_answer_a_tool_that_makes_calls() -> None:
+    async def delegate(arguments: object, context: ToolContext) -> str:
+        return (await context.execute(ToolCall("1", "wipe", {"path": "a"})))[0].text
+
+    schema: dict[str, Any] = {"type": "object", "properties": {}}
+    annotations = Annotations(Effect.READ, delegates=True)
+    outer = SchemaTool(ToolSpec("outer", "Delegates.", schema, annotations=annotations), delegate)
+    executor = Executor(Registry(outer, wipe), AllowEverything(), hooks=[Cache()])
+    for _ in range(2):
+        await executor.run("outer")
+    assert ran == ["a", "a"]
 
 
 async def test_redaction_reaches_text_data_parts_and_errors() -> None:

@@ -14,7 +14,7 @@ from callwright.core.calls import Completed, Failed, Outcome
 from callwright.core.content import Output, Text
 from callwright.core.errors import ToolError, UsageError
 from callwright.core.json import canonical
-from callwright.core.spec import Annotations, Effect
+from callwright.core.spec import Annotations, Effect, ToolSpec
 from callwright.hooks.base import Answer, Deny, Hook, PendingCall, Proceed, Verdict, await_if_needed
 
 Span = tuple[int, int]
@@ -185,7 +185,10 @@ def _merge(spans: list[Span]) -> list[Span]:
 
 
 class Cache(Hook):
-    """Caches outputs of tools with the effect READ, by exact arguments and session; any other call clears it.
+    """Caches outputs of tools that only read, by exact arguments and session; any other call clears it.
+
+    A tool that only reads has the effect READ and makes no calls itself (`delegates`). What is read while another call
+    runs is not kept.
 
     Args:
         entries: How many outputs to keep; the least recently used is dropped first.
@@ -199,27 +202,44 @@ class Cache(Hook):
             raise UsageError(f"Cache.entries must be at least 1, got {entries!r}")
         self.entries = entries
         self._known: OrderedDict[str, Output] = OrderedDict()
+        self._reading: set[int] = set()  # by identity: call ids are unique within one message only
 
     def before(self, pending: PendingCall) -> Verdict | None:
-        if pending.spec.annotations.effect is not Effect.READ:
-            self._known.clear()  # the call may change what was read
+        if not _only_reads(pending.spec):
+            self._clear()
             return None
         key = self._key(pending)
-        if key not in self._known:
-            return None
-        self._known.move_to_end(key)
-        return Answer(self._known[key])
+        if key in self._known:
+            self._known.move_to_end(key)
+            return Answer(self._known[key])
+        if len(self._reading) >= self.entries:  # calls that were denied after this hook never end
+            self._reading.clear()
+        self._reading.add(id(pending.call))
+        return None
 
     def after(self, pending: PendingCall, outcome: Outcome) -> Outcome | None:
-        if isinstance(outcome, Completed) and pending.spec.annotations.effect is Effect.READ:
-            self._known[self._key(pending)] = outcome.output
-            if len(self._known) > self.entries:
-                self._known.popitem(last=False)
+        if not _only_reads(pending.spec):
+            self._clear()
+        elif id(pending.call) in self._reading:
+            self._reading.discard(id(pending.call))
+            if isinstance(outcome, Completed):
+                self._known[self._key(pending)] = outcome.output
+                if len(self._known) > self.entries:
+                    self._known.popitem(last=False)
         return None
+
+    def _clear(self) -> None:
+        """Forget what was read, and what is being read now: another call may change it."""
+        self._known.clear()
+        self._reading.clear()
 
     def _key(self, pending: PendingCall) -> str:
         # with the session: what one user may read must not be answered to another
         return canonical([pending.session_id, pending.spec.name, pending.arguments])
+
+
+def _only_reads(spec: ToolSpec) -> bool:
+    return spec.annotations.effect is Effect.READ and not spec.annotations.delegates
 
 
 CanUseTool: TypeAlias = Callable[[str, Annotations], bool | Awaitable[bool]]
