@@ -73,6 +73,17 @@ async def test_retry_does_not_start_a_reached_limit_again(store: SqliteStore) ->
     assert (again["state"], again["kind"], again["position"]) == ("stopped", "turns", first["position"])
 
 
+async def test_limit_of_an_earlier_run_does_not_end_a_retried_one(store: SqliteStore) -> None:
+    first, second = await keep_prompt(store, "one"), await keep_prompt(store, "two")
+    await advance(store, ToolCall("c1", "missing", {}), limits=RunLimits(turns=1), prompt=first, key=first)
+    hold = await store.hold("s")
+    with pytest.raises(ApplicationError, match="SessionBusy"):
+        await advance(store, prompt=second, key=second)  # as after a worker that died
+    await hold.release()
+    again = await advance(store, "heard", prompt=second, key=second, attempt=2)
+    assert again["state"] == "done"
+
+
 async def test_retry_after_the_prompt_was_heard_and_deleted(store: SqliteStore) -> None:
     key = await keep_prompt(store, "go")
     assert (await advance(store, "hello", prompt=key, key=key))["state"] == "done"

@@ -179,7 +179,11 @@ class _Slice:
             return None
         fresh = await self._read_new()
         last = fresh[-1].record if fresh else None
-        return last.kind if isinstance(last, LimitReached) else None
+        if not isinstance(last, LimitReached):
+            return None
+        if self._order["prompt"] and not self._has_heard([item.record for item in fresh]):
+            return None  # the limit of an earlier run: this one has not begun
+        return last.kind
 
     async def _read_new(self) -> Sequence[StoredRecord]:
         """Return the records since the last report; a long session is read once, when it is resumed."""
