@@ -43,6 +43,11 @@ def test_log_line_of_a_guard_does_not_deny(output: str):
     assert read_reply(GUARD, HookRun(0, output, "")).decision == ""
 
 
+@pytest.mark.parametrize("exit_code", [0, 1, 2])
+def test_guard_that_wrote_more_than_is_read_denies(exit_code: int):
+    assert read_reply(GUARD, HookRun(exit_code, "checked", cut=True)).decision == "deny"
+
+
 def _matches(matcher: str, event: str = "PreToolUse") -> bool:
     hooks, _ = parse_shell_hooks({event: [{"matcher": matcher, "hooks": [{"command": "guard"}]}]})
     return any(hook.matches(BASH) for hook in hooks)

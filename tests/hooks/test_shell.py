@@ -83,6 +83,13 @@ async def test_exit_code_2_denies_with_stderr_as_reason(executor: Make) -> None:
     assert outcome.text == "not on a Friday"
 
 
+async def test_deny_behind_a_long_log_denies(executor: Make) -> None:
+    log = f"{sys.executable} -c \"print('checking another rule of the list\\n' * 40000)\""
+    outcome = await executor(before(f"{log}; {says(decision('deny'))}")).run("bash", {"command": "ls"})
+    assert isinstance(outcome, Failed) and not outcome.started
+    assert "wrote more than is read of its output" in outcome.text
+
+
 async def test_json_does_not_override_exit_code_2(executor: Make) -> None:
     outcome = await executor(before(says(decision("allow")) + "; exit 2")).run("bash", {"command": "ls"})
     assert isinstance(outcome, Failed) and outcome.error.code == "denied"

@@ -8,7 +8,7 @@ import shlex
 import ssl
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from typing import Any, TypeAlias, cast
@@ -38,6 +38,8 @@ class HookRun:
     stderr: str = ""
     problem: str = ""
     """Why the result is no decision: the process could not start, or did not end in time."""
+    cut: bool = False
+    """Whether the end of a long stdout was dropped, which may have been the decision."""
 
 
 async def run_shell_hook(
@@ -67,7 +69,7 @@ async def run_shell_hook(
         closing = asyncio.ensure_future(process.close())
         await asyncio.shield(closing)  # a cancelled turn must still end the process
     problem = await _explain_no_start(hook, run, cwd, environment)
-    return HookRun(run.exit_code, run.stdout, run.stderr, problem)
+    return replace(run, problem=problem) if problem else run
 
 
 def _argv(hook: ShellHook, names: Mapping[str, str]) -> list[str]:
@@ -94,7 +96,8 @@ async def _exchange(process: PipedProcess, given: bytes) -> HookRun:
     finally:
         for task in (writer, *readers):
             task.cancel()
-    return HookRun(exit_code, *(bytes(kept).decode(errors="replace").strip() for kept in outputs))
+    stdout, stderr = (bytes(kept).decode(errors="replace").strip() for kept in outputs)
+    return HookRun(exit_code, stdout, stderr, cut=len(outputs[0]) > _OUTPUT_BYTES)
 
 
 async def _write(stdin: asyncio.StreamWriter, given: bytes) -> None:
@@ -106,7 +109,7 @@ async def _write(stdin: asyncio.StreamWriter, given: bytes) -> None:
 
 async def _read(stream: asyncio.StreamReader, kept: bytearray) -> None:
     while chunk := await stream.read(65_536):
-        kept += chunk[: _OUTPUT_BYTES - len(kept)]  # the rest is read and dropped, so that the hook does not block
+        kept += chunk[: _OUTPUT_BYTES + 1 - len(kept)]  # the rest is read and dropped, so that the hook does not block
 
 
 async def _explain_no_start(hook: ShellHook, run: HookRun, cwd: str, environment: Mapping[str, str]) -> str:

@@ -94,6 +94,8 @@ def read_reply(hook: ShellHook, run: HookRun) -> HookReply:
     if run.exit_code:
         line = next(iter(run.stderr.splitlines()), "")
         fault = f"ended with exit code {run.exit_code}{': ' + line if line else ''}"
+    if run.cut and kind.blocks:
+        fault = "wrote more than is read of its output"
     fault = fault or unknown
     if fault:
         failed = _failure_reply(hook, fault, unreadable=not run.exit_code)
