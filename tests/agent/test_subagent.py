@@ -27,6 +27,7 @@ from callwright.agent import Agent, Done, Prices, RunLimits, Stopped
 from callwright.core.access import Access, Decision, UseTool
 from callwright.core.calls import digest_of
 from callwright.core.messages import AssistantMessage, ToolMessage, Usage, UserMessage
+from callwright.hooks import Hook, InnerAgent
 from callwright.policy import AllowEverything, ByMode, Policies
 from callwright.providers.base import ModelRequest
 from callwright.sessions import SqliteStore
@@ -117,6 +118,19 @@ async def test_parent_rules_and_hooks_apply_to_child() -> None:
     ):
         await outcome_of(outer(inner(NOTE, "could not"), executor))
         assert wrote == []
+
+
+async def test_hook_about_an_agent_has_a_time_limit() -> None:
+    class Hanging(Hook):
+        seconds = 0.01
+
+        async def agent_began(self, agent: InnerAgent) -> None:
+            await asyncio.Event().wait()
+
+    executor = Executor(Registry(), AllowEverything(), hooks=[Hanging()])
+    outcome = await outcome_of(outer(inner(NOTE, "written"), executor))
+    assert isinstance(outcome, Failed) and "the hook Hanging did not end within 0.01 s" in outcome.text
+    assert wrote == []
 
 
 async def test_child_question_reaches_parent_ask() -> None:

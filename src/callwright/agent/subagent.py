@@ -1,9 +1,10 @@
 """Agents as tools of other agents: what an inner run inherits, and the tool that starts it."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Protocol
+from typing import Any, Protocol
 
 from callwright.agent.results import Done, Paused, Result, Stopped
 from callwright.agent.run_limits import Spending
@@ -157,7 +158,7 @@ class SubAgent:
         inner = InnerAgent(context.call.name, context.call_id, context.session_id)
         hooks = () if lineage.executor is None else lineage.executor.hooks
         for hook in hooks:
-            await await_if_needed(hook.agent_began(inner))
+            await _limit(hook, hook.agent_began(inner))
         prompt = str(arguments["prompt"])
         # The key is the same when a call is repeated after a crash, so the inner session is found again. With the
         # prompt: a session of another task must not answer this one.
@@ -176,6 +177,18 @@ class SubAgent:
 
 async def _run_end_hooks(hooks: Sequence[Hook], inner: InnerAgent, answer: str) -> str:
     for hook in hooks:
-        replacement = await await_if_needed(hook.agent_ended(inner, answer))
+        replacement = await _limit(hook, hook.agent_ended(inner, answer))
         answer = answer if replacement is None else replacement
     return answer
+
+
+async def _limit(hook: Hook, value: Any) -> Any:
+    """Return what a hook gave, awaiting it for no longer than the hook may take."""
+    limit = asyncio.timeout(hook.seconds)
+    try:
+        async with limit:
+            return await await_if_needed(value)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise ToolFailed(f"the hook {type(hook).__name__} did not end within {hook.seconds:g} s") from None
