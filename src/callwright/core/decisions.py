@@ -127,7 +127,10 @@ class Question:
     source: str = ""
     """What decided that the user is asked: a rule with its file and line, the mode, a guard, a hook."""
     implementation: str = ""
-    """Identifies the tool: its spec, its code and its server. An approval for longer is for this one only."""
+    """Identifies the tool (its spec, its code and its server) and what the arguments do not show, such as a secret.
+
+    An approval for longer is for this one only.
+    """
 
     @property
     def id(self) -> str:

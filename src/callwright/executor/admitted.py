@@ -7,7 +7,7 @@ from callwright.core.access import Access, Ask, Confinement, UseTool
 from callwright.core.calls import Repair, ToolCall
 from callwright.core.content import Output
 from callwright.core.decisions import Approve, Question, digest_of
-from callwright.core.errors import ApprovalRequired, AuthRequired, Crashed, ToolError, safe_repr
+from callwright.core.errors import ApprovalRequired, AuthRequired, Crashed, ToolError, describe_raised, safe_repr
 from callwright.core.json import FrozenDict, JsonObject, check_json, copy_json
 from callwright.core.spec import Effect, ToolSpec
 from callwright.tool.base import InnerBatch, Invocation, SessionTool, State, Tool
@@ -132,10 +132,18 @@ class Admitted:
     def arguments(self) -> JsonObject:
         return _NO_ARGUMENTS if self.invocation is None else self.invocation.arguments
 
-    @property
-    def arguments_copy(self) -> JsonObject:
-        """The final arguments as they are now: a function may change the lists and objects that it is given."""
-        return copy_json(dict(self.arguments))
+    def copy_arguments(self) -> JsonObject:
+        """Return the final arguments as they are now: a function may change the lists and objects that it is given.
+
+        A call whose arguments cannot be shown fails.
+        """
+        try:
+            return copy_json(dict(self.arguments))
+        except Exception as error:  # noqa: BLE001 - serializers are code of the tool's author
+            if self.error is None:
+                self.error = Crashed(describe_raised(error))
+                self.error.__cause__ = error
+            return _NO_ARGUMENTS
 
     @property
     def approval_digest(self) -> str:
@@ -146,8 +154,11 @@ class Admitted:
 
     @property
     def implementation(self) -> str:
-        """Identifies the tool's spec and code; empty if there is no such tool."""
-        return "" if self.entry is None else self.entry.fingerprint
+        """Identifies the tool's spec and code, and what the arguments do not show; empty if there is no such tool."""
+        if self.entry is None:
+            return ""
+        concealed: object = getattr(self.invocation, "concealed", "")
+        return f"{self.entry.fingerprint}.{concealed}" if concealed else self.entry.fingerprint
 
     def require_entry(self) -> ToolEntry:
         """Return the tool's entry; raise `LookupError` if there is no such tool."""

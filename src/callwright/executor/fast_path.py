@@ -136,6 +136,8 @@ class FastPath:
         tool = known.catalog.get(name)
         if not isinstance(tool, FunctionTool) or tool.direct is None or tool.traits.accesses is not None:
             return None
+        if tool.contract.conceals:  # such a call must know how its arguments were written
+            return None
         if not _makes_coroutines(tool.direct):
             return None
         # the first call goes the long way: only there do the policies decide
@@ -170,12 +172,17 @@ class FastPath:
             asking = self._ask_hooks(self._runtime.gate.hooks, item, turn.turn_id, self._runtime.loops.get().deadlines)
             if asking is not None or self._policies.cache_key != tool.allowed_key:  # a hook may switch the mode
                 return await TurnScope(self._runtime, turn).run(call, None, (item, asking or _ask_no_more()))
-        if turn.journal is not None:
-            await turn.journal(tool.announce(call, values, turn))
         observe = self._runtime.observe
-        if observe is not None:
-            observe(tool.announce(call, values, turn))
-            observe(_call_began(call))
+        if observe is not None or turn.journal is not None:
+            try:
+                announced = tool.announce(call, values, turn)
+            except Exception:  # noqa: BLE001 - arguments that cannot be shown fail their call, on the long way
+                return await TurnScope(self._runtime, turn).run(call, None)
+            if turn.journal is not None:
+                await turn.journal(announced)
+            if observe is not None:
+                observe(announced)
+                observe(_call_began(call))
         order, began = next_order(), perf_counter()
         try:  # the first step here: most calls end with it, and nothing has to watch them
             running = tool.function(**values)

@@ -288,7 +288,7 @@ class TurnScope:
         return answers
 
     async def _announce(self, calls: Sequence[ToolCall], admitted: Sequence[Admitted]) -> None:
-        parts = [(item.name, item.arguments_copy, item.accesses) for item in admitted]
+        parts = [(item.name, item.copy_arguments(), item.accesses) for item in admitted]
         began = _batch_began(tuple(calls), Digests(parts, self.session_id), self.session_id, self.turn_id)
         if self._turn.journal is not None:
             await self._turn.journal(began)

@@ -5,7 +5,7 @@ Only what is proven equal to pydantic's own answer is compiled here (a test comp
 """
 
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from inspect import cleandoc
 from typing import Any, Literal, TypeGuard, Union, cast, get_args, get_origin
@@ -271,7 +271,8 @@ def _is_union(origin: object) -> bool:
 
 
 def _is_array(origin: object, arguments: Sequence[object]) -> bool:
-    return (origin is list or origin is Sequence) and len(arguments) == 1
+    # an Iterable too: pydantic would pass an iterator, which is empty once the arguments were shown
+    return (origin is list or origin is Sequence or origin is Iterable) and len(arguments) == 1
 
 
 def _is_map(origin: object, arguments: Sequence[object]) -> bool:

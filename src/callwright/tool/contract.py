@@ -21,7 +21,7 @@ from callwright.tool.validators import (
 class Contract:
     """The parser and schema of a function's arguments, each built on first use."""
 
-    __slots__ = ("_adapters", "_compiled", "_defaults", "_parser", "shape")
+    __slots__ = ("_adapters", "_compiled", "_defaults", "_parser", "conceals", "shape")
 
     def __init__(self, shape: FunctionShape) -> None:
         self.shape = shape
@@ -29,21 +29,31 @@ class Contract:
         self._defaults: dict[str, Any] | None = None
         self._adapters: dict[str, Any] = {}
         self._compiled: dict[str, Compiled] = {}
+        self.conceals = False
+        """Whether the JSON form of valid arguments may show something else than the arguments."""
         for parameter in shape.parameters:
             self._examine(parameter)
 
     def _examine(self, parameter: Parameter) -> None:
         compiled = compile_annotation(parameter.annotation)
+        about = f"{self.shape.function}: parameter {parameter.name!r}"
         if compiled is not None and not _is_field(parameter.default):
             self._compiled[parameter.name] = compiled
+            if not compiled.plain:
+                self._look_for_concealment(compiled.core, about)
             return
         from callwright.tool.schema import adapter_for, read_field
 
         traits = read_field(parameter.annotation, parameter.default)
         parameter.default, parameter.factory = traits.default, traits.factory
         parameter.filled, parameter.aliases = parameter.filled or traits.filled, traits.aliases
-        about = f"{self.shape.function}: parameter {parameter.name!r}"
-        self._adapters[parameter.name] = adapter_for(traits.annotation, about=about)
+        self._adapters[parameter.name] = adapter = adapter_for(traits.annotation, about=about)
+        self._look_for_concealment(adapter.core_schema, about)
+
+    def _look_for_concealment(self, core: Any, about: str) -> None:
+        from callwright.tool.concealment import conceals  # plain arguments need none of it
+
+        self.conceals = conceals(core, about=about) or self.conceals
 
     @property
     def parser(self) -> ArgumentParser[dict[str, Any]]:

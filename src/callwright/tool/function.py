@@ -143,6 +143,10 @@ class FunctionTool(LazyTool):
 
     def bind(self, arguments: JsonObject | str | bytes) -> "Bound":
         """Validate arguments and return an invocation."""
+        if self.contract.conceals:
+            from callwright.tool.concealment import digest_written
+
+            return ConcealingBound(self, self._parse(arguments), digest_written(arguments))
         return Bound(self, self._parse(arguments))
 
     def complete(self, values: Mapping[str, Any]) -> JsonObject:
@@ -211,6 +215,17 @@ class Bound:
         """Return the coroutine of an async function itself: a wrapper would cost every call."""
         direct = self.tool.direct
         return self.tool.perform(self.values, context) if direct is None else direct(**self.values)
+
+
+class ConcealingBound(Bound):
+    """One call of a function tool whose arguments are not all shown as they are."""
+
+    __slots__ = ("concealed",)
+
+    def __init__(self, tool: FunctionTool, values: dict[str, Any], concealed: str) -> None:
+        super().__init__(tool, values)
+        self.concealed = concealed
+        """A digest of the arguments as they were written."""
 
 
 def _sort_sets(value: Any) -> Any:

@@ -70,6 +70,7 @@ class _Contract:
     spec: ToolSpec
     parser: ArgumentParser[Any]
     dump: Any
+    conceals: bool
 
 
 class TypedTool(Generic[Given]):
@@ -94,13 +95,15 @@ class TypedTool(Generic[Given]):
 
     @classmethod
     def _derive(cls) -> _Contract:
+        from callwright.tool.concealment import conceals
         from callwright.tool.schema import model_schema
 
         described = next((vars(base)["spec"] for base in cls.__mro__ if "spec" in vars(base)), None)
         if not isinstance(described, Described):
             raise UsageError(f'{cls.__name__} has no spec; write spec = describe("name", "what it is for")')
         parser, schema, adapter = model_schema(cls._arguments_class(), about=cls.__name__)
-        return _Contract(described.complete(schema), parser, adapter.dump_python)
+        hidden = conceals(adapter.core_schema, about=cls.__name__)
+        return _Contract(described.complete(schema), parser, adapter.dump_python, hidden)
 
     @classmethod
     def _arguments_class(cls) -> object:
@@ -122,7 +125,12 @@ class TypedTool(Generic[Given]):
     def bind(self, arguments: JsonObject | str | bytes) -> "TypedInvocation[Given]":
         """Validate arguments and return an invocation."""
         contract = self.contract()
-        return TypedInvocation(self, contract.parser.parse(arguments), contract.dump)
+        given, concealed = contract.parser.parse(arguments), ""
+        if contract.conceals:
+            from callwright.tool.concealment import digest_written
+
+            concealed = digest_written(arguments)
+        return TypedInvocation(self, given, contract.dump, concealed)
 
     def accesses(self, arguments: Given) -> Sequence[Access]:
         """Return what a run would access; without accesses, policies judge the call by the tool's effect."""
@@ -144,12 +152,14 @@ class TypedTool(Generic[Given]):
 class TypedInvocation(Generic[Given]):
     """One call of a `TypedTool`, validated and ready to run."""
 
-    __slots__ = ("_arguments", "_dump", "given", "tool")
+    __slots__ = ("_arguments", "_dump", "concealed", "given", "tool")
 
-    def __init__(self, tool: TypedTool[Given], given: Given, dump: Any) -> None:
+    def __init__(self, tool: TypedTool[Given], given: Given, dump: Any, concealed: str = "") -> None:
         self.tool = tool
         self.given = given
         self._dump = dump
+        self.concealed = concealed
+        """A digest of the arguments as they were written, if they are not all shown as they are."""
         self._arguments: JsonObject | None = None
 
     @property

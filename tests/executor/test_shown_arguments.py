@@ -1,0 +1,251 @@
+"""The arguments that are shown, judged and approved are those that run."""
+
+from collections.abc import Generator, Iterable
+from dataclasses import InitVar, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+from pydantic import BaseModel, Field, PlainSerializer, SecretStr, field_serializer
+
+from callwright import (
+    Answers,
+    ApprovalRequired,
+    Arguments,
+    Completed,
+    Effect,
+    Executor,
+    Failed,
+    Interrupted,
+    Outcome,
+    Registry,
+    ToolCall,
+    ToolContext,
+    TypedTool,
+    UsageError,
+    tool,
+)
+from callwright.core.events import BatchBegan
+from callwright.policy import ByMode, Grants, PathContext, Policies
+from callwright.tool.function import FunctionTool
+from callwright.tool.typed import describe
+
+
+@tool(effect=Effect.DESTROY)
+async def keep_only(ids: Iterable[int]) -> str:
+    """Delete every record but these."""
+    return str(list(ids))
+
+
+@tool(effect=Effect.DESTROY)
+async def rename_all(names: dict[str, Iterable[str]]) -> str:
+    """Rename records."""
+    return str({key: list(value) for key, value in names.items()})
+
+
+@tool(effect=Effect.DESTROY)
+async def login(password: SecretStr, user: str = "me") -> str:
+    """Sign in."""
+    return f"{user}:{password.get_secret_value()}"
+
+
+class Credentials(Arguments):
+    password: SecretStr
+
+
+class Login(TypedTool[Credentials]):
+    spec = describe("login", "Sign in.", effect=Effect.DESTROY)
+
+    async def run(self, arguments: Credentials, context: ToolContext) -> str:
+        return f"me:{arguments.password.get_secret_value()}"
+
+
+def text_of(outcome: Outcome) -> str:
+    assert isinstance(outcome, Completed), outcome
+    return outcome.output.text
+
+
+async def ask_and_approve(executor: Executor, asked: ToolCall, run: ToolCall, **approval: Any) -> Outcome:
+    [outcome] = await executor.execute([asked])
+    assert isinstance(outcome, Interrupted)
+    answers = Answers()
+    for question in outcome.questions:
+        answers.approve(question, **approval)
+    [outcome] = await executor.execute([run], answers=answers)
+    return outcome
+
+
+@pytest.mark.parametrize(
+    ("call", "ran"),
+    [
+        (ToolCall("c", "keep_only", '{"ids":[1,2,3]}'), "[1, 2, 3]"),
+        (ToolCall("c", "rename_all", '{"names":{"a":["x","y"]}}'), "{'a': ['x', 'y']}"),
+    ],
+)
+async def test_an_iterable_reaches_the_tool_whole(call: ToolCall, ran: str) -> None:
+    registry, seen = Registry(keep_only, rename_all), list[object]()
+    watched = Executor(registry, ByMode("bypass"), observe=seen.append)
+    for _ in range(2):  # the second call takes the fast path
+        [outcome] = await watched.execute([call])
+        assert text_of(outcome) == ran
+    assert text_of(await ask_and_approve(Executor(registry, ByMode("default")), call, call)) == ran
+
+
+async def test_items_of_an_iterable_are_validated() -> None:
+    [outcome] = await Executor(Registry(keep_only), ByMode("bypass")).execute(
+        [ToolCall("c", "keep_only", '{"ids":["x"]}')]
+    )
+    assert isinstance(outcome, Failed)
+    assert "ids.0: expected an integer" in str(outcome.error)
+
+
+class Many(BaseModel):
+    items: Iterable[int]
+
+
+class Part(BaseModel):
+    metadata: Many
+
+
+class Forced(BaseModel):
+    path: str
+    force: bool = Field(False, exclude=True)
+
+
+class SometimesForced(BaseModel):
+    force: bool = Field(False, exclude_if=bool)
+
+
+@dataclass
+class Prepared:
+    path: str
+    force: InitVar[bool] = False
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (Generator[int, None, None], "f: parameter 'x' is an Iterable, which can be read only once; write list"),
+        (Iterable[Path], "f: parameter 'x' is an Iterable"),
+        (Many, "f: parameter 'x': the field 'items' is an Iterable"),
+        (list[Many], "f: parameter 'x': the field 'items' is an Iterable"),
+        (Part, "f: parameter 'x': the field 'items' is an Iterable"),
+        (Forced, "f: parameter 'x': the field 'force' is excluded, .*; remove exclude, or use SecretStr"),
+        (Forced | None, "the field 'force' is excluded"),
+        (SometimesForced, "the field 'force' is excluded"),
+        (Prepared, "f: parameter 'x': the field 'force' is an InitVar, .*; make it a field"),
+    ],
+)
+def test_what_would_not_be_shown_is_refused(kind: Any, said: str) -> None:
+    async def f(x: Any) -> None:
+        """Do it."""
+
+    f.__annotations__["x"] = kind
+    with pytest.raises(UsageError, match=said):
+        tool(f)
+
+
+def test_a_typed_tool_with_an_excluded_field_is_refused() -> None:
+    class Hidden(Arguments):
+        force: bool = Field(False, exclude=True)
+
+    class Remove(TypedTool[Hidden]):
+        spec = describe("remove", "Remove.")
+
+    with pytest.raises(UsageError, match="Remove: the field 'force' is excluded"):
+        _ = Remove.spec
+
+
+@pytest.mark.parametrize("made", [login, Login()])
+async def test_an_approval_is_for_the_secret_of_its_call(made: FunctionTool | Login) -> None:
+    executor = Executor(Registry(made), ByMode("default"))
+    call, other = ToolCall("c", "login", '{"password":"A"}'), ToolCall("c", "login", '{"password":"B"}')
+    [asked] = await executor.execute([call])
+    assert isinstance(asked, Interrupted)
+    assert "A" not in str(asked.questions[0].arguments.values())
+    assert isinstance(await ask_and_approve(executor, call, other), Interrupted)
+    assert text_of(await ask_and_approve(executor, call, ToolCall("c", "login", {"password": "A"}))) == "me:A"
+
+
+async def test_an_approval_for_the_session_is_for_one_secret() -> None:
+    executor = Executor(Registry(login), Policies(ByMode("default"), Grants(PathContext("/w", "/home/ann"))))
+    call = ToolCall("c", "login", '{"password":"A"}')
+    assert text_of(await ask_and_approve(executor, call, call, scope="session")) == "me:A"
+    [again, other] = await executor.execute([call, ToolCall("d", "login", '{"password":"B"}')])
+    assert isinstance(other, Interrupted)
+    assert isinstance(again, Interrupted)
+    assert not again.questions
+
+
+async def test_a_question_of_a_running_tool_is_for_the_secret_of_its_call() -> None:
+    @tool(effect=Effect.READ)
+    async def unlock(pin: SecretStr, context: ToolContext) -> str:
+        """Unlock."""
+        if context.answer is None:
+            raise ApprovalRequired("really unlock?")
+        return pin.get_secret_value()
+
+    executor = Executor(Registry(unlock))
+    call = ToolCall("c", "unlock", '{"pin":"1"}')
+    assert isinstance(await ask_and_approve(executor, call, ToolCall("c", "unlock", '{"pin":"2"}')), Interrupted)
+    assert text_of(await ask_and_approve(executor, call, call)) == "1"
+
+
+class Masked(BaseModel):
+    path: str
+
+    @field_serializer("path")
+    def _mask(self, path: str) -> str:
+        return "somewhere"
+
+
+class Failing(BaseModel):
+    path: Annotated[str, PlainSerializer(lambda value: 1 // 0)]
+
+
+async def test_a_changed_form_of_an_argument_is_approved_for_its_value() -> None:
+    @tool(effect=Effect.DESTROY)
+    async def remove(where: Masked) -> str:
+        """Remove."""
+        return where.path
+
+    executor = Executor(Registry(remove), ByMode("default"))
+    call = ToolCall("c", "remove", '{"where":{"path":"a"}}')
+    assert isinstance(
+        await ask_and_approve(executor, call, ToolCall("c", "remove", '{"where":{"path":"/"}}')), Interrupted
+    )
+    assert text_of(await ask_and_approve(executor, call, call)) == "a"
+
+
+async def test_arguments_that_cannot_be_shown_fail_their_call() -> None:
+    ran: list[str] = []
+
+    @tool(effect=Effect.READ)
+    async def look(where: Failing) -> str:
+        """Look."""
+        ran.append(where.path)
+        return where.path
+
+    @tool(effect=Effect.READ)
+    async def send(data: bytes = b"\xff") -> str:
+        """Send."""
+        ran.append("send")
+        return "sent"
+
+    seen: list[object] = []
+    executor = Executor(Registry(look, send), observe=seen.append)
+    for call in [ToolCall("c", "look", '{"where":{"path":"a"}}'), ToolCall("d", "send", "{}")] * 2:
+        [outcome] = await executor.execute([call])
+        assert isinstance(outcome, Failed)
+        assert not outcome.started
+    assert not ran
+    assert sum(isinstance(event, BatchBegan) for event in seen) == 4
+
+
+def test_paths_and_addresses_conceal_nothing() -> None:
+    @tool
+    async def read(path: Path, others: list[Path] | None = None) -> str:
+        """Read."""
+        return ""
+
+    assert not read.contract.conceals
