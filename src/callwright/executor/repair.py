@@ -133,7 +133,6 @@ class Proposal:
 def propose(call: ToolCall, catalog: Catalog) -> Proposal | None:
     """Return what a refused call means; None if it has no reading, or more than one."""
     from callwright.repairs.names import repair_name  # well-formed calls load none of it
-    from callwright.repairs.table import repair_arguments
 
     tool, repairs = catalog.get(call.name), list[Repair]()
     if tool is None:
@@ -143,11 +142,24 @@ def propose(call: ToolCall, catalog: Catalog) -> Proposal | None:
             return None
         repairs.append(Repair("name", f"the tool's name is {tool.spec.name}"))
     unbound = not repairs or not _binds(tool, call.arguments)
-    found = repair_arguments(call.arguments, _target(tool)) if unbound else None
+    found = _propose_arguments(tool, call.arguments) if unbound else None
     if found is None:
         return Proposal(tool.spec.name, call.arguments, tuple(repairs)) if repairs else None
     arguments, changes = found
     return Proposal(tool.spec.name, arguments, (*repairs, *changes))
+
+
+def _propose_arguments(
+    tool: Tool, arguments: JsonObject | str | bytes
+) -> tuple[dict[str, Any], Sequence[Repair]] | None:
+    """Return repaired arguments; null for an unknown field stays if the tool accepts it."""
+    from callwright.repairs.table import repair_arguments
+
+    target = _target(tool)
+    found = repair_arguments(arguments, target)
+    if found is not None and _binds(tool, found[0]):
+        return found
+    return repair_arguments(arguments, replace(target, closed=True))
 
 
 def _target(tool: Tool) -> "Target":

@@ -34,15 +34,20 @@ def _look_up(reference: str, root: Schema) -> Any:
     return here
 
 
-def fields_of(schema: Schema, root: Schema) -> dict[str, Schema]:
-    """Return the named fields of an object schema; of a choice, those of its only object."""
+def _object_in(schema: Schema, root: Schema) -> Schema:
+    """Return the schema that names an object's fields: of a choice, its only object, or nothing."""
     schema = resolve(schema, root)
     for choice in ("anyOf", "oneOf"):
         parts = schema.get(choice)
         if isinstance(parts, (list, tuple)) and "properties" not in schema:
             objects = [part for part in cast("Sequence[Schema]", parts) if "object" in kinds_of(part, root)]
-            return fields_of(objects[0], root) if len(objects) == 1 else {}
-    found = schema.get("properties")
+            return _object_in(objects[0], root) if len(objects) == 1 else {}
+    return schema
+
+
+def fields_of(schema: Schema, root: Schema) -> dict[str, Schema]:
+    """Return the named fields of an object schema; of a choice, those of its only object."""
+    found = _object_in(schema, root).get("properties")
     named: Schema = cast("Schema", found) if isinstance(found, Mapping) else {}
     return {name: resolve(field, root) for name, field in named.items()}
 
@@ -51,6 +56,23 @@ def required_of(schema: Schema, root: Schema) -> frozenset[str]:
     """Return the names of the fields that must be given."""
     found = resolve(schema, root).get("required")
     return frozenset(cast("Sequence[str]", found)) if isinstance(found, (list, tuple)) else frozenset()
+
+
+_PLAIN = frozenset({"type", "properties", "required", "title", "description", "default", "examples", "$defs"})
+
+
+def is_closed(schema: Schema, root: Schema, *, unsaid: bool) -> bool:
+    """Tell whether an object takes only the fields that its schema names; of a choice, its only object.
+
+    Args:
+        schema: The schema of the object.
+        root: What references in the schema refer to.
+        unsaid: What holds for an object that names its fields and says nothing about others.
+    """
+    found = _object_in(schema, root)
+    if found.get("additionalProperties") is False:
+        return "patternProperties" not in found
+    return unsaid and "properties" in found and found.keys() <= _PLAIN
 
 
 def kinds_of(schema: Schema, root: Schema) -> frozenset[str]:
@@ -133,6 +155,8 @@ class Target:
     """Fields that hold a shell line, in which marks of Markdown and JSON are slips."""
     document: Schema | None = None
     """What references in the schema refer to, if the schema is only a part of it."""
+    closed: bool = False
+    """Whether the tool refuses unknown fields although its schema does not say so."""
 
     @property
     def root(self) -> Schema:

@@ -23,6 +23,7 @@ from callwright.repairs.schemas import (
     choices_of,
     fields_of,
     fits,
+    is_closed,
     items_of,
     kind_of,
     kinds_of,
@@ -147,29 +148,32 @@ def nest(given: Object, target: Target) -> Change:
 def drop_nulls(given: Object, target: Target) -> Change:
     """Leave out null for an optional field without null, also in lists of objects and in objects."""
     dropped: list[str] = []
-    kept = _drop_nulls(given, target.schema, target.schema, "", dropped)
+    kept = _drop_nulls(given, target.schema, target, "", dropped)
     return (kept, f"{', '.join(dropped)}: null left out") if dropped else None
 
 
-def _drop_nulls(given: Object, schema: Schema, root: Schema, where: str, dropped: list[str]) -> Object:
+def _drop_nulls(given: Object, schema: Schema, target: Target, where: str, dropped: list[str]) -> Object:
+    root = target.root
     fields, required = fields_of(schema, root), required_of(schema, root)
+    closed = is_closed(schema, root, unsaid=target.closed)
     kept: Object = {}
     for key, value in given.items():
         field = fields.get(key)
         if field is None:
-            # null for a field that does not exist says nothing; {"": {}} is how some models write "no arguments"
-            if value is None or (not key and value in ({}, [], "")):
+            # null for a field that does not exist says nothing; {"": {}} is how some models write "no arguments".
+            # Where other fields may exist, in a map, a union or an open object, it is data.
+            if closed and (value is None or (not key and value in ({}, [], ""))):
                 dropped.append(f"{where}{key or repr(key)}")
             else:
                 kept[key] = value
         elif key not in required and _is_absent(value, field, root):
             dropped.append(where + key)
         elif isinstance(value, dict):
-            kept[key] = _drop_nulls(cast("Object", value), field, root, f"{where}{key}.", dropped)
+            kept[key] = _drop_nulls(cast("Object", value), field, target, f"{where}{key}.", dropped)
         elif isinstance(value, list):
             items = items_of(field, root)
             kept[key] = [
-                _drop_nulls(cast("Object", item), items, root, f"{where}{key}.", dropped)
+                _drop_nulls(cast("Object", item), items, target, f"{where}{key}.", dropped)
                 if isinstance(item, dict)
                 else item
                 for item in cast("list[Any]", value)

@@ -1,0 +1,125 @@
+"""A repair changes nothing that was valid in the call, and does not choose between two readings."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pytest
+
+from callwright import Completed, Executor, Failed, Registry, tool
+from callwright.core.json import JsonObject
+from callwright.core.spec import ToolSpec
+from callwright.policy import AllowEverything
+from callwright.tool.base import Tool
+from callwright.tool.schema_tool import SchemaTool
+
+
+@dataclass
+class Purge:
+    kind: Literal["purge"]
+    keep: int | None = 100
+
+
+@dataclass
+class Move:
+    kind: Literal["move"]
+    to: str | None = "archive"
+
+
+@tool
+async def patch(record: str, changes: dict[str, Any], limit: int = 5) -> dict[str, Any]:
+    """Change a record; null removes a field."""
+    return {"record": record, "changes": changes, "limit": limit}
+
+
+@tool
+async def apply(op: Purge | Move, note: str = "") -> str:
+    """Apply an operation."""
+    return f"{op!r} {note!r}"
+
+
+@tool
+async def move(op: Move, note: str = "") -> str:
+    """Move a record."""
+    return f"{op!r} {note!r}"
+
+
+@tool
+async def ping() -> str:
+    """Answer."""
+    return "pong"
+
+
+def _schema_tool(**schema: Any) -> SchemaTool:
+    def handle(arguments: JsonObject) -> JsonObject:
+        return arguments
+
+    return SchemaTool(ToolSpec("update", "Update a ticket; null clears a field.", {"type": "object", **schema}), handle)
+
+
+async def _run(used: Tool, arguments: Any) -> str | None:
+    """Return what the call's tool said, without the note about repairs; None if it was refused."""
+    outcome = await Executor(Registry(used), AllowEverything()).run(used.spec.name, arguments)
+    if isinstance(outcome, Failed):
+        assert outcome.repairs == ()
+        return None
+    assert isinstance(outcome, Completed)
+    assert outcome.repairs
+    return outcome.text.partition("\n(The call was repaired")[0]
+
+
+ID = {"id": {"type": "integer"}}
+NESTED = {"type": "object", "properties": {"a": {"type": "integer"}}}
+MAP = {"type": "object", "additionalProperties": {"type": ["string", "null"]}}
+
+
+@pytest.mark.parametrize(
+    ("used", "arguments", "said"),
+    [
+        (
+            patch,
+            {"record": "1", "changes": {"owner": None, "a": 1}, "limit": None},
+            '{"record":"1","changes":{"owner":null,"a":1},"limit":5}',
+        ),
+        (
+            patch,
+            '{"record": "1", "changes": {"owner": null, "in": [{"a": null}], "": null},}',
+            '{"record":"1","changes":{"owner":null,"in":[{"a":null}],"":null},"limit":5}',
+        ),
+        (apply, {"op": {"kind": "move", "to": None}, "note": None}, "Move(kind='move', to=None) ''"),
+        (_schema_tool(properties=ID), {"id": "7", "assignee": None}, '{"id":7,"assignee":null}'),
+        (_schema_tool(properties=ID), '{"id": 7, "assignee": null,}', '{"id":7,"assignee":null}'),
+        (_schema_tool(properties=ID, additionalProperties=True), {"id": "7", "a": None}, '{"id":7,"a":null}'),
+        (
+            _schema_tool(properties=ID, additionalProperties=False, patternProperties={"^x-": {}}),
+            {"id": "7", "x-owner": None},
+            '{"id":7,"x-owner":null}',
+        ),
+        (_schema_tool(properties={**ID, "set": MAP}), {"id": "7", "set": {"a": None}}, '{"id":7,"set":{"a":null}}'),
+        (
+            _schema_tool(properties={**ID, "in": {**NESTED, "additionalProperties": False}}),
+            {"id": 7, "in": {"a": 1, "b": None}, "assignee": None},
+            '{"id":7,"in":{"a":1},"assignee":null}',
+        ),
+    ],
+)
+async def test_null_that_is_data_stays(used: Tool, arguments: Any, said: str):
+    assert await _run(used, arguments) == said
+
+
+@pytest.mark.parametrize(
+    ("used", "arguments", "said"),
+    [
+        (ping, {"": {}}, "pong"),
+        (ping, {"reason": None}, "pong"),
+        (move, {"op": {"kind": "move", "by": None}}, "Move(kind='move', to='archive') ''"),
+        (move, {"op": {"kind": "move", "to": None, "by": None}}, "Move(kind='move', to=None) ''"),
+        (_schema_tool(properties=ID, additionalProperties=False), {"id": 7, "assignee": None}, '{"id":7}'),
+    ],
+)
+async def test_null_for_a_field_that_cannot_exist_is_left_out(used: Tool, arguments: Any, said: str):
+    assert await _run(used, arguments) == said
+
+
+async def test_null_in_a_map_of_texts_is_refused():
+    used = _schema_tool(properties=ID, additionalProperties={"type": "string"})
+    assert await _run(used, {"id": 7, "assignee": None}) is None
