@@ -123,3 +123,35 @@ async def test_null_for_a_field_that_cannot_exist_is_left_out(used: Tool, argume
 async def test_null_in_a_map_of_texts_is_refused():
     used = _schema_tool(properties=ID, additionalProperties={"type": "string"})
     assert await _run(used, {"id": 7, "assignee": None}) is None
+
+
+@tool
+async def drop(table: str, cascade: Literal["none", "all"] = "all", order: Literal["*", "a"] = "a") -> str:
+    """Drop a table."""
+    return f"{table} {cascade} {order}"
+
+
+@tool
+async def sort(
+    by: Literal["name", "size"] | None = "name", then: Literal["name", "size"] | None = None, only: str = ""
+) -> str:
+    """Sort a list."""
+    return f"{by} {then}"
+
+
+@pytest.mark.parametrize(
+    ("used", "arguments", "said"),
+    [
+        (drop, {"table": "t", "cascade": "None"}, "t none a"),
+        (drop, {"table": "t", "cascade": "null"}, None),
+        (drop, {"table": "t", "cascade": ""}, None),
+        (drop, {"table": "t", "order": "None"}, "t all a"),
+        (drop, {"table": "t", "order": ""}, "t all a"),
+        (drop, {"table": "t", "order": "-"}, None),
+        (sort, {"by": "None"}, None),
+        (sort, {"then": "None"}, "name None"),
+        (sort, {"by": "Size", "then": ""}, "size None"),
+    ],
+)
+async def test_no_value_as_text_is_left_out_if_no_choice_says_it(used: Tool, arguments: Any, said: str | None):
+    assert await _run(used, arguments) == said

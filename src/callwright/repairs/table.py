@@ -183,12 +183,21 @@ def _drop_nulls(given: Object, schema: Schema, target: Target, where: str, dropp
     return kept
 
 
+_NO_VALUE = ("null", "None", "undefined", "")
+"""How models write as text that a field has no value."""
+
+
 def _is_absent(value: Any, field: Schema, root: Schema) -> bool:
     kinds = kinds_of(field, root)
-    if value is None or not isinstance(value, str) or value not in ("null", "None", "undefined", ""):
+    if not isinstance(value, str) or value not in _NO_VALUE:
         return value is None and "null" not in kinds
     choices = choices_of(field, root)
-    return value not in choices if choices is not None else not kinds & {"string", "null"}
+    if choices is None:
+        return not kinds & {"string", "null"}
+    words = {_fold(choice) for choice in choices if isinstance(choice, str)}
+    if value in choices or words & {"null", "none", "undefined"}:
+        return False  # that choice may be meant
+    return "null" not in kinds or field.get("default") is None  # else null and nothing differ
 
 
 def fit_lists(given: Object, target: Target) -> Change:
@@ -272,7 +281,8 @@ def spell_choices(given: Object, target: Target) -> Change:
 def _spell_choice(value: Any, choices: tuple[Any, ...] | None) -> Any:
     if not isinstance(value, str) or choices is None or value in choices:
         return value
-    near = [choice for choice in choices if isinstance(choice, str) and _fold(choice) == _fold(value)]
+    folded = _fold(value)  # nothing is left of a mark: "-" is not "*"
+    near = [choice for choice in choices if isinstance(choice, str) and folded and _fold(choice) == folded]
     return near[0] if len(near) == 1 else value
 
 
