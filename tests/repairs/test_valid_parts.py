@@ -155,3 +155,25 @@ async def sort(
 )
 async def test_no_value_as_text_is_left_out_if_no_choice_says_it(used: Tool, arguments: Any, said: str | None):
     assert await _run(used, arguments) == said
+
+
+TEXT = {"type": "string"}
+SEARCH = _schema_tool(
+    properties={"query": TEXT, "type": TEXT, "id": TEXT}, required=["query"], additionalProperties=False
+)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"query": "x", "type": "users", "arguments": {}}, '{"query":"x","type":"users"}'),
+        ({"name": "update", "query": "x", "id": "7"}, '{"query":"x","id":"7"}'),
+        ({"name": "update", "arguments": {"query": "x", "id": "7"}}, '{"query":"x","id":"7"}'),
+        ({"call_id": "c1", "function": {"name": "update", "arguments": {"query": "x"}}}, '{"query":"x"}'),
+        ({"name": "update", "arguments": {"query": "x"}, "type": "users"}, None),
+        ({"name": "update", "parameters": {"query": "x"}, "id": "7"}, None),
+        ({"type": "users", "function": {"name": "update", "arguments": {"query": "x"}}}, None),
+    ],
+)
+async def test_fields_beside_a_wrapped_call_are_not_lost(arguments: Any, said: str | None):
+    assert await _run(SEARCH, arguments) == said

@@ -77,7 +77,8 @@ def _unwrap_once(given: Object, target: Target, fields: Mapping[str, Schema]) ->
     if len(given) == 1 and foreign and target.names(foreign[0]) and isinstance(given[foreign[0]], dict):
         return cast("Object", given[foreign[0]])  # {"read": {"path": …}}
     calls = [key for key in foreign if key in _CALLS and isinstance(given[key], dict)]
-    if len(calls) == 1 and set(given) <= {calls[0], *_EXTRAS}:
+    extras = {key for key in _EXTRAS if key not in fields}
+    if len(calls) == 1 and given.keys() <= {calls[0], *extras}:
         return cast("Object", given[calls[0]])  # {"type": "function", "function": {…}}
     labels = [key for key in foreign if key in NAME_KEYS and isinstance(given[key], str)]
     if any(not target.names(given[key]) for key in labels):
@@ -85,13 +86,13 @@ def _unwrap_once(given: Object, target: Target, fields: Mapping[str, Schema]) ->
     rest = {key: value for key, value in given.items() if key not in labels}
     held = [key for key in rest if key in _HOLDERS and key not in fields]
     if held:
-        return _take_held(rest, held)
+        return _take_held(rest, held, extras)
     return rest if labels else None  # {"name": "read", "path": …}
 
 
-def _take_held(rest: Object, held: list[str]) -> Object | None:
+def _take_held(rest: Object, held: list[str], extras: set[str]) -> Object | None:
     """Return the arguments of a call written around them: in one holder, or beside empty ones."""
-    beside = {key: value for key, value in rest.items() if key not in held and key not in _EXTRAS}
+    beside = {key: value for key, value in rest.items() if key not in held and key not in extras}
     filled = [rest[key] for key in held if rest[key] not in _MISSING]
     if not filled:
         return beside
