@@ -177,3 +177,31 @@ SEARCH = _schema_tool(
 )
 async def test_fields_beside_a_wrapped_call_are_not_lost(arguments: Any, said: str | None):
     assert await _run(SEARCH, arguments) == said
+
+
+@tool
+async def wipe(prefixes: list[str]) -> str:
+    """Delete everything with these prefixes."""
+    return repr(prefixes)
+
+
+@tool
+async def store(items: list[Any]) -> str:
+    """Store items."""
+    return repr(items)
+
+
+@pytest.mark.parametrize(
+    ("used", "arguments", "said"),
+    [
+        (wipe, {"prefixes": "a"}, "['a']"),
+        (wipe, {"prefixes": ""}, None),
+        (wipe, {"prefixes": " "}, None),
+        (wipe, {"prefixes": "None"}, None),
+        (store, {"items": {"a": None}}, "[{'a': None}]"),
+        (store, {"items": None}, None),
+        (store, {"items": {}}, None),
+    ],
+)
+async def test_nothing_is_not_an_item(used: Tool, arguments: Any, said: str | None):
+    assert await _run(used, arguments) == said

@@ -222,6 +222,8 @@ def fit_lists(given: Object, target: Target) -> Change:
 
 
 def _is_one_item(value: Any, kinds: frozenset[str]) -> bool:
+    if value in _MISSING or (isinstance(value, str) and value.strip() in _NO_VALUE):
+        return False  # perhaps an empty list
     several = isinstance(value, str) and re.search(r"[,;\n\[{]", value)  # perhaps a list in one text
     return not several and fits(value, kinds)
 
