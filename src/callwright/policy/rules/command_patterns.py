@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from callwright.core.access import DeletePath
-from callwright.policy.rules.patterns import INNER_SPACE, CommandPattern, join_words
+from callwright.policy.rules.command_words import names_words
+from callwright.policy.rules.patterns import INNER_SPACE, CommandPattern, join_words, mark_spaces
 from callwright.policy.rules.too_broad import (
     DISPATCHERS,
     names_scripts,
@@ -174,13 +175,20 @@ def _runs_its_input(program: str, arguments: tuple[str, ...]) -> bool:
 def names_command(pattern: CommandPattern, command: SimpleCommand) -> bool:
     """Whether a deny or ask rule's pattern matches any layer of a command in any spelling."""
     loose = pattern.loosen()
-    return any(loose.matches(text) for text in _texts_to_deny(command))
+    if any(loose.matches(text) for text in _texts_to_deny(command)):
+        return True
+    return any(names_words(loose, spelling) for spelling in _spellings_to_deny(command))
 
 
 @lru_cache(maxsize=4096)
 def _texts_to_deny(command: SimpleCommand) -> tuple[str, ...]:
-    texts = (text for layer in _layers_to_deny(command) for text in _spellings(layer))
+    texts = [" ".join(spelling) for spelling in _spellings_to_deny(command)]
     return tuple(dict.fromkeys(each for text in texts for each in (text, text.replace(INNER_SPACE, " "))))
+
+
+@lru_cache(maxsize=4096)
+def _spellings_to_deny(command: SimpleCommand) -> tuple[tuple[str, ...], ...]:
+    return tuple(dict.fromkeys(spelling for layer in _layers_to_deny(command) for spelling in _spellings(layer)))
 
 
 def _layers_to_deny(command: SimpleCommand) -> Iterator[tuple[str, ...]]:
@@ -193,13 +201,15 @@ def _layers_to_deny(command: SimpleCommand) -> Iterator[tuple[str, ...]]:
             yield layer[1:]
 
 
-def _spellings(layer: tuple[str, ...]) -> Iterator[str]:
+def _spellings(layer: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Yield the words in the form that loose patterns are compared with, with and without the program's folder."""
     if not layer:
         return
-    yield join_words(layer).casefold()
-    name = layer[0].rpartition("/")[2].removesuffix(".exe")
-    if name != layer[0]:
-        yield join_words((name, *layer[1:])).casefold()
+    given = tuple(mark_spaces(word).casefold() for word in layer)
+    yield given
+    name = given[0].rpartition("/")[2].removesuffix(".exe")
+    if name != given[0]:
+        yield (name, *given[1:])
 
 
 def may_name(pattern: CommandPattern, command: SimpleCommand) -> bool:

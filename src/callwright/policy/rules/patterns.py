@@ -286,7 +286,12 @@ def _unquote(text: str) -> str:
 
 def join_words(words: tuple[str, ...]) -> str:
     """Join words in the form command patterns are matched with."""
-    return " ".join(word.replace(" ", INNER_SPACE) if " " in word else word for word in words)
+    return " ".join(mark_spaces(word) for word in words)
+
+
+def mark_spaces(word: str) -> str:
+    """Mark the spaces inside one word, so that they do not match spaces between words."""
+    return word.replace(" ", INNER_SPACE) if " " in word else word
 
 
 @lru_cache(maxsize=1024)

@@ -7,7 +7,7 @@ from callwright.policy.rules.patterns import CommandPattern
 from callwright.policy.tool_names import words
 
 # the arguments of these are a program, or text that is run as one
-_INTERPRETERS = words(
+INTERPRETERS = words(
     "bash sh zsh dash ksh fish csh tcsh pwsh powershell cmd python python2 python3 pypy pypy3 ipython node nodejs tsx"
     " ts-node bun deno ruby irb perl php lua luajit tclsh rscript r julia groovy scala swift osascript awk gawk mawk"
     " nawk ssh mosh telnet nc ncat socat eval exec source . env sudo doas su xargs parallel watch setsid ionice flock"
@@ -19,7 +19,7 @@ DISPATCHERS = words(
     "git npm pnpm yarn cargo go docker podman kubectl helm gh glab uv poetry pdm hatch pip pip3 conda mamba gem bundle"
     " dotnet mvn gradle terraform aws az gcloud systemctl brew apt apt-get dnf yum nix deno bun ansible vagrant"
 )
-_RUNNING_SUBCOMMANDS = words("run run-script exec x dlx dlx-run tool start shell eval debug attach r")
+RUNNING_SUBCOMMANDS = words("run run-script exec x dlx dlx-run tool start shell eval debug attach r")
 
 
 _SCRIPT_RUNNERS = words(
@@ -45,11 +45,11 @@ def why_too_broad(pattern: CommandPattern) -> str:
         return "it starts with a wildcard, so it allows any program"
     program = program_of(spelled[0])
     if pattern.exact:
-        alone = len(spelled) == 1 and program in _INTERPRETERS | DISPATCHERS
+        alone = len(spelled) == 1 and program in INTERPRETERS | DISPATCHERS
         return f"{program} alone runs its input" if alone else ""
     if names_scripts(pattern):
         return ""
-    if program in _INTERPRETERS or any(_extends(program, pattern, name) for name in _INTERPRETERS):
+    if program in INTERPRETERS or any(_extends(program, pattern, name) for name in INTERPRETERS):
         return f"{program} runs whatever follows it"
     if program in DISPATCHERS and _leaves_subcommand_open(spelled):
         return f"{' '.join(spelled)} leaves open what is run"
@@ -77,7 +77,7 @@ def _extends(program: str, pattern: CommandPattern, name: str) -> bool:
 
 def _leaves_subcommand_open(spelled: list[str]) -> bool:
     rest = [word.casefold() for word in spelled[1:] if not word.startswith("-")]
-    return not rest or (rest[-1] in _RUNNING_SUBCOMMANDS and len(rest) == 1)
+    return not rest or (rest[-1] in RUNNING_SUBCOMMANDS and len(rest) == 1)
 
 
 def why_not_saved(command: tuple[str, ...], *, prefix: bool) -> str:
@@ -85,11 +85,11 @@ def why_not_saved(command: tuple[str, ...], *, prefix: bool) -> str:
     program = program_of(command[0]) if command else ""
     if program in ("xargs", "parallel", "eval", "source", "."):
         return f"{program} runs its input"
-    if program in _INTERPRETERS and len(command) == 1:
+    if program in INTERPRETERS and len(command) == 1:
         return f"{program} alone runs its input"
     if not prefix:
         return ""
-    if program in _INTERPRETERS:
+    if program in INTERPRETERS:
         return f"{program} runs whatever follows it"
     if program in ("rm", "rmdir", "shred", "dd", "mkfs", "kill", "pkill", "killall", "chmod", "chown", "curl", "wget"):
         return f"{program} needs approval each time"
@@ -101,7 +101,7 @@ def prefix_words(command: tuple[str, ...]) -> tuple[str, ...]:
     program = program_of(command[0])
     if program not in DISPATCHERS:
         return command[:1]
-    size = 3 if len(command) > 1 and command[1].casefold() in _RUNNING_SUBCOMMANDS else 2
+    size = 3 if len(command) > 1 and command[1].casefold() in RUNNING_SUBCOMMANDS else 2
     chosen = command[:size]
     return () if len(chosen) < size or any(word.startswith("-") for word in chosen) else chosen
 

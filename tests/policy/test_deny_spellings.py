@@ -1,0 +1,85 @@
+"""Deny and ask rules find the words they name among other options, in another order, and joined in another way."""
+
+from pathlib import Path
+
+import pytest
+
+from callwright import Allow, Ask, Deny
+from callwright.policy import judge_command
+
+
+@pytest.mark.parametrize(
+    ("rule", "line"),
+    [
+        ("Bash(git push *)", "git --no-pager push origin main"),
+        ("Bash(git push:*)", "git --literal-pathspecs push origin main"),
+        ("Bash(git push *)", "git -C . push"),
+        ("Bash(git push *)", "git -C x -P --no-advice push"),
+        ("Bash(git push *)", "/usr/bin/git -P push"),
+        ("Bash(git push *)", "timeout 5 git -P push"),
+        ("Bash(git push)", "git -P push"),
+        ("Bash(git push origin*)", "git -P push -u origin main"),
+        ("Bash(git push * --tags)", "git -P push origin --tags"),
+        ("Bash(git commit *)", "git -P commit -m 'a b'"),
+        ("Bash(git log *)", "git --no-pager log"),
+        ("Bash(kubectl delete:*)", "kubectl -n x delete pod y"),
+        ("Bash(npm publish *)", "npm --silent publish"),
+        ("Bash(npm publish *)", "npm -w a publish"),
+        ("Bash(docker rm *)", "docker -D rm x"),
+        ("Bash(terraform apply *)", "terraform -chdir=. apply"),
+        ("Bash(aws s3 rm *)", "aws --profile x s3 rm y"),
+        ("Bash(aws s3 rm *)", "aws s3 --region x rm y"),
+        ("Bash(cargo publish *)", "cargo -q publish"),
+        ("Bash(cargo publish *)", "cargo +nightly publish"),
+        ("Bash(gh pr merge *)", "gh pr -R x merge 1"),
+        ("Bash(make deploy *)", "make A=1 -j 4 deploy"),
+        ("Bash(chmod 777 *)", "chmod -R 777 x"),
+        ("Bash(rm -rf *)", "rm -fr x"),
+        ("Bash(rm -rf *)", "rm -r -f x"),
+        ("Bash(rm -rf *)", "rm -r -v -f x"),
+        ("Bash(rm -rf *)", "rm -vrf x"),
+        ("Bash(rm -rf *)", "rm x -rf"),
+        ("Bash(rm -rf build)", "rm -fr build"),
+        ("Bash(rm -rf build*)", "rm -r build/x -f"),
+        ("Bash(git push --force *)", "git push origin main --force"),
+        ("Bash(git push -f *)", "git push -uf origin main"),
+        ("Bash(curl -X POST *)", "curl -s -X POST https://example.com"),
+        ("Bash(python -c *)", "python -I -c pass"),
+        ("Bash(git commit -m 'a b' *)", "git -P commit -m 'a b' -q"),
+    ],
+)
+def test_deny_rule_matches_around_options(tmp_path: Path, rule: str, line: str) -> None:
+    judged = judge_command(line, cwd=tmp_path, workspace=tmp_path, mode="bypass", deny=[rule])
+    assert isinstance(judged, Deny)
+    asked = judge_command(line, cwd=tmp_path, workspace=tmp_path, mode="auto", ask=[rule], allow=["Bash"])
+    assert isinstance(asked, Ask)
+
+
+@pytest.mark.parametrize(
+    ("rule", "line"),
+    [
+        ("Bash(git push *)", "git log -n 1 push"),
+        ("Bash(git push *)", "git stash push"),
+        ("Bash(git push)", "git push --dry-run"),
+        ("Bash(git -c *)", "git switch -c x"),
+        ("Bash(git push --force *)", "git push --force-with-lease"),
+        ("Bash(rm -rf *)", "rm -f x"),
+        ("Bash(rm -rf *)", "rm -f -- -r"),
+        ("Bash(rm -rf build)", "rm -rf build src"),
+        ("Bash(python -c *)", "python x.py -c y"),
+        ("Bash(docker run -v *)", "docker run image -v"),
+        ("Bash(npm publish *)", "npm run publish"),
+        ("Bash(terraform apply *)", "terraform -chdir=. plan"),
+        ("Bash(terraform apply *)", "terraform -chdir=x plan apply"),
+    ],
+)
+def test_deny_rule_leaves_other_commands_alone(tmp_path: Path, rule: str, line: str) -> None:
+    judged = judge_command(line, cwd=tmp_path, workspace=tmp_path, mode="bypass", deny=[rule])
+    assert isinstance(judged, Allow)
+
+
+@pytest.mark.parametrize("filler", ["-a ", "-a push ", "-a -b x "])
+def test_deny_rule_holds_behind_very_many_options(tmp_path: Path, filler: str) -> None:
+    line = f"git {filler * 500}push push y"
+    for rule in ("Bash(git push push *)", "Bash(git -f push push *)", "Bash(git push* y)"):
+        assert isinstance(judge_command(line, cwd=tmp_path, workspace=tmp_path, mode="bypass", deny=[rule]), Deny)
