@@ -16,6 +16,8 @@ from mcp import MCPError
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR
 from pydantic_core import to_json
 
+from callwright.core.json import check_json
+
 OnProgress: TypeAlias = Callable[[float, float | None, str | None], None]
 _FIRST_NUMBER = 1_000_000_000  # far from the ids of the SDK, and still a 32-bit integer
 
@@ -48,8 +50,13 @@ class PipeFastPath:
         return bool(self._answers)
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """Write one message; the event loop sends it."""
-        self._writer.write(to_json({"jsonrpc": "2.0", **message}) + b"\n")
+        """Write one message; the event loop sends it. Lone surrogates, which UTF-8 cannot encode, become `?`."""
+        whole = {"jsonrpc": "2.0", **message}
+        try:
+            line = to_json(whole)
+        except ValueError:
+            line = to_json(check_json(whole))
+        self._writer.write(line + b"\n")
 
     async def request(
         self, method: str, params: Mapping[str, Any], progress: OnProgress | None = None

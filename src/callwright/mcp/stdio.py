@@ -123,12 +123,19 @@ class LineReader(_Stream):
     """Messages from a pipe, one per line. Lines that are not messages, or that `take` handles, are skipped."""
 
     def __init__(
-        self, reader: asyncio.StreamReader, take: TakeLine | None = None, *, answers_follow: bool = False
+        self,
+        reader: asyncio.StreamReader,
+        take: TakeLine | None = None,
+        *,
+        answers_follow: bool = False,
+        refuse: Callable[[bytes, ValueError], None] | None = None,
     ) -> None:
         self._reader = reader
         self._take = take
         self._answers_follow = answers_follow
         """Whether the lines are answers to our requests, so that an invalid one must fail its request."""
+        self._refuse = refuse
+        """Told of lines that are not messages."""
         self._rate_limit = RateLimit()
         self.ended = asyncio.Event()
         self.reason = ""
@@ -155,6 +162,8 @@ class LineReader(_Stream):
                 return cut_listing(SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False)))
             except ValueError as error:  # servers that print to their output are common; the line is skipped
                 self.reason = f"it wrote a line that is not a message: {line[:200]!r}"
+                if self._refuse is not None:
+                    self._refuse(line, error)
                 if self._answers_follow and (answer := self._invalid_answer(line, error)) is not None:
                     return answer
 

@@ -20,7 +20,7 @@ from callwright.core.content import File, Image, Part, Text
 from callwright.core.errors import ToolFailed
 from callwright.core.events import CallProgressed, Event
 from callwright.core.json import Json, thaw
-from callwright.serve.clients import LOG_LEVELS, Asker, Caller
+from callwright.serve.clients import LOG_LEVELS, Asker, Caller, sendable
 
 Found = TypeVar("Found")
 
@@ -181,9 +181,9 @@ class ProgressPump:
                 return (
                     done,
                     total if isinstance(total, (int, float)) else None,
-                    None if message is None else str(message),
+                    None if message is None else sendable(str(message)),
                 )
-        return self._count, None, str(cast("object", progress))
+        return self._count, None, sendable(str(cast("object", progress)))
 
     async def _send(self) -> None:
         while self._queue:
@@ -200,13 +200,13 @@ def payload_of(outcome: Outcome, *, modern: bool) -> dict[str, Any]:
             payload["structuredContent"] = structured
         return payload
     text = outcome.error.message if isinstance(outcome, Failed) else "the call needs an approval, and no user was asked"
-    return payload | {"content": [{"type": "text", "text": text}], "isError": True}
+    return payload | {"content": [{"type": "text", "text": sendable(text)}], "isError": True}
 
 
 def _block(part: Part) -> dict[str, Any]:
     match part:
         case Text(text=text):
-            return {"type": "text", "text": text}
+            return {"type": "text", "text": sendable(text)}
         case Image(data=data, media_type=kind):
             return {"type": "image", "data": _base64(data), "mimeType": kind}
         case File(data=data, media_type=kind) if kind.startswith("audio/"):
@@ -216,7 +216,8 @@ def _block(part: Part) -> dict[str, Any]:
 
 
 def _resource(file: File) -> dict[str, Any]:
-    uri = file.name if "://" in file.name else f"file:///{quote(file.name or 'output')}"
+    name = sendable(file.name)
+    uri = name if "://" in name else f"file:///{quote(name or 'output')}"
     about = {"uri": uri, "mimeType": file.media_type}
     if file.media_type.startswith("text/") or file.media_type == "application/json":
         with suppress(UnicodeDecodeError):  # declared as text but not decodable: sent as bytes
@@ -266,7 +267,7 @@ class CallingClient:
         if log_level is not None and LOG_LEVELS.index(level) >= max(
             map(LOG_LEVELS.index, (log_level, self._min_level))
         ):
-            await self._caller.log(level, data, logger)
+            await self._caller.log(level, sendable(data) if isinstance(data, str) else data, logger)
 
     async def request(self, requests: types.InputRequests) -> types.InputResponses:
         """Send several requests at once; the responses have the same keys.

@@ -13,7 +13,7 @@ from callwright.core.errors import ToolFailed, safe_str
 from callwright.core.json import thaw
 from callwright.core.spec import ELICITS
 from callwright.registry.catalog import Catalog
-from callwright.serve.clients import Caller
+from callwright.serve.clients import Caller, sendable
 
 _YES, _NO = "yes", "no"
 # an explicit field, so that a client that accepts forms automatically does not approve
@@ -101,9 +101,10 @@ def form_of(question: Question, catalog: Catalog) -> types.ElicitRequestParams:
     if asked is None:
         return types.ElicitRequestFormParams(message=_message(question), requested_schema=_FORM)
     if "url" in asked:
-        url, message = str(asked["url"]), question.reason
+        url, message = str(asked["url"]), sendable(question.reason)
         return types.ElicitRequestURLParams(message=message, url=url, elicitation_id=question.id)
-    return types.ElicitRequestFormParams(message=question.reason, requested_schema=thaw(asked.get("fields", {})))
+    fields = thaw(asked.get("fields", {}))
+    return types.ElicitRequestFormParams(message=sendable(question.reason), requested_schema=fields)
 
 
 def reply_to(question: Question, catalog: Catalog, result: types.ElicitResult) -> Reply:
@@ -146,7 +147,7 @@ def decline_all(questions: Sequence[Question]) -> Answers:
 
 
 def _message(question: Question) -> str:
-    return f"{question.summary}\n{question.reason}" if question.reason else question.summary
+    return sendable(f"{question.summary}\n{question.reason}" if question.reason else question.summary)
 
 
 def _forwarded_question(question: Question, catalog: Catalog) -> Mapping[str, Any] | None:

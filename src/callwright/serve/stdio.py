@@ -1,6 +1,8 @@
 """Serving over standard input and output, and `serve`, which serves a registry in one call."""
 
 import asyncio
+import json
+import logging
 import os
 import stat
 import sys
@@ -16,6 +18,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 from pydantic_core import from_json
 
+from callwright.core.errors import describe_raised
 from callwright.executor.executor import Executor
 from callwright.mcp.fast_path import PipeFastPath
 from callwright.mcp.stdio import LineReader, LineWriter, TappedPipe
@@ -25,6 +28,7 @@ from callwright.serve.gateway import DEFAULT_LISTING, Gateway, ListingOptions
 from callwright.serve.http import HttpOptions, serve_http
 from callwright.skills.loader import Skills
 
+_log = logging.getLogger("callwright")
 _ASKABLE = frozenset({"elicitation", "sampling", "roots"})
 
 
@@ -119,8 +123,11 @@ class CallFastPath:
         meta = params.get("_meta")
         stamps = cast("dict[str, Any]", meta) if isinstance(meta, dict) else {}
         version = stamps.get(PROTOCOL_VERSION_META_KEY)
-        if not isinstance(number, (int, str)) or number in self._running:  # invalid or reused id: the SDK reports it
+        if not isinstance(number, (int, str)):  # the SDK reports it
             return False
+        if number in self._running:  # two answers with one id could not be told apart
+            self._refuse(number, types.INVALID_REQUEST, f"a call with the id {number!r} is running")
+            return True
         if version not in MODERN_PROTOCOL_VERSIONS and (version is not None or not self._initialized):
             return False
         call = _read(params)
@@ -139,6 +146,26 @@ class CallFastPath:
             self._fast_path.send({"id": number, "result": result})
         except MCPError as error:
             self._fast_path.send({"id": number, "error": error.error.model_dump(exclude_none=True)})
+        except Exception as error:  # noqa: BLE001 - every request has an answer
+            _log.exception("a call could not be answered")
+            self._refuse(number, types.INTERNAL_ERROR, f"the call could not be answered: {describe_raised(error)}")
+
+    def refuse(self, line: bytes, error: ValueError) -> None:
+        """Answer a request that is not a valid message, if its id can be read.
+
+        The standard library reads what the strict parser rejects, such as half of a surrogate pair.
+        """
+        try:
+            fields: Any = json.loads(line)
+            number = fields["id"] if "method" in fields else None
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return
+        if isinstance(number, (int, str)) and not isinstance(number, bool):
+            code = types.INVALID_REQUEST if isinstance(error, ValidationError) else types.PARSE_ERROR
+            self._refuse(number, code, f"the request is not valid: {str(error).splitlines()[0][:200]}")
+
+    def _refuse(self, number: int | str, code: int, message: str) -> None:
+        self._fast_path.send({"id": number, "error": {"code": code, "message": message}})
 
     def _cancel_call(self, number: Any) -> bool:
         task = self._running.get(number) if isinstance(number, (int, str)) else None
@@ -207,7 +234,7 @@ async def _pipes(gateway: Gateway) -> AsyncGenerator[tuple[LineReader, LineWrite
     fast_path = CallFastPath(gateway, writer)
     incoming, _ = await loop.connect_read_pipe(lambda: TappedPipe(reader, fast_path.take), os.fdopen(wire_in, "rb"))
     try:
-        yield LineReader(reader, fast_path.take), LineWriter(writer)
+        yield LineReader(reader, fast_path.take, refuse=fast_path.refuse), LineWriter(writer)
     finally:
         await fast_path.stop()
         os.close(nothing)
