@@ -94,6 +94,14 @@ def test_every_action_of_sessions(machine: Any, calls: Call) -> None:
     assert machine("sessions", "show", "s-1").code == 2
 
 
+@pytest.mark.parametrize("action", ["show", "fork", "export", "delete"])
+def test_empty_session_id_names_no_session(machine: Any, action: str) -> None:
+    machine("-p", "hi", machine.says("x"), "--session-id", "s1")
+    ended = machine("sessions", action, "")
+    assert ended.code == 2 and "ID is empty; see callwright sessions list" in ended.err and ended.out == ""
+    assert [each["session_id"] for each in machine("sessions", "list", "--json").document] == ["s1"]
+
+
 def test_stats_without_sessions(machine: Any) -> None:
     assert machine("stats").out == "No sessions in this project. Run callwright to start one.\n"
 

@@ -26,6 +26,7 @@ from callwright.system.undo.undo_store import UndoStore
 
 _DAY_SECONDS = 86_400
 _NO_SESSIONS = "No sessions in this project. Run callwright to start one."
+_LATEST_BY_DEFAULT = ("undo", "redo")
 _DESCRIPTION = """\
 Manages the sessions of this project. Every conversation is stored, message by message, and can be resumed."""
 _EPILOG = """\
@@ -101,9 +102,18 @@ async def _perform(options: argparse.Namespace) -> int:
     }
     async with SqliteStore(Locations.of().sessions) as store:
         if hasattr(options, "id"):
-            options.id = await find_session(store, options.id) if options.id else await latest_session(store)
+            options.id = await _find(store, options)
         await actions[options.action](options, store)
     return 0
+
+
+async def _find(store: SqliteStore, options: argparse.Namespace) -> str:
+    if options.id:
+        return await find_session(store, options.id)
+    if options.action in _LATEST_BY_DEFAULT:
+        return await latest_session(store)
+    # such as an unset variable of a script, which must not delete the last conversation
+    raise UsageError(f"sessions {options.action}: ID is empty; see callwright sessions list")
 
 
 async def _list(options: argparse.Namespace, store: SqliteStore) -> None:
