@@ -36,8 +36,8 @@ def _run(arguments: list[str]) -> int:
         print(f"callwright {__version__}")
         return 0
     for stream in (sys.stdout, sys.stderr):
-        encoding = getattr(stream, "encoding", None) or "utf-8"
-        if not encoding.lower().startswith("utf"):  # a terminal that lacks a character shows it escaped
+        # a character that the terminal lacks, or half of a surrogate pair, is written as an escape sequence
+        if getattr(stream, "errors", None) not in (None, "backslashreplace"):  # a closed stream is None
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr] - a standard stream
     import signal  # here: it takes a tenth of the time of `--version`
 

@@ -9,7 +9,7 @@ import pytest
 
 from callwright.app.locations import Locations
 from callwright.app.prompts import instructions_for
-from callwright.system.private_files import make_private, open_private
+from callwright.system.private_files import make_private, open_private, write_private
 
 
 def mode(path: Path) -> int:
@@ -38,6 +38,51 @@ def test_pipes_and_devices_keep_their_mode(tmp_path: Path) -> None:
     assert os.read(reader, 10) == b"y"
     os.close(reader)
     assert mode(pipe) == 0o666
+
+
+def test_text_that_utf8_cannot_encode_is_written_escaped(tmp_path: Path) -> None:
+    with open_private(tmp_path / "a") as file:
+        file.write("half \ud83d")
+    write_private(tmp_path / "b", "half \ud83d")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes() == b"half \\ud83d"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the size of files as Linux does")
+def test_earlier_file_stays_if_writing_fails(tmp_path: Path) -> None:
+    old = tmp_path / "old"
+    old.write_text("the earlier text")
+    program = f"""
+import resource, signal
+from pathlib import Path
+from callwright.system.private_files import write_private
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+try:
+    write_private(Path({str(old)!r}), "x" * 5000)
+except OSError as error:
+    print(error.strerror)
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ended.stdout == "File too large\n"
+    assert old.read_text() == "the earlier text" and list(tmp_path.iterdir()) == [old]
+
+
+def test_written_file_is_private_and_links_stay(tmp_path: Path) -> None:
+    old, link, pipe = tmp_path / "old", tmp_path / "link", tmp_path / "pipe"
+    old.write_text("x" * 100)
+    old.chmod(0o644)
+    link.symlink_to(old)
+    write_private(link, "y")
+    assert link.is_symlink() and mode(old) == 0o600 and old.read_text() == "y"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_private(pipe, "y")
+    assert os.read(reader, 10) == b"y" and pipe.is_fifo()
+    os.close(reader)
+    with pytest.raises(IsADirectoryError):
+        write_private(tmp_path, "y")
+    with pytest.raises(FileNotFoundError):
+        write_private(tmp_path / "absent" / "x", "y")
 
 
 def test_whole_folder_becomes_private(tmp_path: Path) -> None:

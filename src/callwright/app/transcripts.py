@@ -32,7 +32,9 @@ def redact_records(records: Iterable[Record]) -> str:
     redact = Redact()
     # parsed first: a pattern that matches across quotes would leave invalid JSON
     parsed = (json.loads(dump_record(record)) for record in records)
-    return "".join(f"{compact(redact.clean_data(record))}\n" for record in parsed)
+    text = "".join(f"{compact(redact.clean_data(record))}\n" for record in parsed)
+    # a lone surrogate, which UTF-8 cannot encode, becomes the escape sequence that JSON has for it
+    return text.encode(errors="backslashreplace").decode()
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,7 +130,8 @@ class Trust:
     def _write(self, folders: Mapping[str, str]) -> None:
         # private: the file lists the projects of the user
         self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        text = json.dumps({"folders": folders}, indent=2, ensure_ascii=False) + "\n"
+        # ASCII: the name of a folder need not be valid UTF-8
+        text = json.dumps({"folders": folders}, indent=2) + "\n"
         # resolved, so that a linked file stays a link
         replace_file(Path(self._file).resolve(), text.encode())
         self._file.chmod(0o600)

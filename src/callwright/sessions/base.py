@@ -381,7 +381,8 @@ def make_like_pattern(query: str) -> str:
 
 def escape_query(text: str) -> str:
     """Return the text as it appears inside the JSON of a record."""
-    return json.dumps(text, ensure_ascii=False)[1:-1]
+    written = json.dumps(text, ensure_ascii=False)[1:-1]
+    return written.encode(errors="backslashreplace").decode()  # as records hold lone surrogates
 
 
 def make_excerpt(body: str, query: str) -> str:

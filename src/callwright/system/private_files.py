@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Protocol, TextIO
 
 _MOST_ENTRIES = 20_000
+_DRAFT_CHARS = 32
+"""Of a file's name in that of its draft, which must not be too long."""
 
 
 def make_temporary_folder(owner: object, prefix: str) -> Path:
@@ -45,7 +47,47 @@ def open_private(path: Path, *, exclusive: bool = False, append: bool = False) -
     if hasattr(os, "fchmod") and stat.S_ISREG(os.fstat(descriptor).st_mode):  # Windows has no such modes
         with suppress(PermissionError):  # another owner's file stays as it is
             os.fchmod(descriptor, 0o600)
-    return os.fdopen(descriptor, "a" if append else "w", encoding="utf-8")
+    return os.fdopen(descriptor, "a" if append else "w", encoding="utf-8", errors="backslashreplace")
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a text file that only its owner can read; if that fails, the file that was there is still whole.
+
+    Args:
+        path: The file; a link is followed, and a device or a pipe is written to.
+        text: All of its content.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    exists = path.exists()
+    if exists and not path.is_file():
+        _overwrite(path, text)
+        return
+    if exists:
+        os.close(os.open(path, os.O_WRONLY))  # a file that is read-only stays
+    try:
+        _replace(Path(os.path.realpath(path)), text.encode(errors="backslashreplace"))
+    except PermissionError:  # the folder may not be changed, but perhaps the file
+        if not exists:
+            raise
+        _overwrite(path, text)
+
+
+def _overwrite(path: Path, text: str) -> None:
+    with open_private(path) as file:
+        file.write(text)
+
+
+def _replace(path: Path, data: bytes) -> None:
+    descriptor, draft = tempfile.mkstemp(prefix=f".{path.name[:_DRAFT_CHARS]}.", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        Path(draft).replace(path)
+    except BaseException:
+        Path(draft).unlink(missing_ok=True)
+        raise
 
 
 def make_private(folder: Path) -> None:

@@ -196,7 +196,10 @@ def log_to(target: str | PathLike[str] | TextIO, level: int = logging.INFO) -> E
         named = isinstance(target, (str, PathLike))
         if named:
             open_private(Path(target), append=True).close()  # created for its owner alone
-        handler = logging.FileHandler(target, encoding="utf-8") if named else logging.StreamHandler(target)
+        if named:
+            handler = logging.FileHandler(target, encoding="utf-8", errors="backslashreplace")
+        else:
+            handler = logging.StreamHandler(target)
     except OSError as error:
         raise UsageError(f"cannot write the log {target}: {describe_exception(error)}; choose another file") from None
     handler.setFormatter(JsonLines())

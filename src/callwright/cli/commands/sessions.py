@@ -21,7 +21,7 @@ from callwright.cli.startup import find_session
 from callwright.core.errors import UsageError, describe_exception
 from callwright.sessions import SessionDamaged, SessionStore, SqliteStore
 from callwright.sessions.records import sum_usage
-from callwright.system.private_files import open_private
+from callwright.system.private_files import write_private
 from callwright.system.undo.undo_store import UndoStore
 
 _DAY_SECONDS = 86_400
@@ -170,8 +170,7 @@ async def _export(options: argparse.Namespace, store: SqliteStore) -> None:
         sys.stdout.write(text)
     else:
         try:
-            with open_private(options.output) as file:
-                file.write(text)
+            write_private(options.output, text)
         except OSError as error:
             raise UsageError(f"--output {options.output}: {describe_exception(error)}; name another file") from None
         print_text(f"wrote {options.output}", file=sys.stderr)

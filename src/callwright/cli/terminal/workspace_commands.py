@@ -188,7 +188,7 @@ class WorkspaceCommands:
         text = next((each.text for each in reversed(messages) if isinstance(each, AssistantMessage) and each.text), "")
         if not text:
             raise UsageError("there is no answer to copy yet")
-        data = text.encode()
+        data = text.encode(errors="replace")
         if len(data) > _COPY_BYTES:
             raise UsageError(f"the answer has {len(data)} bytes, too many for the terminal; /export writes a file")
         # OSC 52: the terminal owns the clipboard, also over SSH
@@ -217,7 +217,7 @@ def save_setting(locations: Locations, key: str, value: object) -> None:
     if any(section in problem for problem in problems):
         raise UsageError(f"{key} is not a known setting; see docs/howto/settings.md")
     locations.home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    replace_file(locations.user_settings.resolve(), text.encode())
+    replace_file(locations.user_settings.resolve(), text.encode(errors="backslashreplace"))
 
 
 def _read_value(text: str) -> object:
