@@ -59,6 +59,20 @@ def test_folders_above_repository_are_ignored(project: Path, home: Path, write: 
     assert len(Skills(plain, home=home)) == 0
 
 
+@pytest.mark.skipif(os.name != "posix" or os.getuid() != 0, reason="only root can give files to another user")
+def test_repository_of_another_user_above_does_not_count(tmp_path: Path, home: Path, write: Write) -> None:
+    shared, here = tmp_path / "own" / "shared", tmp_path / "own" / "shared" / "me" / "work"
+    here.mkdir(parents=True)
+    write("evil", base=shared / ".claude" / "skills")
+    (shared / ".git").mkdir()
+    assert "evil" in Skills(here, home=home)
+    os.chown(shared / ".git", 4242, 4242)
+    assert len(Skills(here, home=home)) == 0
+    write("ours", base=tmp_path / "own" / ".claude" / "skills")
+    (tmp_path / "own" / ".git").mkdir()  # the repository that the folder belongs to then
+    assert [skill.name for skill in Skills(here, home=home)] == ["ours"]
+
+
 def test_home_folder_skills_have_user_scope(home: Path, write: Write) -> None:
     write("mine", base=home / ".claude" / "skills")
     (home / ".git").mkdir()

@@ -2,13 +2,12 @@
 
 import json
 import os
-from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
 from callwright.core.errors import UsageError
-from callwright.system.paths import expand_home
+from callwright.system.paths import expand_home, is_trusted_repository, trusted_owners
 
 FOLDER = ".callwright"
 _MANAGED = Path("/etc/callwright/settings.json")
@@ -128,20 +127,7 @@ def _expand_own(path: str) -> Path:
 
 
 def _find_project(here: Path) -> Path:
-    # a file in worktrees and submodules, a folder elsewhere
     if (here / ".git").exists():
         return here
-    # above the folder only with an owner we trust: in a shared folder such as /tmp anyone can put a .git
     owners = trusted_owners(here)
-    for folder in here.parents:
-        marker = folder / ".git"
-        if marker.exists() and {folder.stat().st_uid, marker.lstat().st_uid} <= owners:
-            return folder
-    return here
-
-
-def trusted_owners(here: Path) -> set[int]:
-    """Return whose files above a folder count: the user's, the administrator's, and those of the folder's owner."""
-    with suppress(OSError):
-        return {os.getuid(), 0, here.stat().st_uid}
-    return {os.getuid(), 0}
+    return next((folder for folder in here.parents if is_trusted_repository(folder, owners)), here)

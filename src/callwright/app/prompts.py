@@ -9,10 +9,11 @@ from pathlib import Path
 
 from callwright.agent import default_system_prompt
 from callwright.agent.agent import Prompt
-from callwright.app.locations import Locations, trusted_owners
+from callwright.app.locations import Locations
 from callwright.app.settings import Settings
 from callwright.core.content import Part, Text
 from callwright.skills import Skills, list_skills
+from callwright.system.paths import trusted_owners
 
 _NAMES = ("AGENTS.override.md", "AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md")
 _LOCAL_NAME = "CLAUDE.local.md"

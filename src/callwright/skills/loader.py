@@ -8,6 +8,7 @@ from pathlib import Path
 
 from callwright.skills.fields import SkillProblem
 from callwright.skills.skill import Kind, Scope, Skill, read_skill
+from callwright.system.paths import is_trusted_repository, trusted_owners
 
 FOLDERS = (".callwright", ".agents", ".claude")
 _FILE = "SKILL.md"
@@ -166,13 +167,18 @@ def _folders_between(cwd: Path, path: Path) -> list[Path]:
 
 def _folders_to_repository_root(cwd: Path, home: Path) -> list[Path]:
     """Return the folders of the project, nearest first. The home folder belongs to the user, not to a project."""
-    above: list[Path] = []
-    for folder in (cwd, *cwd.parents):
+    if cwd == home:
+        return []
+    above, owners = [cwd], trusted_owners(cwd)
+    if (cwd / ".git").exists():
+        return above
+    for folder in cwd.parents:
         if folder == home:
             break
-        above.append(folder)
-        if (folder / ".git").exists():
-            return above
+        if is_trusted_repository(folder, owners):
+            return [*above, folder]
+        if not (folder / ".git").exists():  # else another user's, whose skills do not count
+            above.append(folder)
     return above[:1]
 
 

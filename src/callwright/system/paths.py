@@ -36,6 +36,23 @@ def expand_home(path: str | PathLike[str]) -> Path:
     return Path(path)
 
 
+def trusted_owners(here: Path) -> set[int]:
+    """Return whose files above a folder count: the user's, the administrator's, and those of the folder's owner."""
+    user = os.getuid() if hasattr(os, "getuid") else 0  # on Windows every file has the owner 0
+    with suppress(OSError):
+        return {user, 0, here.stat().st_uid}
+    return {user, 0}
+
+
+def is_trusted_repository(folder: Path, owners: set[int]) -> bool:
+    """Whether a folder above the working folder is a repository of an owner that counts.
+
+    In a shared folder such as /tmp anyone can put a `.git`.
+    """
+    marker = folder / ".git"  # a file in worktrees and submodules, a folder elsewhere
+    return marker.exists() and {folder.stat().st_uid, marker.lstat().st_uid} <= owners
+
+
 @dataclass(frozen=True, slots=True, init=False)
 class Workspace:
     """The folders an agent works in, and how paths outside of them are treated.
