@@ -13,7 +13,7 @@ from callwright.app.locations import Locations
 from callwright.app.prompts import instructions_for
 from callwright.app.run_context import RunOptions
 from callwright.app.settings import load_settings
-from callwright.app.trust import Trust
+from callwright.app.trust import Trust, load_trusted_settings
 from callwright.core.access import RunCommand
 from callwright.core.errors import UsageError
 from callwright.policy.dry_run import dry_run_line
@@ -281,3 +281,20 @@ def test_trust_request_shows_matcher_and_arguments_of_a_hook(locations: Location
     entry = {"matcher": "Bash", "hooks": [{"type": "command", "command": "sh", "args": ["-c", "touch x"]}]}
     ask_for(locations, {"hooks": {"PreToolUse": [entry]}})
     assert Trust(locations).requests == ("hook on PreToolUse Bash: sh -c touch x",)
+
+
+def test_own_files_in_the_home_folder_need_no_trust(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("CALLWRIGHT_HOME", raising=False)
+    own = tmp_path / ".callwright"
+    (own / "agents").mkdir(parents=True)
+    (own / "agents" / "a.md").write_text("---\nname: a\ndescription: D.\n---\nHelp.\n")
+    hook = {"matcher": "", "hooks": [{"type": "command", "command": "true"}]}
+    content = {"permissions": {"allow": ["Bash(make *)"]}, "hooks": {"PostToolUse": [hook]}}
+    (own / "settings.json").write_text(json.dumps(content))
+    locations = Locations.of(tmp_path)
+    assert locations.project_settings == locations.user_settings and not Trust(locations).requests
+    settings = load_trusted_settings(locations)
+    assert not settings.problems and [layer.scope for layer in settings.layers] == ["user"]
+    (own / "settings.local.json").write_text('{"model": "script:x"}')  # no file of the user's
+    assert Trust(locations).requests == ("model script:x",)

@@ -130,13 +130,18 @@ def _read_given_agent(name: str, given: object) -> AgentDefinition:
 
 def project_agents(locations: Locations) -> tuple[tuple[AgentDefinition, ...], tuple[str, ...]]:
     """Return the definitions in the project's folders, and the problems of its files, with file and line."""
-    return _read_folders(_agent_folders(locations.project), "project", locations.project)
+    own = {folder.resolve() for folder in _user_folders(locations)}  # the same ones if the project is the home folder
+    folders = [folder for folder in _agent_folders(locations.project) if folder.resolve() not in own]
+    return _read_folders(folders, "project", locations.project)
 
 
 def user_agents(locations: Locations) -> tuple[tuple[AgentDefinition, ...], tuple[str, ...]]:
     """Return the user's own definitions and the problems of their files."""
-    folders = [locations.home / "agents", *_agent_folders(Path.home())]
-    return _read_folders(list(dict.fromkeys(folders)), "user", None)
+    return _read_folders(_user_folders(locations), "user", None)
+
+
+def _user_folders(locations: Locations) -> list[Path]:
+    return list(dict.fromkeys([locations.home / "agents", *_agent_folders(Path.home())]))
 
 
 def merge_agents(*groups: Sequence[AgentDefinition]) -> dict[str, AgentDefinition]:

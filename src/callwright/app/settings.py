@@ -4,6 +4,7 @@ Rules of all sources add up; for any other setting the last source wins. Setting
 after the user trusts the folder; its deny and ask rules always count.
 """
 
+import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any, TypeAlias, cast
 from callwright.app.agents import AgentDefinition, describe_agents, project_agents
 from callwright.app.claude_settings import project_layers, user_layer
 from callwright.app.locations import Locations
-from callwright.app.settings_file import SettingsLayer, parse_layer, read_layer
+from callwright.app.settings_file import Scope, SettingsLayer, parse_layer, read_layer
 from callwright.app.skills.grants import describe_requests, requesting_skills
 from callwright.core.errors import UsageError, describe_exception
 from callwright.core.escaping import latin_form
@@ -126,14 +127,22 @@ def _base(layer: SettingsLayer) -> Path:
 
 
 def repository_layers(locations: Locations) -> tuple[SettingsLayer, ...]:
-    """Read the settings files of the project, whether or not it is trusted."""
+    """Read the settings files of the project, whether or not it is trusted.
+
+    In the home folder, the user's own file lies where a project has its settings; it is not a project's.
+    """
     found = [
         *project_layers(locations),
-        read_layer("project", locations.project_settings),
+        _read_unless_own("project", locations.project_settings, locations),
         _servers(locations.project_servers),
-        read_layer("local", locations.local_settings),
+        _read_unless_own("local", locations.local_settings, locations),
     ]
     return tuple(layer for layer in found if layer is not None)
+
+
+def _read_unless_own(scope: Scope, file: Path, locations: Locations) -> SettingsLayer | None:
+    own = os.path.realpath(locations.user_settings)
+    return None if os.path.realpath(file) == own else read_layer(scope, file)
 
 
 @dataclass(frozen=True, slots=True)
