@@ -168,6 +168,19 @@ async def test_variables_of_two_projects_stay_apart(connect: Connect, project: P
         assert "CALLWRIGHT_TEST_ONE" not in os.environ
 
 
+async def test_variables_of_a_project_that_fails_to_open_are_taken_back(connect: Connect, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    (broken / ".callwright").mkdir(parents=True)
+    (broken / ".callwright" / "settings.json").write_text(
+        '{"env": {"CALLWRIGHT_TEST_ONE": "theirs"}, "permissions": {"deny": ["Bash("]}}'
+    )
+    async with connect("never", arguments=("--trust",)) as editor:
+        await editor.connection.initialize(1)
+        with pytest.raises(RequestError, match="deny rule"):
+            await editor.raw("session/new", {"cwd": str(broken), "mcpServers": []})
+        assert "CALLWRIGHT_TEST_ONE" not in os.environ
+
+
 async def test_disconnect_at_a_question_keeps_it_open(connect: Connect) -> None:
     client = EditorClient(lambda _: asyncio.Event().wait())
     async with connect(_WRITE, "never said", client=client) as editor:

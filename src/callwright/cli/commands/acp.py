@@ -6,7 +6,7 @@ import copy
 import os
 import signal
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -90,7 +90,6 @@ class _Apps:
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
         self._lock = threading.Lock()
-        self._before = dict(os.environ)
         self._project: Path | None = None
         self._changed: dict[str, str] = {}
 
@@ -104,14 +103,19 @@ class _Apps:
         options.add_dir = [*options.add_dir, *request.directories]
         options.mcp_config = [*options.mcp_config, *([request.servers] if request.servers else [])]
         with self._lock:
-            app = start(
-                options,
-                report=parts.report,
-                observe=parts.observe,
-                locations=request.locations,
-                files=parts.files,
-            )
-            self._check_environment(app, request.locations)
+            before = dict(os.environ)
+            try:
+                app = start(
+                    options,
+                    report=parts.report,
+                    observe=parts.observe,
+                    locations=request.locations,
+                    files=parts.files,
+                )
+                self._check_environment(app, request.locations)
+            except BaseException:  # the variables of a project that did not open must not reach another one
+                _restore_environment(before)
+                raise
             return app
 
     def _check_environment(self, app: App, locations: Locations) -> None:
@@ -121,17 +125,17 @@ class _Apps:
             self._project, self._changed = locations.project, wanted
         if wanted == self._changed:
             return
-        for name in wanted.keys() | self._changed.keys():
-            known = self._changed.get(name, self._before.get(name))
-            if known is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = known
         app.close()
         raise UsageError(
             f"the settings of {locations.project} and of {self._project} set different environment variables;"
             " start another callwright acp for one of them"
         )
+
+
+def _restore_environment(before: Mapping[str, str]) -> None:
+    for name in os.environ.keys() - before.keys():
+        del os.environ[name]
+    os.environ.update(before)
 
 
 def _describe(question: Question) -> list[str]:
