@@ -337,6 +337,9 @@ async def test_undo_restores_the_file_after_a_dry_run(serve: Serve) -> None:
         assert all(item.get("rewound") for item in found[:-1]) and found[-1]["kind"] == "rewound"
         assert (await web.post("/api/redo", {"session": session, "dry_run": False})).data["done"] is True
         assert (web.project / "a.txt").exists()
+        assert [*web.locations.undo.iterdir()]
+        assert (await web.post("/api/delete", {"session": session})).status == 200
+        assert not [*web.locations.undo.iterdir()]  # old contents go with their session
 
 
 async def test_vanished_process_is_said(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -242,6 +242,7 @@ class SessionActions:
         await self._hosts.close_session(body["session"])
         await self._shown.store.delete(body["session"])
         self._shown.records.forget(body["session"])
+        UndoStore(self._workspace.locations.undo).forget(body["session"])
         return {}
 
     async def undo(self, request: Request) -> Fields:
