@@ -61,14 +61,14 @@ class TurnScope:
             observe_in_loop(self._observe, CallProgressed(call, progress), self._loop)
 
     async def keep(self, path: str, note: Json, *, wait: bool) -> None:
-        if self._turn.keep is not None:
-            await self._turn.keep(path, note, wait)
+        if self._inner is not None:
+            await self._inner.keep(path, note, wait=wait)
         else:
             self._runtime.notes.add(self.session_id, path, note)
 
     def find_kept(self, path: str) -> Sequence[Json]:
-        if self._turn.keep is not None:
-            return self._turn.kept.get(path, ())
+        if self._inner is not None:
+            return self._inner.find(path)
         return self._runtime.notes.find(self.session_id, path)
 
     def execute(

@@ -238,7 +238,8 @@ class ToolContext:
     async def keep(self, note: Json, *, wait: bool = True) -> None:
         """Keep a note about this call on the session's record, for when the call runs again.
 
-        A call runs again after `AnswersNeeded`, and after a restart if it is idempotent.
+        A call runs again after a question that it asked, after an error that is retried, and after a restart if it is
+        idempotent.
 
         Args:
             note: What to keep, as JSON.
@@ -248,7 +249,7 @@ class ToolContext:
 
     @property
     def kept(self) -> Sequence[Json]:
-        """The notes that earlier runs of this call kept, in order."""
+        """The notes that this call has kept, in earlier runs and in this one, in order."""
         return self._scope.find_kept(self.path)
 
 
