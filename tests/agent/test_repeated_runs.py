@@ -10,8 +10,10 @@ from callwright import (
     Agent,
     Answers,
     ApprovalRequired,
+    Completed,
     Effect,
     Executor,
+    Interrupted,
     Question,
     Registry,
     SqliteStore,
@@ -20,6 +22,7 @@ from callwright import (
     tool,
 )
 from callwright.agent import Done, Paused, Result
+from callwright.core.decisions import AnswersNeeded
 from callwright.core.errors import Transient
 from callwright.core.messages import ToolMessage
 from callwright.core.spec import Annotations, ToolSpec
@@ -86,6 +89,16 @@ async def pay(n: int) -> str:
     """Pay."""
     done.append(f"pay {n}")
     return f"paid {n}"
+
+
+@tool(effect=Effect.WRITE)
+async def deploy(context: ToolContext) -> str:
+    """Deploy; asks while it runs."""
+    done.append("prepare")
+    if context.answer is None:
+        raise ApprovalRequired("to production?")
+    done.append("deploy")
+    return "deployed"
 
 
 @pytest.mark.parametrize("ask", [None, approve])
@@ -160,3 +173,18 @@ async def test_writes_of_nested_calls_are_told_apart(store: SessionStore, togeth
     agent = agent_of(store, pay, inner, outer_tool(run), call=OUTER, ask=approve)
     assert isinstance(await finish(agent), Done) and done == ["pay 1", "pay 1"]
     assert await text_of_call(agent) == "paid 1, paid 1"
+
+
+async def _deploy_inside(context: ToolContext) -> str:
+    done.append("outer")
+    (outcome,) = await context.execute(ToolCall("d", "deploy", {}))
+    if isinstance(outcome, Interrupted):
+        raise AnswersNeeded(outcome.questions)
+    return outcome.text if isinstance(outcome, Completed) else f"failed: {outcome.error.message}"
+
+
+async def test_inner_call_that_asks_while_it_runs_goes_on(store: SessionStore) -> None:
+    agent = agent_of(store, deploy, outer_tool(_deploy_inside), call=OUTER)
+    assert isinstance(await finish(agent), Done)
+    assert await text_of_call(agent) == "deployed"
+    assert done == ["outer", "prepare", "outer", "prepare", "deploy"]

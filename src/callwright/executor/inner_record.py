@@ -6,14 +6,15 @@ from typing import TypeAlias, cast
 from callwright.core._fast import replace
 from callwright.core.calls import Completed, Failed, Interrupted, Outcome, ToolCall
 from callwright.core.errors import Cancelled
-from callwright.core.json import Json, canonical, hash_text
+from callwright.core.json import FrozenDict, Json, canonical, hash_text
 from callwright.executor.turn_context import Keep
 from callwright.registry.catalog import Catalog
 from callwright.tool.base import InnerBatch, ToolContext
 
 _UNKNOWN = "not done again: an earlier run ended while this call ran; it had started, so it may have had an effect"
-
-
+_BEGUN: Json = FrozenDict({"begun": True})
+_WAITS: Json = FrozenDict({"waits": True})
+"""The last note of a call that is made again: it has asked a question."""
 _RunAll: TypeAlias = Callable[[Sequence[ToolCall], None, ToolContext, InnerBatch], Awaitable[list[Outcome]]]
 
 
@@ -107,14 +108,14 @@ class InnerRecord:
                 continue
             path = _next_path(made_by, call)
             notes = self.find(path)
-            if notes:
-                done[index] = _read_outcome(call, notes)
+            if notes and notes[-1] != _WAITS:
+                done[index] = _read_outcome(call, notes[-1])
             else:
                 paths[id(call)] = path
 
         async def starting(call: ToolCall) -> None:
             if (path := paths.get(id(call))) is not None:
-                await self.keep(path, {"begun": True}, wait=True)
+                await self.keep(path, _BEGUN, wait=True)
 
         async def ended(outcome: Outcome) -> None:
             path = paths.get(id(outcome.call))
@@ -122,7 +123,10 @@ class InnerRecord:
                 path = next(
                     (paths[id(call)] for call in calls if call.id == outcome.call.id and id(call) in paths), None
                 )
-            if path is not None and not isinstance(outcome, Interrupted) and _has_run(outcome):
+            if path is not None and isinstance(outcome, Interrupted):
+                if self.find(path)[-1:] == (_BEGUN,):  # it asked while it ran, and runs again with the answer
+                    await self.keep(path, _WAITS, wait=True)
+            elif path is not None and _has_run(outcome):
                 from callwright.sessions.record_encoding import encode_outcome
 
                 await self.keep(path, cast(Json, encode_outcome(outcome)), wait=True)
@@ -150,17 +154,16 @@ def _next_path(made_by: _ToolRun, call: ToolCall) -> str:
     return f"{key}-{made_by.count(key)}"
 
 
-def _has_run(outcome: Outcome) -> bool:
-    return isinstance(outcome, Completed) or (isinstance(outcome, Failed) and outcome.started)
+def _has_run(outcome: Completed | Failed) -> bool:
+    return isinstance(outcome, Completed) or outcome.started
 
 
-def _read_outcome(call: ToolCall, notes: Sequence[Json]) -> Outcome:
+def _read_outcome(call: ToolCall, note: Json) -> Outcome:
     from callwright.sessions.record_encoding import UnreadableRecord, decode_outcome
 
-    for note in notes:
-        if isinstance(note, Mapping) and "begun" not in note:
-            try:
-                return decode_outcome(cast("dict[str, object]", dict(note)))
-            except (UnreadableRecord, KeyError, TypeError, ValueError):
-                break
+    if isinstance(note, Mapping) and note != _BEGUN:
+        try:
+            return decode_outcome(cast("dict[str, object]", dict(note)))
+        except (UnreadableRecord, KeyError, TypeError, ValueError):
+            pass
     return Failed(call, Cancelled(_UNKNOWN), started=True)
