@@ -1,6 +1,8 @@
 """A call runs again in the same turn, after a question or a retry: it finds what it has done, and repeats no write."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +15,24 @@ from callwright import (
     Completed,
     Effect,
     Executor,
+    Failed,
     Interrupted,
     Question,
     Registry,
     SqliteStore,
     ToolCall,
     ToolContext,
+    Turn,
     tool,
 )
 from callwright.agent import Done, Paused, Result
 from callwright.core.decisions import AnswersNeeded
-from callwright.core.errors import Transient
+from callwright.core.errors import Transient, Unanswered
 from callwright.core.messages import ToolMessage
 from callwright.core.spec import Annotations, ToolSpec
 from callwright.policy import AllowEverything
 from callwright.sessions import MemoryStore, SessionStore
+from callwright.sessions.records import Asked
 from callwright.testing.fakes import FakeClock, ScriptedProvider
 from callwright.tool.schema_tool import SchemaTool
 
@@ -175,6 +180,9 @@ async def test_writes_of_nested_calls_are_told_apart(store: SessionStore, togeth
     assert await text_of_call(agent) == "paid 1, paid 1"
 
 
+WRITING = Annotations(Effect.WRITE)
+
+
 async def _deploy_inside(context: ToolContext) -> str:
     done.append("outer")
     (outcome,) = await context.execute(ToolCall("d", "deploy", {}))
@@ -188,3 +196,155 @@ async def test_inner_call_that_asks_while_it_runs_goes_on(store: SessionStore) -
     assert isinstance(await finish(agent), Done)
     assert await text_of_call(agent) == "deployed"
     assert done == ["outer", "prepare", "outer", "prepare", "deploy"]
+
+
+async def leave(questions: Sequence[Question]) -> Answers:
+    raise Unanswered("the window was closed")
+
+
+@pytest.mark.parametrize("ask", [None, leave])
+@pytest.mark.parametrize("inner", ["deploy", "pay"])
+async def test_writing_tool_goes_on_with_inner_answers(store: SessionStore, ask: Any, inner: str) -> None:
+    async def run(context: ToolContext) -> str:
+        done.append("outer")
+        (outcome,) = await context.execute(ToolCall("i", inner, {"n": 1} if inner == "pay" else {}))
+        if isinstance(outcome, Interrupted):
+            raise AnswersNeeded(outcome.questions)
+        return outcome.text
+
+    executor = Executor(Registry(deploy, pay, outer_tool(run, WRITING)))  # asks about every write
+    agent = Agent(ScriptedProvider(OUTER, "done"), executor=executor, sessions=store)
+    result = await agent.run("go", session="s")
+    agent.ask = ask
+    assert isinstance(result, Paused) and not done
+    result = await agent.resume("s", Answers.approving(result.questions))
+    assert isinstance(result, Paused) and done == ["outer"]
+    again = await agent.resume("s")  # without the answer nothing runs
+    assert isinstance(again, Paused) and again.questions == result.questions and done == ["outer"]
+    while isinstance(again, Paused):
+        agent.ask = None
+        again = await agent.resume("s", Answers.approving(again.questions))
+    assert isinstance(again, Done) and await text_of_call(agent) == {"pay": "paid 1", "deploy": "deployed"}[inner]
+    assert done.count("deploy") + done.count("pay 1") == 1
+
+
+async def test_question_inside_a_tool_that_still_runs_repeats_nothing(tmp_path: Path) -> None:
+    """A process that ends while the user is asked about a call inside has not ended the outer call."""
+    store = SqliteStore(tmp_path / "s.db")
+    copies: list[list[Any]] = []
+
+    async def look(questions: Sequence[Question]) -> Answers:
+        copies.append(list(await store.read("s")))
+        return Answers.approving(questions)
+
+    async def run(context: ToolContext) -> str:
+        done.append("outer")
+        (outcome,) = await context.execute(ToolCall("d", "deploy", {}))
+        return outcome.text
+
+    agent = agent_of(store, deploy, outer_tool(run, WRITING), call=OUTER, ask=look)
+    assert isinstance(await finish(agent), Done) and done.count("outer") == 1
+    hold = await store.hold("killed")
+    await hold.append(*copies[-1])
+    await hold.release()
+    agent.provider = ScriptedProvider("done")
+    assert isinstance(await agent.resume("killed"), Done)
+    store.close()
+    assert done.count("outer") == 1
+
+
+async def expire(store: SessionStore, questions: Sequence[Question]) -> tuple[Question, ...]:
+    """Put the questions of a session on record as if they had been asked long ago."""
+    expired = tuple(replace(question, expires_at=1) for question in questions)
+    hold = await store.hold("s")
+    await hold.append(Asked(expired, paused=True))
+    await hold.release()
+    return expired
+
+
+@pytest.mark.parametrize("inside", [False, True])
+async def test_expired_question_is_asked_again_without_a_run(store: SessionStore, inside: bool) -> None:
+    call = OUTER if inside else ToolCall("c", "deploy", {})
+    agent = agent_of(store, deploy, outer_tool(_deploy_inside, WRITING), call=call)
+    result = await agent.run("go", session="s")
+    assert isinstance(result, Paused) and done.count("prepare") == 1
+    (expired,) = await expire(store, result.questions)
+    for answers in (None, Answers.approving([expired])):
+        again = await agent.resume("s", answers)
+        assert isinstance(again, Paused) and done.count("prepare") == 1
+        (question,) = again.questions
+        assert question.id != expired.id and not question.is_expired() and question.running
+        assert question.digest == expired.digest and question.reason == expired.reason
+        result = again
+    assert isinstance(await agent.resume("s", Answers.approving(result.questions)), Done)
+    assert done.count("prepare") == 2 and done.count("deploy") == 1
+
+
+@pytest.mark.parametrize("answer", ["yes", "no"])
+async def test_expired_question_is_put_to_the_user_at_once(store: SessionStore, answer: str) -> None:
+    agent = agent_of(store, deploy, call=ToolCall("c", "deploy", {}))
+    result = await agent.run("go", session="s")
+    assert isinstance(result, Paused)
+    await expire(store, result.questions)
+    asked: list[Question] = []
+
+    async def ask(questions: Sequence[Question]) -> Answers:
+        asked.extend(questions)
+        return Answers.approving(questions) if answer == "yes" else Answers().decline(questions[0])
+
+    agent.ask = ask
+    assert isinstance(await agent.resume("s"), Done) and len(asked) == 1
+    assert done == (["prepare", "prepare", "deploy"] if answer == "yes" else ["prepare"])
+
+
+async def test_late_no_counts(store: SessionStore) -> None:
+    agent = agent_of(store, deploy, call=ToolCall("c", "deploy", {}))
+    result = await agent.run("go", session="s")
+    assert isinstance(result, Paused)
+    (expired,) = await expire(store, result.questions)
+    assert isinstance(await agent.resume("s", Answers().decline(expired, "not today")), Done)
+    assert done == ["prepare"] and "not today" in await text_of_call(agent)
+
+
+async def test_executor_asks_again_after_a_late_yes() -> None:
+    executor = Executor(Registry(deploy), AllowEverything())
+    call = ToolCall("c", "deploy", {})
+    (first,) = await executor.execute([call])
+    assert isinstance(first, Interrupted)
+    expired = replace(first.questions[0], expires_at=1)
+    turn = Turn(asked=[expired])
+    (late,) = await executor.execute([call], answers=Answers.approving([expired]), turn=turn)
+    assert isinstance(late, Interrupted) and done == ["prepare"]
+    (declined,) = await executor.execute([call], answers=Answers().decline(expired), turn=turn)
+    assert isinstance(declined, Failed) and declined.started and done == ["prepare"]
+    (outcome,) = await executor.execute([call], answers=Answers.approving(late.questions))
+    assert isinstance(outcome, Completed) and done == ["prepare", "prepare", "deploy"]
+
+
+async def test_cancelled_call_that_had_asked_has_started(store: SessionStore) -> None:
+    waits = asyncio.Event()
+
+    @tool(annotations=Annotations(Effect.READ, parallel=True))
+    async def wait() -> str:
+        """Wait."""
+        waits.set()
+        await asyncio.Event().wait()
+        return ""
+
+    @tool(annotations=Annotations(Effect.WRITE, parallel=True))
+    async def order(context: ToolContext) -> str:
+        """Reserve, then ask."""
+        done.append("reserve")
+        raise ApprovalRequired("pay?")
+
+    executor = Executor(Registry(order, wait), AllowEverything())
+    calls = [ToolCall("a", "order", {}), ToolCall("b", "wait", {})]
+    agent = Agent(ScriptedProvider(calls, "done"), executor=executor, sessions=store)
+    running = asyncio.ensure_future(agent.run("go", session="s"))
+    await waits.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    (message,) = [message for message in await agent.messages("s") if isinstance(message, ToolMessage)]
+    told = message.outcomes[0]
+    assert done == ["reserve"] and isinstance(told, Failed) and told.started and "may have had an effect" in told.text

@@ -90,8 +90,8 @@ class OpenTurn:
     replies: Mapping[str, Reply] = _NOTHING
     questions: Mapping[str, Question] = _NOTHING
     """The questions of this turn that are on record, by id."""
-    waiting = _NO_IDS
-    """Ids of calls that asked while they ran; with an answer they run again."""
+    waiting: Mapping[str, tuple[Question, ...]] = _NOTHING
+    """What calls asked while they ran, themselves or by a call inside, by call id; with the answers they run again."""
 
     def __init__(
         self, message: AssistantMessage, turn_id: str, calls: tuple[ToolCall, ...], *, stored: bool = False
@@ -101,18 +101,28 @@ class OpenTurn:
         self.calls = calls
         self.stored = stored
 
-    def add_questions(self, questions: Sequence[Question]) -> None:
-        """Add questions that are on record."""
+    def add_questions(self, questions: Sequence[Question], *, paused: bool) -> None:
+        """Add questions that are on record; unless `paused`, a call inside which one was asked still runs."""
         self.questions = {**self.questions, **{question.id: question for question in questions}}
-        self.waiting = self.waiting.union(question.call_id for question in questions if question.running)
+        waiting: dict[str, tuple[Question, ...]] = {}
+        for question in questions:
+            call_id = question.within or question.call_id
+            if question.running if not question.within else paused or call_id in self.waiting:
+                waiting[call_id] = (*waiting.get(call_id, ()), question)
+        if waiting:
+            self.waiting = {**self.waiting, **waiting}
+
+    def end_waiting(self, call_ids: Iterable[str]) -> None:
+        """Note that calls run again."""
+        if self.waiting:
+            self.waiting = {call_id: asked for call_id, asked in self.waiting.items() if call_id not in call_ids}
 
     def add_start(self, digests: Mapping[str, str], *, each: bool) -> None:
         """Add that calls are about to run; with `each`, the start of every single one is still to come."""
         self.digests = digests if self.digests is None else {**self.digests, **digests}
         if not each:
             self.begun = self.begun.union(digests)
-        if self.waiting:
-            self.waiting = self.waiting.difference(digests)
+        self.end_waiting(digests)
 
     def add_note(self, path: str, note: Json) -> None:
         """Add a note of a running tool."""
@@ -126,7 +136,7 @@ class OpenTurn:
 
     def fail_unfinished(self, call: ToolCall, why: str) -> Failed:
         """Return the outcome of a call that has no recorded end."""
-        if call.id in self.begun:
+        if call.id in self.begun or call.id in self.waiting:
             return Failed(call, Cancelled(f"{why}; it had started, so it may have had an effect"), started=True)
         return Failed(call, Cancelled(f"{why}; it had not started"))
 
@@ -208,8 +218,8 @@ class SessionReplay:
 
     def _apply_to_turn(self, turn: OpenTurn, record: Record) -> None:
         match record:
-            case Asked(questions):
-                turn.add_questions(questions)
+            case Asked(questions, paused):
+                turn.add_questions(questions, paused=paused)
             case Answered(replies):
                 turn.replies = {**turn.replies, **replies}
             case Began(digests, each):

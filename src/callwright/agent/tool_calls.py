@@ -15,7 +15,7 @@ from callwright.clip import Outputs, find_output_ids
 from callwright.core._fast import frozen, make_constructor
 from callwright.core.calls import Answers, Decline, Failed, Interrupted, Outcome, Question, ToolCall
 from callwright.core.decisions import check_answers
-from callwright.core.errors import Cancelled, InvalidArguments, Unanswered
+from callwright.core.errors import InvalidArguments, Unanswered
 from callwright.core.events import BatchBegan, CallEnded, Event
 from callwright.core.json import FrozenDict, JsonObject
 from callwright.core.messages import AssistantMessage
@@ -58,7 +58,7 @@ async def make_calls(
     transcript: Transcript, turn: OpenTurn, catalog: Catalog, context: CallContext
 ) -> Paused | Sequence[Ending]:
     """Run the open turn's calls and close the turn, or pause it; a cancelled task closes it too."""
-    open_questions = _find_unanswered(turn) if turn.questions else ()
+    open_questions = _find_unanswered(turn, context.executor.limits.question_seconds) if turn.waiting else ()
     if open_questions and not await _ask_again(transcript, turn, open_questions, context.ask):
         return await transcript.pause(turn, open_questions)
     context.undo.begin_turn()
@@ -95,16 +95,17 @@ def _find_open(calls: Sequence[ToolCall], settled: Mapping[str, Ending]) -> tupl
     return tuple(call for call in calls if call.id not in settled)
 
 
-def _find_unanswered(turn: OpenTurn) -> tuple[Question, ...]:
-    """Return what calls asked while they ran and the user has not answered."""
-    return tuple(
-        question
-        for question in turn.questions.values()
-        if question.running
-        and question.call_id in turn.waiting
-        and question.id not in turn.replies
-        and not question.is_expired()
-    )
+def _find_unanswered(turn: OpenTurn, seconds: float | None) -> tuple[Question, ...]:
+    """Return what calls asked while they ran and the user has not answered, as it is asked now.
+
+    Without the answers they must not run: they would do once more what they did before they asked.
+    """
+    found: list[Question] = []
+    for question in (question for asked in turn.waiting.values() for question in asked):
+        reply, expired = turn.replies.get(question.id), question.is_expired()
+        if reply is None or (expired and not isinstance(reply, Decline)):
+            found.append(question.ask_again(seconds) if expired else question)
+    return tuple(found)
 
 
 async def _ask_again(
@@ -194,7 +195,7 @@ def _record_asking(ask: AskPerson, transcript: Transcript, turn: OpenTurn, *, ru
         answers = check_answers(await await_if_needed(ask(questions)))  # if it raises, the executor declines
         await transcript.record_answers(turn, dict(answers))
         for question in questions:
-            if running and question.running:  # with the answer it goes on at once
+            if running and question.running and not question.within:  # with the answer it goes on at once
                 await transcript.record_restart(turn, question.call_id)
         return answers
 
@@ -220,7 +221,7 @@ class _TurnJournal:
             for call, digest in zip(self._calls, began.digests, strict=True):
                 if repeats.get(call.id, digest) != digest:
                     raise _ChangedCall
-        if turn.digests is not None and turn.waiting.isdisjoint([call.id for call in self._calls]):
+        if turn.digests is not None and not any(call.id in turn.waiting for call in self._calls):
             return wait_for_nothing()
         return self._transcript.record_start(turn, began)
 
@@ -272,14 +273,15 @@ def _collect_questions(outcomes: Sequence[Outcome]) -> tuple[Question, ...]:
 def _merge_outcomes(turn: OpenTurn, settled: Mapping[str, Ending], outcomes: Sequence[Outcome]) -> Sequence[Ending]:
     """Return one outcome per call, in call order."""
     if not settled:
-        return [_to_ending(outcome) for outcome in outcomes]
+        return [_to_ending(turn, outcome) for outcome in outcomes]
     found = dict(settled)
     for outcome in outcomes:
-        found[outcome.call.id] = _to_ending(outcome)
+        found[outcome.call.id] = _to_ending(turn, outcome)
     return [found[call.id] for call in turn.calls]
 
 
-def _to_ending(outcome: Outcome) -> Ending:
-    if isinstance(outcome, Interrupted):
-        return Failed(outcome.call, Cancelled("the run was stopped before this call had started"))
-    return outcome
+def _to_ending(turn: OpenTurn, outcome: Outcome) -> Ending:
+    if not isinstance(outcome, Interrupted):
+        return outcome
+    turn.add_questions(outcome.questions, paused=True)  # a call that asked while it ran has started
+    return turn.fail_unfinished(outcome.call, "the run was stopped before this call was done")

@@ -155,7 +155,7 @@ class Transcript:
     async def record_questions(self, turn: OpenTurn, questions: Sequence[Question]) -> None:
         """Store the model's message and the questions; must return before the user is asked."""
         await self._store(*self._opening_records(turn), Asked(tuple(questions)))
-        turn.add_questions(questions)
+        turn.add_questions(questions, paused=False)
 
     async def record_answers(self, turn: OpenTurn, replies: dict[str, Reply]) -> None:
         """Store the user's replies; must return before they count."""
@@ -234,16 +234,18 @@ class Transcript:
         """Store that a call which asked while it ran is about to run again; must return before it does."""
         if turn.digests is not None and call_id in turn.digests:
             await self._store(Began({call_id: turn.digests[call_id]}))
-            turn.waiting = turn.waiting.difference((call_id,))
+            turn.end_waiting((call_id,))
 
     async def pause(self, turn: OpenTurn, questions: tuple[Question, ...], ended: Sequence[Ending] = ()) -> Paused:
         """Store the questions, and the outcomes of calls that have ended; return the result of the paused run."""
         fresh = [outcome for outcome in ended if outcome.call.id not in turn.ended]
-        asked = () if turn.questions.keys() >= {question.id for question in questions} else (Asked(questions),)
+        inner = {question.within for question in questions if question.within}
+        known = turn.questions.keys() >= {question.id for question in questions} and turn.waiting.keys() >= inner
+        asked = () if known else (Asked(questions, paused=bool(inner)),)
         if fresh or asked or self._unsaved:
             await self._store(*self._opening_records(turn), *map(Ended, fresh), *asked)
         turn.ended = {**turn.ended, **{outcome.call.id: outcome for outcome in fresh}}
-        turn.add_questions(questions)
+        turn.add_questions(questions, paused=True)
         spent = self.spending
         return Paused(questions, spent.usage, self.session_id, spent.turns, spent.known_cost)
 

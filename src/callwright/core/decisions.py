@@ -16,7 +16,7 @@ import time
 from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, cast, final, get_args, overload
 
-from callwright.core._fast import field, frozen
+from callwright.core._fast import field, frozen, replace
 from callwright.core.access import Access
 from callwright.core.errors import CallwrightError, UsageError, safe_repr
 from callwright.core.json import JsonObject, canonical, compact, freeze, hash_text, thaw
@@ -157,6 +157,19 @@ class Question:
     def is_expired(self, now: float | None = None) -> bool:
         """Whether an answer comes too late."""
         return self.expires_at != 0 and (time.time() if now is None else now) >= self.expires_at
+
+    def ask_again(self, seconds: float | None) -> "Question":
+        """Return the same question as it is asked now, because it has expired.
+
+        Args:
+            seconds: How long it may be answered; None for no limit.
+        """
+        return replace(self, expires_at=find_expiry(seconds), nonce=os.urandom(8).hex())
+
+
+def find_expiry(seconds: float | None) -> int:
+    """Return the Unix time at which a question of now expires; 0 for never."""
+    return 0 if seconds is None else int(time.time() + seconds) + 1
 
 
 class AnswersNeeded(CallwrightError):

@@ -5,7 +5,6 @@ look up ─► bind ─► (repair) ─► before-hooks ─► accesses ─► p
 
 import asyncio
 import logging
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -25,6 +24,7 @@ from callwright.core.decisions import (
     Reply,
     check_reply,
     digest_running,
+    find_expiry,
 )
 from callwright.core.errors import (
     ApprovalRequired,
@@ -267,8 +267,12 @@ class Gate:
         if found is None:
             return asks
         admitted.resumed = True
-        question = found[0]
-        approve = _apply_reply(admitted, *found)
+        question, reply = found
+        if question.is_expired() and type(reply) is not Decline:
+            # run without an answer, it would do once more what it did before it asked
+            admitted.questions = (question.ask_again(self.question_seconds),)
+            return ()
+        approve = _apply_reply(admitted, question, reply)
         if approve.arguments is not None and question.kind != "input":
             raise Denied("the arguments cannot be changed while the call is running; decline it instead")
         admitted.answered = (question, approve)
@@ -301,7 +305,6 @@ class Gate:
         running: bool = False,
     ) -> Question:
         name = admitted.name
-        seconds = self.question_seconds
         kind = "auth" if auth else kind
         reason = "; ".join(dict.fromkeys(ask.reason for ask in asks if ask.reason))
         return Question(
@@ -314,7 +317,7 @@ class Gate:
             accesses=tuple(admitted.accesses) or admitted.require_entry().default_accesses,
             kind=kind,
             url=auth.url if auth else "",
-            expires_at=0 if seconds is None else int(time.time() + seconds) + 1,
+            expires_at=find_expiry(self.question_seconds),
             running=running,
             approved=admitted.approved if running else (),
             within=admitted.within,

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterable
 from itertools import islice
 
-from callwright.core.decisions import Answers, Question, Reply, digest_running
+from callwright.core.decisions import Answers, Decline, Question, Reply, digest_running
 from callwright.executor.admitted import Admitted
 
 _MAX_QUESTIONS = 10_000
@@ -85,7 +85,12 @@ class TurnAnswers:
         self._claims = {}
 
     def claim(self, admitted: Admitted, *, running: bool = False) -> tuple[Question, Reply] | None:
-        """Return the last answer given for exactly this call and not claimed by another one; None if there is none."""
+        """Return the last answer given for exactly this call and not claimed by another one; None if there is none.
+
+        An answer that came too late counts only if it declines what a running call asked. Such a call must not run
+        without an answer, so the caller is given a late approval too if there is nothing better, to ask again.
+        """
+        late: tuple[Question, Reply] | None = None
         for question_id, reply in reversed(list(self._answers)):
             question = self._find(question_id, admitted)
             if question is None or question.running is not running or question.call_id != admitted.call.id:
@@ -93,17 +98,21 @@ class TurnAnswers:
             if question_id in admitted.used_answers or self._claims.get(question_id, admitted) is not admitted:
                 continue
             digest = admitted.approval_digest
-            if question.digest == (digest_running(digest, question.kind, question.reason) if running else digest):
-                self._claims[question_id] = admitted
-                return question, reply
-        return None
+            if question.digest != (digest_running(digest, question.kind, question.reason) if running else digest):
+                continue
+            if question.is_expired() and not (running and type(reply) is Decline):
+                late = late or (question, reply)
+                continue
+            self._claims[question_id] = admitted
+            return question, reply
+        return late if running else None
 
     def take(self, question_id: str) -> bool:
         """Use an answer up; False if another call has done so meanwhile."""
         return self._ledger.take(question_id, on_record=self._on_record.pop(question_id, None) is not None)
 
     def _find(self, question_id: str, admitted: Admitted) -> Question | None:
-        """Return the question an answer is for: one that was asked, is not used or expired, and about this tool."""
+        """Return the question an answer is for: one that was asked, is not used, and about this tool."""
         if self._ledger.is_used(question_id):  # also one on record, which a caller may pass again
             return None
         kept = self._ledger.find(question_id)
@@ -115,4 +124,4 @@ class TurnAnswers:
             question, tool = kept
             if admitted.entry is None or not is_same_tool(tool, admitted.entry.tool):
                 return None
-        return None if question is None or question.is_expired() else question
+        return question

@@ -118,8 +118,9 @@ def encode_record(record: Record) -> Data:
             return {"kind": "started", "calls": list(call_ids)}
         case Ended(outcome):
             return {"kind": "ended", **encode_outcome(outcome)}
-        case Asked(questions):
-            return {"kind": "asked", "questions": [_encode_question(question) for question in questions]}
+        case Asked(questions, paused):
+            asked = [_encode_question(question) for question in questions]
+            return {"kind": "asked", "questions": asked, **({"paused": True} if paused else {})}
         case Answered(replies):
             return {"kind": "answered", "replies": {key: _encode_reply(reply) for key, reply in replies.items()}}
         case Kept(path, note):
@@ -158,7 +159,8 @@ def decode_record(data: Data) -> Record:
         case "ended":
             return Ended(decode_outcome(data))
         case "asked":
-            return Asked(tuple(_decode_question(question) for question in _take_list(data, "questions")))
+            asked = tuple(_decode_question(question) for question in _take_list(data, "questions"))
+            return Asked(asked, paused=_check(data.get("paused", False), "paused", bool))
         case "answered":
             replies: Data = _take(data, "replies", dict)
             return Answered({key: _decode_reply(_check(reply, "replies", dict)) for key, reply in replies.items()})

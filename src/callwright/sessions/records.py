@@ -56,6 +56,8 @@ class Asked:
     """The open turn waits for approvals."""
 
     questions: tuple[Question, ...]
+    paused: bool = False
+    """Whether the calls inside which they were asked have ended, to run again with the answers; or they still ran."""
 
 
 @dataclass(frozen=True, slots=True)

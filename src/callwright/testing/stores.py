@@ -71,7 +71,7 @@ STORED_RECORDS: tuple[Record, ...] = (
     Asked(
         (_QUESTION, Question("c2", "x", {}, "d2", "s", accesses=(UseTool("x", Effect.WRITE),), kind="auth", url="u"))
     ),
-    Asked((_RUNNING,)),
+    Asked((_RUNNING,), paused=True),
     Answered({_QUESTION.id: Approve({"path": "z"}, "session", "ada"), "other": Decline("no", "a hook")}),
     Began({"c1": "d1", "c2": "d2"}, each=True),
     Started(("c1",)),
