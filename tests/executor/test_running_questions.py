@@ -24,11 +24,13 @@ from callwright import (
     tool,
 )
 from callwright.agent import Agent, Done, Paused
+from callwright.core.errors import Transient
 from callwright.core.events import BatchBegan, QuestionsRaised
 from callwright.hooks import Hook, PendingCall
 from callwright.policy import AllowEverything
 from callwright.sessions import MemoryStore, SessionStore, SqliteStore
 from callwright.testing import Recorder, ScriptedProvider
+from callwright.testing.fakes import FakeClock
 
 ran: list[str] = []
 
@@ -267,3 +269,47 @@ async def test_agent_with_ask_goes_on_at_once(store: SessionStore) -> None:
     agent = Agent(ScriptedProvider(CALL, "done"), executor=allowing(), sessions=store, ask=ask)
     assert isinstance(await agent.run("go", session="s"), Done)
     assert ran[-1] == "deploy a once"
+
+
+async def test_function_that_changes_its_arguments_can_be_approved() -> None:
+    seen: list[list[str]] = []
+
+    @tool(effect=Effect.WRITE)
+    async def send(to: list[str], context: ToolContext) -> str:
+        """Send."""
+        seen.append(list(to))
+        to.append("x")
+        if context.answer is None:
+            raise ApprovalRequired("sure?")
+        return "sent"
+
+    executor = allowing(send)
+    call = ToolCall("1", "send", {"to": ["a"]})
+    question = await interrupted(executor, call)
+    assert question.arguments == {"to": ["a"]}
+    (outcome,) = await executor.execute([call], answers=Answers.approving([question]))
+    assert isinstance(outcome, Completed) and seen == [["a"], ["a"]]
+
+
+@pytest.mark.parametrize("edited", [False, True])
+async def test_retry_has_the_arguments_of_the_call(edited: bool) -> None:
+    seen: list[list[str]] = []
+
+    @tool(effect=Effect.WRITE)
+    async def send(to: list[str]) -> str:
+        """Send."""
+        seen.append(list(to))
+        to.clear()
+        if len(seen) == 1:
+            raise Transient("busy")
+        return "sent"
+
+    async def edit(questions: Sequence[Question]) -> Answers:
+        answers = Answers()
+        for question in questions:
+            answers.approve(question, arguments={"to": ["b"]})
+        return answers
+
+    executor = Executor(Registry(send), None if edited else AllowEverything(), clock=FakeClock())
+    (outcome,) = await executor.execute([ToolCall("1", "send", '{"to": ["a"]}')], turn=Turn(ask=edit))
+    assert isinstance(outcome, Completed) and seen == ([["b"], ["b"]] if edited else [["a"], ["a"]])

@@ -1,6 +1,7 @@
 """A call on its way through the executor, with the facts about its tool."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 from callwright.core.access import Access, Ask, Confinement, UseTool
@@ -11,6 +12,7 @@ from callwright.core.errors import ApprovalRequired, AuthRequired, Crashed, Tool
 from callwright.core.json import FrozenDict, JsonObject, check_json, copy_json
 from callwright.core.spec import Effect, ToolSpec
 from callwright.tool.base import InnerBatch, Invocation, SessionTool, State, Tool
+from callwright.tool.function import Bound
 
 if TYPE_CHECKING:  # otherwise loaded with the first repair, hook or limit
     from callwright.executor.repair import PathTool
@@ -71,6 +73,8 @@ class Admitted:
 
     # Defaults on the class, not in __init__: most calls keep most of them, and every call makes one of these.
     invocation: Invocation | None = None
+    changed_arguments: JsonObject | str | bytes | None = None
+    """What was bound last, if not the arguments of the call itself."""
     accesses: Sequence[Access] = ()
     asks: tuple[Ask, ...] = ()
     hook_output: Output | None = None
@@ -170,6 +174,8 @@ class Admitted:
         """Bind arguments; a tool may require approval here, together with the invocation that would run."""
         if self.invocation is not None:  # what was derived from the arguments before
             self.pending = None
+        if arguments is not self.call.arguments:
+            self.changed_arguments = arguments
         try:
             if entry.bind_in is None:
                 invocation = entry.bind(arguments)
@@ -184,6 +190,16 @@ class Admitted:
             _check_invocation(error.invocation, self.name)
             self.invocation = error.invocation
             self.asks = (*self.asks, Ask(error.reason, source=f"tool {self.name}"))
+
+    def bind_again(self) -> Invocation | None:
+        """Bind the same arguments after a run: a function may have changed the lists and objects that it was given."""
+        entry = self.entry
+        if entry is not None and type(self.invocation) is Bound:
+            given = self.call.arguments if self.changed_arguments is None else self.changed_arguments
+            with suppress(Exception):  # they were valid before; a tool that refuses them now goes on with what it has
+                again = entry.bind(given)
+                self.invocation = again if type(again) is Bound else self.invocation
+        return self.invocation
 
 
 _OWN_KINDS: set[type] = set()
