@@ -262,9 +262,8 @@ class Guards(Policy):
         for tree in dict.fromkeys(command.trees):
             found = find_in_tree(tree, lambda path: is_secret(comparable(path)))
             if found is None and not tree.visible:
-                return Ask(
-                    f"would read {make_printable(tree.folder)}, which is too large to check for secrets", _SECRET
-                )
+                why = "is too large to check" if tree.folder.startswith("/") else "cannot be checked"
+                return Ask(f"would read {make_printable(tree.folder)}, which {why} for secrets", _SECRET)
             if found:
                 return Ask(
                     f"would read {make_printable(found)}, which may hold a private key or a password",

@@ -4,6 +4,8 @@ import os
 import re
 from collections.abc import Callable
 from fnmatch import fnmatchcase
+from glob import has_magic, iglob
+from itertools import islice
 
 from callwright.policy.tool_names import words
 from callwright.shell.plan import Tree
@@ -19,15 +21,30 @@ _SOURCE_ENDINGS = tuple(
 )
 
 
-_BREAKS = re.compile(r"[\s'\"\\]+")
+# what xargs splits or joins at, and what a shell expands
+_STRANGE = re.compile(r"[\s'\"\\*?\[]")
+_UNCLEAR = re.compile(r"['\"\\]|\[[\[^]")
+_MAX_EXPANDED = 100
 
 
-def _splits_elsewhere(path: str) -> bool:
-    """Whether a path below a folder, split at white space, names a file somewhere else: `x /etc/shadow`, `x .env`."""
-    if not _BREAKS.search(path):
-        return False
-    parts = _BREAKS.split(path)[1:]
-    return any(part[:1] == "/" or ".." in part or is_secret(comparable(part)) for part in parts)
+def _names_others(folder: str, path: str, wanted: Callable[[str], bool]) -> bool:
+    """Whether a path below a folder names other files once it is split: `x /etc/shadow`, `x .env`.
+
+    A quote or backslash always counts, because xargs makes `.env` out of `.e'n'v`, and so do brackets that bash matches
+    otherwise than Python.
+    """
+    if _UNCLEAR.search(path):
+        return True
+    for place, part in enumerate(path.split()):
+        if place and (part[0] == "/" or ".." in part or is_secret(comparable(part))):
+            return True
+        named = os.path.join(folder, part.lstrip("/"))  # noqa: PTH118 - a path as text
+        expanded = list(islice(iglob(named), _MAX_EXPANDED)) if has_magic(part) else []  # noqa: PTH207 - as above
+        if len(expanded) == _MAX_EXPANDED:
+            return True
+        if any(wanted(each) or wanted(os.path.realpath(each)) for each in (named, *expanded)):
+            return True
+    return False
 
 
 def find_in_tree(
@@ -60,7 +77,9 @@ def find_in_tree(
                         return None
                     if tree.visible and entry.name[0] == ".":
                         continue
-                    if tree.split and _splits_elsewhere(entry.path[len(tree.folder) :]):
+                    path = entry.path[len(tree.folder) :]
+                    strange = tree.split and _STRANGE.search(path) and fnmatchcase(entry.name, tree.pattern)
+                    if strange and _names_others(tree.folder, path, wanted):
                         return entry.path
                     link = tree.follows and entry.is_symlink()
                     real = os.path.realpath(entry.path) if link else f"{place}/{entry.name}"

@@ -18,9 +18,9 @@ from callwright.shell.findings import (
     Findings,
     FoundCommand,
     Judgement,
-    PipedNames,
     Redirects,
     ScriptContext,
+    XargsInput,
 )
 from callwright.shell.judge import find_danger, find_fork_bomb, judge, program_name
 from callwright.shell.plan import ShellPlan, SimpleCommand, Verdict, worst
@@ -132,7 +132,7 @@ class LineAnalyzer:
         )
         found = found._replace(trees=(*found.trees, *inner.trees))
         folders = self._change_folder(found.folders, inner)
-        if inner.name in ("xargs", "gxargs") and found.xargs_input is not None:
+        if inner.name in ("xargs", "gxargs"):
             found, inner = _charge_xargs_input(found, inner, found.xargs_input)
         if inner.script is None:
             assignments = (*found.assignments, *inner.assignments)
@@ -245,9 +245,11 @@ def _raise_verdict(verdict: Verdict, reason: str, floor: Verdict, why: str) -> t
 
 
 def _charge_xargs_input(
-    found: FoundCommand, inner: InnerCommand, names: PipedNames
+    found: FoundCommand, inner: InnerCommand, names: XargsInput
 ) -> tuple[FoundCommand, InnerCommand]:
-    """Count the paths that the line pipes into xargs as accesses of the command behind it."""
+    """Count the paths that the line pipes into xargs as accesses of the command behind it, if they are known."""
+    if names is None or (names.loose and not inner.whole):
+        return found, inner
     mark = inner.mark or "{}"
     # `{}nv` or `x/{}` is a path of its own, which the names alone do not tell
     named = tuple([word if word.literal or word.text != mark else word._replace(named=True) for word in inner.words])

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from callwright.core.access import Access, ReadPath
-from callwright.shell.plan import SimpleCommand, Tree, Verdict
-from callwright.shell.words import Folders, Word, resolve_paths
+from callwright.shell.options import grammar, parse_options
+from callwright.shell.plan import COMMITTED, SimpleCommand, Tree, Verdict
+from callwright.shell.words import Folders, Word, literal_words, resolve_paths
 from callwright.shell.wrappers import InnerCommand
 
 
@@ -39,6 +40,8 @@ class PipedNames(NamedTuple):
     """The paths, where they are written in the line."""
     trees: tuple[Tree, ...] = ()
     """The folders whose files may be named."""
+    loose: bool = False
+    """Names stay whole only where they are split at zeros: otherwise a part of one, or two joined, may name a file."""
 
 
 XargsInput: TypeAlias = PipedNames | None
@@ -48,22 +51,79 @@ NO_INPUT: XargsInput = PipedNames()
 _READ_ONLY = Verdict.READ_ONLY
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_./@:,+=][A-Za-z0-9_./@:,+=-]*\Z")
 _GLOB = re.compile(r"[\w.*?-]+\Z")
-_LISTERS = frozenset(("find", "fd", "fdfind", "ls"))
-_LISTING = {
-    "rg": ("-l", "--files", "--files-with-matches", "--files-without-match"),
-    "grep": ("-l", "-rl", "-lr", "-L", "-Rl", "-ril", "-rli", "--files-with-matches", "--files-without-match"),
-    **dict.fromkeys(("diff", "diff-tree", "diff-index", "diff-files", "ls-tree"), ("--name-only",)),
-}
-"""The options with which a search, or a sub-command of git, prints names and nothing else."""
-_TAKES_VALUE = re.compile(
-    r"--(?!cached|staged|recursive|ignore-case|word-regexp|hidden|no-)[^=]+\Z|-\w*[efABCmDdgtTMjErSGOlU]\Z"
+_DIFFERENCES = grammar(
+    "--name-only -z -r -t -m -R -w -b --cached --staged --merge-base --no-renames --no-commit-id --root --relative "
+    "--exit-code --quiet --no-color --no-ext-diff --no-textconv --ignore-all-space --ignore-space-change "
+    "--ignore-space-at-eol --ignore-blank-lines --pickaxe-all --pickaxe-regex",
+    "-S -G --diff-filter",
+    "-M -C -B --find-renames --find-copies --ignore-submodules",
 )
-_TAKES_NONE = frozenset(("-r", "-rl", "-l", "-Rl", "-ril"))
+_MATCHES = ("-l", "--files-with-matches", "--files-without-match")
+FD_OPTIONS = grammar(
+    "-H -I -u -s -i -g -F -a -L -p -0 -1 -q --hidden --no-ignore --no-ignore-vcs --no-ignore-parent --unrestricted "
+    "--case-sensitive --ignore-case --glob --regex --fixed-strings --literal --absolute-path --relative-path --follow "
+    "--full-path --print0 --prune --quiet --show-errors --one-file-system --mount --xdev --strip-cwd-prefix "
+    "--no-require-git --no-follow --no-hidden --ignore --help --version -h -V",
+    "-d -t -e -E -S -o -j -C --max-depth --min-depth --exact-depth --type --extension --exclude --size --owner "
+    "--changed-within --changed-before --newer --older --change-newer-than --change-older-than --threads --max-results "
+    "--base-directory --search-path --and --max-buffer-time --ignore-file -c --color",
+)
+"""The options with which fd prints names of files as they are."""
+_LISTINGS = {
+    "fd": (FD_OPTIONS, ()),
+    "fdfind": (FD_OPTIONS, ()),
+    "rg": (
+        grammar(
+            "-l -i -s -S -w -x -v -F -P -u -L -0 -n -N -a -U -H -. --files --files-with-matches --files-without-match "
+            "--null --hidden --no-ignore --no-ignore-vcs --no-ignore-parent --no-require-git --follow --ignore-case "
+            "--smart-case --case-sensitive --word-regexp --line-regexp --fixed-strings --pcre2 --invert-match "
+            "--multiline --multiline-dotall --no-messages --no-config --text --no-heading --line-number "
+            "--no-line-number --sort-files --one-file-system --glob-case-insensitive",
+            "-e -g -t -T -m -d -j --regexp --glob --iglob --type --type-not --max-count --max-depth --threads --sort "
+            "--sortr --color --max-filesize",
+        ),
+        (*_MATCHES, "--files"),
+    ),
+    "grep": (
+        grammar(
+            "-l -L -r -R -i -y -w -x -v -E -F -G -P -s -I -a -n -H -U -Z --files-with-matches --files-without-match "
+            "--recursive --dereference-recursive --ignore-case --no-ignore-case --word-regexp --line-regexp "
+            "--invert-match --extended-regexp --fixed-strings --basic-regexp --perl-regexp --no-messages --null "
+            "--line-number --with-filename --text",
+            "-e -f -m -A -B -C -D -d --regexp --file --include --exclude --exclude-dir --max-count --directories "
+            "--devices --binary-files",
+            "--color --colour",
+        ),
+        (*_MATCHES, "-L"),
+    ),
+    "git grep": (
+        grammar(
+            "-l -L -i -w -v -E -F -G -P -I -r -n --name-only --files-with-matches --files-without-match --recursive "
+            "--cached --untracked --no-color --ignore-case --word-regexp --invert-match --extended-regexp "
+            "--fixed-strings --perl-regexp --basic-regexp --line-number --full-name --recurse-submodules --all-match "
+            "--and --or --not -z --null",
+            "-e --max-depth",
+        ),
+        (*_MATCHES, "-L", "--name-only"),
+    ),
+    "git ls-files": (
+        grammar(
+            "-c -o -m -d -z -i -k --cached --others --modified --deleted --ignored --killed --exclude-standard "
+            "--full-name --deduplicate --directory --no-empty-directory --error-unmatch --recurse-submodules",
+            "-x --exclude",
+        ),
+        (),
+    ),
+    "git ls-tree": (grammar("--name-only -r -t -d -z --full-name --full-tree"), ("--name-only",)),
+    **dict.fromkeys(
+        ("git diff", "git diff-tree", "git diff-index", "git diff-files"), (_DIFFERENCES, ("--name-only",))
+    ),
+}
+"""The options with which a search or a sub-command of git prints names and nothing else; one of the last is needed."""
 _PLAIN_LS = re.compile(r"-[1aAdRtrSUcu]+\Z")
 _PRINTS = frozenset("-print -print0 -exec -execdir -ok -okdir".split())
-_LISTED_BY_GIT = frozenset(
-    "-c -o -m -d -z --cached --others --modified --deleted --exclude-standard --full-name --deduplicate".split()
-)
+_PRINTS_ZEROS = re.compile(r"-[A-Za-z]*[0zZ][A-Za-z]*\Z|--null\Z|--print0\Z")
+_SPLITS = re.compile(r"[\s'\"\\]")
 # the options with which a filter passes lines on as they are
 _FILTERS = {
     "sort": re.compile(r"-[bdfghinruV]+\Z|--(?:reverse|unique|numeric-sort|version-sort)\Z"),
@@ -97,47 +157,63 @@ def find_xargs_input(commands: Sequence[SimpleCommand], before: XargsInput, fold
 def _prints_names(name: str, rest: Sequence[str]) -> bool:
     """Whether a command prints names of files below its folders and nothing else.
 
-    A listing `ls -l` shows where links lead, and an option behind `-e` or `--` is a pattern or a file.
+    A listing `ls -l` shows where links lead, and other options print text that the line or a file chooses.
     """
     if name == "ls":
         return all(_PLAIN_LS.match(word) for word in rest if word[:1] == "-")
     if name == "find":
-        return "-ls" not in rest
-    if name in _LISTERS:
-        return not any(word.startswith(("-l", "--list")) for word in rest)
-    if name == "git":
-        name, rest = (rest[0], rest[1:]) if rest else ("", ())
-        if name == "ls-files":
-            return True
-    previous = ""
-    for word in rest:
-        if word == "--":
-            return False
-        if word in _LISTING.get(name, ()):
-            return not _TAKES_VALUE.match(previous) or (name == "grep" and previous in _TAKES_NONE)
-        previous = word
-    return False
+        return not any(word == "-ls" or word.startswith(("-printf", "-fprint")) for word in rest)
+    if name == "git" and rest:
+        name, rest = f"git {rest[0]}", rest[1:]
+    if name not in _LISTINGS:
+        return False
+    options, needed = _LISTINGS[name]
+    known = options.flags | options.values | options.optional
+    if any(word[:2] == "--" and len(word) > 2 and word.partition("=")[0] not in known for word in rest):
+        return False  # also an abbreviation, which may stand for another option
+    if name == "git ls-files" and any(word[:1] == ":" and word[1:2] not in ("!", "^") for word in rest):
+        return False  # `:/` lists the whole repository, which may begin above
+    call = parse_options(literal_words(rest), options)
+    return not call.problem and (not needed or call.has(*needed))
 
 
 def _list_trees(name: str, rest: Sequence[str], command: SimpleCommand, folders: Folders) -> XargsInput:
     """Return the folders that a listing command walks, with the one name pattern that it is restricted to."""
-    if any(word.startswith(("-printf", "-fprint", "--format", "--pretty", "--exec")) for word in rest):
-        return None  # it prints text of its own, which need not be a name of a file
     pattern = "*"
     if name == "find" and rest.count("-name") == 1 and not {"-o", "-or", "-not", "!", ","} & set(rest):
         place = rest.index("-name")
         pattern = "*" if _PRINTS & set(rest[:place]) else "".join(rest[place + 1 : place + 2])
     elif name == "git" and rest[0] == "ls-files":
-        names = [word for word in rest[1:] if word not in _LISTED_BY_GIT]
+        names = parse_options(literal_words(rest[1:]), _LISTINGS["git ls-files"][0]).operands
         # a star of git matches slashes too, so only what stands behind the last one tells about the name
-        pattern = f"*{re.split(r'[*?]', names[0])[-1]}" if len(names) == 1 and "*" in names[0] else "*"
+        pattern = f"*{re.split(r'[*?]', names[0].text)[-1]}" if len(names) == 1 and "*" in names[0].text else "*"
     if not _GLOB.match(pattern):
         pattern = "*"
     here = resolve_paths(".", folders)
     walked = [access.path for access in command.accesses if isinstance(access, ReadPath)]
-    return PipedNames(
-        trees=tuple([Tree(folder, pattern, split=True, follows=True) for folder in dict.fromkeys((*walked, *here))])
-    )
+    found = [Tree(folder, pattern, split=True, follows=True) for folder in dict.fromkeys((*walked, *here))]
+    if name == "git" and _lists_commit(rest[0], rest[1:]):
+        found.append(Tree(COMMITTED, split=True))
+    return PipedNames(trees=tuple(found), loose=_prints_loose_names(name, rest, walked, folders))
+
+
+def _lists_commit(verb: str, rest: Sequence[str]) -> bool:
+    """Whether the names may come from another commit than the one that is checked out: such files need not exist."""
+    if verb not in ("diff", "diff-index", "ls-tree"):
+        return verb == "diff-tree"
+    revisions = parse_options(literal_words(rest), _LISTINGS[f"git {verb}"][0]).operands
+    named = len(rest) - rest.index("--") - 1 if "--" in rest else 0
+    if verb == "ls-tree":
+        named = len(revisions) - 1
+    return any(word.text != "HEAD" for word in revisions[: len(revisions) - named])
+
+
+def _prints_loose_names(name: str, rest: Sequence[str], walked: Sequence[str], folders: Folders) -> bool:
+    """Whether a name is preceded by a folder that would be split, or followed by a zero, which a shell drops."""
+    if any(word == "-print0" if name == "find" else _PRINTS_ZEROS.match(word) for word in rest):
+        return True
+    split = [word for word in rest if word[:1] != "-" and _SPLITS.search(word)]
+    return any(name == "ls" or not set(walked).isdisjoint(resolve_paths(word, folders)) for word in split)
 
 
 def _read_printed_names(name: str, rest: Sequence[str], folders: Folders) -> XargsInput:

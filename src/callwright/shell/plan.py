@@ -43,6 +43,10 @@ def is_computed(path: str) -> bool:
     return not path.startswith("/") or re.search(_COMPUTED, path) is not None
 
 
+COMMITTED = "the files that a commit names"
+"""The folder of a tree whose names only a repository knows."""
+
+
 class Tree(NamedTuple):
     """The files below a folder, restricted to names that match a pattern."""
 

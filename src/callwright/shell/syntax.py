@@ -172,7 +172,7 @@ class SyntaxWalker(CommandReader):
             self.visit_plain(plain, folders)
         self.context, self.xargs_input, self.folders = kept, kept_input, folders
         names = find_xargs_input(self.findings.commands[before:], None, folders)
-        if names is None or not names.trees:
+        if names is None or names.loose or not names.trees:
             return False
         self.substituted_trees += names.trees
         return True

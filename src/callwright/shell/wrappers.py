@@ -174,6 +174,7 @@ _XARGS = wrapper(
     "-I -n -P -d -a -E -L -s -J -R -S --max-args --max-procs --delimiter --arg-file --max-chars",
     "-0 --null -r --no-run-if-empty -t --verbose -x --exit -i -e -l",
 )
+_ZEROS = frozenset(("-0", "--null", "-0r", "-r0"))
 _XARGS_FLAGS = _XARGS.values | _XARGS.flags | frozenset(("--replace", "--eof", "--max-lines"))
 
 
@@ -190,8 +191,13 @@ def _unwrap_xargs(name: str, words: Sequence[Word]) -> InnerCommand | None:
     if mark is None or not any(not word.literal for word in inner):
         inner = (*inner, Word("{}", Certainty.ANYTHING))
         mark = "{}"
-    whole = any(word.text in ("-0", "--null", "-0r", "-r0") for word in flags)
-    return InnerCommand(name, inner, doubt=doubt, mark=mark, whole=whole)
+    return InnerCommand(name, inner, doubt=doubt, mark=mark, whole=_splits_at_zeros([word.text for word in flags]))
+
+
+def _splits_at_zeros(flags: Sequence[str]) -> bool:
+    """Whether names end at zeros only; in `-I -0` the zero is a placeholder."""
+    zeros = [before not in _XARGS.values for before, text in pairwise(("", *flags)) if text in _ZEROS]
+    return any(zeros) and not any(text.startswith(("-d", "--d")) for text in flags)
 
 
 def _list_name_files(flags: Sequence[Word]) -> Iterator[str]:

@@ -4,9 +4,10 @@ import re
 from collections.abc import Sequence
 
 from callwright.core.access import Access, DeletePath, ReadPath, WritePath
-from callwright.shell.findings import Judgement, unknown
+from callwright.shell.findings import FD_OPTIONS, Judgement, unknown
+from callwright.shell.options import Grammar, parse_options
 from callwright.shell.plan import Tree, Verdict
-from callwright.shell.words import Certainty, Folders, Word, resolve_paths
+from callwright.shell.words import Certainty, Folders, Word, enter_folder, resolve_paths
 from callwright.shell.wrappers import InnerCommand
 
 _WITH_VALUE = frozenset(
@@ -152,19 +153,28 @@ def _mark_found_path(word: Word) -> Word:
 
 
 _FD_RUN = frozenset(("-x", "--exec", "-X", "--exec-batch"))
+_FD = Grammar(
+    FD_OPTIONS.flags | {"-l", "--list-details"},
+    FD_OPTIONS.values | {"--path-separator", "--format", "--batch-size"},
+    frozenset(("--hyperlink", "--gen-completions")),
+)
 
 
 def fd(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     """Judge an fd call: like find, with everything after -x a command."""
     split = next((place for place, word in enumerate(arguments) if word.text in _FD_RUN), len(arguments))
-    touched = tuple(_list_accesses(ReadPath, [Word(".")], folders))
+    starts, folder = _list_fd_folders(arguments[:split])
+    inside = folders if folder is None else enter_folder(folders, folder.text, physical=True)
+    touched = tuple(
+        dict.fromkeys([*_list_accesses(ReadPath, starts, folders), *_list_accesses(ReadPath, starts, inside)])
+    )
     inner = tuple(_mark_fd_path(word) for word in arguments[split + 1 :])
     if inner and all(word.literal for word in inner):
         inner = (*inner, Word("{}", Certainty.ANYTHING, named=True))
     walks = any(word.text == "--follow" or re.match(r"-\w*L", word.text) for word in arguments[:split])
     paths = [access.path for access in touched if isinstance(access, ReadPath)]
     trees = tuple([Tree(path, follows=True, enters=walks) for path in paths])
-    inner_commands = (InnerCommand(f"{name} -x", inner, trees=trees),) if inner else ()
+    inner_commands = (InnerCommand(f"{name} -x", inner, folder=folder, trees=trees),) if inner else ()
     for word in arguments[:split]:
         if _may_become_option(word):
             return unknown(f"{word.text} may become an option", touched, inner_commands)
@@ -173,7 +183,19 @@ def fd(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
             return unknown(f"{text} runs a command", touched, inner_commands)
     if split < len(arguments) and not inner:
         return unknown("it names no command to run", touched)
+    if any(word.text == ";" for word in arguments[split + 1 : -1]):
+        return unknown("further arguments follow the command", touched, inner_commands)
     return Judgement(Verdict.READ_ONLY, f"{name} is read-only", touched, inner_commands)
+
+
+def _list_fd_folders(arguments: Sequence[Word]) -> tuple[list[Word], Word | None]:
+    """Return the folders that fd searches, and the one that it changes to before."""
+    call = parse_options(arguments, _FD)
+    folder = call.value("-C", "--base-directory")
+    # the first operand is the pattern; where an option is not known, it may be the second
+    operands = call.operands if call.problem else call.operands[1:]
+    named = [*operands, *call.list_values("--search-path"), *([folder] if folder else [])]
+    return [Word("."), *named], folder
 
 
 def _mark_fd_path(word: Word) -> Word:

@@ -194,7 +194,10 @@ def _list_files(verb: str, words: Sequence[Word], folders: Folders) -> tuple[Acc
     shows = verb in SHOWS_CONTENT
     found: list[str] = []
     previous = ""
+    pattern = _find_searched(words) if verb == "grep" else None
     for word in words:
+        if word is pattern:
+            continue
         text = word.text
         name, equals, value = text.partition("=")
         if text[:1] != "-":
@@ -209,6 +212,13 @@ def _list_files(verb: str, words: Sequence[Word], folders: Folders) -> tuple[Acc
             found.append(text[2:])
         previous = text
     return tuple([ReadPath(path) for text in found if text for path in resolve_paths(text, folders)])
+
+
+def _find_searched(words: Sequence[Word]) -> Word | None:
+    """Return the pattern of git grep: the first operand, unless -e or -f gives it."""
+    if any(word.text[:1] == "-" and word.text[1:2] != "-" and set(word.text) & {"e", "f"} for word in words):
+        return None
+    return next((word for word in words if word.text[:1] != "-"), None)
 
 
 def _find_rule(words: Sequence[Word]) -> tuple[ProgramRule | None, int]:
