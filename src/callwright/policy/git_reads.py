@@ -48,7 +48,7 @@ def find_unnamed_object(arguments: Sequence[str], folder: str) -> str:
         arguments: The words behind `git`.
         folder: Where git would run.
     """
-    verb, rest = _split_verb(arguments)
+    verb, rest = split_verb(arguments)
     if verb in _PRINTS_FILES:
         objected = {"blob", _UNKNOWN}
     elif verb in _COMPARES_FOLDERS:
@@ -74,7 +74,7 @@ def find_compared_secret(arguments: Sequence[str], folder: str) -> str | None:
 
     `git diff` does so with --no-index, outside a repository, and when one of the two paths lies outside of it.
     """
-    verb, rest = _split_verb(arguments)
+    verb, rest = split_verb(arguments)
     if verb not in ("diff", "grep"):
         return ""
     plain = any(word.startswith("--no-i") for word in rest) or (verb == "diff" and find_git_folder(folder) is None)
@@ -118,7 +118,8 @@ def _leaves_repository(paths: Sequence[str], folder: str) -> bool:
     return not all(is_below(os.path.realpath(path), inside) for path in paths)
 
 
-def _split_verb(arguments: Sequence[str]) -> tuple[str, Sequence[str]]:
+def split_verb(arguments: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """Return the sub-command of a git call and the words behind it."""
     place = 0
     while place < len(arguments) and arguments[place][:1] == "-":
         place += 2 if arguments[place] in ("-C", "-c") else 1

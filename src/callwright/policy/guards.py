@@ -28,6 +28,7 @@ from callwright.core.access import (
     is_below,
 )
 from callwright.policy.base import Policy, Subject, Tier, make_printable
+from callwright.policy.git_changes import find_restored_file
 from callwright.policy.git_reads import find_compared_secret, find_unnamed_object
 from callwright.policy.paths import PathContext, PossiblePaths
 from callwright.policy.repository import find_hook, find_repository_program
@@ -74,14 +75,16 @@ class Fence(Policy):
             case DeletePath(path):
                 return self._outside(path, "remove", subject)
             case RunCommand() if isinstance(subject, PartOfLine) and subject.command is not None:
-                return self._judge_hooks(subject.command) or self._judge_hidden_reads(subject)
+                return self._judge_git(subject.command) or self._judge_hidden_reads(subject)
             case _:
                 return None
 
-    def _judge_hooks(self, command: SimpleCommand) -> Decision | None:
-        """Ask before git runs a hook; read-only lines run without hooks."""
+    def _judge_git(self, command: SimpleCommand) -> Decision | None:
+        """Ask before git runs a hook or discards changes; read-only lines run without hooks."""
         if command.verdict is not Verdict.WRITES or program_of_command(command) != "git":
             return None
+        if restored := find_restored_file(command.words[1:], _folder_of(command, self.here)):
+            return Ask(f"git checkout would discard the changes of {make_printable(restored)}", "uncommitted work")
         verb = next((word for word in command.words[1:] if word in _GIT_VERBS), "")
         try:
             hook = find_hook(_folder_of(command, self.here), verb) if verb else ""
@@ -239,13 +242,11 @@ class Guards(Policy):
         if secret is None:
             return Ask("would compare folders that cannot be checked for secrets", _SECRET)
         if secret:
-            return Ask(
-                f"would read {make_printable(secret)}, which may hold a private key or a password", _SECRET, firm=True
-            )
+            return _ask_about_secret("read", secret)
         return None
 
     def _judge_copies(self, command: SimpleCommand) -> Decision | None:
-        """Ask about files in copied folders that configure other programs in their new place."""
+        """Ask about files in copied folders that configure other programs in their new place, or lose a secret name."""
         for tree in dict.fromkeys(command.copied):
             start = len(tree.folder)
             found = find_in_tree(tree, lambda path: is_protected(comparable(path[start:])), folders=True)  # noqa: B023 - called at once
@@ -253,6 +254,8 @@ class Guards(Policy):
                 return Ask(f"would copy {make_printable(tree.folder)}, which is too large to check", _PROTECTED)
             if found:
                 return Ask(f"would copy {make_printable(found)}, which configures other programs", _PROTECTED)
+            if not self.masked and (found := find_in_tree(tree, _is_secret_by_folder)):
+                return _ask_about_secret("copy", found)
         return None
 
     def _judge_trees(self, command: SimpleCommand) -> Decision | None:
@@ -265,11 +268,7 @@ class Guards(Policy):
                 why = "is too large to check" if tree.folder.startswith("/") else "cannot be checked"
                 return Ask(f"would read {make_printable(tree.folder)}, which {why} for secrets", _SECRET)
             if found:
-                return Ask(
-                    f"would read {make_printable(found)}, which may hold a private key or a password",
-                    _SECRET,
-                    firm=True,
-                )
+                return _ask_about_secret("read", found)
         return None
 
     def _judge_removal(self, places: PossiblePaths, subject: Subject) -> Decision | None:
@@ -298,11 +297,7 @@ class Guards(Policy):
     def _judge_read(self, places: PossiblePaths) -> Decision | None:
         for place in places.all:
             if is_secret(comparable(place)):
-                return Ask(
-                    f"would read {make_printable(place)}, which may hold a private key or a password",
-                    _SECRET,
-                    firm=True,
-                )
+                return _ask_about_secret("read", place)
         return None
 
     def _below_root(self, place: str) -> str:
@@ -311,6 +306,15 @@ class Guards(Policy):
             if is_below(place, (root,)):
                 return comparable(place[len(root) :])
         return comparable(place)
+
+
+def _ask_about_secret(verb: str, path: str) -> Ask:
+    return Ask(f"would {verb} {make_printable(path)}, which may hold a private key or a password", _SECRET, firm=True)
+
+
+def _is_secret_by_folder(path: str) -> bool:
+    """Whether the copy of a file in another folder would not be known as a secret: `.config/gh/hosts.yml`."""
+    return is_secret(comparable(path)) and not is_secret(comparable(path.rpartition("/")[2]))
 
 
 def _judge_resource(uri: str) -> Decision | None:

@@ -17,7 +17,7 @@ _PACK_LETTERS = frozenset("cruvzjJafhpPkOWwlo")
 _PACK_LONG = _TAR_LONG | frozenset(
     "--create --append --update --directory --exclude-vcs --exclude-vcs-ignores --exclude-from --exclude-caches "
     "--dereference --owner --group --mtime --mode --sort --format --transform --no-recursion --absolute-names "
-    "--lzma --lzip --compress --posix --one-file-system --files-from --null --totals --xattrs --acls".split()
+    "--lzma --lzip --compress --posix --one-file-system --null --totals --xattrs --acls".split()
 )
 _UNZIP_LISTS = re.compile(r"-[a-zA-Z]*[lvtZ][a-zA-Z0-9]*\Z")
 _UNZIP_LETTERS = frozenset("lvtqZ1shmzCM2")
@@ -93,7 +93,8 @@ def _judge_write(name: str, words: Sequence[str], files: Sequence[str], folders:
         strange = strange or entered[1]
     if strange or "become an option" in problem or "machine or a device" in problem:
         return unknown(f"{name}: {strange or problem} may do more than pack files", touched)
-    trees = tuple([Tree(path) for path in packed])
+    follows = any(re.match(r"--deref|-[a-zA-Z]*h", word) for word in words) or "h" in words[0]
+    trees = tuple([Tree(path, follows=follows, enters=follows) for path in packed])
     return Judgement(Verdict.WRITES, f"{name} packs files", touched, trees=trees)
 
 
@@ -102,8 +103,8 @@ def _is_plain_packing(word: str, *, first: bool) -> bool:
     if word.startswith("--"):
         return word.partition("=")[0] in _PACK_LONG or word == "--"
     if word[:1] == "-":
-        # what follows f, C, T or X in its word is the value
-        return set(re.split("[fCTX]", word[1:], maxsplit=1)[0]) <= _PACK_LETTERS
+        # what follows f, C or X in its word is the value; with T only a file names what is packed
+        return set(re.split("[fCX]", word[1:], maxsplit=1)[0]) <= _PACK_LETTERS
     return not first or set(word) <= _PACK_LETTERS
 
 

@@ -1,12 +1,15 @@
 """Judges git calls. A read-only verdict relies on `git_env.SAFE_ENVIRONMENT` being set when the line runs."""
 
+import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from callwright.core.access import Access, Reach, ReadPath, WritePath
 from callwright.shell.findings import FoundCommand, Judgement, unknown
 from callwright.shell.plan import Tree, Verdict
 from callwright.shell.rule_tables import ProgramRule, parse_table
 from callwright.shell.words import Certainty, Folders, Word, enter_folder, resolve_paths
+from callwright.system.sensitive_paths import comparable, is_protected
 
 _TABLE = parse_table(
     r"""
@@ -76,7 +79,7 @@ _DESTROYS = {
     "reset": ("--hard", "--merge", "--keep"),
     "clean": (),
     "push": ("--force", "-f", "--force-with-lease", "--delete", "-d", "--mirror", "--prune"),
-    "checkout": ("--", "-f", "--force", ".", "--pathspec-from-file"),
+    "checkout": ("--", "-f", "--force", "-p", "--patch", ".", "--pathspec-from-file"),
     "switch": ("-f", "--force", "--discard-changes", "-C"),
     "restore": (),
     "branch": ("-D", "-d", "--delete", "-M", "-f", "--force"),
@@ -93,6 +96,7 @@ _DESTROYS = {
     "commit": ("--amend",),
     "rebase": (),
     "remote": ("remove", "rm"),
+    "submodule": ("deinit",),
 }
 _WRITES = frozenset(
     "add commit merge pull fetch checkout switch stash tag branch remote revert cherry-pick am apply init clone mv "
@@ -278,6 +282,8 @@ def _judge_change(words: Sequence[Word], folders: Folders, reason: str) -> Judge
     marks = _DESTROYS.get(verb)
     if marks is not None and (not marks or any(_has_mark(text, marks) for text in texts)):
         return Judgement(Verdict.DESTRUCTIVE, f"git {verb} may lose work", touched)
+    if verb == "checkout" and _restores_files(texts):
+        return Judgement(Verdict.DESTRUCTIVE, "git checkout may lose work", touched)
     if verb == "push" and any(_forces(text) for text in texts):
         return Judgement(Verdict.DESTRUCTIVE, "git push deletes or overwrites a branch", touched)
     if verb not in _WRITES or any(not word.literal for word in words) or words[0].text[:1] == "-":
@@ -290,7 +296,18 @@ def _judge_change(words: Sequence[Word], folders: Folders, reason: str) -> Judge
         return unknown(f"git {verb} names an address that is a program", touched)
     if verb in ("apply", "am"):
         return unknown(f"git {verb} writes files that only the patch names", touched)
-    return Judgement(Verdict.WRITES, f"git {verb} changes the repository", touched)
+    moved = [access.path for access in touched if verb == "mv" and isinstance(access, ReadPath)]
+    copied = tuple([Tree(path) for path in moved])
+    return Judgement(Verdict.WRITES, f"git {verb} changes the repository", touched, copied=copied)
+
+
+def _restores_files(texts: Sequence[str]) -> bool:
+    """Whether a checkout names files, and not only a branch; a file that is named like a branch is not seen here."""
+    if any(text in ("-b", "-B", "--orphan") or re.match(r"-[a-zA-Z]*[bB]", text) for text in texts):
+        return False
+    operands = [text for before, text in pairwise(("", *texts)) if text[:1] != "-" and before != "--conflict"]
+    # no branch begins with a dot or a slash, or holds a wildcard
+    return len(operands) > 1 or any(text[0] in ":./" or set(text) & set("*?[") for text in operands if text)
 
 
 def _asks_remote(verb: str, texts: Sequence[str]) -> bool:
@@ -320,7 +337,11 @@ def _list_targets(verb: str, words: Sequence[Word], folders: Folders) -> Iterato
         for word in operands:
             if "://" not in word.text:
                 yield from (WritePath(path) for path in resolve_paths(word.text, folders))
+    if verb == "checkout":
+        protected = [word.text for word in operands if is_protected(comparable(word.text))]
+        yield from (WritePath(path) for text in protected for path in resolve_paths(text, folders))
     if verb == "mv" and len(operands) > 1:
+        yield from (ReadPath(path) for word in operands[:-1] for path in resolve_paths(word.text, folders))
         for source in (Word(""), *operands[:-1]):
             target = f"{operands[-1].text}/{source.text.rstrip('/').rpartition('/')[2]}".rstrip("/")
             yield from (WritePath(path) for path in resolve_paths(target, folders))

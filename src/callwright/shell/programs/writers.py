@@ -167,7 +167,10 @@ def _move(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
         return unknown("install runs a program that strips files", tuple(touched))
     if call.has("-l", "-s", "--link", "--symbolic-link") and name in ("cp", "gcp"):
         return unknown(f"{name} makes links", tuple(touched))
-    return judgement._replace(copied=tuple(trees))
+    if call.has("--parents") and name in ("cp", "gcp"):
+        return unknown(f"{name} --parents writes below the folders that its sources name", tuple(touched))
+    read = [tree._replace(follows=True, enters=True) for tree in trees] if call.has("-L", "--dereference") else []
+    return judgement._replace(copied=tuple(trees), trees=tuple(read))
 
 
 def _write(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
@@ -252,8 +255,10 @@ def _zip(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     call = _parse(name, arguments)
     archive, sources = [*call.operands[:1], *call.list_values("-O", "-b")], call.operands[1:]
     touched = [*_iter_accesses(WritePath, archive, folders), *_iter_accesses(ReadPath, sources, folders)]
-    trees = tuple(Tree(path) for word in sources for path in resolve_paths(word.text, folders))
     letters = "".join(word.text[1:] for word in arguments if word.text[:1] == "-" and word.text[1:2] != "-")
+    follows = "y" not in letters
+    paths = [path for word in sources for path in resolve_paths(word.text, folders)]
+    trees = tuple([Tree(path, follows=follows, enters=follows) for path in paths])
     if "T" in letters:
         return unknown(f"{name} -T may run a program", tuple(touched))
     if "@" in letters:
@@ -297,11 +302,11 @@ def _unpack(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement
     return unknown(f"{name} writes files that only its input names", touched)
 
 
-_RSYNC_LETTERS = frozenset("avrtpogDzhnucPHAXLlqWxRdiIFkKJOUSC0")
+_RSYNC_LETTERS = frozenset("avrtpogDzhnucPHAXLlqWxdiIFkKJOUSC0")
 _RSYNC_OPTIONS = frozenset(
     "--archive --verbose --recursive --progress --stats --dry-run --exclude --include --filter --human-readable "
     "--compress --times --perms --links --copy-links --update --checksum --quiet --whole-file --existing "
-    "--ignore-existing --itemize-changes --one-file-system --relative --owner --group --hard-links --max-size "
+    "--ignore-existing --itemize-changes --one-file-system --owner --group --hard-links --max-size "
     "--min-size --size-only --exclude-from --include-from --files-from --bwlimit --timeout --partial --info "
     "--omit-dir-times --no-perms --no-owner --no-group --cvs-exclude --prune-empty-dirs --mkpath --help".split()
 )
@@ -343,10 +348,12 @@ def _sync(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     strange = next((word.text for word in arguments if not _is_plain_copy(name, word)), "")
     if strange:
         return unknown(f"{name} {strange} may run a program or write another file", tuple(touched))
-    copied = tuple(Tree(access.path) for access in touched if isinstance(access, ReadPath))
+    copied = [Tree(access.path) for access in touched if isinstance(access, ReadPath)]
+    follows = name == "scp" or any(re.match(r"-\w*[Lk]|--copy-links", word.text) for word in arguments)
+    read = [tree._replace(follows=True, enters=True) for tree in copied] if follows else []
     return _make_judgement(
         Verdict.DESTRUCTIVE if hard else Verdict.WRITES, f"{name} copies", arguments, touched
-    )._replace(copied=copied)
+    )._replace(copied=tuple(copied), trees=tuple(read))
 
 
 def _destroy(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:

@@ -1,0 +1,89 @@
+"""In auto mode, lines that discard changes, write protected files or give a secret another name ask."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from callwright.core.access import Allow
+from callwright.policy import judge_command
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    home, folder = tmp_path / "home", tmp_path / "ws"
+    monkeypatch.setenv("HOME", str(home))
+    files = ("home/.config/gh/hosts.yml", "home/.ssh/id_rsa", "ws/app.py", "ws/src/a.py", "ws/certs/server.key")
+    for name in (*files, "ws/x/.vscode/tasks.json", "ws/list"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x")
+    (folder / "links").mkdir()
+    (folder / "links/notes.txt").symlink_to(home / ".ssh/id_rsa")
+    subprocess.run(["git", "-C", str(folder), "init", "-q"], check=True)
+    return folder
+
+
+def _is_allowed(line: str, folder: Path) -> bool:
+    return isinstance(judge_command(line, cwd=folder, workspace=folder, mode="auto"), Allow)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "git checkout app.py",
+        "git checkout src",
+        "git -C src checkout a.py",
+        "cd src && git checkout a.py",
+        "git checkout HEAD app.py",
+        "git checkout main gone.py",
+        "git checkout '*.py'",
+        "git checkout ./gone.py",
+        "git checkout :/",
+        "git checkout -p",
+        "git checkout evil .envrc CLAUDE.md .mcp.json",
+        "git checkout CLAUDE.md",
+        "git submodule deinit -f .",
+        "git mv certs/server.key notes.txt",
+        "git mv ~/.config/gh y",
+        "cp -r ~/.config/gh y",
+        "rsync -a ~/.config/gh/ y",
+        "cp -rL links y",
+        "rsync -aL links y",
+        "scp -r links y",
+        "zip -r0 y.zip links",
+        "tar chf y.tar links",
+        "cd x && cp --parents .vscode/tasks.json ..",
+        "cd x && cp --par .vscode/tasks.json ..",
+        "cd x && rsync -R .vscode/tasks.json ..",
+        "rsync -aR x/./.vscode/tasks.json .",
+        "rsync -a --relative x/./.vscode/tasks.json .",
+        "tar cf y.tar -T list",
+        "tar cf y.tar --files-from=list",
+        "tar -cT list -f y.tar",
+    ],
+)
+def test_loss_and_disguise_ask(project: Path, line: str) -> None:
+    assert not _is_allowed(line, project)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "git checkout main",
+        "git checkout feature/foo",
+        "git checkout -b src",
+        "git checkout -qb new origin/main",
+        "git checkout -",
+        "git checkout HEAD~1",
+        "git checkout --conflict merge main",
+        "git mv src/a.py src/b.py",
+        "cp -r src copy",
+        "cp -r certs copy",
+        "cp -r links copy",
+        "rsync -a src/ copy/",
+        "tar czf y.tgz src",
+        "zip -r y.zip src",
+    ],
+)
+def test_ordinary_changes_are_free(project: Path, line: str) -> None:
+    assert _is_allowed(line, project)
