@@ -142,6 +142,20 @@ def test_unreadable_script_asks_where_a_deny_rule_may_apply(tmp_path: Path, line
         ("find . -name '*.txt' | xargs head", False),
         ("cat $(find . -type f)", False),
         ("diff -r secret other", False),
+        ("git grep x -- secret", False),
+        ("git grep x secret", False),
+        ("git diff secret", False),
+        ("git diff HEAD -- 's*'", False),
+        ("git diff :/secret", False),
+        ("git log -p -- secret", False),
+        ("git show HEAD -- .", False),
+        ("openssl x509 -in secret/a.txt -text", False),
+        ("openssl dgst -r secret/a.txt", False),
+        ("git grep x -- other", True),
+        ("git grep 'x.*'", True),
+        ("git diff HEAD -- '*.md' ':!secret'", True),
+        ("git log -S 's*' -- other", True),
+        ("openssl x509 -in other/b.py -text", True),
         ("grep -rn x other", True),
         ("find other -type f -exec cat {} +", True),
         ("find . -name '*.py' | xargs head", True),
@@ -153,3 +167,25 @@ def test_read_deny_rule_covers_recursive_readers(tmp_path: Path, rule: str, line
         (tmp_path / file).parent.mkdir()
         (tmp_path / file).write_text("x")
     assert isinstance(_judge(line, tmp_path, deny=[rule]), Allow) is allowed
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["black --check --diff secret", "black --check .", "ruff check", "ruff format --diff secret", "isort --diff ."],
+)
+def test_read_deny_rule_covers_source_files_of_formatters(tmp_path: Path, line: str) -> None:
+    for file in (".env", "other/b.py", "secret/a.txt"):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text("x")
+    deny = ["Read(secret/**)", "Read(.env)"]
+    assert isinstance(_judge(line, tmp_path, deny=deny), Allow)
+    (tmp_path / "secret/c.py").write_text("x")
+    assert not isinstance(_judge(line, tmp_path, deny=deny), Allow)
+    for harmless in ("ruff check other", "ruff rule E501", "black --check --diff other"):
+        assert isinstance(_judge(harmless, tmp_path, deny=deny), Allow)
+
+
+def test_tracked_folder_with_a_secret_is_shown_unasked(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("x")
+    for line in ("git log -p -- .", "git grep x -- .", "git show HEAD -- ."):
+        assert isinstance(_judge(line, tmp_path), Allow)

@@ -262,7 +262,7 @@ class Guards(Policy):
         """Ask about secrets in folders that a command reads as a whole."""
         if self.masked or not command.trees or program_of_command(command) in _LOOKS_AT_NAMES:
             return None
-        for tree in dict.fromkeys(command.trees):
+        for tree in dict.fromkeys(tree for tree in command.trees if tree.secrets):
             found = find_in_tree(tree, lambda path: is_secret(comparable(path)))
             if found is None and not tree.visible:
                 why = "is too large to check" if tree.folder.startswith("/") else "cannot be checked"

@@ -173,6 +173,11 @@ def _recurses(flag: str) -> bool:
 
 def list_trees(rule: ProgramRule, arguments: Sequence[Word], accesses: Sequence[Access]) -> tuple[Tree, ...]:
     """Return the folders that a search reads as a whole: grep -r, rg, diff of two folders."""
+    if rule.names:
+        # settings of the project may add other names, so all files of a folder that is named count for rules
+        named = any(word.text.strip("./") for word in rule.operand_words(arguments))
+        files = [access.path for access in accesses if isinstance(access, ReadPath)]
+        return tuple([Tree(path, name, secrets=False) for path in files for name in (("*",) if named else rule.names)])
     _, flags = rule.split(arguments)
     visible = False
     if rule.here and rule.pattern is not None:  # rg and its like pass over hidden files unless told otherwise

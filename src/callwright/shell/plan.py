@@ -61,6 +61,8 @@ class Tree(NamedTuple):
     """Links to folders are walked too."""
     visible: bool = False
     """Hidden files are passed over."""
+    secrets: bool = True
+    """Secrets may be shown; git hides those that it tracks, and only rules apply to its trees."""
 
 
 @frozen

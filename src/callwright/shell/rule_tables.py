@@ -15,7 +15,8 @@ continues the one above. The clauses:
     not F…       flags refused                 like RE   every operand matches
     only F…      the only flags allowed        single    long options begin with one dash
     values F…    flags that take a value       exact     long options cannot be abbreviated
-    needs F…     one of these is required      bare      read-only without arguments too
+    names G…     of a folder only such files   bare      read-only without arguments too
+    needs F…     one of these is required
     help         `[sub] --help` is read-only   secret    never allowed: overrides a wider line
     last         no option after an operand    recursive  -r reads whole folders
     urls         an address is fetched        plain     no value expands macros (`:expand`, `%(`)
@@ -56,6 +57,7 @@ class ProgramRule:
     secret: bool = False
     response: bool = False
     recursive: bool = False
+    names: tuple[str, ...] = ()
     urls: bool = False
     plain: bool = False
     needs: frozenset[str] = frozenset()
@@ -326,6 +328,8 @@ def _apply_clause(rule: ProgramRule, word: str, rest: str) -> None:
                 rule.allowed |= flags
         case "needs":
             rule.needs = flags
+        case "names":
+            rule.names = tuple(rest.split())
         case "operands":
             rule.operands = int(rest)
         case "like":

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from callwright.core.access import Access, Reach, ReadPath, WritePath
 from callwright.shell.findings import FoundCommand, Judgement, unknown
-from callwright.shell.plan import Tree, Verdict
+from callwright.shell.plan import COMMITTED, Tree, Verdict
 from callwright.shell.rule_tables import ProgramRule, parse_table
 from callwright.shell.words import Certainty, Folders, Word, enter_folder, resolve_paths
 from callwright.system.sensitive_paths import comparable, is_protected
@@ -132,6 +132,7 @@ SHOWS_CONTENT = frozenset(
 _FILE_OPTIONS = frozenset(
     "--contents --ignore-revs-file --no-index --file -F -f -O -S --pathspec-from-file --template -t".split()
 )
+_TEXT_OPTIONS = frozenset("-S -G --grep --author --committer --since --until --after --before".split())
 _USES_REMOTE = frozenset(("push", "pull", "fetch", "clone", "ls-remote"))
 
 
@@ -190,6 +191,8 @@ def git(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     touched = _list_files(words[0].text, rest, folders)
     untracked = words[0].text == "grep" and any(word.text.startswith(("--no-i", "--un")) for word in rest)
     trees = tuple([Tree(path) for path in resolve_paths(".", folders)]) if untracked else ()
+    if words[0].text in SHOWS_CONTENT:
+        trees = (*trees, *_list_shown_folders(words[0].text, rest, folders))
     return Judgement(Verdict.READ_ONLY, f"git {words[0].text} is read-only", touched, trees=trees)
 
 
@@ -216,6 +219,25 @@ def _list_files(verb: str, words: Sequence[Word], folders: Folders) -> tuple[Acc
             found.append(text[2:])
         previous = text
     return tuple([ReadPath(path) for text in found if text for path in resolve_paths(text, folders)])
+
+
+def _list_shown_folders(verb: str, words: Sequence[Word], folders: Folders) -> Iterator[Tree]:
+    """Yield the folders whose committed files git may show, by the words that may be paths."""
+    pattern = _find_searched(words) if verb == "grep" else None
+    previous = ""
+    for word in words:
+        text = word.text
+        before, previous = previous, text
+        if word is pattern or not text or text[0] == "-" or text[:2] in (":!", ":^"):
+            continue
+        if text[:2] in (":/", ":("):  # counted from the top of the repository, which is not known here
+            yield Tree(COMMITTED, secrets=False)
+        elif not set(text) & set("*?["):
+            yield from (Tree(path, secrets=False) for path in resolve_paths(text, folders))
+        elif before not in _TEXT_OPTIONS or verb == "grep":
+            # a star of git matches slashes too, so only what stands behind the last one tells about the name
+            ending = re.split(r"[*?\]]", text)[-1].rpartition("/")[2]
+            yield from (Tree(path, f"*{ending}", secrets=False) for path in resolve_paths(".", folders))
 
 
 def _find_searched(words: Sequence[Word]) -> Word | None:

@@ -20,16 +20,20 @@ perl nginx httpd apache2: needs --version -v -V; only --version -v -V; operands 
 shellcheck hadolint yamllint: reads; not -o --output-file; not --config -c --rcfile
 sqlfluff: only --version
 ruff: help; bare
-  check|lint: only --no-fix --no-cache -n --select --ignore --extend-select --line-length --preview
+  check|lint: reads; recursive; here; names *.py *.pyi *.ipynb;
+      only --no-fix --no-cache -n --select --ignore --extend-select --line-length --preview
       --no-preview --statistics --quiet -q --verbose -v --exit-zero -e --target-version --output-format --diff
       --show-files --show-settings --isolated --force-exclude --no-unsafe-fixes --watch -w; values --select --ignore
       --extend-select --line-length --target-version --output-format
-  format: needs --check --diff; only --check --diff --no-cache -n --line-length --quiet -q --verbose -v --isolated
+  format: reads; recursive; here; names *.py *.pyi *.ipynb;
+      needs --check --diff; only --check --diff --no-cache -n --line-length --quiet -q --verbose -v --isolated
       --preview --target-version; values --line-length --target-version
   rule|linter|config|version|help
-black: needs --check --diff --version --help; only --check --diff --version --help -q -v -l --line-length -t
+black: reads; recursive; here; names *.py *.pyi *.ipynb;
+      needs --check --diff --version --help; only --check --diff --version --help -q -v -l --line-length -t
       --target-version --quiet --verbose --color --fast --preview -S -C; values -l --line-length -t --target-version
-isort: needs --check --check-only -c --diff --version --help; only --check --check-only --diff -c --version --help -q
+isort: reads; recursive; here; names *.py *.pyi *.ipynb;
+      needs --check --check-only -c --diff --version --help; only --check --check-only --diff -c --version --help -q
       -v -l --line-length --profile --quiet --verbose --color --df; values -l --line-length --profile
 go: not -exec -toolexec -modfile -overlay -C; single
   version

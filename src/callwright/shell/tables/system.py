@@ -70,12 +70,12 @@ openssl: single; urls
   version: only -a -v -b -o -f -p -d -e -m -r -c; operands 0
   list: only -digest-commands -cipher-commands -digest-algorithms -cipher-algorithms -commands -standard-commands
       -disabled -public-key-algorithms -public-key-methods -1 -verbose -mac-algorithms -kdf-algorithms -tls-groups
-  x509: only -noout -issuer -subject -serial -fingerprint -modulus -text -dates -startdate -enddate -purpose -hash
-      -issuer_hash -subject_hash -email -ocsp_uri -ext -pubkey -sha1 -sha256 -sha512 -md5 -in -inform -nameopt
+  x509: reads; only -noout -issuer -subject -serial -fingerprint -modulus -text -dates -startdate -enddate -purpose
+      -hash -issuer_hash -subject_hash -email -ocsp_uri -ext -pubkey -sha1 -sha256 -sha512 -md5 -in -inform -nameopt
       -certopt -checkend -checkhost -checkip -checkemail -alias; values -in
-  crl|req: only -noout -text -issuer -subject -verify -in -inform -pubkey -modulus -fingerprint -nextupdate
+  crl|req: reads; only -noout -text -issuer -subject -verify -in -inform -pubkey -modulus -fingerprint -nextupdate
       -lastupdate -hash -crlnumber; values -in
-  dgst|sha256|sha1|md5|sha512: only -sha256 -sha1 -sha512 -sha384 -md5 -hex -r -c -binary -list
+  dgst|sha256|sha1|md5|sha512: reads; only -sha256 -sha1 -sha512 -sha384 -md5 -hex -r -c -binary -list
   ciphers|errstr|prime: only -v -V -s -tls1 -tls1_2 -tls1_3 -stdname -hex
   s_client: secret
 gzip gunzip: reads; needs -l --list -t --test -c --stdout --to-stdout --version --help -V -h; only -l --list -t

@@ -118,7 +118,9 @@ def why_unmasked(plan: ShellPlan, wall: Wall | None) -> str:
     understood = plan.proven and all(command.verdict is not Verdict.UNKNOWN for command in plan.commands)
     # the guards cannot judge a path that is computed, such as `"$name"` in a loop
     named = not any(is_computed(access.path) for access in plan.accesses if isinstance(access, ReadPath))
-    whole = [os.path.realpath(tree.folder) for command in plan.commands for tree in command.trees]
+    trees = [tree.folder for command in plan.commands for tree in command.trees if tree.secrets]
+    named = named and not any(map(is_computed, trees))
+    whole = [os.path.realpath(folder) for folder in trees]
     large = [path for path in whole if is_below(path, wall.unsearched) and not is_below(path, wall.searched)]
     if understood and named and not large:
         return ""  # the guards have judged the files that it names
