@@ -74,6 +74,13 @@ def test_map_becomes_list_of_pairs():
     assert form.notes == ()
 
 
+def test_key_with_two_values_stays_a_list_of_pairs():
+    form = _form({"type": "object", "additionalProperties": INTEGER})
+    twice = [{"key": "a", "value": 1}, {"key": "a", "value": 2}]
+    assert form.from_wire({"x": twice}) == {"x": twice}
+    assert form.from_wire({"x": [twice[0], twice[0]]}) == {"x": {"a": 1}}
+
+
 def test_free_form_value_becomes_json_text():
     for schema in ({}, True, {"type": "object"}, {"type": "object", "additionalProperties": True}):
         assert _roundtrip(_form(schema), {"x": {"a": [1, None]}}) == {"x": '{"a":[1,null]}'}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol, TypeAlias, cast
 
-from callwright.core.json import Json, JsonObject, compact, make_object, refuse_constant
+from callwright.core.json import Json, JsonObject, canonical, compact, make_object, refuse_constant
 from callwright.providers.schemas.inspect import as_object, choices, is_of, kinds_of, same, within
 
 Direction: TypeAlias = Literal["out", "back"]
@@ -145,6 +145,8 @@ class PairsCodec:
             if set(pair) != {"key", "value"} or not isinstance(key, str):
                 return Converted(value, fits=False)
             read = self.value.convert(pair["value"], "back")
+            if key in found and canonical(found[key]) != canonical(read.value):
+                return Converted(value, fits=False)  # two values for one key
             fits = fits and read.fits and self.key.convert(key, "back").fits
             found[key] = read.value
         return Converted(found, fits)
