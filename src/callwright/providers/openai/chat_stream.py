@@ -231,7 +231,8 @@ class ChatDraft:
             text = json.dumps(text)
         fresh = str(piece["id"]) if piece.get("id") else ""
         call = self._find_call(piece.get("index"), fresh, name or "", text or "", beside=beside)
-        call.ids.add(fresh)
+        if call.following is None or call.following[0] != fresh:  # a piece with its id begins the next call
+            call.ids.add(fresh)
         if name and name != call.name:
             whole = name.startswith(call.name) and name in self._tools.own  # sent from its beginning each time
             call.name = name if whole else call.name + name
