@@ -92,6 +92,15 @@ X, Y = '{"path":"x"}', '{"path":"y"}'
         ),
         (
             [
+                _delta(_piece(0, "a", "read", X)),
+                _delta(_piece(0, "b", "read", "")),
+                _delta(_piece(0, "b", None, Y)),
+                END,
+            ],
+            [("read", X), ("read", Y)],
+        ),
+        (
+            [
                 _delta(_piece(0, "1", "read", '{"pa')),
                 _delta(_piece(0, "2", "read", 'th":"x"}')),
                 _delta(_piece(0, "3", "read", "")),
@@ -166,9 +175,22 @@ def _completed(*output: Any, status: str = "completed") -> dict[str, Any]:
 ADDED = {"type": "response.output_item.added", "output_index": 0, "item": _call(arguments="")}
 
 
+def _done(index: int = 0, **fields: Any) -> dict[str, Any]:
+    return {"type": "response.output_item.done", "output_index": index, "item": _call(**fields)}
+
+
+WRITTEN = {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": X}
+SAID = {"type": "response.output_text.delta", "delta": "hi"}
+
+
 @pytest.mark.parametrize(
     ("events", "calls"),
     [
+        ([ADDED, WRITTEN, _done(arguments=""), _completed()], [("read", X)]),
+        ([ADDED, WRITTEN, _done(arguments=None), _completed(_call(arguments=""))], [("read", X)]),
+        ([ADDED, WRITTEN, _done(arguments='{"path": "x"}'), _completed(_call())], [("read", '{"path":"x"}')]),
+        ([_done(), _completed(_call(arguments=""))], [("read", X)]),
+        ([_done(), _completed(_call(call_id="c9"))], [("read", X)]),
         ([_completed(None, _call())], [("read", X)]),
         ([_completed(_call(arguments={"path": "x"}))], [("read", X)]),
         ([_completed(_call(arguments=None))], [("read", "{}")]),
@@ -187,6 +209,18 @@ def test_responses_calls_are_those_the_model_sent(
     events: list[dict[str, Any]], calls: list[tuple[str, str]], tools: EncodedTools
 ):
     assert _calls(_message(ResponsesDraft(tools), events)) == calls
+
+
+def test_responses_text_that_was_only_streamed_is_kept(tools: EncodedTools):
+    message = _message(ResponsesDraft(tools), [SAID, SAID, _completed()])
+    assert (message.text, message.stop) == ("hihi", "end")
+    refused = {"type": "response.refusal.delta", "delta": "no"}
+    message = _message(ResponsesDraft(tools), [refused, _completed()])
+    assert (message.text, message.stop) == ("no", "refusal")
+    message = _message(ResponsesDraft(tools), [SAID, _completed({"type": "message", "content": "hi"})])
+    assert message.text == "hi"
+    message = _message(ResponsesDraft(tools), [SAID, _completed(_call())])
+    assert (message.text, _calls(message)) == ("hi", [("read", X)])
 
 
 START = {"type": "message_start", "message": {"model": None, "usage": None}}
@@ -221,6 +255,11 @@ def test_anthropic_empty_pieces_are_left_out(tools: EncodedTools):
     [
         (ResponsesDraft, [_completed(_call(name=None))]),
         (ResponsesDraft, [ADDED, _completed()]),
+        (ResponsesDraft, [ADDED, WRITTEN, _done(arguments=Y)]),
+        (ResponsesDraft, [ADDED, WRITTEN, _done(name="bash")]),
+        (ResponsesDraft, [ADDED, WRITTEN, _done(), _completed(_call(arguments=Y))]),
+        (ResponsesDraft, [_done(), _done(1, call_id="c2"), _completed(_call())]),
+        (ResponsesDraft, [_done(), _completed({"type": "message", "content": "hi"})]),
         (ResponsesDraft, [{"type": "response.function_call_arguments.delta", "delta": "{}"}]),
         (ResponsesDraft, ["text"]),
         (AnthropicDraft, [START, _use(0, name=None), _ends("tool_use"), STOP]),

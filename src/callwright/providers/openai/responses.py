@@ -1,14 +1,14 @@
 """OpenAI's Responses API: encoding of messages as items, reading of the event stream, the provider."""
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from os import environ
 from typing import TYPE_CHECKING, Any, cast
 
 from callwright.core.calls import Completed, Failed, ToolCall
 from callwright.core.content import Image, Part, Text
 from callwright.core.errors import UsageError
-from callwright.core.json import JsonObject, compact, thaw
+from callwright.core.json import JsonObject, canonical, compact, thaw
 from callwright.core.messages import AssistantMessage, AssistantPart, Message, Stop, Thinking, ToolMessage
 from callwright.core.spec import ToolSpec
 from callwright.providers.base import CallDelta, ModelEvent, ModelRequest, TextDelta, ThinkingDelta
@@ -19,6 +19,7 @@ from callwright.providers.encoding import (
     get_object,
     join_list,
     list_pieces,
+    parse_object,
     to_bytes,
     unwrap_opaque,
     wire_id,
@@ -116,7 +117,6 @@ def _call(call: ToolCall, tools: EncodedTools) -> Item:
 
 
 Event = dict[str, Any]
-
 _TEXT = ("response.output_text.delta", "response.refusal.delta")
 _THOUGHT = ("response.reasoning_summary_text.delta", "response.reasoning_text.delta")
 _LAST = ("response.completed", "response.incomplete")
@@ -129,6 +129,10 @@ class ResponsesDraft:
         self._tools = tools
         self._items: dict[int, Event] = {}
         self._done: set[int] = set()
+        self._written: dict[int, str] = {}
+        """The arguments of calls as they were streamed."""
+        self._said: list[Event] = []
+        """The text as it was streamed, in pieces of content."""
         self._response: Event | None = None
 
     def take(self, event: Any) -> list[ModelEvent]:
@@ -141,15 +145,16 @@ class ResponsesDraft:
         if kind == "response.output_item.added":
             return self._start_item(event["output_index"], event["item"])
         if kind == "response.output_item.done":
-            self._items[event["output_index"]] = event["item"]
-            self._done.add(event["output_index"])
+            self._end_item(event["output_index"], event["item"])
         elif kind == "response.function_call_arguments.delta":
             item = self._items.setdefault(event["output_index"], {})
             if not item.get("name"):
                 raise broken_stream("the arguments of a call came before its name")
-            item["arguments"] = item.get("arguments", "") + event["delta"]
+            item["arguments"] = (item.get("arguments") or "") + event["delta"]
+            self._written[event["output_index"]] = self._written.get(event["output_index"], "") + event["delta"]
             return [CallDelta(item["call_id"], self._tools.tool_name_of(item["name"]), event["delta"])]
         elif kind in _TEXT and event["delta"]:
+            self._said.append({"type": kind.split(".")[1], "text": event["delta"]})
             return [TextDelta(event["delta"])]
         elif kind in _THOUGHT and event["delta"]:
             return [ThinkingDelta(event["delta"])]
@@ -167,6 +172,7 @@ class ResponsesDraft:
         # some gateways leave the list in the last event empty
         items: list[Event] = response.get("output") or [self._check_done(index) for index in sorted(self._items)]
         items = [item for item in items if isinstance(item, dict)]  # pyright: ignore[reportUnnecessaryIsInstance] - JSON
+        items = self._add_text(self._check_calls(items, response.get("status")))
         stop = self._stop(response, items)
         parts: list[AssistantPart] = []
         for item in items:
@@ -180,6 +186,42 @@ class ResponsesDraft:
             raise broken_stream("the arguments of a call never came")
         return item
 
+    def _check_calls(self, items: list[Event], status: str | None) -> list[Event]:
+        """Return the items of the last event, calls with the arguments that were streamed where they have none.
+
+        Raises:
+            ProviderError: A call is missing, or differs from what was streamed.
+        """
+        checked = list(items)
+        fewer = _count_calls(items) < _count_calls(self._items.values())  # else a gateway may have changed the ids
+        for index, streamed in sorted(self._items.items()):
+            if streamed.get("type") != "function_call" or any(item is streamed for item in checked):
+                continue
+            place = next((at for at, item in enumerate(checked) if _is_same_call(item, streamed)), None)
+            if place is not None:
+                checked[place] = self._merge_call(index, streamed, checked[place])
+            elif fewer and (index in self._done or status in (None, "completed")):
+                raise broken_stream("a call that was streamed is missing at the end")
+        return checked
+
+    def _merge_call(self, index: int, begun: Event, ended: Event) -> Event:
+        """Return a call as it ended, with the arguments that were streamed if it has none."""
+        text, streamed = _arguments_of(ended), self._written.get(index) or _arguments_of(begun)
+        cut = ended.get("status") == "incomplete"
+        same = cut or not text.strip() or not streamed.strip() or _agree(text, streamed)
+        if not same or ended.get("name") != begun.get("name"):
+            raise broken_stream("a call differs from what was streamed of it")
+        return ended if text.strip() else {**ended, "arguments": streamed}
+
+    def _add_text(self, items: list[Event]) -> list[Event]:
+        """Return the items with the text that was streamed, if they have none."""
+        if not self._said or any(
+            item.get("type") == "message" and _join_content(item.get("content")) for item in items
+        ):
+            return items
+        first = next((at for at, item in enumerate(items) if item.get("type") == "function_call"), len(items))
+        return [*items[:first], {"type": "message", "content": self._said}, *items[first:]]
+
     def _take_whole(self, response: Event) -> list[ModelEvent]:
         if response.get("status") == "failed":
             raise status_failure(200, response, {})
@@ -188,10 +230,18 @@ class ResponsesDraft:
         return [TextDelta(said)] if said else []
 
     def _start_item(self, index: int, item: Event) -> list[ModelEvent]:
-        self._items[index] = item
+        self._items[index] = dict(item)  # it grows
+        self._written.pop(index, None)
         if item.get("type") == "function_call":
             return [CallDelta(item["call_id"], self._tools.tool_name_of(item["name"]), "")]
         return []
+
+    def _end_item(self, index: int, item: Event) -> None:
+        begun = self._items.get(index)
+        if begun is not None and begun.get("type") == item.get("type") == "function_call":
+            item = self._merge_call(index, begun, item)
+        self._items[index] = item
+        self._done.add(index)
 
     def _stop(self, response: Event, items: list[Event]) -> Stop:
         why = get_object(response, "incomplete_details").get("reason")
@@ -205,11 +255,10 @@ class ResponsesDraft:
         return "refusal" if refused else "end"
 
     def _read_call(self, item: Event, *, cut: bool) -> ToolCall:
-        name, written = item.get("name"), item.get("arguments")
+        name = item.get("name")
         if not name:
             raise broken_stream("a call has no name")
-        text = written if isinstance(written, str) else "" if written is None else compact(written)
-        return self._tools.read_call(item.get("call_id") or item.get("id") or "", name, text, cut=cut)
+        return self._tools.read_call(item.get("call_id") or item.get("id") or "", name, _arguments_of(item), cut=cut)
 
     def _parts(self, item: Event, *, cut: bool) -> list[AssistantPart]:
         match item.get("type"):
@@ -224,6 +273,28 @@ class ResponsesDraft:
                 return [_read_reasoning(item)]
             case _:  # tools the API runs itself: sent back unchanged
                 return [Thinking("", wrap_opaque(PROVIDER, item))]
+
+
+def _arguments_of(call: Event) -> str:
+    written = call.get("arguments")
+    return written if isinstance(written, str) else "" if written is None else compact(written)
+
+
+def _count_calls(items: Iterable[Event]) -> int:
+    return sum(item.get("type") == "function_call" for item in items)
+
+
+def _is_same_call(item: Event, streamed: Event) -> bool:
+    same = any(streamed.get(name) and item.get(name) == streamed[name] for name in ("call_id", "id"))
+    return same and item.get("type") == "function_call"
+
+
+def _agree(text: str, streamed: str) -> bool:
+    """Tell whether two texts are the same arguments, perhaps with other white space."""
+    if text.strip() == streamed.strip():
+        return True
+    first, second = parse_object(text), parse_object(streamed)
+    return first is not None and second is not None and canonical(first) == canonical(second)
 
 
 def _join_content(content: Any) -> str:
