@@ -187,10 +187,9 @@ class ResponsesDraft:
         return item
 
     def _check_calls(self, items: list[Event], status: str | None) -> list[Event]:
-        """Return the items of the last event, calls with the arguments that were streamed where they have none.
+        """Return the last event's items, calls without arguments with those that were streamed.
 
-        Raises:
-            ProviderError: A call is missing, or differs from what was streamed.
+        Raises `ProviderError` if a call is missing, or differs from what was streamed.
         """
         checked = list(items)
         fewer = _count_calls(items) < _count_calls(self._items.values())  # else a gateway may have changed the ids
