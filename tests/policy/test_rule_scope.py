@@ -169,10 +169,7 @@ def test_read_deny_rule_covers_recursive_readers(tmp_path: Path, rule: str, line
     assert isinstance(_judge(line, tmp_path, deny=[rule]), Allow) is allowed
 
 
-@pytest.mark.parametrize(
-    "line",
-    ["black --check --diff secret", "black --check .", "ruff check", "ruff format --diff secret", "isort --diff ."],
-)
+@pytest.mark.parametrize("line", ["black --check .", "ruff check", "ruff format --diff ./", "isort --diff ."])
 def test_read_deny_rule_covers_source_files_of_formatters(tmp_path: Path, line: str) -> None:
     for file in (".env", "other/b.py", "secret/a.txt"):
         (tmp_path / file).parent.mkdir(exist_ok=True)
@@ -181,6 +178,9 @@ def test_read_deny_rule_covers_source_files_of_formatters(tmp_path: Path, line: 
     assert isinstance(_judge(line, tmp_path, deny=deny), Allow)
     (tmp_path / "secret/c.py").write_text("x")
     assert not isinstance(_judge(line, tmp_path, deny=deny), Allow)
+    (tmp_path / "secret/c.py").unlink()
+    for named in ("black --check --diff secret", "ruff check secret", "ruff format --diff other secret"):
+        assert not isinstance(_judge(named, tmp_path, deny=deny), Allow)
     for harmless in ("ruff check other", "ruff rule E501", "black --check --diff other"):
         assert isinstance(_judge(harmless, tmp_path, deny=deny), Allow)
 

@@ -62,7 +62,7 @@ class Tree(NamedTuple):
     visible: bool = False
     """Hidden files are passed over."""
     secrets: bool = True
-    """Secrets may be shown; git hides those that it tracks, and only rules apply to its trees."""
+    """Secrets may be shown; git hides those that it tracks, formatters read sources, and only rules apply to these."""
 
 
 @frozen
