@@ -117,7 +117,9 @@ def _names_launched(pattern: CommandPattern, layer: tuple[str, ...], inner: tupl
     if not inner or layer[0] in _LAUNCHERS or layer[-len(inner) :] != inner:
         return False
     named = join_words(layer[: len(layer) - len(inner) + 1])
-    return f"{pattern.literal_prefix} ".startswith(f"{named} ")
+    if not f"{pattern.literal_prefix} ".startswith(f"{named} "):
+        return False
+    return not runs_other_program(inner, pattern.literal_prefix)
 
 
 def _is_foreseeable(spelled: str, command: SimpleCommand) -> bool:

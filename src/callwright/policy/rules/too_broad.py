@@ -1,7 +1,8 @@
 """Finds command patterns that allow nearly anything, and options by which a program runs another one."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from callwright.policy.rules.patterns import CommandPattern
 from callwright.policy.tool_names import words
@@ -121,19 +122,22 @@ _RUNNING_OPTIONS: Mapping[str, frozenset[str]] = {
         " --new-volume-script -F --absolute-names -P"
     ),
     "zip": words("-T -TT --unzip-command"),
-    "rsync": words("-e --rsh --rsync-path"),
-    "scp": words("-S -o -F"),
-    "sftp": words("-S -o -F -b"),
+    "rsync": words("-e --rsh --rsync-path -M --remote-option --daemon --config"),
+    "scp": words("-S -o -F -D"),
+    "sftp": words("-S -o -F -b -D"),
     "man": words("-P --pager -H --html -C --config-file"),
     "curl": words("-K --config --output-dir --engine"),
     "wget": words("--use-askpass --config --execute -e"),
     "cargo": words("--config"),
-    "go": words("-exec -toolexec run -overlay -modfile"),
+    "go": words("-exec -toolexec run -overlay -modfile -vettool"),
     "npm": words("--script-shell --node-options --userconfig --globalconfig exec x explore config"),
     "pnpm": words("--script-shell exec dlx config"),
     "yarn": words("--use-yarnrc exec dlx config node"),
     "make": words("--eval -E"),
-    "pip": words("--index-url -i --extra-index-url --find-links -f --config-settings --global-option"),
+    **dict.fromkeys(
+        ("pip", "pip3"),
+        words("--index-url -i --extra-index-url --find-links -f --config-settings --global-option --python"),
+    ),
     "docker": words("run exec plugin -H --host --context --config"),
     "podman": words("run exec plugin -H --host --config"),
     "kubectl": words("exec run cp attach debug plugin --kubeconfig proxy port-forward"),
@@ -145,8 +149,8 @@ _RUNNING_OPTIONS: Mapping[str, frozenset[str]] = {
     "fzf": words("--preview --bind --with-shell"),
     "bat": words("--pager --diff"),
     "delta": words("--pager"),
-    "gcc": words("-wrapper -B -specs -fplugin"),
-    "clang": words("-B -fplugin -Xclang"),
+    **dict.fromkeys(("gcc", "g++", "cc", "c++", "gfortran"), words("-wrapper -B -specs -fplugin -Xlinker")),
+    **dict.fromkeys(("clang", "clang++"), words("-wrapper -B -fplugin -fpass-plugin -Xclang -Xlinker --config")),
     "ctags": words("--options --filter"),
     "nmap": words("--script -iL"),
     "psql": words("-f --file -c --command"),
@@ -154,25 +158,120 @@ _RUNNING_OPTIONS: Mapping[str, frozenset[str]] = {
     "mysql": words("-e --execute"),
     "date": words("-s --set"),
     "journalctl": words("--vacuum-size --vacuum-time --rotate"),
-    "pytest": words("-p -c --rootdir --confcutdir --override-ini -o"),
+    "pytest": words("-p -c --rootdir --confcutdir --override-ini -o --pdbcls --tx"),
+    "eslint": words("--rulesdir --plugin -c --config --parser --resolve-plugins-relative-to"),
+    "prettier": words("--plugin --plugin-search-dir --config"),
+    "mocha": words("-r --require --config --loader --import"),
+    "mypy": words("--config-file --python-executable"),
+    "pylint": words("--load-plugins --init-hook --rcfile"),
+    "mariadb": words("-e --execute"),
+    **dict.fromkeys(("gradle", "gradlew"), words("-I --init-script")),
+    **dict.fromkeys(("apt", "apt-get"), words("-o --option -c --config-file")),
     **dict.fromkeys(("python", "python2", "python3", "pypy3", "node", "deno", "bun", "ruby", "perl"), _INLINE_CODE),
     **dict.fromkeys(("php", "lua", "luajit", "tsx", "ts-node", "rscript", "julia", "osascript"), _INLINE_CODE),
 }
 
 
+_RUNNING_IN_SUBCOMMAND: Mapping[tuple[str, str], frozenset[str]] = {
+    ("git", "rebase"): words("-x"),
+    ("git", "clone"): words("-u"),
+    ("go", "env"): words("-w"),
+}
+# their long options have one dash or two
+_SINGLE_DASH = words("go gcc g++ cc c++ gfortran clang clang++ sqlite3")
+# programs whose short options can be joined, with those that take the rest of the word as their value
+_VALUE_LETTERS = {
+    "git": "mFSGLUMn",
+    "rg": "efgtTmABCjMErd",
+    "tar": "fbCTXgKNVHL",
+    "zip": "nbtPxi",
+    "rsync": "fTB",
+    "scp": "cilPJX",
+    "curl": "oHXAebcdDFhmrtTuUwxyYzCEPQ",
+    "wget": "OoaPtTwQUARDIXlB",
+    "pip": "rcetdb",
+    "pip3": "rcetdb",
+    "psql": "dUhpvPFRT",
+    "mysql": "uphPDST",
+    "mariadb": "uphPDST",
+    "pytest": "kmnrWd",
+    "install": "gmoSt",
+}
+# words that run a program by what they say: commands of sqlite3, files with further options, variables of make
+_RUNNING_TEXTS: Mapping[str, re.Pattern[str]] = {
+    **dict.fromkeys(("less", "more"), re.compile(r"\+")),
+    "sqlite3": re.compile(r"\.[A-Za-z]"),
+    **dict.fromkeys(("gcc", "g++", "cc", "c++", "gfortran", "clang", "clang++"), re.compile("@")),
+    **dict.fromkeys(
+        ("make", "gmake"),
+        re.compile(
+            r"(?:SHELL|\.SHELLFLAGS|GNUMAKEFLAGS|MAKE\w*|CC|CXX|CPP|LD|AR|AS|PATH|BASH_ENV|LD_PRELOAD)[:+?]*=|[^=]*!=|.*\$\("
+        ),
+    ),
+}
+# their values name the project whose files are run, which a rule means for this one
+_PROJECT_OPTIONS = {
+    **dict.fromkeys(("make", "gmake"), ("-C", "--directory", "-f", "--file", "--makefile", "-I", "--include-dir")),
+    **dict.fromkeys(("npm", "pnpm"), ("--prefix", "-C", "--dir")),
+    "yarn": ("--cwd",),
+    "cargo": ("--manifest-path",),
+    "mvn": ("-f", "--file"),
+    **dict.fromkeys(("gradle", "gradlew"), ("-p", "--project-dir", "-b", "--build-file")),
+    "terraform": ("-chdir",),
+}
+
+
 def runs_other_program(command: Sequence[str], spelled: str) -> bool:
     """Whether a word makes a command run another program, and the rule does not spell that word out."""
-    known = _RUNNING_OPTIONS.get(command[0].rpartition("/")[2], frozenset[str]())
+    program = command[0].rpartition("/")[2]
+    verb = next((word for word in command[1:] if not word.startswith("-")), "")
+    known = _RUNNING_OPTIONS.get(program, frozenset[str]()) | _RUNNING_IN_SUBCOMMAND.get((program, verb), frozenset())
     named = frozenset(spelled.split())
-    if command[0].rpartition("/")[2] in ("less", "more") and any(word.startswith("+") for word in command[1:]):
-        return True
-    return any(word not in named and _runs_program(word, known) for word in command[1:])
+    text = _RUNNING_TEXTS.get(program)
+    if program in ("tar", "bsdtar", "gtar") and _joins_letters(f"-{command[1]}" if command[1:] else "", "", known):
+        return True  # `tar cvfI`: its first word may have no dash
+    return (
+        any(word not in named and _runs_program(word, known, program) for word in command[1:])
+        or (text is not None and any(word not in named and text.match(word) for word in command[1:]))
+        or any(word not in named for word in _list_other_projects(command[1:], _PROJECT_OPTIONS.get(program, ())))
+    )
 
 
-def _runs_program(word: str, known: frozenset[str]) -> bool:
+def _runs_program(word: str, known: frozenset[str], program: str) -> bool:
     name = word.partition("=")[0]
     if name in known:
         return True
+    if not name.startswith("-"):
+        return False
+    if program in _SINGLE_DASH and f"-{name.lstrip('-')}" in known:
+        return True
     if name.startswith("--"):  # GNU programs accept any beginning of a long option that is not ambiguous
         return len(name) > 3 and any(option.startswith(name) for option in known)
-    return name.startswith("-") and len(word) > 2 and word[:2] in known  # a value glued to its letter
+    values = _VALUE_LETTERS.get(program)
+    if values is not None:
+        return _joins_letters(word, values, known)
+    return len(word) > 2 and word[:2] in known  # a value glued to its letter
+
+
+def _joins_letters(word: str, values: str, known: frozenset[str]) -> bool:
+    """Whether a letter of a cluster runs a program; behind one that takes a value, that value follows."""
+    for letter in word[1:]:
+        if f"-{letter}" in known:
+            return True
+        if letter in values or not letter.isalnum():
+            return False
+    return False
+
+
+def _list_other_projects(arguments: Sequence[str], options: Sequence[str]) -> Iterator[str]:
+    """Yield the words with which a command is run for a project outside its folder."""
+    for word, following in pairwise((*arguments, "")):
+        for option in options:
+            if option.startswith("--") or len(option) > 2:
+                name, _, glued = word.partition("=")
+                value = (glued or following) if name == option else ""
+            else:
+                joined = word.startswith("-") and not word.startswith("--") and option[1] in word
+                value = (word.partition(option[1])[2] or following) if joined else ""
+            if value.startswith(("/", "~")) or ".." in value.split("/"):
+                yield word
