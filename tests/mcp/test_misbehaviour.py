@@ -88,6 +88,22 @@ async def test_invalid_schema_leaves_tool_out(rough: "World"):
     assert any("broken" in problem for problem in status.problems)
 
 
+async def test_invalid_tool_is_left_out_and_others_stay(rough: "World"):
+    assert isinstance(await rough.run("garbage"), Completed)
+    assert isinstance(await rough.run("spoil"), Completed)
+    await until(lambda: any("spoilt" in problem for problem in rough.servers.status()[0].problems))
+    [status] = rough.servers.status()
+    assert any("'spoilt': left out, its definition is not valid: inputSchema" in each for each in status.problems)
+    assert not status.reason
+    assert isinstance(await rough.run("echo", {"text": "x"}), Completed)
+
+
+async def test_result_that_is_not_json_is_the_servers_fault(rough: "World"):
+    outcome = await rough.run("nan")
+    assert isinstance(outcome, Failed)
+    assert "the server sent an invalid response: its structured content is not JSON" in outcome.text
+
+
 async def test_changed_tool_is_held(rough: "World"):
     before = rough.registry["mcp__rough__echo"]
     await rough.run("mutate")

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias, cast
 import mcp_types as types
 from mcp import Client, MCPError
 from mcp.shared.message import SessionMessage
+from pydantic import ValidationError
 
 from callwright.core.json import compact
 from callwright.mcp.fast_path import PipeFastPath
@@ -72,7 +73,7 @@ async def list_all(client: Client, pipe: PipeFastPath | None = None) -> Listing:
     tools: dict[str, Offered] = {}
     if can.tools is not None:
         slices = Slices()
-        listed = await _pages(_tool_pages(client, pipe, slices), "tools", problems)
+        listed = await _pages(_tool_pages(client, pipe, slices, problems), "tools", problems)
         tools = await _collect_tools(listed, problems, slices)
     prompts: list[types.Prompt] = []
     if can.prompts is not None:
@@ -128,7 +129,7 @@ _Fetch: TypeAlias = Callable[[str | None], Awaitable[Any]]
 """Fetches the page at a cursor."""
 
 
-def _tool_pages(client: Client, pipe: PipeFastPath | None, slices: Slices) -> _Fetch:
+def _tool_pages(client: Client, pipe: PipeFastPath | None, slices: Slices, problems: list[str]) -> _Fetch:
     if pipe is None:
         return lambda cursor: client.list_tools(cursor=cursor)
 
@@ -140,11 +141,21 @@ def _tool_pages(client: Client, pipe: PipeFastPath | None, slices: Slices) -> _F
         page = types.ListToolsResult.model_validate({**raw, "tools": []}, by_name=False)
         # one more than are used shows that there are more; to validate all of them would take too long
         for item in cast("list[object]", given)[: _MAX_ITEMS + 1]:
-            page.tools.append(types.Tool.model_validate(item, by_name=False))
+            try:
+                page.tools.append(types.Tool.model_validate(item, by_name=False))
+            except ValidationError as error:  # one wrong tool must not take the others with it
+                problems.append(_explain_invalid(item, error))
             await slices.pause()
         return page
 
     return fetch
+
+
+def _explain_invalid(item: object, error: ValidationError) -> str:
+    fields = cast("dict[str, object]", item) if isinstance(item, dict) else {}
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    where = ".".join(map(str, first["loc"]))
+    return f"{str(fields.get('name', ''))[:80]!r}: left out, its definition is not valid: {where}: {first['msg']}"
 
 
 async def _collect_tools(listed: list[types.Tool], problems: list[str], slices: Slices) -> dict[str, Offered]:

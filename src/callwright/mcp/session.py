@@ -1,6 +1,7 @@
 """`ServerLink`: one session with a server until it is lost; and the relay to a server inside the driving program."""
 
 import asyncio
+import logging
 import random
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -15,6 +16,7 @@ from mcp import Client
 from mcp.client import ClientRequestContext, IncomingMessage
 from mcp.client.auth import TokenStorage
 from mcp.shared.message import SessionMessage
+from pydantic import ValidationError
 
 from callwright.core.errors import CallwrightError
 from callwright.mcp.config import Relay, ServerConfig
@@ -26,6 +28,7 @@ from callwright.mcp.stdio import ServerProcess
 from callwright.mcp.translate import reason_of
 
 _MOST_WAITING = 1_000
+_log = logging.getLogger("callwright")
 
 
 @asynccontextmanager
@@ -277,8 +280,12 @@ class ServerLink:
             self._wake.clear()
             if self._stale and not self._lost:
                 self._stale = False
-                async with asyncio.timeout(self._config.connect_seconds):
-                    listing = await list_all(client, self.fast_path)
+                try:
+                    async with asyncio.timeout(self._config.connect_seconds):
+                        listing = await list_all(client, self.fast_path)
+                except ValidationError as error:  # the session works, so the listing before this one stays
+                    _log.warning("MCP server %s: its new list is not valid: %s", self._config.name, reason_of(error))
+                    continue
                 await self._listener.on_listing(listing)
 
 

@@ -159,7 +159,9 @@ class LineReader(_Stream):
             try:
                 if self._take is not None and self._take(line):
                     continue
-                return cut_listing(SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False)))
+                message = SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
+                self.reason = ""  # the line before it explains nothing that comes later
+                return cut_listing(message)
             except ValueError as error:  # servers that print to their output are common; the line is skipped
                 self.reason = f"it wrote a line that is not a message: {line[:200]!r}"
                 if self._refuse is not None:

@@ -11,7 +11,7 @@ from mcp import MCPError
 from mcp.client.auth import OAuthFlowError
 
 from callwright.core.content import File, Image, Output, Part, Text
-from callwright.core.errors import ToolError, ToolFailed, Transient
+from callwright.core.errors import ToolError, ToolFailed, Transient, UsageError
 from callwright.core.json import Json, compact
 from callwright.core.spec import REPOSITORY, SHADOWS, Annotations, Effect, Limits, ToolSpec
 from callwright.mcp.config import ServerConfig
@@ -155,9 +155,12 @@ def output_of(result: types.CallToolResult) -> Output:
     if result.is_error:
         raise ToolFailed(_join_text(parts) or "the tool failed without a message")
     structured: Json = result.structured_content
-    if not parts and structured is not None:
-        return Output(compact(structured), structured)
-    return Output(_plain(parts), structured)
+    try:
+        if not parts and structured is not None:
+            return Output(compact(structured), structured)
+        return Output(_plain(parts), structured)
+    except (UsageError, ValueError) as error:
+        raise ToolFailed("the server sent an invalid response: its structured content is not JSON") from error
 
 
 def parts_of(blocks: Iterable[types.ContentBlock]) -> tuple[Part, ...]:

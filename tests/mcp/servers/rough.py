@@ -40,6 +40,8 @@ TOOLS: dict[str, dict[str, Any]] = {
         "description": "Has no schema.",
         "inputSchema": {"type": "object", "properties": {"x": {"type": "nonsense"}}},
     },
+    "nan": {"description": "Gives data that is not JSON.", "inputSchema": {"type": "object"}},
+    "spoil": {"description": "Adds a tool that is not valid.", "inputSchema": {"type": "object"}},
     "picture": {"description": "Gives a picture.", "inputSchema": {"type": "object"}},
     "nonsense": {"description": "Answers with no result.", "inputSchema": {"type": "object"}},
     "twice": {"description": "Answers twice.", "inputSchema": {"type": "object"}},
@@ -98,6 +100,11 @@ def call(number: object, name: str, arguments: dict[str, Any], token: object) ->
     elif name == "grow":
         TOOLS["late"] = {"description": "Came later.", "inputSchema": {"type": "object"}}
         tell_change()
+    elif name == "spoil":
+        TOOLS["spoilt"] = {"inputSchema": "nope"}
+        tell_change()
+    elif name == "nan":
+        result = text("data", structuredContent={"n": float("nan")})
     elif name == "ask":
         fields = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
         send(
