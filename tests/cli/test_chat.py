@@ -1,11 +1,15 @@
 """Conversations in tmux: everything a user may type, and what the screen shows."""
 
+import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import pytest
 from tests.waiting import LONG_SECONDS
+
+from callwright.app.locations import Locations
 
 Call = Callable[..., dict[str, object]]
 
@@ -276,3 +280,19 @@ def test_user_can_leave_at_any_time(machine: Any, tmux: Any, calls: Call) -> Non
     tmux.type("C-d")
     tmux.shows("GONE 0")
     assert not (machine.project / "a").exists()
+
+
+def test_picker_offers_the_sessions_beside_a_damaged_one(machine: Any, tmux: Any) -> None:
+    for name in ("s1", "s2"):
+        machine("-p", f"prompt of {name}", machine.says("x"), "--session-id", name)
+    with closing(sqlite3.connect(Locations.of(machine.project).sessions)) as connection:
+        connection.execute(
+            "DELETE FROM records WHERE session = (SELECT key FROM sessions WHERE id = 's1') AND position = 1"
+        )
+        connection.commit()
+    tmux.start(machine.project, machine.says("and on"), "--resume")
+    assert "session 's1' is damaged" in tmux.shows("sessions · 2 of 2").replace("\n", " ")
+    tmux.type("s2")
+    tmux.shows("1 of 2")
+    tmux.type("Enter")
+    tmux.shows("prompt of s2")

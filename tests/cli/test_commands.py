@@ -241,6 +241,20 @@ def test_readable_records_of_a_damaged_session_are_exported(machine: Any, calls:
     assert ended.out.splitlines() == [whole[0], *whole[2:]]
 
 
+def test_stats_count_the_readable_records_of_a_damaged_session(machine: Any, calls: Call) -> None:
+    for name in ("s1", "s2"):
+        machine("-p", "hi", machine.says(calls("glob", pattern="*"), "x"), "--session-id", name)
+    with closing(sqlite3.connect(Locations.of(machine.project).sessions)) as connection:
+        connection.execute("UPDATE records SET body = '{' WHERE position = 0")
+        connection.execute(
+            "DELETE FROM records WHERE session = (SELECT key FROM sessions WHERE id = 's1') AND position = 0"
+        )
+        connection.commit()
+    ended = machine("stats", "--json")
+    assert ended.code == 0 and ended.document["sessions"] == 2 and ended.document["tools"][0]["calls"] == 2
+    assert "session 's1' is damaged" in ended.err and "session 's2' is damaged" in ended.err
+
+
 def test_session_id_must_be_new(machine: Any) -> None:
     machine("-p", "hi", machine.says("x"), "--session-id", "s1")
     again = machine("-p", "hi", machine.says("x"), "--session-id", "s1")

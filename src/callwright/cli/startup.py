@@ -6,7 +6,7 @@ The order matters: trust, settings, model, assembly.
 import argparse
 import os
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -31,7 +31,8 @@ from callwright.core.errors import UsageError, describe_exception
 from callwright.core.events import Event
 from callwright.providers.base import Provider
 from callwright.providers.options import ModelOptions
-from callwright.sessions.base import SessionStore
+from callwright.sessions.base import SessionDamaged, SessionStore
+from callwright.sessions.records import Record
 from callwright.system.paths import expand_home
 from callwright.toolbox import FileAccess
 
@@ -224,3 +225,12 @@ async def find_session(store: SessionStore, prefix: str) -> str:
     if matching:
         raise UsageError(f"{len(matching)} sessions start with {prefix!r}; give more of the id")
     raise UsageError(f"no session {prefix!r}; see callwright sessions list")
+
+
+async def read_readable(store: SessionStore, session_id: str, report: Callable[[str], None]) -> Sequence[Record]:
+    """Return the records of one session among many; if it is damaged, that is reported, and the others count."""
+    try:
+        return await store.read(session_id)
+    except SessionDamaged as error:
+        report(str(error))
+        return [each.record for each in error.readable]

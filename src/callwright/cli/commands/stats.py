@@ -7,7 +7,8 @@ from typing import Any
 from callwright.app.costs import Cost, cost_of_records, price_lookup
 from callwright.app.locations import Locations
 from callwright.cli.parsing import Parser, positive_int
-from callwright.cli.render.text import cut, print_json, print_text, visible_line
+from callwright.cli.render.text import cut, print_json, print_notice, print_text, visible_line
+from callwright.cli.startup import read_readable
 from callwright.core.messages import ToolMessage, Usage
 from callwright.sessions import SqliteStore
 from callwright.sessions.records import Said, sum_usage
@@ -52,7 +53,7 @@ async def _figures(locations: Locations, limit: int) -> _Figures:
     prices_of = price_lookup(locations)
     async with SqliteStore(locations.sessions) as store:
         for entry in await store.list(limit=limit):
-            records = await store.read(entry.session_id)
+            records = await read_readable(store, entry.session_id, print_notice)
             figures.sessions += 1
             figures.usage += sum_usage(records)
             figures.cost += cost_of_records(records, prices_of)

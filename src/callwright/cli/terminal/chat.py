@@ -21,7 +21,7 @@ from callwright.cli.main import ERROR, USAGE
 from callwright.cli.render.calls import CallLines, transcript
 from callwright.cli.render.markdown import MarkdownLines
 from callwright.cli.render.text import visible, visible_line, wrap_line
-from callwright.cli.startup import resolve_session, start
+from callwright.cli.startup import read_readable, resolve_session, start
 from callwright.cli.terminal.approvals import Approvals, ask_trust
 from callwright.cli.terminal.chat_actions import (
     SHELL_CALL,
@@ -229,7 +229,8 @@ class TerminalChat:
         store = self.app.agent.sessions
         found: list[tuple[str, str, float, str]] = []
         for entry in await store.list(limit=_MOST_PICKED):
-            cost = cost_of_records(await store.read(entry.session_id), partial(prices_in, self.app.settings))
+            records = await read_readable(store, entry.session_id, self._show_notice)
+            cost = cost_of_records(records, partial(prices_in, self.app.settings))
             money = f"${cost.usd:.2f}" if cost.usd else ""
             found.append((entry.session_id, entry.title, entry.updated_at, money))
         if not found:
