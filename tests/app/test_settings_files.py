@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from callwright.app.settings_file import read_layer
+from callwright.app.claude_settings import parse_claude_layer
+from callwright.app.settings_file import parse_layer, read_layer
 from callwright.core.errors import UsageError
 
 
@@ -60,3 +61,19 @@ def test_settings_links_load_or_fail_cleanly(file: Path, tmp_path: Path) -> None
     other.symlink_to(file)
     with pytest.raises(UsageError, match="cannot read"):
         read_layer("project", file)
+
+
+@pytest.mark.parametrize(
+    "variables", [{"A=B": "x"}, {"": "x"}, {"A\0": "x"}, {"A": "x\0"}, {"A": "\ud83d"}, {"\ud83d": "x"}]
+)
+def test_variable_that_no_process_can_have_is_a_usage_error(variables: dict[str, str]) -> None:
+    text = json.dumps({"model": "x", "env": variables}, indent=1)
+    for parse in (parse_layer, parse_claude_layer):
+        with pytest.raises(UsageError, match=r"^s\.json:4: env.*; (rename|remove) it"):
+            parse("user", "s.json", text)
+    assert parse_layer("user", "s.json", '{"env": {"A": "x=\u00e9"}}').section("env") == {"A": "x=\u00e9"}
+
+
+def test_key_that_utf8_cannot_encode_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match=r"^s\.json:1: the settings: a key has half of a surrogate pair"):
+        parse_layer("user", "s.json", json.dumps({"hooks": {"\ud83d": []}}))

@@ -207,10 +207,34 @@ def _normalise(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _faults(content: object) -> Iterator[tuple[Sequence[str | int], str]]:
-    for error in _validator().iter_errors(content):
+    if isinstance(content, Mapping):
+        yield from _environment_faults(cast("Mapping[str, Any]", content).get("env"))
+    try:
+        errors = list(_validator().iter_errors(content))
+    except UnicodeEncodeError:
+        yield (), "the settings: a key has half of a surrogate pair; rename it"
+        return
+    for error in errors:
         path: list[str | int] = list(error.instance_path)
         unexpected = list(_describe_unexpected(content, path)) if _UNEXPECTED in error.message else []
         yield from unexpected or [(path, f"{'.'.join(map(str, path)) or 'the settings'}: {_explain(error)}")]
+
+
+def _environment_faults(variables: object) -> Iterator[tuple[Sequence[str], str]]:
+    """Yield each variable that no process can be given; the system would refuse it with a traceback."""
+    for name, value in cast("Mapping[str, Any]", variables).items() if isinstance(variables, Mapping) else ():
+        if not name or "=" in name or not _can_be_passed(name):
+            yield (
+                ("env", name),
+                f"env: {name!r} is not a name of an environment variable: it must not be empty, and have no '=',"
+                " NUL or half of a surrogate pair; rename it",
+            )
+        elif isinstance(value, str) and not _can_be_passed(value):
+            yield ("env", name), f"env.{name}: the value has a NUL or half of a surrogate pair; remove it"
+
+
+def _can_be_passed(text: str) -> bool:
+    return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _explain(error: Any) -> str:
@@ -260,6 +284,12 @@ def _unknown_keys(settings: Mapping[str, Any]) -> Iterator[tuple[Sequence[str], 
             yield (key,), list(known)
         for inner in _unknown_inner_keys(known.get(key, {}), value):
             yield (key, inner), list(known[key]["properties"])
+
+
+def is_known(section: str, key: str = "") -> bool:
+    """Whether there is a setting of this name, and a key of it."""
+    known = _schema()["properties"]
+    return section in known and not (key and any(_unknown_inner_keys(known[section], {key: None})))
 
 
 def _unknown_inner_keys(schema: Mapping[str, Any], value: Any) -> Iterator[str]:
