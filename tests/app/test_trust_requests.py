@@ -8,7 +8,10 @@ from tests.waiting import LONG_SECONDS
 
 from callwright.app.locations import Locations
 from callwright.app.mcp_servers import CheckedServers, ServerEntry, find_entries
+from callwright.app.settings import requested_by
+from callwright.app.settings_file import SCHEMA_FILE, SettingsLayer
 from callwright.app.trust import Trust
+from callwright.core.json import freeze
 from callwright.mcp.config import servers_of
 
 TWO_FACED = {
@@ -63,3 +66,10 @@ async def test_status_of_servers_starts_nothing_without_trust(tmp_path: Path, tr
     assert (tmp_path / "started").exists() is trusted
     assert (found.condition == "not trusted") is not trusted
     assert ("callwright trust give" in found.problem) is not trusted
+
+
+def test_every_setting_of_a_repository_needs_trust() -> None:
+    known = set(json.loads(SCHEMA_FILE.read_text("utf-8"))["properties"])
+    checked_apart = {"$schema", "permissions", "hooks", "mcpServers", "env", "enabledPlugins", "disabledMcpjsonServers"}
+    layers = {name: SettingsLayer("project", "s.json", freeze({name: {"a": "b"}})) for name in known - checked_apart}
+    assert [name for name, layer in layers.items() if not list(requested_by(layer))] == []

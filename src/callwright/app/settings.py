@@ -23,7 +23,7 @@ from callwright.system.paths import expand_home
 
 _REQUESTING_KEYS = (
     "model fallbackModel modelOptions baseUrl toolMode codeMode tools webSearch repairs "
-    "instructions sandbox autoAllow undo limits prices log telemetry disableAllHooks"
+    "instructions sandbox autoAllow undo limits prices log telemetry disableAllHooks terminal"
 ).split()
 REMOVABLE_SOURCES = ("user", "project", "local")
 """Sources that `--setting-sources` can leave out; the command line and the administrator always count."""
