@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from callwright.app.locations import Locations
+from callwright.cli.terminal.workspace_commands import save_setting
+from callwright.core.errors import UsageError
 
 Call = Callable[..., dict[str, object]]
 
@@ -223,6 +225,26 @@ def test_invalid_command_line_gives_one_line(machine: Any, line: str, told: str)
     assert len(ended.err.splitlines()) <= 2 and "Traceback" not in ended.err
 
 
+def test_number_of_thousands_of_digits_is_refused(machine: Any) -> None:
+    ended = machine("-p", "hi", machine.says("x"), "--max-turns", "9" * 5000)
+    assert ended.code == 2 and "--max-turns: expected a number of at least 1, got '999" in ended.err
+    assert len(ended.err) < 400
+
+
+def test_name_of_a_log_with_a_nul_is_reported(machine: Any) -> None:
+    ended = machine("-p", "hi", machine.says("x"), "--log", "a\0b")
+    assert ended.code == 0 and "cannot write the log a\\x00b: embedded null byte; choose another file" in ended.err
+
+
+def test_schema_file_is_read_as_utf8_with_or_without_a_mark(machine: Any) -> None:
+    schema = machine.project / "schema.json"
+    schema.write_bytes(b'\xef\xbb\xbf{"type": "object"}')
+    assert machine("-p", "hi", machine.says("{}"), "--json-schema", str(schema)).code == 0
+    schema.write_bytes(b'{"title": "\xe9"}')
+    ended = machine("-p", "hi", machine.says("{}"), "--json-schema", str(schema))
+    assert ended.code == 2 and f"--json-schema {schema}: " in ended.err and "give a file name" in ended.err
+
+
 def test_unwritable_file_is_named(machine: Any) -> None:
     machine("-p", "hi", machine.says("x"), "--session-id", "s1")
     absent = machine.project / "absent" / "x"
@@ -280,3 +302,27 @@ def test_help_has_an_example_or_explanation(machine: Any, name: str) -> None:
 def test_option_that_names_the_home_of_nobody_is_a_clear_error(machine: Any, option: str) -> None:
     ended = machine("-p", "hi", machine.says("ok"), option, "~no-such-user/x")
     assert ended.code == 2 and "~no-such-user/x" in ended.err and "Traceback" not in ended.err
+
+
+def test_unknown_tool_set_is_named_where_it_is_written(machine: Any) -> None:
+    machine.user_settings({"tools": "nope"})
+    ended = machine("-p", "hi", machine.says("x"))
+    assert ended.code == 2 and f"{machine.home / 'settings.json'}:1: tools 'nope': expected all" in ended.err
+    given = machine("-p", "hi", machine.says("x"), "--tools", "other")
+    assert given.code == 2 and "--tools 'other': expected all" in given.err
+
+
+def test_setting_is_saved_beside_an_unknown_key(machine: Any) -> None:
+    machine.home.joinpath("model-user").mkdir()
+    locations = Locations.of(home=machine.home / "model-user")
+    locations.user_settings.write_text('{"statusLine": {}}')
+    save_setting(locations, "model", "anthropic:x")
+    save_setting(locations, "terminal.theme", "light")
+    assert json.loads(locations.user_settings.read_text()) == {
+        "statusLine": {},
+        "model": "anthropic:x",
+        "terminal": {"theme": "light"},
+    }
+    for key in ("modle", "permissions.alow"):
+        with pytest.raises(UsageError, match="is not a known setting"):
+            save_setting(locations, key, "x")

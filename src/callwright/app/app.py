@@ -184,7 +184,7 @@ def assemble(
     searches = web_search_tool(settings, models, locations.cwd)
     more = [tasks.tool(), *([searches] if searches is not None else [])]
     options = replace(options, tools=options.tools or settings.last("tools") or "")
-    registry = _make_registry(context, options.tools, more, files)
+    registry = _make_registry(context, options.tools, more, settings, files)
     plain_tools = _make_toolset(registry, context.rules, crowded=bool(options.servers or settings.merged("mcpServers")))
     toolset = _put_behind_code(plain_tools, registry, settings.last("codeMode"))
 
@@ -263,7 +263,7 @@ def _write_system_prompt(options: RunOptions, locations: Locations, settings: Se
 
 
 def _make_registry(
-    context: WorkspaceContext, chosen: str, more: Sequence[Tool], files: FileAccess | None = None
+    context: WorkspaceContext, chosen: str, more: Sequence[Tool], settings: Settings, files: FileAccess | None = None
 ) -> Registry:
     tools = agent_tools(
         context.workspace,
@@ -273,7 +273,7 @@ def _make_registry(
         files=files,
         numbered=chosen != "compact",
     )
-    return Registry(*choose_tools([*tools, *more], chosen))
+    return Registry(*choose_tools([*tools, *more], chosen, settings))
 
 
 def _make_toolset(registry: Registry, rules: Rules, *, crowded: bool) -> Toolset:

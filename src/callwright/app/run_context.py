@@ -125,8 +125,13 @@ def tool_set_for(context: int | None) -> str:
     return "compact" if context is not None and context <= _LITTLE_CONTEXT_TOKENS else "all"
 
 
-def choose_tools(tools: list[Tool], chosen: str) -> list[Tool]:
+def choose_tools(tools: list[Tool], chosen: str, settings: Settings | None = None) -> list[Tool]:
     """Return the tools of a set: `all`, `compact`, `none`, or names between commas.
+
+    Args:
+        tools: All of them.
+        chosen: The set.
+        settings: Where the choice may come from, for the message.
 
     Raises:
         UsageError: A name is not that of a tool.
@@ -140,7 +145,9 @@ def choose_tools(tools: list[Tool], chosen: str) -> list[Tool]:
     unknown = [name for name in wanted if name not in known]
     if unknown or not wanted:
         named = ", ".join(tool.spec.name for tool in tools)
-        raise UsageError(f"--tools {chosen!r}: expected all, compact, none or names of tools ({named})")
+        configured = settings is not None and settings.last("tools") == chosen
+        where = f"{settings.place('tools')}: tools" if settings is not None and configured else "--tools"
+        raise UsageError(f"{where} {chosen!r}: expected all, compact, none or names of tools ({named})")
     names = {known[name].spec.name for name in wanted}
     found = [tool for tool in tools if tool.spec.name in names]
     return [_slim(tool) for tool in found] if chosen == "compact" else found

@@ -209,10 +209,15 @@ def _suggest(word: str, known: Sequence[str]) -> str:
     return next((f"did you mean {name}?" for name in known if name.lstrip("-") in near), "")
 
 
+_MOST_DIGITS = 100
+"""Python refuses to read a number of thousands of digits."""
+
+
 def positive_int(text: str) -> int:
     """Parse a whole number of at least 1, for `type=` of an argument."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a number of at least 1, got {text!r}")
+    if not text.isdecimal() or len(text) > _MOST_DIGITS or int(text) < 1:
+        shown = text if len(text) <= _MOST_DIGITS else f"{text[:_MOST_DIGITS]}…"
+        raise argparse.ArgumentTypeError(f"expected a number of at least 1, got {shown!r}")
     return int(text)
 
 

@@ -200,7 +200,7 @@ def log_to(target: str | PathLike[str] | TextIO, level: int = logging.INFO) -> E
             handler = logging.FileHandler(target, encoding="utf-8", errors="backslashreplace")
         else:
             handler = logging.StreamHandler(target)
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         raise UsageError(f"cannot write the log {target}: {describe_exception(error)}; choose another file") from None
     handler.setFormatter(JsonLines())
     logger = logging.Logger(

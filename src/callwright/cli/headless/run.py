@@ -334,8 +334,8 @@ def load_output_schema(given: str) -> object:
 
 def _read(name: str) -> str:
     try:
-        return expand_home(name).read_text("utf-8")
-    except OSError as error:
+        return expand_home(name).read_text("utf-8-sig")
+    except (OSError, ValueError) as error:
         reason = describe_exception(error)
         raise UsageError(f"--json-schema {name}: {reason}; give a file name or the schema itself") from None
 

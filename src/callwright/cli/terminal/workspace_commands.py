@@ -202,7 +202,7 @@ def save_setting(locations: Locations, key: str, value: object) -> None:
     Raises:
         UsageError: The file or the value is not valid; nothing is changed.
     """
-    from callwright.app.settings_file import parse_layer
+    from callwright.app.settings_file import is_known, parse_layer
 
     layer = read_layer("user", locations.user_settings)
     content = dict(thaw(layer.content)) if layer is not None else {}
@@ -213,8 +213,8 @@ def save_setting(locations: Locations, key: str, value: object) -> None:
     else:
         content[section] = value
     text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-    problems = parse_layer("user", str(locations.user_settings), text).problems
-    if any(section in problem for problem in problems):
+    parse_layer("user", str(locations.user_settings), text)  # raises for a value that is not valid
+    if not is_known(section, name):
         raise UsageError(f"{key} is not a known setting; see docs/howto/settings.md")
     locations.home.mkdir(mode=0o700, parents=True, exist_ok=True)
     replace_file(locations.user_settings.resolve(), text.encode(errors="backslashreplace"))
