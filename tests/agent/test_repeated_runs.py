@@ -348,3 +348,33 @@ async def test_cancelled_call_that_had_asked_has_started(store: SessionStore) ->
     (message,) = [message for message in await agent.messages("s") if isinstance(message, ToolMessage)]
     told = message.outcomes[0]
     assert done == ["reserve"] and isinstance(told, Failed) and told.started and "may have had an effect" in told.text
+
+
+@pytest.mark.parametrize("reply", ["yes", "no"])
+@pytest.mark.parametrize("restart", [False, True])
+async def test_edited_call_that_asks_goes_on_as_edited(store: SessionStore, restart: bool, reply: str) -> None:
+    @tool(effect=Effect.WRITE)
+    async def release(place: str, context: ToolContext) -> str:
+        """Release; asks while it runs."""
+        done.append(place)
+        if context.answer is None:
+            raise ApprovalRequired("really?")
+        return f"released to {place}"
+
+    def make(*lines: Any) -> Agent:
+        return Agent(ScriptedProvider(*lines, "done"), executor=Executor(Registry(release)), sessions=store)
+
+    agent = make(ToolCall("c", "release", {"place": "production"}))
+    result = await agent.run("go", session="s")
+    assert isinstance(result, Paused)
+    result = await agent.resume("s", Answers().approve(result.questions[0], arguments={"place": "test"}))
+    for _ in range(3):
+        if not isinstance(result, Paused):
+            break
+        (question,) = result.questions
+        assert question.arguments == {"place": "test"}
+        agent = make() if restart else agent
+        no = question.running and reply == "no"
+        answers = Answers().decline(question) if no else Answers.approving([question])
+        result = await agent.resume("s", answers)
+    assert isinstance(result, Done) and done == (["test"] if reply == "no" else ["test", "test"])

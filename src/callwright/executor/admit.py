@@ -62,6 +62,10 @@ class AnswerSource(Protocol):
         """Return the answer given for exactly this call, which no other call may then use."""
         ...
 
+    def find_edit(self, admitted: Admitted) -> tuple[Question, Reply] | None:
+        """Return the answer that changed the arguments of this call before it ran and asked."""
+        ...
+
     def take(self, question_id: str) -> bool:
         """Use an answer up; False if it was used meanwhile."""
         ...
@@ -175,7 +179,12 @@ class Gate:
         try:
             asks = self._decide(admitted)
             if answers is not None:
-                asks = self._apply_running_answer(admitted, asks, answers)
+                found = answers.claim(admitted, running=True)
+                if found is not None:
+                    asks = self._apply_running_answer(admitted, asks, *found)
+                elif (edit := answers.find_edit(admitted)) is not None:  # it asked with the arguments of the user
+                    self._change_arguments(admitted, _apply_reply(admitted, *edit))
+                    return True
             return bool(asks) and self._apply_answer(admitted, asks, answers)
         except BaseException as error:  # noqa: BLE001 - a failing policy or tool fails this call only: nothing ran
             self._fail(admitted, error, answers)
@@ -250,24 +259,24 @@ class Gate:
         admitted.approved = tuple(ask.reason for ask in asks)
         if approve.arguments is not None and not _is_same(approve.arguments, admitted.arguments):
             admitted.shown = frozenset(admitted.accesses), frozenset(ask.reason for ask in asks)
-            admitted.asks, admitted.accesses, admitted.hook_output = (), (), None
-            admitted.bind(admitted.require_entry(), approve.arguments)
-            admitted.edited_by = approve.by or "the user"
+            self._change_arguments(admitted, approve)
             return True
         admitted.confinement = Confinement.APPROVED
         if approve.scope != "once":
             admitted.lasting_grant = (self._question(admitted, asks), approve)
         return False
 
+    def _change_arguments(self, admitted: Admitted, approve: Approve) -> None:
+        if approve.arguments is not None:
+            admitted.asks, admitted.accesses, admitted.hook_output = (), (), None
+            admitted.bind(admitted.require_entry(), approve.arguments)
+            admitted.edited_by = approve.by or "the user"
+
     def _apply_running_answer(
-        self, admitted: Admitted, asks: tuple[Ask, ...], answers: AnswerSource
+        self, admitted: Admitted, asks: tuple[Ask, ...], question: Question, reply: Reply
     ) -> tuple[Ask, ...]:
         """Apply the answer to what the tool asked while it ran; return what must still be asked."""
-        found = answers.claim(admitted, running=True)
-        if found is None:
-            return asks
         admitted.resumed = True
-        question, reply = found
         if question.is_expired() and type(reply) is not Decline:
             # run without an answer, it would do once more what it did before it asked
             admitted.questions = (question.ask_again(self.question_seconds),)

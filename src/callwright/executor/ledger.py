@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterable
 from itertools import islice
 
-from callwright.core.decisions import Answers, Decline, Question, Reply, digest_running
+from callwright.core.decisions import Answers, Approve, Decline, Question, Reply, digest_running
 from callwright.executor.admitted import Admitted
 
 _MAX_QUESTIONS = 10_000
@@ -69,6 +69,7 @@ class TurnAnswers:
         self._ledger = ledger
         self._on_record = {question.id: question for question in on_record}
         self._claims: dict[str, Admitted] = {}
+        self._repeated: set[str] = set()
 
     def merge(self, more: Answers) -> None:
         """Add answers; a later answer to the same question replaces the earlier one."""
@@ -107,9 +108,27 @@ class TurnAnswers:
             return question, reply
         return late if running else None
 
+    def find_edit(self, admitted: Admitted) -> tuple[Question, Reply] | None:
+        """Return the answer with which the arguments of a call were changed before it ran and asked; None without one.
+
+        It counts again, because it was used for the same call, and only if what the call asked has an answer now.
+        """
+        given = [(self._on_record.get(question_id), reply) for question_id, reply in self._answers]
+        own = [(asked, reply) for asked, reply in given if asked is not None and asked.call_id == admitted.call.id]
+        if not any(question.running and not self._ledger.is_used(question.id) for question, _ in own):
+            return None
+        for question, reply in reversed(own):
+            edits = isinstance(reply, Approve) and reply.arguments is not None and not question.running
+            fresh = question.id not in admitted.used_answers
+            if edits and fresh and question.digest == admitted.approval_digest:
+                self._repeated.add(question.id)
+                return question, reply
+        return None
+
     def take(self, question_id: str) -> bool:
         """Use an answer up; False if another call has done so meanwhile."""
-        return self._ledger.take(question_id, on_record=self._on_record.pop(question_id, None) is not None)
+        taken = self._ledger.take(question_id, on_record=self._on_record.pop(question_id, None) is not None)
+        return taken or question_id in self._repeated
 
     def _find(self, question_id: str, admitted: Admitted) -> Question | None:
         """Return the question an answer is for: one that was asked, is not used, and about this tool."""
