@@ -123,8 +123,9 @@ class InnerRecord:
                 path = next(
                     (paths[id(call)] for call in calls if call.id == outcome.call.id and id(call) in paths), None
                 )
-            if path is not None and isinstance(outcome, Interrupted):
-                if self.find(path)[-1:] == (_BEGUN,):  # it asked while it ran, and runs again with the answer
+            if isinstance(outcome, Interrupted):
+                # it asked while it ran, and runs again with the answer
+                if path is not None and self.find(path)[-1:] == (_BEGUN,):
                     await self.keep(path, _WAITS, wait=True)
             elif path is not None and _has_run(outcome):
                 from callwright.sessions.record_encoding import encode_outcome
