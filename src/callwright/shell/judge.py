@@ -8,6 +8,7 @@ from callwright.core.access import Access, DeletePath, Reach, ReadPath, WritePat
 from callwright.shell import tables
 from callwright.shell.findings import Judgement, unknown
 from callwright.shell.plan import Tree, Verdict
+from callwright.shell.programs.outputs import COMPILERS, list_compiler_outputs
 from callwright.shell.rule_tables import ProgramRule
 from callwright.shell.words import ANYTHING, LITERAL, Folders, Word, resolve_paths
 from callwright.system.sensitive_paths import comparable, is_secret
@@ -83,9 +84,10 @@ def judge(words: Sequence[Word], folders: Folders) -> Judgement:
     if special is not None:
         return special(name, arguments, folders)
     rule = tables.find_rule(name)
-    if rule is None:
-        return unknown(f"{name} is not a known program")
-    return judge_by_rule(name, rule, arguments, folders)
+    found = unknown(f"{name} is not a known program") if rule is None else judge_by_rule(name, rule, arguments, folders)
+    if name in COMPILERS and found.verdict is Verdict.UNKNOWN:
+        found = found._replace(accesses=(*found.accesses, *list_compiler_outputs(arguments, folders)))
+    return found
 
 
 def judge_by_rule(name: str, rule: ProgramRule, arguments: Sequence[Word], folders: Folders) -> Judgement:

@@ -8,6 +8,7 @@ from callwright.core.access import Access, Reach, ReadPath, WritePath
 from callwright.core.spec import Effect
 from callwright.shell.findings import Judgement, unknown
 from callwright.shell.plan import Verdict
+from callwright.shell.programs.outputs import list_outputs
 from callwright.shell.rule_tables import parse_table
 from callwright.shell.words import Folders, Word, resolve_paths
 
@@ -29,6 +30,10 @@ curl: only -s -S -L -I -i -v -f -k -g -G -4 -6 -0 -1 -2 -3 -N -q -n -M -V -h -# 
 """
 )["curl"]
 _METHODS = frozenset(("GET", "HEAD", "OPTIONS"))
+_WGET_OUTPUTS = (
+    *("-O", "--output-document", "-P", "--directory-prefix", "-o", "--output-file", "-a", "--append-output"),
+    *("--save-cookies", "--hsts-file", "--warc-file", "--rejected-log"),
+)
 _SCREEN = frozenset(("-", "/dev/null", "/dev/stdout", "/dev/stderr"))
 _SENDS_DATA = re.compile(r"-d|-F|-T|--data|--form|--upload-file|--json|--url-query")
 _WGET = parse_table(
@@ -120,7 +125,10 @@ def _list_output_files(arguments: Sequence[Word], flags: Sequence[str], folders:
 def wget(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     """Judge a wget call: only --spider or output to the screen reads."""
     addresses = [word.text for word in _WGET.operand_words(arguments)]
-    touched: tuple[Access, ...] = tuple(Reach(address) for address in addresses)
+    touched: tuple[Access, ...] = (
+        *(Reach(address) for address in addresses),
+        *list_outputs(arguments, _WGET_OUTPUTS, folders),
+    )
     if not addresses and len(arguments) == 1 and arguments[0].text in ("--version", "--help", "-V", "-h"):
         return Judgement(Verdict.READ_ONLY, "wget shows its version or help")
     objection = next((f"{word.text} is not literal" for word in arguments if not word.literal), "")

@@ -7,6 +7,7 @@ from itertools import pairwise
 from callwright.core.access import Access, Reach, ReadPath, WritePath
 from callwright.shell.findings import FoundCommand, Judgement, unknown
 from callwright.shell.plan import COMMITTED, Tree, Verdict
+from callwright.shell.programs.outputs import list_outputs
 from callwright.shell.rule_tables import ProgramRule, parse_table
 from callwright.shell.words import Certainty, Folders, Word, enter_folder, resolve_paths
 from callwright.system.sensitive_paths import comparable, is_protected
@@ -133,6 +134,7 @@ _FILE_OPTIONS = frozenset(
     "--contents --ignore-revs-file --no-index --file -F -f -O -S --pathspec-from-file --template -t".split()
 )
 _TEXT_OPTIONS = frozenset("-S -G --grep --author --committer --since --until --after --before".split())
+_OUTPUTS = {"archive": ("-o", "--output"), "format-patch": ("-o", "--output-directory")}
 _USES_REMOTE = frozenset(("push", "pull", "fetch", "clone", "ls-remote"))
 
 
@@ -309,7 +311,9 @@ def _judge_change(words: Sequence[Word], folders: Folders, reason: str) -> Judge
     if verb == "push" and any(_forces(text) for text in texts):
         return Judgement(Verdict.DESTRUCTIVE, "git push deletes or overwrites a branch", touched)
     if verb not in _WRITES or any(not word.literal for word in words) or words[0].text[:1] == "-":
-        return unknown(reason, touched if verb in _WRITES else _list_files(verb, words[1:], folders))
+        if verb in _WRITES:
+            return unknown(reason, touched)
+        return unknown(reason, (*_list_files(verb, words[1:], folders), *_list_targets(verb, words[1:], folders)))
     if any((verb, text) in _RUNS for text in texts) or any(_has_mark(text, _RUNNING_OPTIONS) for text in texts):
         return unknown(f"git {verb} may run a program", touched)
     if verb in _MERGES and any(_has_mark(text, ("-s", "--strategy")) for text in texts):
@@ -367,6 +371,9 @@ def _list_targets(verb: str, words: Sequence[Word], folders: Folders) -> Iterato
         for source in (Word(""), *operands[:-1]):
             target = f"{operands[-1].text}/{source.text.rstrip('/').rpartition('/')[2]}".rstrip("/")
             yield from (WritePath(path) for path in resolve_paths(target, folders))
+    if verb == "bundle" and operands[:1] == [Word("create")]:
+        yield from (WritePath(path) for word in operands[1:2] for path in resolve_paths(word.text, folders))
+    yield from list_outputs(words, _OUTPUTS.get(verb, ("--output",)), folders)
     for word in words:
         name, equals, value = word.text.partition("=")
         if equals and name.startswith(("--separate-git", "--output", "--reference", "--file")):
