@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from callwright.core.access import is_below
-from callwright.policy.repository import find_git_folder, read_start
+from callwright.policy.git_folders import list_repositories, read_start
 from callwright.policy.tool_names import words
 from callwright.policy.trees import find_in_tree
 from callwright.shell.plan import Tree
@@ -56,13 +56,13 @@ def find_unnamed_object(arguments: Sequence[str], folder: str) -> str:
     else:
         return ""
     named = list(_list_ids(rest, values=verb in ("tag", "notes")))
-    store = find_git_folder(folder) if named else None
-    if store is None:
+    stores = [repository.shared / "objects" for repository in list_repositories(folder)] if named else []
+    if not stores:
         return ""
     for word, start in named[:_MAX_IDS]:
         if any(empty.startswith(start) for empty in _EMPTY_TREES):
             continue
-        if objected & _find_kinds(store / "objects", start):
+        if any(objected & _find_kinds(store, start) for store in stores):
             return word
     if len(named) > _MAX_IDS:
         return named[_MAX_IDS][0]
@@ -77,7 +77,7 @@ def find_compared_secret(arguments: Sequence[str], folder: str) -> str | None:
     verb, rest = split_verb(arguments)
     if verb not in ("diff", "grep"):
         return ""
-    plain = any(word.startswith("--no-i") for word in rest) or (verb == "diff" and find_git_folder(folder) is None)
+    plain = any(word.startswith("--no-i") for word in rest) or (verb == "diff" and not _is_in_repository(folder))
     operands = [word for word in rest if word[:1] != "-"]
     if any(_is_hard_to_match(word) and (plain or _leads_out(word)) for word in operands):
         return None
@@ -93,6 +93,10 @@ def find_compared_secret(arguments: Sequence[str], folder: str) -> str | None:
         if secret != "":
             return secret
     return ""
+
+
+def _is_in_repository(folder: str) -> bool:
+    return any(repository.certain for repository in list_repositories(folder))
 
 
 def _leads_out(word: str) -> bool:

@@ -34,7 +34,7 @@ from callwright.policy.paths import PathContext, PossiblePaths
 from callwright.policy.repository import find_hook, find_repository_program
 from callwright.policy.shell_line import PartOfLine, paths_for_call
 from callwright.policy.tool_names import words
-from callwright.policy.toolchains import RUST_PROGRAMS, find_project_program, find_ruff_fixes, find_rust_program
+from callwright.policy.toolchains import FOLDER_DECIDES, find_project_program, find_ruff_fixes
 from callwright.policy.trees import find_in_tree
 from callwright.policy.walled import is_walled
 from callwright.shell.plan import ENVIRONMENT_SHOWN, SimpleCommand, Verdict
@@ -203,20 +203,17 @@ class Guards(Policy):
     def _judge_repository(self, part: PartOfLine, command: SimpleCommand) -> Decision | None:
         """Ask where the folder decides which programs run: settings of git, toolchains of Rust."""
         name = program_of_command(command)
-        if part.verdict not in _RUN_UNASKED:
+        if part.verdict not in _RUN_UNASKED or not (name in _USE_GIT or name in FOLDER_DECIDES):
             return None
         folder = _folder_of(command, self.here)
-        program = ""
         if name in _USE_GIT:
             program = find_repository_program(folder, network=part.verdict is not Verdict.READ_ONLY)
-        elif command.cwd is None and (name in RUST_PROGRAMS or name == "ruff"):
+        elif command.cwd is None:
             program = "settings of a folder that is not known"
-        elif name in RUST_PROGRAMS:
-            program = find_rust_program(folder)
         elif name == "ruff" and (setting := find_ruff_fixes(folder)):
             return Ask(f"ruff would change files: {make_printable(setting)}", "guard project settings", firm=True)
         else:
-            program = find_project_program(command.words, folder) if command.words else ""
+            program = find_project_program(command.words, folder)
         if not program:
             return None
         return Ask(
@@ -332,9 +329,8 @@ def program_of_command(command: SimpleCommand) -> str:
 
 
 def _folder_of(command: SimpleCommand, here: PathContext) -> str:
-    """Return the folder a command runs in; `link/..` is not the folder of the link."""
-    folder = command.cwd or here.cwd
-    return os.path.realpath(folder) if "/.." in folder else folder
+    """Return the real folder a command runs in: programs look upward from there, not from a link to it."""
+    return os.path.realpath(command.cwd or here.cwd)
 
 
 def _find_credential() -> str:

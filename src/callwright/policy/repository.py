@@ -13,9 +13,9 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import NamedTuple
 
+from callwright.policy.git_folders import GitFolders, is_too_large, list_repositories, open_marker, read_start
 from callwright.policy.tool_names import words
 
-_LARGEST_CHARS = 1 << 20
 _MAX_SUBMODULE_DEPTH = 4
 
 
@@ -185,54 +185,26 @@ def find_repository_program(folder: str, *, network: bool = False) -> str:
         folder: Where git would run.
         network: Whether the call reaches a remote, so that settings for the connection count too.
     """
-    for start in (Path(folder), *Path(folder).parents):
-        marker = start / ".git"
-        if marker.exists():
-            return _find_in_repository(marker, network=network, depth=0)
-        if (start / "HEAD").is_file() and (start / "config").is_file():  # a bare repository
-            return _find_in_file(start / "config", start, network=network)
+    for repository in list_repositories(folder):
+        if found := _find_in_repository(repository, network=network, depth=0):
+            return found
     return ""
 
 
-def find_git_folder(folder: str) -> Path | None:
-    """Return where the repository around a folder keeps its objects and settings; None outside a repository."""
-    for start in (Path(folder), *Path(folder).parents):
-        marker = start / ".git"
-        if marker.exists():
-            return _git_folders(marker)[1]
-        if (start / "HEAD").is_file() and (start / "config").is_file():
-            return start
-    return None
-
-
-def _find_in_repository(marker: Path, *, network: bool, depth: int) -> str:
+def _find_in_repository(repository: GitFolders, *, network: bool, depth: int) -> str:
+    own, shared, work_tree, _ = repository
     if depth > _MAX_SUBMODULE_DEPTH:
-        return f"submodules in {marker.parent}, which are nested too deeply"
-    folder, shared = _git_folders(marker)
-    if folder is None or shared is None:
-        return f"another file included by {marker}"
-    for file in dict.fromkeys((shared / "config", folder / "config", folder / "config.worktree")):
-        if found := _find_in_file(file, marker.parent, network=network):
+        return f"submodules in {work_tree}, which are nested too deeply"
+    for file in dict.fromkeys((shared / "config", own / "config", own / "config.worktree")):
+        if found := _find_in_file(file, work_tree, network=network):
             return found
-    for name in _list_submodules(folder):
+    for name in _list_submodules(own):
         if name == _UNREADABLE:
-            return f"submodules of {marker.parent}, whose index cannot be checked"
-        inner = marker.parent / name / ".git"
-        if inner.exists() and (found := _find_in_repository(inner, network=network, depth=depth + 1)):
+            return f"submodules of {work_tree}, whose index cannot be checked"
+        inner = open_marker(work_tree / name / ".git")
+        if inner and (found := _find_in_repository(inner, network=network, depth=depth + 1)):
             return found
     return ""
-
-
-def _git_folders(marker: Path) -> tuple[Path | None, Path | None]:
-    """Return a repository's own folder and the one it shares with linked work trees."""
-    folder = marker
-    if marker.is_file():
-        text = read_start(marker).strip()
-        if not text.startswith("gitdir:"):
-            return None, None
-        folder = (marker.parent / text.removeprefix("gitdir:").strip()).resolve()
-    common = folder / "commondir"
-    return folder, (folder / read_start(common).strip()).resolve() if common.is_file() else folder
 
 
 _LINK_MODE = b"\x00\x00\xe0\x00"
@@ -282,7 +254,7 @@ def _find_in_file(file: Path, work_tree: Path, *, network: bool) -> str:
     if not file.is_file():
         return ""
     text = read_start(file)
-    if len(text) >= _LARGEST_CHARS:  # a setting could stand behind the part that was read
+    if is_too_large(text):  # a setting could stand behind the part that was read
         return f"{file}, which is too large to check"
     found = _find_program(text, network)
     if found and found.startswith("core.worktree = "):
@@ -337,15 +309,6 @@ def _is_harmless(setting: Setting, *, fetches: bool) -> bool:
             return key in known or "*" in known
 
 
-def read_start(file: Path) -> str:
-    """Read the beginning of a settings file; a file that cannot be read gives text that cannot be parsed."""
-    try:
-        with file.open(encoding="utf-8", errors="replace", newline="") as stream:
-            return stream.read(_LARGEST_CHARS)
-    except OSError:
-        return "["  # an unreadable file cannot be trusted, and this cannot be parsed
-
-
 _COMMIT_HOOKS = words(
     "pre-commit prepare-commit-msg commit-msg post-commit post-rewrite pre-merge-commit post-merge applypatch-msg"
     " pre-applypatch post-applypatch"
@@ -362,18 +325,11 @@ _ALWAYS_HOOKS = frozenset(("reference-transaction", "post-index-change"))
 def find_hook(folder: str, verb: str) -> str:
     """Return the hook that a git command would run in this folder; empty if there is none."""
     wanted = _HOOKS.get(verb, frozenset[str]()) | _ALWAYS_HOOKS
-    for start in (Path(folder), *Path(folder).parents):
-        marker = start / ".git"
-        if not marker.exists():
-            continue
-        own, shared = _git_folders(marker)
-        if own is None or shared is None:
-            return ""
-        for hooks in (shared / "hooks", *_hook_folders(shared / "config", start)):
+    for _, shared, work_tree, _ in list_repositories(folder):
+        for hooks in (shared / "hooks", *_hook_folders(shared / "config", work_tree)):
             for name in sorted(wanted):
                 if os.access(hooks / name, os.X_OK) and (hooks / name).is_file():
                     return str(hooks / name)
-        return ""
     return ""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import cast
 
-from callwright.policy.repository import read_start
+from callwright.policy.git_folders import read_start
 from callwright.policy.tool_names import words
 
 RUST_PROGRAMS = words("cargo rustc rustfmt rustdoc rust-analyzer cargo-clippy cargo-fmt clippy-driver rust-gdb")
@@ -47,6 +47,8 @@ _PROJECT_PROGRAMS = {
     "ansible-config": (frozenset[str](), ("ansible.cfg",)),
 }
 """Programs, the sub-commands with which they ignore the project, and what they run in it otherwise."""
+FOLDER_DECIDES = frozenset((*RUST_PROGRAMS, *_PROJECT_PROGRAMS, "npm", "ruff"))
+"""Programs for which the files of the folder they run in, or above, decide what they do."""
 
 
 _NPM_SETTINGS = re.compile(
@@ -74,6 +76,8 @@ def find_project_program(arguments: Sequence[str], folder: str) -> str:
         folder: Where it would run.
     """
     name = arguments[0].rpartition("/")[2]
+    if name in RUST_PROGRAMS:
+        return find_rust_program(folder)
     if name == "npm":
         return _find_npm_setting(folder)
     ignoring, files = _PROJECT_PROGRAMS.get(name, (frozenset[str](), ()))
