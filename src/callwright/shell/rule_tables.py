@@ -20,6 +20,7 @@ continues the one above. The clauses:
     help         `[sub] --help` is read-only   secret    never allowed: overrides a wider line
     last         no option after an operand    recursive  -r reads whole folders
     urls         an address is fetched        plain     no value expands macros (`:expand`, `%(`)
+    schemeless   no word holds a colon, because `engine:file` loads a library
 """
 
 import re
@@ -60,6 +61,7 @@ class ProgramRule:
     names: tuple[str, ...] = ()
     urls: bool = False
     plain: bool = False
+    schemeless: bool = False
     needs: frozenset[str] = frozenset()
     operands: int | None = None
     like: re.Pattern[str] | None = None
@@ -85,6 +87,8 @@ class ProgramRule:
             return f"without {' or '.join(sorted(self.needs))} it may do more than read"
         if self.plain and (macro := next((word.text for word in words if _MACRO.search(word.text)), "")):
             return f"{macro} may run a macro"
+        if self.schemeless and (named := next((word.text for word in words if ":" in word.text), "")):
+            return f"{named} may load a library"
         if self.response and (named := next((word.text for word in words if word.text[:1] == "@"), "")):
             return f"{named} may hold further options"
         return self.flag_objection(words) or self._operand_objection(words)
@@ -352,6 +356,7 @@ def _apply_clause(rule: ProgramRule, word: str, rest: str) -> None:
             | "secret"
             | "urls"
             | "plain"
+            | "schemeless"
         ):
             setattr(rule, word, True)
         case _:

@@ -3,8 +3,8 @@
 TABLE = r"""
 python python3 python2 node nodejs deno bun ruby perl php java javac lua luajit swift scala kotlin kotlinc ghc ocaml
       R Rscript julia dart elixir rustc rustup gcc g++ cc c++ clang clang++ cmake make gmake ninja meson gem
-      poetry pipenv rye conda mamba nvm fnm volta pyenv rbenv tsc ts-node esbuild biome oxlint mypy pyright
-      bandit terraform-docs tflint vagrant packer nomad consul vault minikube kind k3d k9s stern skaffold kustomize
+      poetry pipenv rye conda mamba nvm fnm volta pyenv rbenv tsc esbuild biome oxlint mypy pyright
+      bandit terraform-docs vagrant packer nomad consul vault minikube kind k3d k9s stern skaffold kustomize
       istioctl argocd flux linkerd protoc buf grpcurl redis-cli mongosh mongo sqlite ffmpeg ffprobe convert magick
       pandoc nginx httpd apache2 caddy traefik vim nvim vi nano emacs code zsh fish dash ksh nvcc strace ltrace gdb
       lldb valgrind perf cppcheck shellcheck shfmt hadolint yamllint markdownlint jsonlint golangci-lint staticcheck
@@ -14,7 +14,7 @@ python python3 python2 deno rustc rustup ghc poetry conda mamba mypy biome nano 
 java javac scala kotlin kotlinc swift ocaml sqlite ffmpeg ffprobe convert magick gdb nvcc
       : needs --version -version; only --version -version; operands 0; single
 erl: needs -version; only -version; operands 0; single
-node nodejs ruby php lua lua5.3 luajit tsc ts-node gcc g++ cc c++ clang clang++ make gmake
+node nodejs ruby php lua lua5.3 luajit tsc gcc g++ cc c++ clang clang++ make gmake
       : needs --version -v; only --version -v; operands 0
 perl nginx httpd apache2: needs --version -v -V; only --version -v -V; operands 0
 shellcheck hadolint yamllint: reads; not -o --output-file; not --config -c --rcfile

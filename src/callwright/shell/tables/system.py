@@ -63,8 +63,11 @@ help: like [\w:.\[\]()!-]+
 man: only -k -f -w -a --apropos --whatis --where --path -K; like [\w:.+@-]+
 info tldr cheat: only --version --help
 nvidia-smi: only -q -L -i --query-gpu --format --query-compute-apps --list-gpus; values -i
-sensors lsb_release sw_vers cpupower acpi: only -a -d -r -c -s -i -h -A -u -j -V -t --all --short --id --release
+lsb_release sw_vers acpi: only -a -d -r -c -s -i -h -A -u -j -V -t --all --short --id --release
       --codename --description -productVersion -buildVersion -productName --version
+sensors: only -A -f -h -j -u -v --no-adapter --fahrenheit --help --version
+cpupower: values -c --cpu
+  frequency-info|idle-info|powercap-info|info|--version|-v|--help|-h
 openssl: single; urls
   help: operands 1
   version: only -a -v -b -o -f -p -d -e -m -r -c; operands 0
@@ -72,9 +75,9 @@ openssl: single; urls
       -disabled -public-key-algorithms -public-key-methods -1 -verbose -mac-algorithms -kdf-algorithms -tls-groups
   x509: reads; only -noout -issuer -subject -serial -fingerprint -modulus -text -dates -startdate -enddate -purpose
       -hash -issuer_hash -subject_hash -email -ocsp_uri -ext -pubkey -sha1 -sha256 -sha512 -md5 -in -inform -nameopt
-      -certopt -checkend -checkhost -checkip -checkemail -alias; values -in
+      -certopt -checkend -checkhost -checkip -checkemail -alias; values -in; schemeless
   crl|req: reads; only -noout -text -issuer -subject -verify -in -inform -pubkey -modulus -fingerprint -nextupdate
-      -lastupdate -hash -crlnumber; values -in
+      -lastupdate -hash -crlnumber; values -in; schemeless
   dgst|sha256|sha1|md5|sha512: reads; only -sha256 -sha1 -sha512 -sha384 -md5 -hex -r -c -binary -list
   ciphers|errstr|prime: only -v -V -s -tls1 -tls1_2 -tls1_3 -stdname -hex
   s_client: secret
