@@ -173,8 +173,8 @@ _NEEDS_NETWORK = {
 _LFS_FILTERS = words("clean smudge process required")
 _LFS_FILTER = re.compile(r"git-lfs (?:clean|smudge|filter-process)(?: --skip)?(?: -- %f)?")
 _UPDATES = frozenset(("checkout", "rebase", "merge", "none"))
-_EXTERNAL_COMMANDS = frozenset(("lfs",))
-"""Sub-commands known to be read-only that are not part of git, so an alias may take their place."""
+_EXTERNAL_COMMANDS = frozenset(("lfs", "whatchanged", "pack-redundant"))
+"""Sub-commands that an alias may take the place of: not part of git, or deprecated by it."""
 _TRUE_OR_FALSE = frozenset(("true", "false", "yes", "no", "on", "off", "1", "0", ""))
 
 

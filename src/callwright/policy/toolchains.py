@@ -10,12 +10,25 @@ from callwright.policy.git_folders import read_start
 from callwright.policy.tool_names import words
 
 RUST_PROGRAMS = words("cargo rustc rustfmt rustdoc rust-analyzer cargo-clippy cargo-fmt clippy-driver rust-gdb")
-_CARGO_RUNS = re.compile(r"rustc|wrapper|runner|linker|credential|rustdoc|\[env\]|include|rustflags")
+_CARGO_HARMLESS = {
+    "build": words("jobs target target-dir build-dir artifact-dir incremental dep-info-basedir pipelining warnings"),
+    "registry": words("default index token protocol"),
+    "registries": words("index token protocol"),
+    "profile": frozenset("*"),
+    **dict.fromkeys(
+        words("net http term source cargo-new install patch paths unstable future-incompat-report cache resolver"),
+        frozenset("*"),
+    ),
+}
+"""Settings of cargo that name no program, by table; in a table with * any, but for those below."""
+_CARGO_RUNS = words("rustflags rustdocflags codegen-backend linker runner credential-provider credential-process")
+_CARGO_READS = words("tree metadata pkgid locate-project read-manifest verify-project version help search info owner")
+_CHANNEL = re.compile(r"[\w.+-]+")
 
 
 def find_rust_program(folder: str) -> str:
     """Return the toolchain or cargo setting in this folder or above that names a program; empty if there is none."""
-    home = Path.home() / ".cargo"
+    home = Path.home().resolve() / ".cargo"
     for start in (Path(folder), *Path(folder).parents):
         for name in ("rust-toolchain.toml", "rust-toolchain"):
             file = start / name
@@ -23,49 +36,135 @@ def find_rust_program(folder: str) -> str:
                 return f"a toolchain in {file}"
         for name in ("config.toml", "config"):
             file = start / ".cargo" / name
-            if file.is_file() and file.parent != home and _CARGO_RUNS.search(read_start(file)):
-                return f"a program in {file}"
+            if file.is_file() and file.parent.resolve() != home and (found := _find_cargo_setting(read_start(file))):
+                return f"{found} in {file}"
+        if (start / "target" / ".rustc_info.json").is_symlink():  # cargo writes what it asked the compiler through it
+            return f"a link in {start / 'target'}"
     return ""
 
 
-def _names_toolchain_path(text: str) -> bool:
+def _parse_toml(text: str) -> dict[str, object] | None:
     import tomllib  # few lines call such a program
 
     try:
-        toolchain = tomllib.loads(text).get("toolchain")
-    except tomllib.TOMLDecodeError:
-        return "/" in text or "path" in text  # the old form holds only the name of a channel
-    return not isinstance(toolchain, dict) or "path" in toolchain
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return None
+
+
+def _names_toolchain_path(text: str) -> bool:
+    settings = _parse_toml(text)
+    if settings is None:
+        return not _CHANNEL.fullmatch(text.strip())  # the old form holds only the name of a channel
+    toolchain = settings.get("toolchain")
+    if not isinstance(toolchain, dict) or "path" in toolchain:
+        return True
+    return "/" in str(cast("dict[str, object]", toolchain).get("channel", ""))
+
+
+def _find_cargo_setting(text: str) -> str:
+    """Return the setting of cargo that is not known to be harmless; empty if there is none."""
+    settings = _parse_toml(text)
+    if settings is None:
+        return "settings that cannot be parsed"
+    for table, value in settings.items():
+        known = _CARGO_READS if table == "alias" else _CARGO_HARMLESS.get(table)
+        if known is None:
+            return table
+        keys = list(_list_keys(value, skip=table == "registries"))
+        for key in keys:
+            harmless = key not in known if table == "alias" else key in known or "*" in known
+            if not harmless or key in _CARGO_RUNS:
+                return f"{table}.{key}"
+    return ""
+
+
+def _list_keys(value: object, *, skip: bool = False) -> Iterator[str]:
+    """Yield the keys of a table and of those in it; the names of registries, which stand above them, are left out."""
+    for key, inner in cast("dict[str, object]", value).items() if isinstance(value, dict) else ():
+        if not skip:
+            yield key
+        yield from _list_keys(inner)
 
 
 _PROJECT_PROGRAMS = {
-    "pnpm": (words("help --version -v"), (".pnpmfile.cjs", ".pnpmfile.mjs", "pnpmfile.js")),
+    "pnpm": (words("help --version -v"), (".pnpmfile.cjs", ".pnpmfile.mjs", "pnpmfile.js", "package.json5")),
     "uv": (words("--version -V version help self cache tool"), (".venv", "venv")),
     "poetry": (words("--version -V version help about"), (".venv",)),
     "brew": (frozenset[str](), ("Brewfile",)),
     "ansible-doc": (frozenset[str](), ("ansible.cfg",)),
     "ansible-config": (frozenset[str](), ("ansible.cfg",)),
+    "golangci-lint": (
+        frozenset[str](),
+        (".golangci.yml", ".golangci.yaml", ".golangci.toml", ".golangci.json"),
+    ),
 }
 """Programs, the sub-commands with which they ignore the project, and what they run in it otherwise."""
 FOLDER_DECIDES = frozenset((*RUST_PROGRAMS, *_PROJECT_PROGRAMS, "npm", "ruff"))
 """Programs for which the files of the folder they run in, or above, decide what they do."""
 
 
-_NPM_SETTINGS = re.compile(
-    r"^\s*(?:git|cache|logs-dir|timing|prefix|script-shell|shell|editor|browser|viewer|node-options|onload-script|"
-    r"init-module|node-gyp|globalconfig|userconfig|tmp)(?=\s*(?:=|$))",
-    re.MULTILINE | re.IGNORECASE,
+_NPM_SETTINGS = words(
+    "git cache logs-dir timing prefix script-shell shell editor browser viewer node-options onload-script init-module"
+    " node-gyp globalconfig userconfig tmp"
 )
 """Settings of npm that name a program, or a folder that every command writes to."""
+_PNPM_SETTINGS = _NPM_SETTINGS | {"pnpmfile", "global-pnpmfile", "use-node-version"}
+_NPM_SPACES = " \t\v\f\ufeff\xa0"
+_PNPM_RUNS = re.compile(r"pnpm-?file|config-?dependencies", re.IGNORECASE)
+_ESCAPES = {"package.json": "\\u", "package.yaml": "\\", "pnpm-workspace.yaml": "\\"}
+"""Files with settings of pnpm, and what could spell the name of a setting in another way."""
 
 
-def _find_npm_setting(folder: str) -> str:
-    home = Path.home()
+def _find_npm_setting(folder: str, names: frozenset[str]) -> str:
+    home = Path.home().resolve()
     for start in (Path(folder), *Path(folder).parents):
         file = start / ".npmrc"
-        if start != home and file.is_file() and (found := _NPM_SETTINGS.search(read_start(file))):
-            return f"{found[0].strip()} in {file}"
+        if start.resolve() == home or not file.is_file():
+            continue
+        for line in re.split(r"[\r\n]+", read_start(file)):
+            if found := _read_npm_key(line, names):
+                return f"{found} in {file}"
     return ""
+
+
+def _read_npm_key(line: str, names: frozenset[str]) -> str:
+    """Return the key of a line that is among the names, or that may become one of them; else an empty string."""
+    written = line.strip().strip(_NPM_SPACES).partition("=")[0].strip().strip(_NPM_SPACES)
+    if not written or written[0] in ";#":
+        return ""
+    key = written[1:-1] if len(written) > 1 and written[0] == written[-1] and written[0] in "\"'" else written
+    if any(mark in key for mark in "\"'\\;#$"):
+        return f"{written}, a key that cannot be checked,"
+    return key if key.removesuffix("[]").strip().lower() in names else ""
+
+
+def _find_pnpm_setting(folder: str) -> str:
+    for start in (Path(folder), *Path(folder).parents):
+        for name, escape in _ESCAPES.items():
+            file = start / name
+            if file.is_file() and (_PNPM_RUNS.search(text := read_start(file)) or escape in text):
+                return f"settings in {file}"
+    return _find_npm_setting(folder, _PNPM_SETTINGS)
+
+
+_PYTHON_VERSION = re.compile(r"(?:cpython|pypy|graalpy|python)?[@-]?\d+(?:\.\d+){0,2}(?:t|(?:a|b|rc)\d+)?")
+
+
+def _find_python_path(folder: str) -> str:
+    """Return the file that may name an interpreter by its path, which uv would run to ask for its version."""
+    for start in (Path(folder), *Path(folder).parents):
+        for name in (".python-version", ".python-versions"):
+            file = start / name
+            lines = read_start(file).splitlines() if file.is_file() else []
+            kept = [line.strip() for line in lines if line.strip() and line.strip()[0] != "#"]
+            if not all(map(_PYTHON_VERSION.fullmatch, kept)):
+                return str(file)
+    return ""
+
+
+def _find_above(folder: str, name: str) -> str:
+    return next((str(start / name) for start in (Path(folder), *Path(folder).parents) if (start / name).exists()), "")
 
 
 def find_project_program(arguments: Sequence[str], folder: str) -> str:
@@ -79,8 +178,10 @@ def find_project_program(arguments: Sequence[str], folder: str) -> str:
     if name in RUST_PROGRAMS:
         return find_rust_program(folder)
     if name == "npm":
-        return _find_npm_setting(folder)
+        return _find_npm_setting(folder, _NPM_SETTINGS)
     ignoring, files = _PROJECT_PROGRAMS.get(name, (frozenset[str](), ()))
+    if name == "poetry" and (plugins := _find_above(folder, ".poetry")):
+        return plugins  # whatever the sub-command
     verb = next((word for word in arguments[1:] if word[:1] != "-"), arguments[1] if arguments[1:] else "")
     if verb in ignoring or (name == "brew" and verb != "bundle"):
         return ""
@@ -88,7 +189,9 @@ def find_project_program(arguments: Sequence[str], folder: str) -> str:
         for file in files:
             if (start / file).exists():
                 return str(start / file)
-    return ""
+    if name == "pnpm":
+        return _find_pnpm_setting(folder)
+    return _find_python_path(folder) if name == "uv" else ""
 
 
 _RUFF_FILES = (".ruff.toml", "ruff.toml", "pyproject.toml")
@@ -117,12 +220,10 @@ def _list_ruff_files(folder: str) -> Iterator[Path]:
 
 def _read_ruff_settings(file: Path) -> str | None:
     """Return the setting of a file that changes files, an empty string, or None if the file is not about ruff."""
-    import tomllib  # as above
-
-    try:
-        found: object = tomllib.loads(read_start(file))
-    except tomllib.TOMLDecodeError:
+    parsed = _parse_toml(read_start(file))
+    if parsed is None:
         return "settings that cannot be parsed"
+    found: object = cast("object", parsed)
     for name in ("tool", "ruff") if file.name == "pyproject.toml" else ():
         found = cast("dict[str, object]", found).get(name) if isinstance(found, dict) else None
     if not isinstance(found, dict):

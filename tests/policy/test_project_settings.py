@@ -1,0 +1,118 @@
+"""Calls that only read are asked about where a file of the project makes them run a program; nothing is run here."""
+
+from pathlib import Path
+
+import pytest
+
+from callwright import Allow, Ask
+from callwright.core.access import Decision
+from callwright.policy import judge_command
+
+
+def _judge(line: str, folder: Path, mode: str = "default") -> Decision:
+    return judge_command(line, cwd=folder, workspace=folder, mode=mode)  # type: ignore[arg-type] - modes only
+
+
+@pytest.mark.parametrize(
+    ("line", "file", "text"),
+    [
+        ("cargo tree --locked", ".cargo/config.toml", '[build]\n"r\\u0075stc" = "tools/r.sh"\n'),
+        (
+            "cargo metadata --locked",
+            ".cargo/config.toml",
+            "[ env ]\nLD_PRELOAD = { value = 'e.so', relative = true }\n",
+        ),
+        ("cargo tree --locked", ".cargo/config.toml", "[build\n"),
+        ("cargo tree --locked", ".cargo/config.toml", "include = 'other.toml'\n"),
+        ("cargo tree --locked", ".cargo/config.toml", "[build]\nrustflags = ['-Zx']\n"),
+        ("cargo info serde", ".cargo/config.toml", "[alias]\ninfo = 'run'\n"),
+        ("cargo --version", "rust-toolchain", 'toolchain.path = "x" \\\n'),
+        ("poetry show", ".poetry/plugins/x.py", ""),
+        ("poetry --version", ".poetry/plugins/x.py", ""),
+        ("pnpm list", ".npmrc", "pnpmfile=tools/x.cjs\n"),
+        ("pnpm list", "pnpm-workspace.yaml", "pnpmfile: tools/x.cjs\n"),
+        ("pnpm list", "pnpm-workspace.yaml", '"pnpm\\u0066ile": tools/x.cjs\n'),
+        ("pnpm why x", "package.json", '{"pnpm": {"configDependencies": {"pnpm-plugin-x": "1"}}}'),
+        ("uv python find", ".python-version", "./tools/python\n"),
+        ("uv python find", ".python-version", "3.12\ntools\n"),
+        ("golangci-lint --version", ".golangci.yml", "linters-settings: {}\n"),
+        ("npm ls", ".npmrc", '"logs-dir"=/any\n'),
+        ("npm ls", ".npmrc", "logs${NOPE?}-dir=/any\n"),
+        ("npm ls", ".npmrc", "logs-dir[]=/any\n"),
+        ("npm ls", ".npmrc", "logs-dir;x=/any\n"),
+        ("npm ls", ".npmrc", "x=1\rlogs-dir=/any\n"),
+        ("npm ls", ".npmrc", '"logs\\u002ddir"=/any\n'),
+        ("git whatchanged", ".git/config", "[alias]\n\twhatchanged = !x\n"),
+    ],
+)
+def test_project_file_makes_reading_ask(tmp_path: Path, line: str, file: str, text: str) -> None:
+    (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / file).write_text(text, newline="")
+    for mode in ("default", "auto"):
+        assert isinstance(_judge(line, tmp_path, mode), Ask), mode
+
+
+@pytest.mark.parametrize(
+    ("line", "file", "text"),
+    [
+        ("cargo tree --locked", ".cargo/config.toml", "[alias]\nxtask = 'run -p xtask --'\n[net]\nretry = 3\n"),
+        (
+            "cargo tree --locked",
+            ".cargo/config.toml",
+            "[source.crates-io]\nreplace-with = 'v'\n[source.v]\ndirectory='v'",
+        ),
+        ("cargo tree --locked", ".cargo/config.toml", "[registries.mine]\nindex = 'sparse+https://example.com/'\n"),
+        (
+            "cargo tree --locked",
+            ".cargo/config.toml",
+            "[profile.dev]\ndebug = 1\n[build]\njobs = 2\ntarget-dir = 't'\n",
+        ),
+        ("cargo --version", "rust-toolchain", "nightly-2026-01-01\n"),
+        ("poetry check", "pyproject.toml", "[tool.poetry]\nname = 'x'\n"),
+        ("pnpm list", "pnpm-workspace.yaml", "packages:\n  - 'packages/*'\n"),
+        ("pnpm list", "package.json", '{"scripts": {"test": "node -e \\"1\\""}}'),
+        ("uv python find", ".python-version", "# ours\n3.12.1\npypy3.10\n"),
+        (
+            "npm ls",
+            ".npmrc",
+            "//registry.npmjs.org/:_authToken=${NPM_TOKEN}\n'@a:registry'=https://example.com\n; cache=x\n",
+        ),
+        ("git log", ".git/config", "[alias]\n\tst = status\n"),
+    ],
+)
+def test_usual_project_file_is_read_unasked(tmp_path: Path, line: str, file: str, text: str) -> None:
+    (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / file).write_text(text)
+    assert isinstance(_judge(line, tmp_path), Allow)
+
+
+def test_link_that_cargo_would_write_through_asks(tmp_path: Path) -> None:
+    (tmp_path / "target").mkdir()
+    assert isinstance(_judge("cargo tree --locked", tmp_path), Allow)
+    (tmp_path / "target/.rustc_info.json").symlink_to("../elsewhere")
+    assert isinstance(_judge("cargo tree --locked", tmp_path), Ask)
+
+
+@pytest.mark.parametrize(
+    ("line", "reads"),
+    [
+        ("openssl x509 -noout -in org.openssl.engine:/x/e.so:k", False),
+        ("openssl x509 -noout -in=org.openssl.engine:/x/e.so:k", False),
+        ("openssl crl -noout -in org.openssl.engine:/x/e.so:k", False),
+        ("openssl req -noout -in org.openssl.engine:/x/e.so:k", False),
+        ("openssl x509 -in .env -noout -text", False),
+        ("openssl x509 -in server.crt -noout -checkend 86400", True),
+        ("openssl req -in a.csr -noout -text", True),
+        ("sensors -s", False),
+        ("sensors -As", False),
+        ("sensors -u", True),
+        ("cpupower frequency-set -d 1GHz", False),
+        ("cpupower -c 0 frequency-set -g powersave", False),
+        ("cpupower -c all frequency-info -p", True),
+        ("lsb_release -sc", True),
+        ("tflint --version", False),
+        ("ts-node -vv", False),
+    ],
+)
+def test_only_reading_forms_run_unasked(tmp_path: Path, line: str, reads: bool) -> None:
+    assert isinstance(_judge(line, tmp_path), Allow if reads else Ask)
