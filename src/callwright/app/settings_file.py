@@ -17,6 +17,7 @@ from callwright.core.json import (
     freeze,
     make_unique_object,
     members_at,
+    read_object,
     skip_space,
 )
 from callwright.system.files import open_regular, read_all
@@ -207,10 +208,9 @@ def _normalise(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _faults(content: object) -> Iterator[tuple[Sequence[str | int], str]]:
-    if isinstance(content, Mapping):
-        yield from _environment_faults(cast("Mapping[str, Any]", content).get("env"))
+    yield from _environment_faults(read_object(read_object(content).get("env")))
     try:
-        errors = list(_validator().iter_errors(content))
+        errors: list[Any] = list(_validator().iter_errors(content))
     except UnicodeEncodeError:
         yield (), "the settings: a key has half of a surrogate pair; rename it"
         return
@@ -220,9 +220,9 @@ def _faults(content: object) -> Iterator[tuple[Sequence[str | int], str]]:
         yield from unexpected or [(path, f"{'.'.join(map(str, path)) or 'the settings'}: {_explain(error)}")]
 
 
-def _environment_faults(variables: object) -> Iterator[tuple[Sequence[str], str]]:
+def _environment_faults(variables: Mapping[str, Any]) -> Iterator[tuple[Sequence[str], str]]:
     """Yield each variable that no process can be given; the system would refuse it with a traceback."""
-    for name, value in cast("Mapping[str, Any]", variables).items() if isinstance(variables, Mapping) else ():
+    for name, value in variables.items():
         if not name or "=" in name or not _can_be_passed(name):
             yield (
                 ("env", name),
