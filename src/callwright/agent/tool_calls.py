@@ -20,6 +20,7 @@ from callwright.core.events import BatchBegan, CallEnded, Event
 from callwright.core.json import FrozenDict, JsonObject
 from callwright.core.messages import AssistantMessage
 from callwright.executor.executor import Executor
+from callwright.executor.ledger import ask_again
 from callwright.executor.turn_context import AskPerson, Keep, Starting, Turn, TurnCancelled
 from callwright.hooks.base import await_if_needed
 from callwright.registry.catalog import Catalog
@@ -104,7 +105,7 @@ def _find_unanswered(turn: OpenTurn, seconds: float | None) -> tuple[Question, .
     for question in (question for asked in turn.waiting.values() for question in asked):
         reply, expired = turn.replies.get(question.id), question.is_expired()
         if reply is None or (expired and not isinstance(reply, Decline)):
-            found.append(question.ask_again(seconds) if expired else question)
+            found.append(ask_again(question, seconds) if expired else question)
     return tuple(found)
 
 

@@ -16,7 +16,7 @@ import time
 from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, cast, final, get_args, overload
 
-from callwright.core._fast import field, frozen, replace
+from callwright.core._fast import field, frozen
 from callwright.core.access import Access
 from callwright.core.errors import CallwrightError, UsageError, safe_repr
 from callwright.core.json import JsonObject, canonical, compact, freeze, hash_text, thaw
@@ -127,10 +127,9 @@ class Question:
     source: str = ""
     """What decided that the user is asked: a rule with its file and line, the mode, a guard, a hook."""
     implementation: str = ""
-    """Identifies the tool (its spec, its code and its server) and what the arguments do not show, such as a secret.
+    """Identifies the tool (spec, code, server) and what the arguments do not show, such as a secret.
 
-    An approval for longer is for this one only.
-    """
+    An approval for longer is for this one only."""
 
     @property
     def id(self) -> str:
@@ -157,19 +156,6 @@ class Question:
     def is_expired(self, now: float | None = None) -> bool:
         """Whether an answer comes too late."""
         return self.expires_at != 0 and (time.time() if now is None else now) >= self.expires_at
-
-    def ask_again(self, seconds: float | None) -> "Question":
-        """Return the same question as it is asked now, because it has expired.
-
-        Args:
-            seconds: How long it may be answered; None for no limit.
-        """
-        return replace(self, expires_at=find_expiry(seconds), nonce=os.urandom(8).hex())
-
-
-def find_expiry(seconds: float | None) -> int:
-    """Return the Unix time at which a question of now expires; 0 for never."""
-    return 0 if seconds is None else int(time.time() + seconds) + 1
 
 
 class AnswersNeeded(CallwrightError):

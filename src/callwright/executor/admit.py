@@ -24,7 +24,6 @@ from callwright.core.decisions import (
     Reply,
     check_reply,
     digest_running,
-    find_expiry,
 )
 from callwright.core.errors import (
     ApprovalRequired,
@@ -42,6 +41,7 @@ from callwright.core.json import FrozenDict, JsonObject, canonical
 from callwright.executor.admitted import Admitted, ToolEntry
 from callwright.executor.deadlines import Deadlines
 from callwright.executor.driver import is_cancelling
+from callwright.executor.ledger import ask_again, find_expiry
 from callwright.policy.decide import Policies
 from callwright.registry.catalog import Catalog
 from callwright.tool.base import State
@@ -279,7 +279,7 @@ class Gate:
         admitted.resumed = True
         if question.is_expired() and type(reply) is not Decline:
             # run without an answer, it would do once more what it did before it asked
-            admitted.questions = (question.ask_again(self.question_seconds),)
+            admitted.questions = (ask_again(question, self.question_seconds),)
             return ()
         approve = _apply_reply(admitted, question, reply)
         if approve.arguments is not None and question.kind != "input":

@@ -1,14 +1,27 @@
 """The questions an executor has asked, and the answers of one turn: each answer counts for one call, once."""
 
+import os
 import threading
+import time
 from collections.abc import Iterable
 from itertools import islice
 
+from callwright.core._fast import replace
 from callwright.core.decisions import Answers, Approve, Decline, Question, Reply, digest_running
 from callwright.executor.admitted import Admitted
 
 _MAX_QUESTIONS = 10_000
 _MAX_USED = 100_000
+
+
+def find_expiry(seconds: float | None) -> int:
+    """Return the Unix time at which a question of now expires; 0 for never."""
+    return 0 if seconds is None else int(time.time() + seconds) + 1
+
+
+def ask_again(question: Question, seconds: float | None) -> Question:
+    """Return an expired question as it is asked now, to be answered within that time; None for no limit."""
+    return replace(question, expires_at=find_expiry(seconds), nonce=os.urandom(8).hex())
 
 
 class Ledger:

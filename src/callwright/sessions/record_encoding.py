@@ -126,8 +126,7 @@ def encode_record(record: Record) -> Data:
         case Kept(path, note):
             return {"kind": "kept", "path": path, "note": note}
         case Compacted(messages, usage):
-            kept = [encode_message(message) for message in messages]
-            return {"kind": "compacted", "messages": kept, "usage": _encode_usage(usage)}
+            return {"kind": "compacted", "messages": [*map(encode_message, messages)], "usage": _encode_usage(usage)}
         case Spent(usage, cost):
             return {"kind": "spent", "usage": _encode_usage(usage), "cost": cost}
         case LimitReached(kind):
