@@ -191,15 +191,15 @@ class Admitted:
             self.invocation = error.invocation
             self.asks = (*self.asks, Ask(error.reason, source=f"tool {self.name}"))
 
-    def bind_again(self) -> Invocation | None:
+    def bind_again(self) -> None:
         """Bind the same arguments after a run: a function may have changed the lists and objects that it was given."""
-        entry = self.entry
-        if entry is not None and type(self.invocation) is Bound:
+        entry, invocation = self.entry, self.invocation
+        if entry is not None and type(invocation) is Bound:
             given = self.call.arguments if self.changed_arguments is None else self.changed_arguments
             with suppress(Exception):  # they were valid before; a tool that refuses them now goes on with what it has
                 again = entry.bind(given)
-                self.invocation = again if type(again) is Bound else self.invocation
-        return self.invocation
+                if type(again) is Bound:
+                    invocation.take_values(again)
 
 
 _OWN_KINDS: set[type] = set()

@@ -187,7 +187,8 @@ class Runner:
                     if deadline is not None:
                         deadlines.stop(deadline)
             if not isinstance(error, ToolError):
-                asked, waits_since, invocation = asked + 1, perf_counter(), admitted.bind_again() or invocation
+                admitted.bind_again()
+                asked, waits_since = asked + 1, perf_counter()
                 reply = await self._ask_running(admitted, error, scope, asked)
                 if isinstance(reply, Interrupted):
                     return reply
@@ -203,7 +204,8 @@ class Runner:
             if hopeless or is_cancelling():
                 return Failed(call, _add_attempts(error, attempt), True, perf_counter() - began, attempt)
             await self._pause(call, error, attempt, observe)
-            attempt, error, invocation = attempt + 1, None, admitted.bind_again() or invocation
+            admitted.bind_again()
+            attempt, error = attempt + 1, None
             if admitted.hold is not None:  # the attempt before may have left a thread behind, which counts too
                 try:
                     await admitted.hold.take()

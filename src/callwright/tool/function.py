@@ -207,6 +207,10 @@ class Bound:
             self._arguments = self.tool.complete(self.values)
         return self._arguments
 
+    def take_values(self, other: "Bound") -> None:
+        """Take the values of another call of the same tool, to run with them."""
+        self.values, self._arguments = other.values, None
+
     def accesses(self) -> Sequence[Access]:
         declare = self.tool.traits.accesses
         return () if declare is None else tuple(declare(self.arguments))
