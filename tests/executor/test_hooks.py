@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from pydantic import SecretStr
 from tests.executor.conftest import outcomes_behind
 from tests.waiting import LONG_SECONDS
 
@@ -347,6 +348,16 @@ async def test_cache_keeps_nothing_that_was_read_beside_a_write(tmp_path: Path) 
         file.write_text("old")
         await executor.execute(calls)
         assert (await executor.run("read")).text == "new"
+
+
+async def test_cache_tells_secrets_apart() -> None:
+    @tool(effect=Effect.READ)
+    async def balance(token: SecretStr) -> str:
+        """Look at the account of a token."""
+        return f"balance of {token.get_secret_value()}"
+
+    executor = Executor(Registry(balance), hooks=[Cache()])
+    assert [(await executor.run("balance", {"token": name})).text for name in "ab"] == ["balance of a", "balance of b"]
 
 
 async def test_cache_does_not_answer_a_tool_that_makes_calls() -> None:

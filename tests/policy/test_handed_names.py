@@ -9,8 +9,8 @@ from callwright.core.access import Allow
 from callwright.policy import judge_command
 
 
-def _is_allowed(line: str, folder: Path, **rules: list[str]) -> bool:
-    return isinstance(judge_command(line, cwd=folder, workspace=folder, **rules), Allow)
+def _is_allowed(line: str, folder: Path) -> bool:
+    return isinstance(judge_command(line, cwd=folder, workspace=folder), Allow)
 
 
 @pytest.fixture

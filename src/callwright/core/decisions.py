@@ -13,8 +13,8 @@ No other module of this package makes an `Approve`; a test checks it.
 
 import os
 import time
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, TypeAlias, cast, final, get_args, overload
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from typing import Any, Final, Literal, TypeAlias, cast, final, get_args
 
 from callwright.core._fast import field, frozen
 from callwright.core.access import Access
@@ -41,54 +41,6 @@ def digest_of(
     """
     parts: list[Any] = [session_id, tool, arguments, list(map(repr, accesses))]
     return hash_text(canonical([*parts, implementation] if implementation else parts))
-
-
-class Digests(Sequence[str]):
-    """The digests of several calls, computed when they are first read.
-
-    Most observers never read them, and computing one takes longer than all else that is done to tell an observer.
-
-    Args:
-        calls: For each call the tool's name, a copy of the final arguments that nothing changes, and the accesses.
-        session_id: The session the calls belong to.
-    """
-
-    __slots__ = ("_calls", "_session_id", "_texts")
-
-    def __init__(self, calls: "Sequence[tuple[str, JsonObject, Sequence[Access]]]", session_id: str) -> None:
-        self._calls = calls
-        self._session_id = session_id
-        self._texts: tuple[str, ...] | None = None
-
-    def _read(self) -> tuple[str, ...]:
-        if self._texts is None:
-            self._texts = tuple(digest_of(*call, session_id=self._session_id) for call in self._calls)
-        return self._texts
-
-    def __len__(self) -> int:
-        return len(self._calls)
-
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[str, ...]: ...
-    def __getitem__(self, index: int | slice) -> str | tuple[str, ...]:
-        return self._read()[index]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._read())
-
-    def __eq__(self, other: object) -> bool:
-        return self._read() == (other._read() if isinstance(other, Digests) else other)
-
-    def __hash__(self) -> int:
-        return hash(self._read())
-
-    def __repr__(self) -> str:
-        return repr(self._read())
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return tuple, (self._read(),)
 
 
 def digest_running(digest: str, kind: QuestionKind, reason: str) -> str:

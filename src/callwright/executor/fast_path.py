@@ -15,9 +15,8 @@ from typing import Any
 from callwright.core._fast import make_constructor
 from callwright.core.calls import Completed, Outcome, ToolCall
 from callwright.core.content import Output
-from callwright.core.decisions import Digests
 from callwright.core.errors import ApprovalRequired, AuthRequired, ToolError
-from callwright.core.events import BatchBegan, CallBegan, CallEnded
+from callwright.core.events import BatchBegan, CallBegan, CallEnded, Digests
 from callwright.core.json import copy_json
 from callwright.executor.admitted import Admitted, ToolEntry
 from callwright.executor.deadlines import Deadline

@@ -42,7 +42,7 @@ from callwright.executor.driver import (
 )
 from callwright.retry import Clock, RetryPolicy, detect_transient
 from callwright.stats import Stats
-from callwright.tool.base import Scope, ToolContext
+from callwright.tool.base import Invocation, Scope, ToolContext
 from callwright.tool.function import Bound
 from callwright.tool.render import render
 
@@ -128,9 +128,10 @@ class Runner:
 
         `failed` is the error of a first attempt made elsewhere, with the time at which that attempt began.
         """
-        call, entry, invocation = admitted.call, admitted.entry, admitted.invocation
-        if entry is None or invocation is None:
+        call, entry = admitted.call, admitted.entry
+        if entry is None or admitted.invocation is None:
             return Failed(call, Crashed("the call was never bound to a tool"))
+        invocation: Invocation = admitted.invocation
         error, began = failed or (None, perf_counter())
         attempt, answered, asked = 1, admitted.answered, 0
         while True:

@@ -12,9 +12,9 @@ from callwright.clip import clip_turn
 from callwright.core._fast import make_constructor
 from callwright.core.access import Ask, Deny
 from callwright.core.calls import Failed, Interrupted, Outcome, ToolCall
-from callwright.core.decisions import Answers, Approve, Decline, Digests, Question, check_reply
+from callwright.core.decisions import Answers, Approve, Decline, Question, check_reply
 from callwright.core.errors import Cancelled, Declined, Denied, Halted, ToolError, ToolFailed, Unanswered
-from callwright.core.events import BatchBegan, CallProgressed, QuestionsRaised, QuestionsSettled
+from callwright.core.events import BatchBegan, CallProgressed, Digests, QuestionsRaised, QuestionsSettled
 from callwright.core.json import Json
 from callwright.executor.admitted import Admitted
 from callwright.executor.deadlines import LoopParts

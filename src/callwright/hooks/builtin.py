@@ -235,7 +235,8 @@ class Cache(Hook):
 
     def _key(self, pending: PendingCall) -> str:
         # with the session: what one user may read must not be answered to another
-        return canonical([pending.session_id, pending.spec.name, pending.arguments])
+        # and with the arguments as written: those that are shown may hide a secret
+        return canonical([pending.session_id, pending.spec.name, pending.arguments, pending.call.arguments])
 
 
 def _only_reads(spec: ToolSpec) -> bool:

@@ -119,8 +119,8 @@ def encode_record(record: Record) -> Data:
         case Ended(outcome):
             return {"kind": "ended", **encode_outcome(outcome)}
         case Asked(questions, paused):
-            asked = [_encode_question(question) for question in questions]
-            return {"kind": "asked", "questions": asked, **({"paused": True} if paused else {})}
+            asked: Data = {"kind": "asked", "questions": list(map(_encode_question, questions))}
+            return {**asked, "paused": True} if paused else asked
         case Answered(replies):
             return {"kind": "answered", "replies": {key: _encode_reply(reply) for key, reply in replies.items()}}
         case Kept(path, note):
@@ -175,12 +175,8 @@ def decode_record(data: Data) -> Record:
         case "undo_point":
             return UndoPoint(_take(data, "id", str), _take(data, "label", str), data.get("data"))
         case "rewound":
-            return Rewound(
-                _take(data, "position", int),
-                _take(data, "restored", str),
-                _take(data, "redo", bool),
-                _take(data, "note", str),
-            )
+            position, redo = _take(data, "position", int), _take(data, "redo", bool)
+            return Rewound(position, _take(data, "restored", str), redo, _take(data, "note", str))
         case kind:
             raise UnreadableRecord(f"unknown kind {kind!r}; upgrade callwright to read it")
 
