@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 Figures = dict[str, Any]
 Function = Callable[..., Any]
@@ -51,3 +51,18 @@ class Adapter(Protocol):
     def opened(self, tools: list[Any], *, tuned: bool = False) -> AbstractAsyncContextManager[Session]:
         """Build what lives as long as an agent or a connection."""
         ...
+
+
+@runtime_checkable
+class ApprovingAdapter(Protocol):
+    """The module of a package that can stop at a call until a person approves it."""
+
+    async def approve(self, function: Function, asked: Call, stored: Call, times: int) -> str:
+        """Ask for a call, save the question with `stored` as its call, and approve it that many times.
+
+        Returns what came of the last approval; `ASKED_AGAIN` where it was not accepted and the question came back.
+        """
+        ...
+
+
+ASKED_AGAIN = "asked again"

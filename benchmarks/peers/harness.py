@@ -16,8 +16,8 @@ from typing import Any, cast
 from pydantic import TypeAdapter
 
 from benchmarks.measure import Work, cpu_seconds, ratio, seconds_each
-from benchmarks.peers.contract import Adapter, Call, Figures, Session
-from benchmarks.peers.turns import behaving, tools_of, waiting
+from benchmarks.peers.contract import Adapter, ApprovingAdapter, Call, Figures, Session
+from benchmarks.peers.turns import approving, behaving, tools_of, waiting
 from benchmarks.peers.workload import ANSWER, TEXT, Watched, searches
 
 COUNT = 1_000
@@ -117,6 +117,8 @@ def measure(adapter: Adapter) -> Figures:
         "behaviour": lambda: asyncio.run(behaving(adapter)),
         "wide turns": lambda: asyncio.run(waiting(adapter, tuned=False)),
     }
+    if isinstance(adapter, ApprovingAdapter):
+        workloads["approvals"] = lambda: asyncio.run(approving(adapter))
     if adapter.TUNING:
         workloads["wide turns, tuned"] = lambda: asyncio.run(waiting(adapter, tuned=True))
     for name, workload in workloads.items():

@@ -1,17 +1,18 @@
 """openai-agents: a runner over a scripted model, tracing switched off."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any
 
-from agents import Agent, Model, ModelResponse, RunConfig, Runner, Usage, function_tool
+from agents import Agent, Model, ModelResponse, RunConfig, Runner, RunState, Usage, function_tool
 from agents.models.openai_responses import Converter
 from agents.tool_context import ToolContext
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 
-from benchmarks.peers.contract import Call, Function, Session
+from benchmarks.peers.contract import ASKED_AGAIN, Call, Function, Session
 
 DISTRIBUTION = "openai-agents"
 PACKAGE = "agents"
@@ -71,3 +72,18 @@ async def opened(tools: list[Any], *, tuned: bool = False) -> AsyncIterator[Sess
         return model.told
 
     yield Session(call, turn)
+
+
+async def approve(function: Function, asked: Call, stored: Call, times: int) -> str:
+    model = Scripted()
+    agent = Agent("bench", model=model, tools=[function_tool(function, needs_approval=True)])
+    quiet = RunConfig(tracing_disabled=True)
+    model.pending = [asked]
+    paused = await Runner.run(agent, "go", run_config=quiet)
+    saved = paused.to_state().to_string().replace(json.dumps(asked[1]), json.dumps(stored[1]))
+    for _ in range(times):
+        state = await RunState.from_string(agent, saved)
+        for item in state.get_interruptions():
+            state.approve(item)
+        done = await Runner.run(agent, state, run_config=quiet)
+    return ASKED_AGAIN if done.interruptions else f"told: {' / '.join(model.told)}"

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from benchmarks.peers.contract import Call, Function, Session
-from callwright import Effect, Executor, Limits, Registry, ToolCall, tool
+from benchmarks.peers.contract import ASKED_AGAIN, Call, Function, Session
+from callwright import Answers, Effect, Executor, Interrupted, Limits, Registry, ToolCall, tool
 from callwright.policy import AllowEverything
 from callwright.providers.tool_encoding import to_openai_chat, to_payloads
 
@@ -45,3 +45,12 @@ async def opened(tools: list[Any], *, tuned: bool = False) -> AsyncIterator[Sess
 
     free = Executor(Registry(*(_unlimited(each) for each in tools)), AllowEverything())
     yield Session(executor.run, turn, free.run)
+
+
+async def approve(function: Function, asked: Call, stored: Call, times: int) -> str:
+    executor = Executor(Registry(tool(effect=Effect.WRITE)(function)))
+    outcomes = await executor.execute([ToolCall("1", *asked)])
+    answers = Answers.approving([each for outcome in outcomes if isinstance(outcome, Interrupted) for each in outcome.questions])
+    for _ in range(times):
+        outcomes = await executor.execute([ToolCall("1", *stored)], answers=answers)
+    return ASKED_AGAIN if isinstance(outcomes[0], Interrupted) else f"told: {outcomes[0].text}"

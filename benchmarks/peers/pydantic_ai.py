@@ -5,13 +5,20 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from anyio import to_thread
-from pydantic_ai import Agent, FunctionToolset, RunContext, Tool
-from pydantic_ai.messages import ModelResponse, RetryPromptPart, TextPart, ToolCallPart, ToolReturnPart
+from pydantic_ai import Agent, DeferredToolRequests, FunctionToolset, RunContext, Tool
+from pydantic_ai.messages import (
+    ModelMessagesTypeAdapter,
+    ModelResponse,
+    RetryPromptPart,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+)
 from pydantic_ai.models import Model
 from pydantic_ai.tool_manager import ToolManager
 from pydantic_ai.usage import RequestUsage, RunUsage
 
-from benchmarks.peers.contract import Call, Function, Session
+from benchmarks.peers.contract import ASKED_AGAIN, Call, Function, Session
 
 DISTRIBUTION = "pydantic-ai-slim"
 PACKAGE = "pydantic_ai"
@@ -73,3 +80,19 @@ async def opened(tools: list[Any], *, tuned: bool = False) -> AsyncIterator[Sess
         return model.told
 
     yield Session(lambda name, text: manager.handle_call(ToolCallPart(name, text)), turn)
+
+
+async def approve(function: Function, asked: Call, stored: Call, times: int) -> str:
+    model = Scripted()
+    agent = Agent(model, tools=[Tool(function, requires_approval=True)], output_type=[str, DeferredToolRequests])
+    model.pending = [asked]
+    paused = await agent.run("go")
+    saved = paused.all_messages_json()
+    answers = paused.output.build_results(approve_all=True)
+    for _ in range(times):
+        messages = ModelMessagesTypeAdapter.validate_json(saved)
+        for part in messages[-1].parts:
+            if isinstance(part, ToolCallPart):
+                part.args = stored[1]
+        done = await agent.run(message_history=messages, deferred_tool_results=answers)
+    return ASKED_AGAIN if isinstance(done.output, DeferredToolRequests) else f"told: {' / '.join(model.told)}"

@@ -21,6 +21,7 @@ def report(packages: Mapping[str, Measured]) -> str:
         "The list of 1,000 tools, on a later turn": payloads(figures),
         "Calls of 50 ms in one turn: milliseconds by the clock (and of the processor)": wide_turns(figures),
         "When something is wrong": behaviour(figures),
+        "Approvals: a call of `pay` with amount 10 was shown": approvals(figures),
     }
     parts = [machine(), *(f"### {title}\n\n{text}" for title, text in sections.items()), *failures(packages)]
     return "\n\n".join(parts)
@@ -102,6 +103,13 @@ def behaviour(figures: Mapping[str, Any]) -> str:
     header += ["one of three raises", "most of 200 naps at once"]
     keys = ("raises", "unknown", "wrong", "siblings", "peak")
     return table(header, [[name, *(_short(str(f.get(key, _NONE))) for key in keys)] for name, f in figures.items()])
+
+
+def approvals(figures: Mapping[str, Any]) -> str:
+    """Return the table of approvals, of the packages that have them here."""
+    header = ["package", "the saved call changed to 999, then approved", "one approval used twice"]
+    keys = ("edited", "twice")
+    return table(header, [[name, *(_short(str(f[key])) for key in keys)] for name, f in figures.items() if "edited" in f])
 
 
 def failures(packages: Mapping[str, Measured]) -> list[str]:

@@ -6,12 +6,13 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.peers.contract import Adapter, Call, Figures, Session
+from benchmarks.peers.contract import Adapter, ApprovingAdapter, Call, Figures, Session
 from benchmarks.peers.workload import TEXT, WRONG, Watched
 
 _SERIAL_SECONDS = 2.0
 _ENDED = "run ended"
 _NUMBER = '{"number": 1}'
+_ASKED, _EDITED = '{"amount": 10}', '{"amount": 999}'
 
 
 def tools_of(adapter: Adapter, watched: Watched) -> list[Any]:
@@ -82,3 +83,27 @@ async def _told(session: Session, calls: Sequence[Call]) -> str:
         return "told: " + " / ".join(await session.turn(calls))
     except Exception as error:  # noqa: BLE001 - that the run ends is the finding
         return f"{_ENDED}: {type(error).__name__}: {error}"
+
+
+async def approving(adapter: ApprovingAdapter) -> Figures:
+    """Return what ran when the saved call was edited before the approval, and when one approval was used twice."""
+    return {"edited": await _approved(adapter, _EDITED, 1), "twice": await _approved(adapter, _ASKED, 2)}
+
+
+async def _approved(adapter: ApprovingAdapter, stored: str, times: int) -> str:
+    paid: list[int] = []
+
+    def pay(amount: int) -> str:
+        """Pay an amount.
+
+        Args:
+            amount: How much.
+        """
+        paid.append(amount)
+        return f"paid {amount}"
+
+    try:
+        ended = await adapter.approve(pay, ("pay", _ASKED), ("pay", stored), times)
+    except Exception as error:  # noqa: BLE001 - that the run ends is the finding
+        ended = f"{_ENDED}: {type(error).__name__}: {error}"
+    return f"paid {', '.join(map(str, paid)) or 'nothing'}; {ended}"

@@ -29,6 +29,8 @@ FIGURES: dict[str, Any] = {
     "sync_100": [5019.0, 3.0],
     "raises": "told: Error:\nkaboom | " + "x" * 200,
     "peak": 200,
+    "edited": "paid nothing; asked again",
+    "twice": "paid 10; asked again",
 }
 
 
@@ -40,7 +42,14 @@ def row(text: str, package: str, place: int = 0) -> list[str]:
 def test_every_package_has_a_row_in_every_table() -> None:
     text = report({"ours": FIGURES, "theirs": FIGURES})
     for name in ("ours", "theirs"):
-        assert sum(line.startswith(f"| {name} ") for line in text.splitlines()) == 5
+        assert sum(line.startswith(f"| {name} ") for line in text.splitlines()) == 6
+
+
+def test_package_without_approvals_has_no_row_there() -> None:
+    unapproved = {key: value for key, value in FIGURES.items() if key not in ("edited", "twice")}
+    text = report({"ours": FIGURES, "theirs": unapproved})
+    assert row(text, "ours", 5) == ["ours", "paid nothing; asked again", "paid 10; asked again"]
+    assert sum(line.startswith("| theirs ") for line in text.splitlines()) == 5
 
 
 def test_a_workload_without_a_figure_shows_a_dash() -> None:
@@ -110,4 +119,6 @@ def test_own_column_is_complete(tmp_path: Path) -> None:
     assert figures["wrong"].startswith("told: invalid arguments: limit")
     assert figures["siblings"] == "siblings: 2 finished"
     assert figures["peak"] == 16
+    assert figures["edited"] == "paid nothing; asked again"
+    assert figures["twice"] == "paid 10; asked again"
     assert "–" not in row(report({"callwright": figures}), "callwright", 1)
