@@ -50,7 +50,9 @@ async def opened(tools: list[Any], *, tuned: bool = False) -> AsyncIterator[Sess
 async def approve(function: Function, asked: Call, stored: Call, times: int) -> str:
     executor = Executor(Registry(tool(effect=Effect.WRITE)(function)))
     outcomes = await executor.execute([ToolCall("1", *asked)])
-    answers = Answers.approving([each for outcome in outcomes if isinstance(outcome, Interrupted) for each in outcome.questions])
+    answers = Answers.approving(
+        [each for outcome in outcomes if isinstance(outcome, Interrupted) for each in outcome.questions]
+    )
     for _ in range(times):
         outcomes = await executor.execute([ToolCall("1", *stored)], answers=answers)
     return ASKED_AGAIN if isinstance(outcomes[0], Interrupted) else f"told: {outcomes[0].text}"

@@ -109,7 +109,9 @@ def approvals(figures: Mapping[str, Any]) -> str:
     """Return the table of approvals, of the packages that have them here."""
     header = ["package", "the saved call changed to 999, then approved", "one approval used twice"]
     keys = ("edited", "twice")
-    return table(header, [[name, *(_short(str(f[key])) for key in keys)] for name, f in figures.items() if "edited" in f])
+    return table(
+        header, [[name, *(_short(str(f[key])) for key in keys)] for name, f in figures.items() if "edited" in f]
+    )
 
 
 def failures(packages: Mapping[str, Measured]) -> list[str]:
