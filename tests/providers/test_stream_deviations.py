@@ -180,6 +180,7 @@ def _done(index: int = 0, **fields: Any) -> dict[str, Any]:
 
 
 WRITTEN = {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": X}
+WHOLE = {"type": "response.function_call_arguments.done", "output_index": 0, "arguments": X}
 SAID = {"type": "response.output_text.delta", "delta": "hi"}
 
 
@@ -187,6 +188,8 @@ SAID = {"type": "response.output_text.delta", "delta": "hi"}
     ("events", "calls"),
     [
         ([ADDED, WRITTEN, _done(arguments=""), _completed()], [("read", X)]),
+        ([ADDED, WHOLE, _done(arguments=""), _completed()], [("read", X)]),
+        ([ADDED, WRITTEN, WHOLE, _done(), _completed()], [("read", X)]),
         ([ADDED, WRITTEN, _done(arguments=None), _completed(_call(arguments=""))], [("read", X)]),
         ([ADDED, WRITTEN, _done(arguments='{"path": "x"}'), _completed(_call())], [("read", '{"path":"x"}')]),
         ([_done(), _completed(_call(arguments=""))], [("read", X)]),
@@ -256,6 +259,7 @@ def test_anthropic_empty_pieces_are_left_out(tools: EncodedTools):
         (ResponsesDraft, [_completed(_call(name=None))]),
         (ResponsesDraft, [ADDED, _completed()]),
         (ResponsesDraft, [ADDED, WRITTEN, _done(arguments=Y)]),
+        (ResponsesDraft, [ADDED, WHOLE, _done(arguments=Y)]),
         (ResponsesDraft, [ADDED, WRITTEN, _done(name="bash")]),
         (ResponsesDraft, [ADDED, WRITTEN, _done(), _completed(_call(arguments=Y))]),
         (ResponsesDraft, [_done(), _done(1, call_id="c2"), _completed(_call())]),

@@ -129,10 +129,8 @@ class ResponsesDraft:
         self._tools = tools
         self._items: dict[int, Event] = {}
         self._done: set[int] = set()
-        self._written: dict[int, str] = {}
-        """The arguments of calls as they were streamed."""
-        self._said: list[Event] = []
-        """The text as it was streamed, in pieces of content."""
+        self._written: dict[int, str] = {}  # the arguments of calls as they were streamed
+        self._said: list[Event] = []  # the text as it was streamed, in pieces of content
         self._response: Event | None = None
 
     def take(self, event: Any) -> list[ModelEvent]:
@@ -153,6 +151,8 @@ class ResponsesDraft:
             item["arguments"] = (item.get("arguments") or "") + event["delta"]
             self._written[event["output_index"]] = self._written.get(event["output_index"], "") + event["delta"]
             return [CallDelta(item["call_id"], self._tools.tool_name_of(item["name"]), event["delta"])]
+        elif kind == "response.function_call_arguments.done":
+            self._written.setdefault(event["output_index"], _arguments_of(event))
         elif kind in _TEXT and event["delta"]:
             self._said.append({"type": kind.split(".")[1], "text": event["delta"]})
             return [TextDelta(event["delta"])]
@@ -214,9 +214,8 @@ class ResponsesDraft:
 
     def _add_text(self, items: list[Event]) -> list[Event]:
         """Return the items with the text that was streamed, if they have none."""
-        if not self._said or any(
-            item.get("type") == "message" and _join_content(item.get("content")) for item in items
-        ):
+        told = any(item.get("type") == "message" and _join_content(item.get("content")) for item in items)
+        if told or not self._said:
             return items
         first = next((at for at, item in enumerate(items) if item.get("type") == "function_call"), len(items))
         return [*items[:first], {"type": "message", "content": self._said}, *items[first:]]
