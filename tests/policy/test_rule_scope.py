@@ -42,6 +42,9 @@ def _judge(line: str, folder: Path, **rules: list[str]) -> object:
         ("Bash(git bundle *)", "git bundle create x.bundle HEAD"),
         ("Bash(wget *)", "wget -q -O x.html http://example.com"),
         ("Bash(uv run pytest *)", "uv run pytest -q tests"),
+        ("Bash(uv run pytest -p no:cacheprovider *)", "uv run pytest -p no:cacheprovider tests"),
+        ("Bash(timeout 60 pytest -p no:cacheprovider *)", "timeout 60 pytest -p no:cacheprovider tests"),
+        ("Bash(git -c color.ui=never log *)", "git -c color.ui=never log -3"),
         ("Bash(npx eslint *)", "npx eslint src --fix"),
         ("Bash(npm test *)", "npm test -- --watch"),
         ("Bash(sqlite3 *)", "sqlite3 ./x.db 'select 1'"),
@@ -54,6 +57,8 @@ def test_rule_covers_what_its_author_meant(tmp_path: Path, rule: str, line: str)
 @pytest.mark.parametrize(
     ("rule", "line"),
     [
+        ("Bash(git -c color.ui=never *)", "git -c color.ui=never -c core.pager=x log"),
+        ("Bash(pytest -p no:cacheprovider *)", "pytest -p no:cacheprovider -p evil"),
         ("Bash(git push origin *)", "git push origin +main"),
         ("Bash(git push origin *)", "git push origin :main"),
         ("Bash(git push origin *)", "git push origin main --force"),

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from callwright.policy.rules.patterns import CommandPattern
 from callwright.policy.tool_names import words
@@ -222,19 +222,27 @@ _PROJECT_OPTIONS = {
 
 
 def runs_other_program(command: Sequence[str], spelled: str) -> bool:
-    """Whether a word makes a command run another program, and the rule does not spell that word out."""
+    """Whether a word behind those that the rule spells out makes a command run another program."""
     program = command[0].rpartition("/")[2]
     verb = next((word for word in command[1:] if not word.startswith("-")), "")
     known = _RUNNING_OPTIONS.get(program, frozenset[str]()) | _RUNNING_IN_SUBCOMMAND.get((program, verb), frozenset())
-    named = frozenset(spelled.split())
+    given = _skip_spelled(command, program, spelled.split())
     text = _RUNNING_TEXTS.get(program)
     if program in ("tar", "bsdtar", "gtar") and _joins_letters(f"-{command[1]}" if command[1:] else "", "", known):
         return True  # `tar cvfI`: its first word may have no dash
     return (
-        any(word not in named and _runs_program(word, known, program) for word in command[1:])
-        or (text is not None and any(word not in named and text.match(word) for word in command[1:]))
-        or any(word not in named for word in _list_other_projects(command[1:], _PROJECT_OPTIONS.get(program, ())))
+        any(_runs_program(word, known, program) for word in given)
+        or (text is not None and any(text.match(word) for word in given))
+        or any(_list_other_projects(given, _PROJECT_OPTIONS.get(program, ())))
     )
+
+
+def _skip_spelled(command: Sequence[str], program: str, spelled: Sequence[str]) -> Sequence[str]:
+    """Return the words that follow those a rule spells out: `git -c a=b *` allows no second `-c`."""
+    names = [word.rpartition("/")[2] for word in spelled]
+    start = names.index(program) + 1 if program in names else len(names)
+    same = takewhile(lambda pair: pair[0] == pair[1], zip(command[1:], spelled[start:], strict=False))
+    return command[1 + sum(1 for _ in same) :]
 
 
 def _runs_program(word: str, known: frozenset[str], program: str) -> bool:
