@@ -45,6 +45,7 @@ def _judge(line: str, folder: Path, **rules: list[str]) -> object:
         ("Bash(uv run pytest -p no:cacheprovider *)", "uv run pytest -p no:cacheprovider tests"),
         ("Bash(timeout 60 pytest -p no:cacheprovider *)", "timeout 60 pytest -p no:cacheprovider tests"),
         ("Bash(git -c color.ui=never log *)", "git -c color.ui=never log -3"),
+        ("Bash(uv run timeout 5 pytest *)", "uv run timeout 5 pytest tests"),
         ("Bash(npx eslint *)", "npx eslint src --fix"),
         ("Bash(npm test *)", "npm test -- --watch"),
         ("Bash(sqlite3 *)", "sqlite3 ./x.db 'select 1'"),
@@ -58,6 +59,10 @@ def test_rule_covers_what_its_author_meant(tmp_path: Path, rule: str, line: str)
     ("rule", "line"),
     [
         ("Bash(git -c color.ui=never *)", "git -c color.ui=never -c core.pager=x log"),
+        ("Bash(uv run timeout *)", "uv run timeout 5 evil"),
+        ("Bash(uv run nice *)", "uv run nice evil"),
+        ("Bash(npx env *)", "npx env evil"),
+        ("Bash(uv run sh *)", "uv run sh evil.sh"),
         ("Bash(pytest -p no:cacheprovider *)", "pytest -p no:cacheprovider -p evil"),
         ("Bash(git push origin *)", "git push origin +main"),
         ("Bash(git push origin *)", "git push origin :main"),

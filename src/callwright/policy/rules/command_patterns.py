@@ -108,18 +108,20 @@ def _covers_layer(
     if not pattern.stays_in_word(layer):
         return False  # `rm -rf build/*` means one operand, and `rm -rf build/ src` has two
     if inner or layer[0].rpartition("/")[2] in _LAUNCHERS:
-        return _names_launched(pattern, layer, inner)
+        return _names_launched(pattern, layer, command.words if inner else ())
     return _is_foreseeable(pattern.literal_prefix, command)
 
 
-def _names_launched(pattern: CommandPattern, layer: tuple[str, ...], inner: tuple[str, ...]) -> bool:
-    """`npx eslint *` names what npx runs; `npx *` would let the wildcard choose the program."""
-    if not inner or layer[0] in _LAUNCHERS or layer[-len(inner) :] != inner:
+def _names_launched(pattern: CommandPattern, layer: tuple[str, ...], launched: tuple[str, ...]) -> bool:
+    """`npx eslint *` names what npx runs; `npx *` and `npx timeout *` would let the wildcard choose the program."""
+    if not launched or layer[-len(launched) :] != launched:
         return False
-    named = join_words(layer[: len(layer) - len(inner) + 1])
+    if not _LAUNCHERS.isdisjoint(word.rpartition("/")[2] for word in (layer[0], launched[0])):
+        return False
+    named = join_words(layer[: len(layer) - len(launched) + 1])
     if not f"{pattern.literal_prefix} ".startswith(f"{named} "):
         return False
-    return not runs_other_program(inner, pattern.literal_prefix)
+    return not runs_other_program(launched, pattern.literal_prefix)
 
 
 def _is_foreseeable(spelled: str, command: SimpleCommand) -> bool:
