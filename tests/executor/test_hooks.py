@@ -350,6 +350,13 @@ async def test_cache_keeps_nothing_that_was_read_beside_a_write(tmp_path: Path) 
         assert (await executor.run("read")).text == "new"
 
 
+async def test_cache_takes_arguments_in_any_form() -> None:
+    executor = Executor(Registry(look), hooks=[Cache()])
+    for arguments in (b'{"path": "a"}', '{"path": "a"}', b'{"path": "a"}', {"path": "b"}, {"path": "b"}):
+        assert isinstance(await executor.run("look", arguments), Completed)
+    assert ran == ["a", "b"]
+
+
 async def test_cache_tells_secrets_apart() -> None:
     @tool(effect=Effect.READ)
     async def balance(token: SecretStr) -> str:

@@ -236,7 +236,9 @@ class Cache(Hook):
     def _key(self, pending: PendingCall) -> str:
         # with the session: what one user may read must not be answered to another
         # and with the arguments as written: those that are shown may hide a secret
-        return canonical([pending.session_id, pending.spec.name, pending.arguments, pending.call.arguments])
+        written = pending.call.arguments
+        written = written.decode(errors="replace") if isinstance(written, bytes) else written
+        return canonical([pending.session_id, pending.spec.name, pending.arguments, written])
 
 
 def _only_reads(spec: ToolSpec) -> bool:
