@@ -107,7 +107,8 @@ class OpenTurn:
         waiting: dict[str, tuple[Question, ...]] = {}
         for question in questions:
             call_id = question.within or question.call_id
-            if question.running if not question.within else paused or call_id in self.waiting:
+            waits = (paused or call_id in self.waiting) if question.within else question.running
+            if waits:
                 waiting[call_id] = (*waiting.get(call_id, ()), question)
         if waiting:
             self.waiting = {**self.waiting, **waiting}

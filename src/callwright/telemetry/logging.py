@@ -193,10 +193,8 @@ def log_to(target: str | PathLike[str] | TextIO, level: int = logging.INFO) -> E
         UsageError: the file cannot be opened.
     """
     try:
-        named = isinstance(target, (str, PathLike))
-        if named:
+        if isinstance(target, (str, PathLike)):
             open_private(Path(target), append=True).close()  # created for its owner alone
-        if named:
             handler = logging.FileHandler(target, encoding="utf-8", errors="backslashreplace")
         else:
             handler = logging.StreamHandler(target)

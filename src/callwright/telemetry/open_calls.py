@@ -42,10 +42,6 @@ class OpenCalls(Generic[Kept]):
         """Return the open entries of a call; none if it has ended, as an abandoned call may do twice."""
         return self._open.get(id(call), ())
 
-    def find_by_id(self, call_id: str) -> Sequence[OpenCall[Kept]]:
-        """Return the open calls with an id; they may belong to several sessions."""
-        return [entry for entries in self._open.values() for entry in entries if entry.call.id == call_id]
-
     def end(self, entry: OpenCall[Kept]) -> None:
         """Remove a call."""
         entries = self._open[id(entry.call)]

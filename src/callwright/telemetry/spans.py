@@ -215,8 +215,7 @@ class CallSpans:
         entries = self._calls.find(call)
         if len(entries) == 1:
             return entries[0]
-        # A hook may replace an outcome by one with a call object of its own; then only the id can identify it.
-        current = (entry for entry in entries or self._calls.find_by_id(call.id) if entry.kept and entry.kept.innermost)
+        current = (entry for entry in entries if entry.kept and entry.kept.innermost)
         return next(current, next(iter(entries), None))
 
     def _start_span(self, entry: OpenCall[CurrentSpan]) -> Span:
