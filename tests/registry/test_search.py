@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+import tracemalloc
 
 import pytest
 from hypothesis import given, strategies as st
@@ -248,3 +249,17 @@ def test_coverage_is_the_share_of_the_query_that_a_tool_contains() -> None:
     rare, common = index.coverage("weather city", "get_weather"), index.coverage("weather city", "get_map")
     assert 0 < common < 0.5 < rare  # every tool has the city
     assert index.coverage("", "get_map") == 0.0
+
+
+def test_a_run_of_letters_that_is_no_word_takes_little_memory() -> None:
+    index = ToolIndex([_spec("read_file", "Read a file"), _spec("screenshot", "Take a screen shot")])
+    index.search("read")
+    letters = "".join("acgt"[number * number % 17 % 4] for number in range(19_000))
+    tracemalloc.start()
+    try:
+        assert index.search(f"read file {letters}")[0].name == "read_file"
+        kept, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 1_000_000
+    assert peak < 5_000_000

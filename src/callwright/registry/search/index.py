@@ -58,7 +58,7 @@ def rank(postings: Postings, query: ToolQuery, k: int) -> list[tuple[WeightedToo
     if k < 1:
         return []
     weights = _weights(postings, chain.from_iterable(query.sentences))
-    named = {tool for spelling in query.names for tool in postings.find_named(spelling)}
+    named = {tool for name in query.names for tool in postings.find_named(name)}
     candidates = named.union(_pick_candidates(postings, weights, max(k, _CANDIDATES)))
     scores = _score(postings, query, weights, candidates)
     _boost(postings, query, weights.keys(), scores)
@@ -145,7 +145,8 @@ def _boost(postings: Postings, query: ToolQuery, terms: Set[str], scores: _Score
         if not phrases.isdisjoint(asked):
             for first, second in sorted(asked & phrases):
                 score += _PHRASE * max(rarity(first), rarity(second))
-        if shared := known & tool.name:
+        if not known.isdisjoint(tool.name):
+            shared = known & tool.name
             score *= 1 + _NAME_SHARE * fsum(map(rarity, shared)) / postings.name_rarity(tool)
         scores[tool] = score
 

@@ -191,9 +191,13 @@ class Postings:
             }
         return found
 
-    def find_named(self, spelling: str) -> list[WeightedTool]:
-        """Return the tools with this name or alias, given as `normalize_name` returns it."""
-        return [tool for tool in self._by_name.get(_key(spelling), ()) if spelling in _spellings(tool)]
+    def find_named(self, name: str) -> list[WeightedTool]:
+        """Return the tools with this name or alias, however it is written."""
+        alike = self._by_name.get(_key(name))
+        if not alike:  # nearly always, and known without its words
+            return []
+        spelling = normalize_name(name)
+        return [tool for tool in alike if spelling in _spellings(tool)]
 
     def rarity(self, term: str) -> float:
         """Return the inverse document frequency of a term."""

@@ -83,7 +83,7 @@ class SemanticIndex:
             return fuse(hits, self._meanings.near(query), self._find_named(query, hits), k, coverage=coverage)
 
     def _find_named(self, query: str, hits: Sequence[Hit]) -> set[str]:
-        names = parse_query(query).names
+        names = set(map(normalize_name, parse_query(query).names))
         specs = (self._specs[hit.name] for hit in hits)
         return {spec.name for spec in specs if not names.isdisjoint(map(normalize_name, (spec.name, *spec.aliases)))}
 

@@ -2,11 +2,13 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, pairwise
+from typing import TypeVar
 
+_T = TypeVar("_T")
 _C = "[^aeiou][^aeiouy]*"
 _V = "[aeiouy][aeiou]*"
 _ONE_SYLLABLE = re.compile(f"(?:{_C})?{_V}{_C}")
@@ -173,6 +175,14 @@ _ACCENT = re.compile(r"[\u0300-\u036f]+")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{3,}")
 _SURROUNDING = ".,;:!?()[]\"'`"
 _MAX_CACHED = 100_000
+_MAX_WORD_CHARS = 64
+"""Longer runs of letters are no words: they are neither cached nor taken for misspelt ones, which takes much memory."""
+
+
+def _cache_words(function: Callable[[str], _T]) -> Callable[[str], _T]:
+    """Cache the results of a function for texts of the length of a word."""
+    cached = lru_cache(_MAX_CACHED)(function)
+    return lambda text: cached(text) if len(text) <= _MAX_WORD_CHARS else function(text)
 
 
 class _Chunks(dict[str, tuple[str, ...]]):
@@ -184,11 +194,16 @@ class _Chunks(dict[str, tuple[str, ...]]):
         if len(self) >= _MAX_CACHED:  # queries bring ever new ids and numbers
             self.clear()
         bare = chunk if chunk.isalpha() else chunk.strip(_SURROUNDING)
+        found: tuple[str, ...]
         if bare.isascii() and bare.isalpha() and bare[1:].islower():  # most are, and need no regular expression
             term = term_of(bare.lower())
-            found = self[chunk] = (term,) if term else ()
+            found = (term,) if term else ()
+        elif "_" in bare and bare.isascii():  # no word goes beyond it, and most parts are known
+            found = tuple(chain.from_iterable(map(self.__getitem__, bare.split("_"))))
         else:
-            found = self[chunk] = tuple(filter(None, map(term_of, split_words(chunk))))
+            found = tuple(filter(None, map(term_of, split_words(bare))))
+        if len(chunk) <= _MAX_WORD_CHARS:
+            self[chunk] = found
         return found
 
 
@@ -204,7 +219,7 @@ def split_words(text: str) -> list[str]:
     return [word.lower() for word in _WORD.findall(text if text.isascii() else _fold(text))]
 
 
-@lru_cache(_MAX_CACHED)
+@_cache_words
 def term_of(word: str) -> str:
     """Return the term of a word: its stem, or an empty text for a stop word."""
     return "" if word in STOP_WORDS else stem(word)
@@ -252,7 +267,7 @@ class ToolQuery:
     words: dict[str, str]
     """The word each term came from."""
     names: frozenset[str]
-    """Names of tools the query may contain, normalized."""
+    """Names of tools the query may contain, as they are written there."""
 
 
 def parse_query(text: str) -> ToolQuery:
@@ -278,7 +293,7 @@ def _sentence(text: str, words: dict[str, str]) -> tuple[str, ...]:
     return tuple([term for term, _ in found])
 
 
-@lru_cache(_MAX_CACHED)
+@_cache_words
 def _split_chunk(chunk: str) -> tuple[tuple[str, str], ...]:
     """Return the terms of a run without spaces, each with its word; cached, because queries repeat themselves."""
     return tuple([(term, word) for word in split_words(chunk) if (term := term_of(word))])
@@ -287,7 +302,7 @@ def _split_chunk(chunk: str) -> tuple[tuple[str, str], ...]:
 def _find_names(text: str) -> frozenset[str]:
     """Return the whole query and the identifiers in it as names; a plain `search` in a sentence is a verb."""
     whole = [text.strip()] if len(text) <= _MAX_NAME_CHARS else []
-    return frozenset(map(normalize_name, whole + _IDENTIFIER.findall(text)))
+    return frozenset(whole + _IDENTIFIER.findall(text))
 
 
 _MIN_WORD_CHARS = 4
@@ -310,7 +325,7 @@ class Spelling:
 
     def near(self, word: str) -> list[str]:
         """Return the few known words closest to an unknown one: typos first, then halves, then containing words."""
-        if len(word) < _MIN_WORD_CHARS or not word.isalpha():
+        if not _MIN_WORD_CHARS <= len(word) <= _MAX_WORD_CHARS or not word.isalpha():
             return []
         typos = self._typos(word)
         found = sorted(typos, key=lambda known: (known[0] != word[0], abs(len(known) - len(word)), known))
