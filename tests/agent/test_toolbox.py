@@ -15,9 +15,10 @@ def agent_in(folder: Path, provider: ScriptedProvider, *names: str) -> Agent:
     return Agent(provider, registry, executor=Executor(registry, AllowEverything()))
 
 
-def test_default_toolset_has_six_described_tools(tmp_path: Path) -> None:
+def test_default_toolset_is_described(tmp_path: Path) -> None:
     registry = Registry(*coding_tools(tmp_path))
-    assert registry.names() == ["bash", "edit", "glob", "grep", "read", "write"] and len(registry) == 6
+    names = ["bash", "bash_kill", "bash_output", "edit", "glob", "grep", "read", "write"]
+    assert registry.names() == names and len(registry) == len(names)
     assert all(registry.get(name) is not None for name in registry.names()) and registry.get("missing") is None
     assert all(spec.name and spec.description for spec in registry.definitions())
 
@@ -30,7 +31,8 @@ def test_definitions_are_sorted_by_name(tmp_path: Path) -> None:
 
 def test_read_tools_are_read_and_only_bash_destroys(tmp_path: Path) -> None:
     effects = {t.spec.name: t.spec.annotations.effect for t in coding_tools(tmp_path)}
-    assert {name for name, effect in effects.items() if effect is Effect.READ} == {"read", "glob", "grep"}
+    reads = {"read", "glob", "grep", "bash_output", "bash_kill"}
+    assert {name for name, effect in effects.items() if effect is Effect.READ} == reads
     assert {name for name, effect in effects.items() if effect is Effect.DESTROY} == {"bash"}
 
 

@@ -1,14 +1,14 @@
-"""`coding_tools`: the six tools together."""
+"""`coding_tools`: the tools of a coding agent together."""
 
 from pathlib import Path
 
-from callwright import Completed, Effect, Executor, Registry
+from callwright import Completed, Effect, Executor, Failed, Registry
 from callwright.policy import AllowEverything
 from callwright.system.paths import Workspace
 from callwright.toolbox import coding_tools
 
 
-def test_six_tools_have_expected_effects(tmp_path: Path):
+def test_tools_have_expected_effects(tmp_path: Path):
     effects = {tool.spec.name: tool.spec.annotations.effect for tool in coding_tools(tmp_path)}
     assert effects == {
         "read": Effect.READ,
@@ -17,6 +17,8 @@ def test_six_tools_have_expected_effects(tmp_path: Path):
         "write": Effect.WRITE,
         "edit": Effect.WRITE,
         "bash": Effect.DESTROY,
+        "bash_output": Effect.READ,
+        "bash_kill": Effect.READ,
     }
 
 
@@ -37,3 +39,25 @@ async def test_written_file_is_seen_by_other_tools(tmp_path: Path):
     ]
     assert all(isinstance(outcome, Completed) for outcome in seen)
     assert seen[0].text == "1\thello from agent\n"  # type: ignore[union-attr] # pyright: ignore[reportAttributeAccessIssue] - completed
+
+
+async def test_background_jobs_can_be_read_and_stopped(tmp_path: Path):
+    executor = Executor(Registry(*coding_tools(tmp_path)), policies=AllowEverything())
+    texts: list[str] = []
+    for name, arguments in (
+        ("bash", {"command": "echo one", "background": True}),
+        ("bash", {"command": "exec sleep 600", "background": True}),
+        ("bash_output", {"id": "1", "wait_seconds": 60}),
+        ("bash_kill", {"id": "2"}),
+    ):
+        outcome = await executor.run(name, arguments)
+        assert isinstance(outcome, Completed), outcome
+        texts.append(outcome.text)
+    assert texts[2].startswith("one\n") and "stopped" in texts[3]
+
+
+async def test_job_tools_need_no_approval(tmp_path: Path):
+    executor = Executor(Registry(*coding_tools(tmp_path)))
+    for name in ("bash_output", "bash_kill"):
+        outcome = await executor.run(name, {"id": "7"})
+        assert isinstance(outcome, Failed) and "no job was started" in outcome.text

@@ -1,4 +1,4 @@
-"""Built-in tools; `coding_tools` returns the six of a coding agent."""
+"""Built-in tools; `coding_tools` returns those of a coding agent."""
 
 from callwright.toolbox._file_state import FileAccess, LoadedFile
 from callwright.toolbox.ask_user import AskUser
