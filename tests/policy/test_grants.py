@@ -1,6 +1,8 @@
 """A lasting yes becomes rules that are shown first and never wider than what was shown."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -196,6 +198,38 @@ def test_saved_rules_keep_existing_settings(tmp_path: Path) -> None:
     save_rules(file, ["Bash(make)", "Edit(//w/a)"])
     assert json.loads(file.read_text()) == {"permissions": {"allow": ["Bash(make)", "Edit(//w/a)"]}, "model": "x"}
     assert [each.name for each in file.parent.iterdir()] == [file.name]
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o600, 0o444])
+def test_settings_file_becomes_private_and_its_link_stays(tmp_path: Path, mode: int) -> None:
+    file, link = tmp_path / "settings.json", tmp_path / "link"
+    file.write_text("{}")
+    file.chmod(mode)
+    link.symlink_to(file.name)
+    save_rules(link, ["Bash(make)"])
+    assert link.is_symlink() and file.stat().st_mode & 0o777 == 0o600
+    remove_rule(link, "Bash(make)", "allow")
+    assert json.loads(file.read_text()) == {"permissions": {"allow": []}}
+    assert sorted(tmp_path.iterdir()) == [link, file]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the size of files as Linux does")
+def test_settings_file_stays_if_writing_fails(tmp_path: Path) -> None:
+    file = tmp_path / "settings.json"
+    file.write_text("{}")
+    program = f"""
+import resource, signal
+from callwright.policy import save_rules
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+try:
+    save_rules({str(file)!r}, ["Bash(make " + "x" * 5000 + ")"])
+except OSError as error:
+    print(error.strerror)
+"""
+    ended = subprocess.run([sys.executable, "-B", "-c", program], capture_output=True, text=True, check=True)
+    assert ended.stdout == "File too large\n"
+    assert file.read_text() == "{}" and list(tmp_path.iterdir()) == [file]
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"permissions": {"allow": "x"}}', '{"permissions": 1}'])

@@ -9,7 +9,7 @@ import pytest
 
 from callwright.app.locations import Locations
 from callwright.app.prompts import instructions_for
-from callwright.system.private_files import make_private, open_private, write_private
+from callwright.system.private_files import make_private, open_private, replace_private, write_private
 
 
 def mode(path: Path) -> int:
@@ -83,6 +83,27 @@ def test_written_file_is_private_and_links_stay(tmp_path: Path) -> None:
         write_private(tmp_path, "y")
     with pytest.raises(FileNotFoundError):
         write_private(tmp_path / "absent" / "x", "y")
+
+
+def test_replaced_file_may_be_read_only_and_have_a_long_name(tmp_path: Path) -> None:
+    old = tmp_path / ("long name " * 20)
+    old.write_text("x")
+    old.chmod(0o444)
+    replace_private(old, b"y")
+    assert old.read_text() == "y" and mode(old) == 0o600 and list(tmp_path.iterdir()) == [old]
+    with pytest.raises(FileNotFoundError):
+        replace_private(tmp_path / "absent" / "x", b"y")
+
+
+def test_read_only_file_stays(tmp_path: Path) -> None:
+    old = tmp_path / "old"
+    old.write_text("x")
+    old.chmod(0o444)
+    if os.access(old, os.W_OK):
+        pytest.skip("root may write every file")
+    with pytest.raises(PermissionError):
+        write_private(old, "y")
+    assert old.read_text() == "x" and list(tmp_path.iterdir()) == [old]
 
 
 def test_whole_folder_becomes_private(tmp_path: Path) -> None:

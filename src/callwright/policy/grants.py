@@ -6,9 +6,7 @@ narrow rule for each command, file, host, resource or tool, shown to the user be
 
 import json
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -50,6 +48,7 @@ from callwright.policy.rules.too_broad import (
 from callwright.policy.shell_line import PartOfLine
 from callwright.policy.tool_names import words
 from callwright.shell.plan import SimpleCommand, Verdict
+from callwright.system.private_files import replace_private
 
 # subcommands whose arguments choose among the project's own files and scripts; `npm install *` would run any package
 _WIDENED = {
@@ -328,7 +327,7 @@ def save_rules(file: str | Path, texts: Sequence[str], kind: RuleKind = "allow")
     rules = _rule_list(settings, kind, path)
     known = [_rule_text(entry) for entry in rules]
     rules.extend(text for text in dict.fromkeys(texts) if text not in known)
-    _replace(path, json.dumps(settings, indent=2, ensure_ascii=False) + "\n")
+    _write_settings(path, settings)
 
 
 def remove_rule(file: str | Path, text: str, kind: RuleKind) -> None:
@@ -349,7 +348,7 @@ def remove_rule(file: str | Path, text: str, kind: RuleKind) -> None:
     if len(left) == len(rules):
         raise UsageError(f"there is no {kind} rule {text!r} in {path}; look at the file again")
     rules[:] = left
-    _replace(path, json.dumps(settings, indent=2, ensure_ascii=False) + "\n")
+    _write_settings(path, settings)
 
 
 def _rule_text(entry: object) -> object:
@@ -378,21 +377,7 @@ def _read_settings(path: Path) -> dict[str, Any]:
     return cast("dict[str, Any]", content)
 
 
-def _replace(path: Path, text: str) -> None:
+def _write_settings(path: Path, settings: dict[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as stream:
-            stream.write(text)
-            stream.flush()  # with fsync before the rename, a crash leaves the old file or the new one, never half
-            os.fsync(stream.fileno())
-        os.replace(temporary, path)  # noqa: PTH105 - both names are text from here on
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)  # without it, a power cut could bring the old file back
-        finally:
-            os.close(folder)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary)  # noqa: PTH108 - as above
-        raise
+    text = json.dumps(settings, indent=2, ensure_ascii=False) + "\n"
+    replace_private(path, text.encode(errors="backslashreplace"))

@@ -67,7 +67,7 @@ def write_private(path: Path, text: str) -> None:
     if exists:
         os.close(os.open(path, os.O_WRONLY))  # a file that is read-only stays
     try:
-        _replace(Path(os.path.realpath(path)), text.encode(errors="backslashreplace"))
+        replace_private(Path(os.path.realpath(path)), text.encode(errors="backslashreplace"))
     except PermissionError:  # the folder may not be changed, but perhaps the file
         if not exists:
             raise
@@ -79,15 +79,37 @@ def _overwrite(path: Path, text: str) -> None:
         file.write(text)
 
 
-def _replace(path: Path, data: bytes) -> None:
+def replace_private(path: Path, data: bytes) -> None:
+    """Replace a file by one that only its owner can read; a crash leaves the old one or the new one, never half.
+
+    Args:
+        path: The file, without a link at its end, in a folder that exists; one that is read-only is replaced too.
+        data: All of its content.
+
+    Raises:
+        OSError: It cannot be written; the old file is still whole.
+    """
     descriptor, draft = tempfile.mkstemp(prefix=f".{path.name[:_DRAFT_CHARS]}.", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
+            file.flush()
+            os.fsync(file.fileno())  # before the rename, or a crash could leave the new name without its content
         Path(draft).replace(path)
     except BaseException:
         Path(draft).unlink(missing_ok=True)
         raise
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Write a folder's names to the disk: without it, a power cut could bring the old file back."""
+    with suppress(OSError):  # some systems cannot, and the content is in place
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def make_private(folder: Path) -> None:
