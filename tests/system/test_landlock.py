@@ -1,6 +1,7 @@
 """Landlock and its filter: tried from the inside on this kernel, and as data for other kernels and machines."""
 
 import ctypes
+import errno
 import json
 import os
 import socket
@@ -13,7 +14,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from callwright.core.errors import UsageError
 from callwright.system.sandbox import landlock
+from callwright.system.sandbox.sandbox import find_sandbox
 
 # what a confined process tries; prints how each attempt ended
 ATTEMPTS = """
@@ -129,6 +132,15 @@ def test_command_does_not_run_if_it_cannot_be_confined(tmp_path: Path, broken: s
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.skipif(landlock.version() < 3, reason="this kernel has no Landlock")
+def test_command_does_not_run_if_the_kernel_refuses_a_rule(tmp_path: Path):
+    # the output is a pipe, and there are no rules for pipes
+    done = confine({"writable": ["/proc/self/fd/1"], "network": True}, "touch", str(tmp_path / "ran"))
+    assert (done.returncode, done.stdout) == (126, "")
+    assert done.stderr.startswith(f"cannot run touch in the sandbox: [Errno {errno.EBADFD}]")
+    assert not (tmp_path / "ran").exists()
+
+
 class Kernel:
     """The system calls of `landlock`, recorded: for versions of Landlock that this machine does not have."""
 
@@ -241,3 +253,26 @@ def test_no_landlock_where_there_is_none(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(landlock.os, "uname", lambda: SimpleNamespace(machine="x86_64"))
     monkeypatch.setattr(landlock.sys, "platform", "darwin")
     assert landlock.version() == 0 and not landlock.has_seccomp()
+
+
+@pytest.mark.usefixtures("without_bubblewrap")
+@pytest.mark.parametrize(
+    ("version", "machine", "kind"),
+    [
+        (-1, "x86_64", "none"),
+        (2, "x86_64", "none"),  # a file outside could still be emptied
+        (3, "x86_64", "landlock"),
+        (7, "aarch64", "landlock"),
+        (7, "riscv64", "none"),  # the network cannot be turned off
+    ],
+)
+def test_landlock_is_used_only_with_all_that_it_needs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: int, machine: str, kind: str
+):
+    monkeypatch.setattr(landlock, "_libc", Kernel(version))
+    monkeypatch.setattr(landlock.os, "uname", lambda: SimpleNamespace(machine=machine))
+    sandbox = find_sandbox("prefer", roots=[tmp_path])
+    assert sandbox.kind == kind and not sandbox.complete
+    assert ("secrets can be read" if kind == "landlock" else "install bubblewrap") in sandbox.describe()
+    with pytest.raises(UsageError, match="commands cannot be confined here"):
+        find_sandbox("require", roots=[tmp_path])

@@ -138,6 +138,19 @@ def test_daemons_behind_local_sockets_are_out_of_reach(
         assert attempt(complete, f'{sys.executable} -c "{program}"', confinement).returncode != 0
 
 
+@pytest.mark.parametrize("confinement", [READ_ONLY, WORKSPACE])
+def test_socket_without_a_file_does_not_stop_commands(
+    complete: Sandbox, attempt: Attempt, workspace: Path, monkeypatch: pytest.MonkeyPatch, confinement: Confinement
+):
+    monkeypatch.chdir(workspace)
+    with socket.socket(socket.AF_UNIX) as gone, socket.socket(socket.AF_UNIX) as abstract:
+        gone.bind("gone")
+        (workspace / "gone").unlink()
+        abstract.bind(f"\0callwright-{os.getpid()}-{confinement}")
+        assert attempt(complete, "echo ran", confinement).stdout == "ran\n"
+    assert {path.name for path in workspace.iterdir()} == {".git", ".env", "AGENTS.md", "sub"}
+
+
 def test_sockets_outside_of_temporary_folders_are_out_of_reach(complete: Sandbox, attempt: Attempt):
     folder = Path(pwd.getpwuid(os.getuid()).pw_dir)
     if not os.access(folder, os.W_OK) or is_below(str(folder), ("/tmp", "/var/tmp", "/run")):
@@ -309,6 +322,20 @@ def test_bubblewrap_that_does_not_work_is_not_relied_on(
         find_sandbox("require", roots=[workspace])
 
 
+def test_problem_of_bubblewrap_is_told_in_its_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "bwrap").write_text("#!/bin/sh\necho not permitted >&2; exit 1\n")
+    (tmp_path / "bwrap").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert bubblewrap.find_problem() == "bubblewrap does not work here: not permitted"
+
+
+@pytest.mark.usefixtures("without_bubblewrap")
+def test_sandbox_of_macos_is_complete(workspace: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(seatbelt, "find_problem", str)  # none
+    sandbox = find_sandbox("require", roots=[workspace])
+    assert sandbox.kind == "seatbelt" and sandbox.complete
+
+
 def test_bubblewrap_that_hangs_is_not_relied_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "bwrap").write_text("#!/bin/sh\nexec sleep 600\n")
     (tmp_path / "bwrap").chmod(0o755)
@@ -321,5 +348,6 @@ def test_bubblewrap_that_works_is_used(workspace: Path):
     program = shutil.which("bwrap") or "false"
     if subprocess.run([program, "--ro-bind", "/", "/", "--proc", "/proc", "true"], check=False).returncode:
         pytest.skip("bubblewrap does not work on this machine")
-    assert find_sandbox("prefer", roots=[workspace]).kind == "bubblewrap"
+    sandbox = find_sandbox("prefer", roots=[workspace])
+    assert sandbox.kind == "bubblewrap" and sandbox.complete
     assert bubblewrap.find_program() == program

@@ -65,6 +65,23 @@ def test_mask_is_made_again_when_it_is_gone(tmp_path: Path):
     assert (kept.st_size, kept.st_mtime_ns) == (masked.st_size, masked.st_mtime_ns)
 
 
+def test_mask_that_is_there_is_used_again(tmp_path: Path):
+    (tmp_path / "key").write_text("PRIVATE KEY\n")
+    mask = Path(walls.mask_file(str(tmp_path / "key")))
+    with mask.open("rb") as first:
+        assert walls.mask_file(str(tmp_path / "key")) == str(mask)
+        assert os.fstat(first.fileno()).st_nlink == 1
+
+
+def test_attributes_that_hide_committed_secrets_are_made_when_missing():
+    file = Path(walls.git_attributes_file())
+    file.unlink()
+    assert walls.git_attributes_file() == str(file) and ".[eE][nN][vV] -diff\n" in file.read_text()
+    with file.open("rb") as first:
+        assert walls.git_attributes_file() == str(file)
+        assert os.fstat(first.fileno()).st_nlink == 1
+
+
 def test_forgotten_mask_is_made_again_by_a_user_who_may_not_write_it(tmp_path: Path):
     (tmp_path / "key").write_text("PRIVATE KEY\n")
     with Path(walls.mask_file(str(tmp_path / "key"))).open("rb") as first:

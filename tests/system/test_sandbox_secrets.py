@@ -125,6 +125,10 @@ PROTECTED = [
     "echo /evil > .git/commondir",
     "git init -q other && echo '[core]\n fsmonitor = evil' > other/.git/config",
     "git init -q other && echo evil > other/.git/hooks/post-checkout",
+    # these look like harmless settings, or cannot be looked at as such
+    "echo '# evil' > sub/CLAUDE.md",
+    "git init -q other && echo '# evil' > other/.git/commondir",
+    "mkdir -p other/.git && echo evil > other/.git/hooks",
 ]
 
 
@@ -230,7 +234,9 @@ def test_protected_links_and_their_targets_stay(
 
 
 def test_new_repository_is_left_alone(complete: Sandbox, attempt: Attempt, workspace: Path):
-    attempt(complete, "git init -q other; echo x > other/made.key", WORKSPACE)
+    hook = "mkdir -p other/.git/hooks; echo x > other/.git/hooks/a.sample"
+    attempt(complete, f"git init -q other; {hook}; echo x > other/made.key", WORKSPACE)
+    assert (workspace / "other" / ".git" / "hooks" / "a.sample").is_file()
     assert (workspace / "other" / ".git" / "config").is_file()
     assert (workspace / "other" / "made.key").is_file()  # a secret, but it configures nothing
 

@@ -1,0 +1,109 @@
+"""What a sandbox is told to open, protect, show and search, tried from the inside."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from tests.system.conftest import APPROVED, READ_ONLY, WORKSPACE, Attempt
+
+from callwright.core.access import Confinement
+from callwright.system.sandbox.sandbox import Sandbox, find_sandbox
+from callwright.system.sandbox.wall import NamedPaths
+
+
+def test_further_folders_are_protected_and_opened(complete: Sandbox, attempt: Attempt, workspace: Path, tmp_path: Path):
+    protected, opened = workspace / "deploy", tmp_path / "cache"
+    for folder in (protected, opened):
+        folder.mkdir()
+    sandbox = find_sandbox("require", roots=[workspace], protected=["deploy", "absent"], writable=[opened])
+    line = f"echo x > deploy/run; echo x > {opened}/made; echo x > ../file"
+    attempt(sandbox, line, READ_ONLY)
+    assert [*protected.iterdir(), *opened.iterdir()] == []
+    attempt(sandbox, line, WORKSPACE)
+    assert [*protected.iterdir(), *opened.iterdir()] == [opened / "made"]
+    assert (tmp_path / "file").read_text() == "as it was"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "shown"),
+    [("server.key", True), ("*.key", True), ("*/sub/server.key", True), ("sub/server.key", False), ("*.pem", False)],
+)
+def test_only_secrets_of_a_pattern_are_shown(
+    complete: Sandbox, attempt: Attempt, workspace: Path, pattern: str, shown: bool
+):
+    sandbox = find_sandbox("require", roots=[workspace], readable=[pattern])
+    text = attempt(sandbox, "cat sub/server.key .env").stdout
+    assert ("PRIVATE KEY" in text) is shown and "hunter2" not in text
+
+
+@pytest.mark.parametrize("confinement", [READ_ONLY, WORKSPACE, APPROVED])
+def test_secrets_in_a_named_folder_are_masked(
+    complete: Sandbox, attempt: Attempt, tmp_path: Path, confinement: Confinement
+):
+    folder = tmp_path / "other" / "deep"
+    folder.mkdir(parents=True)
+    (folder / ".env").write_text("SECRET=hunter2\n")
+    (folder / "notes").write_text("shown\n")
+    text = attempt(complete, f"grep -rh . {folder}", confinement, NamedPaths(reads=(str(folder.parent),))).stdout
+    assert "shown\n" in text and "hunter2" not in text
+
+
+def test_only_folders_that_were_searched_count_as_searched(workspace: Path, tmp_path: Path):
+    other, large = tmp_path / "other", tmp_path / "large"
+    other.mkdir()
+    for number in range(301):
+        (large / str(number)).mkdir(parents=True)
+    file = tmp_path / "file"
+    named = NamedPaths(reads=tuple(map(str, (workspace / "sub", other, large, file, tmp_path / "absent", "/"))))
+    sandbox = Sandbox("bubblewrap", (str(workspace),))
+    wall, _ = sandbox.wall(READ_ONLY, str(workspace), tmp_path / "scratch", named)
+    assert wall.searched == (str(workspace), str(other))
+    assert wall.unsearched == (str(large), "/")
+
+
+def test_secret_behind_a_link_is_shown_if_its_target_is_named(complete: Sandbox, attempt: Attempt, workspace: Path):
+    (workspace / "settings.txt").write_text("SECRET=hunter3\n")
+    (workspace / ".env.local").symlink_to("settings.txt")
+    assert "hunter3" not in attempt(complete, "cat settings.txt .env.local", APPROVED).stdout
+    for name in ("settings.txt", ".env.local"):
+        named = NamedPaths(reads=(str(workspace / name),))
+        assert attempt(complete, "cat settings.txt .env", APPROVED, named).stdout.startswith("SECRET=hunter3\n")
+        assert "hunter" not in attempt(complete, "cat settings.txt .env", WORKSPACE, named).stdout
+
+
+def test_workspace_is_searched_again_only_where_it_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    read: list[str] = []
+    real, later = os.scandir, time.time_ns() + 10**12
+
+    def scandir(path: str) -> object:
+        read.append(str(path))
+        return real(path)
+
+    roots = tuple(str(tmp_path / name) for name in ("one", "two"))
+    for root in roots:
+        Path(root).mkdir()
+    monkeypatch.setattr("callwright.system.sandbox.scan.os.scandir", scandir)
+    monkeypatch.setattr("callwright.system.sandbox.scan.time.time_ns", lambda: later)
+    sandbox = Sandbox("bubblewrap", roots)
+    assert sandbox.scanned is False and Sandbox("none", roots).scanned is True
+    sandbox.scan()
+    assert sandbox.scanned is True and read == [*roots]
+    sandbox.scan()
+    assert read == [*roots]
+
+
+def test_link_that_cannot_be_put_back_is_not_reported_as_such(
+    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def fail(_: str) -> bool:
+        return False
+
+    link = workspace / "CLAUDE.md"
+    link.symlink_to("AGENTS.md")
+    monkeypatch.setattr("callwright.system.sandbox.sandbox.move_away", fail)
+    sandbox = Sandbox("landlock", (str(workspace),))
+    with sandbox.confine(("true",), str(workspace), WORKSPACE, scratch=tmp_path / "scratch") as confined:
+        link.unlink()
+        link.write_text("changed")
+    assert confined.removed == [] and link.read_text() == "changed"
