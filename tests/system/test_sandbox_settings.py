@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.system.conftest import APPROVED, READ_ONLY, WORKSPACE, Attempt
 
-from callwright.core.access import Confinement
+from callwright.core.access import Confinement, is_below
 from callwright.system.sandbox.sandbox import Sandbox, find_sandbox
 from callwright.system.sandbox.wall import NamedPaths
 
@@ -107,3 +107,27 @@ def test_link_that_cannot_be_put_back_is_not_reported_as_such(
         link.unlink()
         link.write_text("changed")
     assert confined.removed == [] and link.read_text() == "changed"
+
+
+@pytest.mark.parametrize(("place", "secrets", "whole"), [("", 450, False), ("keys", 450, True), ("keys", 300, False)])
+def test_folder_is_hidden_whole_only_if_it_has_too_many_secrets(
+    workspace: Path, tmp_path: Path, place: str, secrets: int, whole: bool
+):
+    folder = workspace / place
+    folder.mkdir(exist_ok=True)
+    keys = [folder / f"{number}.key" for number in range(secrets)]
+    for key in keys:
+        key.touch()
+    wall, _ = Sandbox("bubblewrap", (str(workspace),)).wall(READ_ONLY, str(workspace), tmp_path / "scratch")
+    assert all(is_below(str(key), wall.masked) for key in (*keys, workspace / ".env"))
+    assert (str(folder) in wall.masked) is whole
+    assert len(wall.masked) < 400 or not place
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", [".", "keys"])
+def test_many_secrets_in_one_folder_stay_hidden(complete: Sandbox, attempt: Attempt, workspace: Path, place: str):
+    (workspace / place).mkdir(exist_ok=True)
+    for number in range(450):
+        (workspace / place / f"{number}.key").write_text("PRIVATE KEY\n")
+    assert attempt(complete, f"cat {place}/*.key | grep -c PRIVATE; echo ran").stdout == "0\nran\n"

@@ -233,9 +233,14 @@ class Sandbox:
             and not self._is_readable(path)
         )
         if len(masked) > _MAX_MASKS:  # the kernel and the command line have limits: hide whole folders instead
-            folders = {os.path.dirname(path) for path in masked[_MAX_MASKS // 2 :]} - set(self.roots)
-            masked = outermost((*masked[: _MAX_MASKS // 2], *folders))
+            half = _MAX_MASKS // 2
+            masked = outermost((*masked[:half], *map(self._widen_mask, masked[half:])))
         return masked
+
+    def _widen_mask(self, path: str) -> str:
+        """Return the folder of a secret, or the secret itself if its folder is or holds the workspace."""
+        folder = os.path.dirname(path)
+        return path if any(is_below(root, (folder,)) for root in self.roots) else folder
 
     def _is_readable(self, path: str) -> bool:
         name = os.path.basename(path)
