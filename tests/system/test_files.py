@@ -17,6 +17,7 @@ from callwright.system.files import (
     most_common_break,
     open_regular,
     read_all,
+    read_start,
     replace_range,
     unify_line_breaks,
     with_break,
@@ -192,3 +193,12 @@ def test_files_with_size_zero_are_read_anyway():
         assert b"Name:" in read_all(descriptor)
     finally:
         os.close(descriptor)
+
+
+def test_the_start_of_a_file_is_read_only_if_it_is_a_regular_one(tmp_path: Path):
+    (tmp_path / "file").write_bytes(b"12345")
+    (tmp_path / "link").symlink_to("file")
+    (tmp_path / "zeros").symlink_to("/dev/zero")
+    os.mkfifo(tmp_path / "pipe")
+    assert [read_start(tmp_path / name, 3) for name in ("file", "link")] == [b"123", b"123"]
+    assert [read_start(tmp_path / name, 3) for name in ("pipe", "zeros", "missing", ".")] == [None] * 4

@@ -155,6 +155,11 @@ def test_new_protected_link_is_moved_away(complete: Sandbox, attempt: Attempt, w
     assert (workspace / "other").is_dir() and not any(path.is_symlink() for path in made)
 
 
+def test_new_pipe_in_place_of_settings_is_moved_away(complete: Sandbox, attempt: Attempt, workspace: Path):
+    attempt(complete, "git init -q other; rm other/.git/config; mkfifo other/.git/config", WORKSPACE)
+    assert (workspace / "other" / ".git").is_dir() and not (workspace / "other" / ".git" / "config").exists()
+
+
 @pytest.mark.parametrize(("confinement", "stays"), [(WORKSPACE, False), (APPROVED, True)])
 def test_new_protected_path_is_moved_away_unless_approved(
     complete: Sandbox, workspace: Path, tmp_path: Path, confinement: Confinement, stays: bool

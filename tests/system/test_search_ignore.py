@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 
-from callwright.system.search.gitignore import IgnoreRules, find_ignore_reason, parse_rules
+from callwright.system.search.gitignore import IgnoreRules, find_global_excludes, find_ignore_reason, parse_rules
 from callwright.system.search.ripgrep import find_ripgrep
 from callwright.system.search.walk import Walk, walk_files
 
@@ -122,6 +122,35 @@ def test_edited_ignore_file_applies_at_once(tmp_path: Path) -> None:
     assert _listed(tmp_path) == [".gitignore"]
     (tmp_path / ".gitignore").write_text("*.txt\n")
     assert _listed(tmp_path) == [".gitignore", "a.log"]
+
+
+@pytest.mark.parametrize("name", [".gitignore", ".ignore", ".rgignore"])
+def test_a_pipe_or_device_in_place_of_an_ignore_file_has_no_rules(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / name)
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / name).symlink_to("/dev/zero")
+    (tmp_path / "sub" / "a").write_text("x")
+    assert _listed(tmp_path) == ["sub/a"]
+
+
+def test_of_an_endless_ignore_file_whole_lines_are_read(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("x")
+    (tmp_path / "b").write_text("x")
+    (tmp_path / ".gitignore").write_text("b\n" + "#" * (1 << 20) + "\na\n")
+    assert _listed(tmp_path) == [".gitignore", "a"]
+    (tmp_path / ".gitignore").write_text("b\n" + "*" * (1 << 20) + "x\n")  # cut, it would hide everything
+    assert _listed(tmp_path) == [".gitignore", "a"]
+
+
+def test_a_pipe_in_place_of_the_settings_of_git_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    (tmp_path / "excludes").write_text("a\n")
+    (tmp_path / ".gitconfig").write_text(f"[core]\n excludesFile = {tmp_path}/excludes\n")
+    assert find_global_excludes() == tmp_path / "excludes"
+    (tmp_path / ".gitconfig").unlink()
+    os.mkfifo(tmp_path / ".gitconfig")
+    assert find_global_excludes() is None
 
 
 def test_the_external_cases_get_the_same_answer() -> None:

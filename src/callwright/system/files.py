@@ -181,6 +181,21 @@ def open_regular(path: Path) -> int:
     return descriptor
 
 
+# no platform has them all
+_AT_ONCE = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_BINARY"))
+
+
+def read_start(path: str | Path, most_bytes: int) -> bytes | None:
+    """Return the first bytes of a regular file; None for anything else, which could block or never end."""
+    try:
+        if not stat.S_ISREG(Path(path).stat().st_mode):  # opening a device may act on it
+            return None
+        with os.fdopen(os.open(path, _AT_ONCE), "rb") as file:
+            return file.read(most_bytes) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else None
+    except OSError:
+        return None
+
+
 def _refuse_irregular(path: Path, found: os.stat_result) -> None:
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))

@@ -22,6 +22,7 @@ from typing import Literal, TypeAlias
 from callwright.core.access import Confinement, is_below
 from callwright.core.errors import UsageError
 from callwright.system.environment import program_folders
+from callwright.system.files import read_start
 from callwright.system.sandbox import bubblewrap, landlock, seatbelt
 from callwright.system.sandbox.scan import MAX_FOLDERS, FolderScan, Hidden, Sensitive, has_more_folders
 from callwright.system.sandbox.wall import (
@@ -51,6 +52,7 @@ _OTHER_FOLDERS = 300
 _MAX_OTHER_SCANS = 8
 _NOTHING = NamedPaths()
 _TOO_LARGE = Sensitive(complete=False)
+_MOST_SETTINGS_BYTES = 1 << 20
 _PLAIN_SETTING = re.compile(
     r"\s*(?:[#;].*|\[(?:core|user|init|branch \"[^\"]*\"|remote \"[^\"]*\")\]"
     r"|(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|name|email"
@@ -287,8 +289,10 @@ def _is_plain_part_of_repository(path: str) -> bool:
         if name == "hooks" and os.path.basename(folder) == ".git":
             return all(entry.endswith(".sample") for entry in os.listdir(path))
         if name == "config" and os.path.basename(folder) == ".git":
-            lines = Path(path).read_text("utf-8", "replace").splitlines()
-            return all(_PLAIN_SETTING.fullmatch(line) for line in lines)
+            data = read_start(path, _MOST_SETTINGS_BYTES + 1)
+            if data is None or len(data) > _MOST_SETTINGS_BYTES:
+                return False
+            return all(_PLAIN_SETTING.fullmatch(line) for line in data.decode("utf-8", "replace").splitlines())
     except OSError:
         return False
     return False

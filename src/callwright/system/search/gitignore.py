@@ -13,6 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
 
+from callwright.system.files import read_start
 from callwright.system.search.globs import GITIGNORE, BadGlob, glob_regex
 
 _PLAIN = re.compile(r"[^*?\[\\]+")
@@ -165,6 +166,7 @@ IGNORE_FILES = (".rgignore", ".ignore", ".gitignore")
 REPOSITORY_FOLDERS = frozenset({".git", ".hg", ".jj", ".svn"})
 """Folders never listed or searched unless named by path: they hold history, not files."""
 
+_MOST_BYTES = 1 << 20
 _Layer: TypeAlias = tuple[tuple[int, IgnoreRules], ...]
 _EXCLUDES_FILE = re.compile(r"^\s*excludesfile\s*=\s*\"?(.+?)\"?\s*$", re.MULTILINE | re.IGNORECASE)
 
@@ -284,11 +286,10 @@ def _load(path: str) -> IgnoreRules:
 @lru_cache(maxsize=1024)
 def _parse_file(path: str, _inode: int, _mtime: int, _size: int) -> IgnoreRules:
     """Parse a file once per state; compiling a long one takes milliseconds."""
-    try:
-        text = Path(path).read_text("utf-8", "surrogateescape")
-    except OSError:  # unreadable, or a folder of that name: as if it were not there
-        text = ""
-    return IgnoreRules(parse_rules(text), path)
+    data = read_start(path, _MOST_BYTES + 1) or b""  # unreadable, or a pipe or folder of that name: no rules
+    if len(data) > _MOST_BYTES:
+        data = data[: data.rfind(b"\n") + 1]  # half of a line would be another pattern
+    return IgnoreRules(parse_rules(data.decode("utf-8", "surrogateescape")), path)
 
 
 def find_global_excludes() -> Path | None:
@@ -297,7 +298,8 @@ def find_global_excludes() -> Path | None:
     configured = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config") / "git"
     chosen = configured / "ignore"
     for config in (configured / "config", home / ".gitconfig"):
-        if config.is_file() and (found := _EXCLUDES_FILE.search(config.read_text("utf-8", "replace"))):
+        text = (read_start(config, _MOST_BYTES) or b"").decode("utf-8", "replace")
+        if found := _EXCLUDES_FILE.search(text):
             chosen = Path(os.path.expanduser(found[1]))  # noqa: PTH111 - pathlib raises where there is no home
     return chosen if chosen.is_file() else None
 
