@@ -135,6 +135,29 @@ async def test_contents_beyond_the_room_block_only_what_they_concern(tmp_path: P
         bench.undo(1)
 
 
+@pytest.mark.parametrize("name", ["0_before", "z_after"])
+async def test_large_file_takes_no_room_of_others(tmp_path: Path, name: str):
+    bench = Workbench(tmp_path)
+    limit(bench, total_bytes=10_000, file_bytes=4_000)
+    (bench.root / name).write_bytes(bytes(9_000))
+    (bench.root / "a").write_text("old\n")
+    await asyncio.sleep(0.1)
+    await run(bench, "echo new > a")
+    bench.undo(0)
+    assert (bench.root / "a").read_text() == "old\n"
+
+
+async def test_missing_room_is_named(tmp_path: Path):
+    bench = Workbench(tmp_path)
+    limit(bench, total_bytes=10_000)
+    for number in range(10):
+        (bench.root / str(number)).write_text(f"{number}" * 1000)
+    await asyncio.sleep(0.1)
+    await run(bench, "rm *")
+    with pytest.raises(UndoError, match="no room is left"):
+        bench.undo(0)
+
+
 async def test_masked_secrets_are_not_copied(tmp_path: Path):
     bench = Workbench(tmp_path)
     (bench.root / ".env").write_text("TOKEN=hunter2\n")

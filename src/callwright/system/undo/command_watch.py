@@ -44,7 +44,8 @@ class CommandWatch:
             changes: dict[str, tuple[EntryState, EntryState]] = {}
             for path, old, new in log.scan.differences(before, after):
                 if old is None:
-                    log.add_gap(f"a command changed {path}, which is not kept: too large, special, masked or in use")
+                    reason = "no room is left" if path in before.crowded else "too large, special, masked or in use"
+                    log.add_gap(f"a command changed {path}, which is not kept: {reason}")
                 else:
                     changes[path] = old, new
             gone, moved = log.scan.lost_folders(before, after)

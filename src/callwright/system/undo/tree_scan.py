@@ -56,6 +56,8 @@ class TreeView:
     """All folders by inode, to see that one was moved."""
     unsure: set[str] = field(default_factory=set[str])
     """Files that had changed so recently that another change may not show."""
+    crowded: set[str] = field(default_factory=set[str])
+    """Files that were not kept because other files take the room."""
     overflow: bool = False
     """Whether there were too many entries."""
     excluded: frozenset[str] = frozenset()
@@ -108,16 +110,21 @@ class TreeScan:
         wanted: dict[str, list[tuple[str, Signature]]] = {}
         for path, signature in view.entries.items():
             if stat.S_ISREG(signature.mode) or stat.S_ISLNK(signature.mode):
-                room -= signature.size
                 fresh = signature.changed_ns > settled_ns or signature.modified_ns > settled_ns
                 if fresh:
                     view.unsure.add(path)
                 known = self._states.get(path)
-                stale = fresh or known is None or known[0] != signature
-                if stale and not spared(path) and not view.in_use(path):
+                if not fresh and known is not None and known[0] == signature:
+                    room -= signature.size
+                elif not spared(path) and not view.in_use(path):
                     self._states.pop(path, None)
-                    if room >= 0:
-                        wanted.setdefault(os.path.dirname(path), []).append((path, signature))
+                    if signature.size > self._limits.file_bytes:
+                        continue
+                    if signature.size > room:
+                        view.crowded.add(path)
+                        continue
+                    room -= signature.size
+                    wanted.setdefault(os.path.dirname(path), []).append((path, signature))
         for folder, files in wanted.items():
             self._keep_files(folder, files)
 
