@@ -158,6 +158,35 @@ async def test_missing_room_is_named(tmp_path: Path):
         bench.undo(0)
 
 
+@pytest.mark.parametrize("first", ["write", "bash"])
+async def test_change_of_the_user_before_a_command_of_the_same_turn_is_a_conflict(tmp_path: Path, first: str):
+    bench = Workbench(tmp_path)
+    (bench.root / "a").write_text("original\n")
+    (bench.root / "b").write_text("original\n")
+    bench.begin_turn()
+    if first == "write":
+        await bench.call("write", path="a", content="by the agent\n", overwrite=True)
+        await bench.call("write", path="b", content="by the agent\n", overwrite=True)
+    else:
+        await bench.call("bash", command="echo by the agent | tee a > b")
+    (bench.root / "a").write_text("by the user\n")
+    await bench.call("bash", command="echo more >> a; echo more >> b")
+    assert bench.log.plan_undo(0).conflicts == (str(bench.root / "a"),)
+    bench.restart()
+    assert bench.log.plan_undo(0).conflicts == (str(bench.root / "a"),)
+
+
+async def test_change_by_a_tool_while_a_command_runs_is_no_conflict(tmp_path: Path):
+    bench = Workbench(tmp_path)
+    (bench.root / "a").write_text("original\n")
+    bench.begin_turn()
+    await bench.call("write", path="a", content="first\n", overwrite=True)
+    async with bench.recorder.watching([str(bench.root)]):
+        await bench.call("write", path="a", content="second\n", overwrite=True)
+    bench.undo(0)
+    assert (bench.root / "a").read_text() == "original\n"
+
+
 async def test_masked_secrets_are_not_copied(tmp_path: Path):
     bench = Workbench(tmp_path)
     (bench.root / ".env").write_text("TOKEN=hunter2\n")

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from callwright.core.errors import ToolError
@@ -234,15 +235,14 @@ class ChangeLog:
             known = current.changes.get(path)
             if known is None or (since is not None and known.order > since and known.before != state):
                 fresh[path] = state
-            elif since is None and known.after is not None and known.after != state:
+            elif (since is None or known.ended < since) and known.after is not None and known.after != state:
                 known.foreign = True
         self._order += 1
         if fresh:
             self._append({"before": dump_states(fresh)})
         for path, state in fresh.items():
             known = current.changes.get(path)
-            after, foreign = (None, False) if known is None else (known.after, known.foreign)
-            current.changes[path] = Change(state, after, foreign, self._order)
+            current.changes[path] = replace(known or Change(state), before=state, order=self._order)
         self._make_room()
 
     def _record_after(self, found: Mapping[str, EntryState]) -> None:
@@ -253,7 +253,7 @@ class ChangeLog:
         foreign = [path for path in found if current.changes[path].foreign]
         self._append({"after": dump_states(found), "foreign": foreign})
         for path, state in found.items():
-            current.changes[path].after = state
+            current.changes[path].after, current.changes[path].ended = state, self._order
 
     def _open_set(self) -> ChangeSet:
         if self._current is None:

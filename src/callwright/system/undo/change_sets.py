@@ -24,6 +24,9 @@ class Change:
     foreign: bool = False
     """Whether another program changed the path within the turn too."""
     order: int = 0
+    """When `before` was recorded, counted in changes and commands of this process."""
+    ended: int = 0
+    """When `after` was recorded."""
 
 
 @dataclass(slots=True)
