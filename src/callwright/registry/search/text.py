@@ -2,13 +2,11 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, pairwise
-from typing import TypeVar
 
-_T = TypeVar("_T")
 _C = "[^aeiou][^aeiouy]*"
 _V = "[aeiouy][aeiou]*"
 _ONE_SYLLABLE = re.compile(f"(?:{_C})?{_V}{_C}")
@@ -175,14 +173,6 @@ _ACCENT = re.compile(r"[\u0300-\u036f]+")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{3,}")
 _SURROUNDING = ".,;:!?()[]\"'`"
 _MAX_CACHED = 100_000
-_MAX_WORD_CHARS = 64
-"""Longer runs of letters are no words: they are neither cached nor taken for misspelt ones, which takes much memory."""
-
-
-def _cache_words(function: Callable[[str], _T]) -> Callable[[str], _T]:
-    """Cache the results of a function for texts of the length of a word."""
-    cached = lru_cache(_MAX_CACHED)(function)
-    return lambda text: cached(text) if len(text) <= _MAX_WORD_CHARS else function(text)
 
 
 class _Chunks(dict[str, tuple[str, ...]]):
@@ -194,16 +184,11 @@ class _Chunks(dict[str, tuple[str, ...]]):
         if len(self) >= _MAX_CACHED:  # queries bring ever new ids and numbers
             self.clear()
         bare = chunk if chunk.isalpha() else chunk.strip(_SURROUNDING)
-        found: tuple[str, ...]
         if bare.isascii() and bare.isalpha() and bare[1:].islower():  # most are, and need no regular expression
             term = term_of(bare.lower())
-            found = (term,) if term else ()
-        elif "_" in bare and bare.isascii():  # no word goes beyond it, and most parts are known
-            found = tuple(chain.from_iterable(map(self.__getitem__, bare.split("_"))))
+            found = self[chunk] = (term,) if term else ()
         else:
-            found = tuple(filter(None, map(term_of, split_words(bare))))
-        if len(chunk) <= _MAX_WORD_CHARS:
-            self[chunk] = found
+            found = self[chunk] = tuple(filter(None, map(term_of, split_words(chunk))))
         return found
 
 
@@ -219,7 +204,7 @@ def split_words(text: str) -> list[str]:
     return [word.lower() for word in _WORD.findall(text if text.isascii() else _fold(text))]
 
 
-@_cache_words
+@lru_cache(_MAX_CACHED)
 def term_of(word: str) -> str:
     """Return the term of a word: its stem, or an empty text for a stop word."""
     return "" if word in STOP_WORDS else stem(word)
@@ -293,7 +278,7 @@ def _sentence(text: str, words: dict[str, str]) -> tuple[str, ...]:
     return tuple([term for term, _ in found])
 
 
-@_cache_words
+@lru_cache(_MAX_CACHED)
 def _split_chunk(chunk: str) -> tuple[tuple[str, str], ...]:
     """Return the terms of a run without spaces, each with its word; cached, because queries repeat themselves."""
     return tuple([(term, word) for word in split_words(chunk) if (term := term_of(word))])
@@ -306,6 +291,8 @@ def _find_names(text: str) -> frozenset[str]:
 
 
 _MIN_WORD_CHARS = 4
+_MAX_WORD_CHARS = 64
+"""Longer runs of letters are no misspelt words, and comparing them takes memory by the square of the length."""
 _MAX_SIMILAR = 4
 
 
