@@ -248,4 +248,4 @@ def test_paths_and_addresses_conceal_nothing() -> None:
         """Read."""
         return ""
 
-    assert not read.contract.conceals
+    assert not read.contract.concealed

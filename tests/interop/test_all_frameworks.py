@@ -4,13 +4,14 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pydantic import SecretStr
 
-from callwright import Executor
+from callwright import Effect, Executor, Registry, tool
 from callwright.core.calls import ToolCall
 from callwright.core.errors import Halted
 from callwright.core.events import BatchBegan, Event
 from callwright.hooks import Halt, Hook, PendingCall, Rewrite, Verdict
-from callwright.policy import AllowEverything
+from callwright.policy import AllowEverything, ByMode
 
 if TYPE_CHECKING:
     from tests.interop.conftest import Notes, Play
@@ -103,6 +104,19 @@ async def test_edit_beyond_the_approved_accesses_asks_again(play_with_edits: "Pl
     assert played.asked == [("write", {"path": "note", "text": "x"}), ("write", elsewhere)]
     assert (notes.folder / "elsewhere").exists()
     assert not (notes.folder / "note").exists()
+
+
+async def test_edit_keeps_secret_that_is_shown_masked(play_with_edits: "Play") -> None:
+    @tool(effect=Effect.DESTROY)
+    async def login(password: SecretStr, user: str = "me") -> str:
+        """Sign in."""
+        return f"{user}:{password.get_secret_value()}"
+
+    executor = Executor(Registry(login), ByMode("default"))
+    call = ToolCall("c1", "login", {"password": "A"})
+    played = await play_with_edits(executor, [call], decide=lambda name, arguments: {**arguments, "user": "root"})
+    assert played.texts["c1"].startswith("root:A")
+    assert len(played.asked) == 2
 
 
 async def test_denied_edit_stays_denied(play_with_edits: "Play", notes: "Notes") -> None:

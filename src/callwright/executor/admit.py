@@ -269,7 +269,7 @@ class Gate:
     def _change_arguments(self, admitted: Admitted, approve: Approve) -> None:
         if approve.arguments is not None:
             admitted.asks, admitted.accesses, admitted.hook_output = (), (), None
-            admitted.bind(admitted.require_entry(), approve.arguments)
+            admitted.edit(admitted.require_entry(), approve.arguments)
             admitted.edited_by = approve.by or "the user"
 
     def _apply_running_answer(

@@ -191,6 +191,18 @@ class Admitted:
             self.invocation = error.invocation
             self.asks = (*self.asks, Ask(error.reason, source=f"tool {self.name}"))
 
+    def edit(self, entry: ToolEntry, arguments: JsonObject) -> None:
+        """Bind arguments that were made from the shown ones; what these do not show stays as it was written.
+
+        Raises:
+            Denied: It is not clear which value is meant.
+        """
+        restore = getattr(self.invocation, "restore_concealed", None)
+        if restore is not None:
+            written = self.call.arguments if self.changed_arguments is None else self.changed_arguments
+            arguments = restore(arguments, self.arguments, written)
+        self.bind(entry, arguments)
+
     def bind_again(self) -> None:
         """Bind the same arguments after a run: a function may have changed the lists and objects that it was given."""
         entry, invocation = self.entry, self.invocation

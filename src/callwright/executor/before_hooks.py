@@ -88,7 +88,7 @@ def _apply_verdict(admitted: Admitted, hook: Hook, verdict: object) -> None:
             pass
         case Rewrite(arguments):
             before = admitted.arguments
-            admitted.bind(admitted.require_entry(), arguments)
+            admitted.edit(admitted.require_entry(), arguments)
             if admitted.arguments != before:
                 admitted.edited_by = f"the hook {type(hook).__name__}"
         case Deny(reason):

@@ -55,6 +55,10 @@ class RepairableCall(Protocol[EntryT]):
         """Validate arguments and keep the invocation."""
         ...
 
+    def edit(self, entry: EntryT, arguments: JsonObject) -> None:
+        """Bind arguments that were made from the shown ones."""
+        ...
+
 
 def repair_call(
     item: RepairableCall[EntryT],
@@ -117,7 +121,7 @@ def repair_paths(
     if mode == "report":
         raise InvalidArguments(describe_offer(entry.name, changes, repairs))
     item.asks = ()
-    item.bind(entry, {**invocation.arguments, **changes})
+    item.edit(entry, {**invocation.arguments, **changes})
     item.repairs = (*item.repairs, *repairs)
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 from callwright.core.access import Access
 from callwright.core.calls import Answers, Failed, Interrupted, Outcome, Question, Reply, ToolCall
 from callwright.core.content import Output, Part, Text
-from callwright.core.errors import Halted, ToolError
+from callwright.core.errors import Denied, Halted, ToolError
 from callwright.core.json import Json, JsonObject, canonical, compact, thaw
 from callwright.core.spec import Annotations, Effect, Limits, ToolSpec
 from callwright.executor.executor import Executor
@@ -99,6 +99,8 @@ class ShownQuestions:
     """The arguments of the call, as the framework gave them."""
     used: bool = False
     """A call has used the answers."""
+    written: Json = None
+    """The arguments that would run, if the framework knows only what is shown of them."""
 
     def match(self, questions: Sequence[Question]) -> dict[str, str]:
         """Return the id under which each of these questions was shown, perhaps by another process.
@@ -127,12 +129,19 @@ class PendingApprovals:
         self._bounded = kept is None  # the size of the caller's mapping is up to the caller
         self._kept: MutableMapping[str, str] = {} if kept is None else kept
 
-    def save(self, session_id: str, key: str, questions: Iterable[Question], arguments: Json = None) -> None:
+    def save(
+        self,
+        session_id: str,
+        key: str,
+        questions: Iterable[Question],
+        arguments: Json = None,
+        written: Json = None,
+    ) -> None:
         """Save the questions that are shown to the user."""
         while self._bounded and len(self._kept) >= _MAX_PENDING:  # the oldest were never answered
             del self._kept[next(iter(self._kept))]
         ids = [question.id for question in questions]
-        self._kept[_make_key(session_id, key)] = compact({"ids": ids, "arguments": arguments})
+        self._kept[_make_key(session_id, key)] = compact({"ids": ids, "arguments": arguments, "written": written})
 
     def find(self, session_id: str, key: str) -> ShownQuestions | None:
         """Return the questions that were shown, or None if they are no longer saved."""
@@ -152,7 +161,8 @@ class PendingApprovals:
             return None
         self._kept[_make_key(session_id, key)] = _USED
         record: Any = from_text(text)
-        return ShownQuestions(tuple(record["ids"]), record.get("arguments"), record.get("used") is True)
+        used = record.get("used") is True
+        return ShownQuestions(tuple(record["ids"]), record.get("arguments"), used, record.get("written"))
 
     def claim(self, session_id: str, question_id: str) -> bool:
         """Use the answer to one saved question; False if a call has done so, here or in another process."""
@@ -243,9 +253,42 @@ class Bridge:
             raise outcome.error
         return outcome
 
+    def edit_call(self, call: ToolCall, edited: JsonObject, questions: Sequence[Question], session_id: str) -> ToolCall:
+        """Return a call with arguments that the user made from the shown ones; what is not shown stays.
+
+        Args:
+            call: The call.
+            edited: The arguments.
+            questions: Questions about the edited call.
+            session_id: The session it belongs to.
+
+        Raises:
+            ToolError: It is not known what the questions do not show.
+        """
+        if not any(map(_hides_arguments, questions)):
+            return replace(call, arguments=edited)
+        tool = self.catalog(session_id).get(call.name)
+        bound: Any = None if tool is None else tool.bind(call.arguments)
+        restore = getattr(bound, "restore_concealed", None)
+        if tool is None or restore is None:
+            raise Denied(_EDIT_REFUSED)
+        whole = restore(edited, bound.arguments, call.arguments)
+        written = getattr(tool.bind(whole), "concealed", "")
+        if not all(question.implementation.endswith(f".{written}") for question in questions):
+            raise Denied(_EDIT_REFUSED)  # a hook changed it as well
+        return replace(call, arguments=whole)
+
     async def questions(self, call: ToolCall, session_id: str) -> tuple[Question, ...]:
         """Return the approval requests of a call. Changes nothing, so it may be called repeatedly."""
         return await self.executor.questions(call, turn=Turn(session_id, catalog=self.catalog(session_id)))
+
+
+_EDIT_REFUSED = "the call has arguments that are not shown, so its edit cannot be asked about; decline the call instead"
+
+
+def _hides_arguments(question: Question) -> bool:
+    """Whether a question shows something else for an argument, such as a mask for a secret."""
+    return "." in question.implementation  # after the fingerprint of the tool: a digest of the arguments
 
 
 def describe_question(question: Question) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 import base64
 from collections.abc import Hashable, Mapping, MutableMapping
-from dataclasses import replace
 from typing import Any, Literal, NoReturn
 
 from langchain_core.callbacks import AsyncCallbackManagerForToolRun
@@ -13,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from callwright.core.calls import Answers, Approve, Completed, Failed, Interrupted, Outcome, Question, ToolCall
 from callwright.core.content import File, Image, Output, Part, Text
-from callwright.core.errors import Denied, ToolFailed, UsageError
+from callwright.core.errors import Denied, ToolError, ToolFailed, UsageError
 from callwright.core.json import JsonObject, compact, thaw
 from callwright.executor.executor import Executor
 from callwright.interop.bridge import (
@@ -74,7 +73,10 @@ class _LangChainCaller:
                 return outcome
             task.give_back(claimed)
             if edited is not None:  # the edit needs more than was approved, so it is asked about itself
-                current = replace(call, arguments=edited)
+                try:
+                    current = self._bridge.edit_call(current, edited, outcome.questions, session)
+                except ToolError as error:
+                    return Failed(call, error)
             answers = await task.ask(outcome.questions)
             claimed = task.claim(outcome.questions, answers)
             if claimed is None:

@@ -28,7 +28,7 @@ from pydantic_core import SchemaValidator, core_schema
 from callwright.core.calls import Completed, Failed, Interrupted, Outcome, Reply, ToolCall
 from callwright.core.content import File, Image, Part, Text
 from callwright.core.decisions import make_reply
-from callwright.core.errors import Denied, InvalidArguments, ToolFailed, UsageError
+from callwright.core.errors import Denied, InvalidArguments, ToolError, ToolFailed, UsageError
 from callwright.core.json import compact, thaw
 from callwright.core.spec import ToolSpec
 from callwright.executor.executor import Executor
@@ -104,7 +104,13 @@ class _ExecutorToolset(AbstractToolset[Any]):
         catalog = tool.catalog if isinstance(tool, _AdvertisedTool) else None
         outcome = await self._bridge.call(approved, session, ctx.run_id, approval=approval, catalog=catalog)
         if isinstance(outcome, Interrupted):
-            self._bridge.pending.save(session, call.id, outcome.questions, plain_arguments(call))
+            given, written = plain_arguments(call), None
+            if approved is not call:  # edited: with the next approval, pydantic-ai has only what was shown of it
+                try:
+                    written = plain_arguments(self._bridge.edit_call(approved, given, outcome.questions, session))
+                except ToolError as error:
+                    return ToolDenied(error.message)
+            self._bridge.pending.save(session, call.id, outcome.questions, given, written)
             raise ApprovalRequired({"questions": [describe_question(question) for question in outcome.questions]})
         if shown is None:
             self._bridge.pending.drop(session, call.id)
@@ -115,10 +121,9 @@ def _apply_approval(
     call: ToolCall, shown: ShownQuestions, approved: object
 ) -> tuple[ToolCall, tuple[ShownQuestions, Reply]]:
     """Return the call that was shown, with the approval of it or of the edited arguments."""
-    edited = plain_arguments(call)
-    if edited == shown.arguments:
-        return call, (shown, make_reply(approved))
-    return ToolCall(call.id, call.name, compact(shown.arguments)), (shown, make_reply(approved, arguments=edited))
+    edited, written = plain_arguments(call), shown.written or shown.arguments
+    asked = call if edited == written else ToolCall(call.id, call.name, compact(written))
+    return asked, (shown, make_reply(approved, arguments=None if edited == shown.arguments else edited))
 
 
 @dataclass(kw_only=True)

@@ -2,13 +2,13 @@
 
 A field that is left out, and an iterator, which is empty once it was shown, are refused where a tool is defined. A
 value that is shown as something else, such as a secret, is allowed: an approval is then for the arguments as they were
-written.
+written, and an edit of the shown arguments keeps what it leaves as it was shown.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
-from callwright.core.errors import UsageError
+from callwright.core.errors import Denied, UsageError
 from callwright.core.json import JsonObject, canonical, hash_text
 from callwright.tool.arguments import as_text
 from callwright.tool.validators import from_json
@@ -21,8 +21,14 @@ _SHOWN_WHOLE = ("pydantic._internal.", "pydantic.networks")
 """Modules whose serializers write all of a value: of paths, addresses and sequences. Secrets are in another one."""
 
 
-def conceals(core: Any, *, about: str) -> bool:
-    """Whether the JSON form of values of a core schema may show something else than the values.
+ANY_FIELD: Final = ""
+"""Stands for fields that are not known by name."""
+
+
+def find_concealed(core: Any, *, about: str) -> frozenset[str]:
+    """Return the outermost fields whose JSON form may show something else than their values.
+
+    `ANY_FIELD` is among them for what has no field, or is shared by several.
 
     Args:
         core: The schema that arguments are validated by.
@@ -31,9 +37,9 @@ def conceals(core: Any, *, about: str) -> bool:
     Raises:
         UsageError: The JSON form would leave out part of the values, or use them up.
     """
-    found = False
-    for field, part in _walk(core, ""):
-        where = f"{about}: the field {field!r}" if field else about
+    found: set[str] = set()
+    for fields, part in _walk(core, ()):
+        where = f"{about}: the field {fields[-1]!r}" if fields and fields[-1] else about
         if part["type"] == "generator":
             raise UsageError(f"{where} is an Iterable, which can be read only once; write list[…]")
         if part.get("serialization_exclude") or "serialization_exclude_if" in part:
@@ -41,31 +47,38 @@ def conceals(core: Any, *, about: str) -> bool:
             raise UsageError(f"{where} is excluded, so that a call could not be judged by it; {advice}")
         if part.get("init_only"):
             raise UsageError(f"{where} is an InitVar, so that a call could not be judged by it; make it a field")
-        found = found or _is_changed(part.get("serialization"))
-    return found
+        if _is_changed(part.get("serialization")):
+            found.add(fields[0] if fields else ANY_FIELD)
+    return frozenset(found)
 
 
 def digest_written(arguments: JsonObject | str | bytes) -> str:
     """Return a digest of arguments as they were written."""
-    return hash_text(canonical(from_json(arguments if isinstance(arguments, (str, bytes)) else as_text(arguments))))
+    return hash_text(canonical(_read(arguments)))
 
 
-def _walk(node: Any, field: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the parts of a core schema that validate JSON, each with the name of the field it belongs to."""
+def _read(arguments: JsonObject | str | bytes) -> Any:
+    return from_json(arguments if isinstance(arguments, (str, bytes)) else as_text(arguments))
+
+
+def _walk(node: Any, fields: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
+    """Yield the parts of a core schema that validate JSON, each with the names of the fields around it."""
     if isinstance(node, dict):
         parts = cast("dict[str, Any]", node)
         if not isinstance(parts.get("type"), str):  # fields or choices by name
             for name, part in parts.items():
-                yield from _walk(part, name)
+                yield from _walk(part, (*fields, name))
             return
-        field = parts.get("name", field) if parts["type"] == "dataclass-field" else field
-        yield field, parts
+        fields = (*fields, parts["name"]) if parts["type"] == "dataclass-field" else fields
+        yield fields, parts
         for key, part in parts.items():
             if key not in _NOT_READ:
-                yield from _walk(part, field)
+                # names that are no fields, and parts that any field may refer to
+                unknown = not fields and key in ("choices", "definitions", "arguments_schema")
+                yield from _walk(part, (ANY_FIELD,) if unknown else fields)
     elif isinstance(node, (list, tuple)):
         for part in cast("Sequence[Any]", node):
-            yield from _walk(part, field)
+            yield from _walk(part, fields)
 
 
 def _is_changed(serialization: Any) -> bool:
@@ -74,3 +87,95 @@ def _is_changed(serialization: Any) -> bool:
         return False
     function: object = cast("dict[str, Any]", serialization).get("function")
     return not str(getattr(function, "__module__", "")).startswith(_SHOWN_WHOLE)
+
+
+_NOTHING: Final = object()
+"""In place of a value that was not written or not shown."""
+_SHOWN_CHARS = 40
+
+
+def restore_concealed(
+    edited: JsonObject,
+    shown: JsonObject,
+    written: JsonObject | str | bytes,
+    concealed: frozenset[str],
+    aliases: Mapping[str, str],
+) -> JsonObject:
+    """Return edited arguments in which concealed values that the edit left as they were shown are as they were written.
+
+    Args:
+        edited: The arguments as a user or a hook changed them.
+        shown: The arguments before that, as they were shown.
+        written: The arguments before that, as they were written.
+        concealed: The outermost fields that may be shown as something else.
+        aliases: Other names of the outermost fields.
+
+    Raises:
+        Denied: What stands for a value is in another place now, so that it cannot be told which value is meant.
+    """
+    before = _read(written)
+    if isinstance(before, str):  # the whole object written as text
+        before = from_json(before)
+    before = {aliases.get(name, name): value for name, value in before.items()}
+    every = ANY_FIELD in concealed or not concealed <= shown.keys()
+    plain = {name: value for name, value in edited.items() if not every and name in shown and name not in concealed}
+    others = {name: value for name, value in edited.items() if name not in plain}
+    masks = {str(leaf) for leaf in _find_masks(shown if every else {name: shown[name] for name in concealed}, before)}
+    masks -= {str(leaf) for leaf in _list_leaves(before)}
+    return {**plain, **_restore_members(others, shown, before, masks)}
+
+
+def _restore_members(edited: JsonObject, shown: JsonObject, written: JsonObject, masks: set[str]) -> dict[str, Any]:
+    same_names = written.keys() <= shown.keys()
+    restored: dict[str, Any] = {}
+    for name, value in edited.items():
+        if name in shown and name not in written and not same_names:  # a default, or written under another name
+            raise Denied(f"{name} is not shown as it was written, so an edit cannot keep it; decline the call instead")
+        found = _restore(value, shown.get(name, _NOTHING), written.get(name, _NOTHING), masks)
+        if found is not _NOTHING:  # else it is left out once more, for the default
+            restored[name] = found
+    return restored
+
+
+def _restore(edited: Any, shown: Any, written: Any, masks: set[str]) -> Any:
+    if shown is not _NOTHING and canonical(edited) == canonical(shown):
+        return written
+    if isinstance(edited, Mapping) and isinstance(shown, Mapping) and isinstance(written, Mapping):
+        return _restore_members(
+            cast("JsonObject", edited), cast("JsonObject", shown), cast("JsonObject", written), masks
+        )
+    # items of lists have no names, and those of a set are shown in another order
+    for leaf in _list_leaves(edited):
+        if str(leaf) in masks and (isinstance(leaf, str) or leaf is not edited):
+            advice = "leave it in its place, or write the value"
+            raise Denied(f'"{str(leaf)[:_SHOWN_CHARS]}" stands for a value that is not shown; {advice}')
+    return cast("Any", edited)
+
+
+def _find_masks(shown: Any, written: Any) -> Iterator[str | float]:
+    """Yield what may stand for a value that is not shown: what was not written in the same place."""
+    if isinstance(shown, Mapping) and isinstance(written, Mapping):
+        before = cast("JsonObject", written)
+        for name, value in cast("JsonObject", shown).items():
+            yield from _find_masks(value, before.get(name, _NOTHING))
+        return
+    if isinstance(shown, (list, tuple)) and isinstance(written, list):
+        items, others = cast("Sequence[Any]", shown), cast("list[Any]", written)
+        if len(items) == len(others):
+            for one, other in zip(items, others, strict=True):
+                yield from _find_masks(one, other)
+            return
+    # of defaults only texts: a number would be found in many places
+    yield from (leaf for leaf in _list_leaves(shown) if written is not _NOTHING or isinstance(leaf, str))
+
+
+def _list_leaves(value: Any) -> Iterator[str | float]:
+    """Yield the texts and numbers in a JSON value."""
+    if isinstance(value, Mapping):
+        for member in cast("JsonObject", value).values():
+            yield from _list_leaves(member)
+    elif isinstance(value, (list, tuple)):
+        for item in cast("Sequence[Any]", value):
+            yield from _list_leaves(item)
+    elif isinstance(value, (str, int, float)) and not isinstance(value, bool):
+        yield value

@@ -21,7 +21,7 @@ from callwright.tool.validators import (
 class Contract:
     """The parser and schema of a function's arguments, each built on first use."""
 
-    __slots__ = ("_adapters", "_compiled", "_defaults", "_parser", "conceals", "shape")
+    __slots__ = ("_adapters", "_compiled", "_defaults", "_parser", "concealed", "shape")
 
     def __init__(self, shape: FunctionShape) -> None:
         self.shape = shape
@@ -29,8 +29,8 @@ class Contract:
         self._defaults: dict[str, Any] | None = None
         self._adapters: dict[str, Any] = {}
         self._compiled: dict[str, Compiled] = {}
-        self.conceals = False
-        """Whether the JSON form of valid arguments may show something else than the arguments."""
+        self.concealed: frozenset[str] = frozenset()
+        """The parameters whose JSON form may show something else than the argument."""
         for parameter in shape.parameters:
             self._examine(parameter)
 
@@ -40,7 +40,7 @@ class Contract:
         if compiled is not None and not _is_field(parameter.default):
             self._compiled[parameter.name] = compiled
             if not compiled.plain:
-                self._look_for_concealment(compiled.core, about)
+                self._look_for_concealment(compiled.core, parameter.name, about)
             return
         from callwright.tool.schema import adapter_for, read_field
 
@@ -48,12 +48,13 @@ class Contract:
         parameter.default, parameter.factory = traits.default, traits.factory
         parameter.filled, parameter.aliases = parameter.filled or traits.filled, traits.aliases
         self._adapters[parameter.name] = adapter = adapter_for(traits.annotation, about=about)
-        self._look_for_concealment(adapter.core_schema, about)
+        self._look_for_concealment(adapter.core_schema, parameter.name, about)
 
-    def _look_for_concealment(self, core: Any, about: str) -> None:
-        from callwright.tool.concealment import conceals  # plain arguments need none of it
+    def _look_for_concealment(self, core: Any, name: str, about: str) -> None:
+        from callwright.tool.concealment import find_concealed  # plain arguments need none of it
 
-        self.conceals = conceals(core, about=about) or self.conceals
+        if find_concealed(core, about=about):
+            self.concealed |= {name}
 
     @property
     def parser(self) -> ArgumentParser[dict[str, Any]]:

@@ -143,7 +143,7 @@ class FunctionTool(LazyTool):
 
     def bind(self, arguments: JsonObject | str | bytes) -> "Bound":
         """Validate arguments and return an invocation."""
-        if self.contract.conceals:
+        if self.contract.concealed:
             from callwright.tool.concealment import digest_written
 
             return ConcealingBound(self, self._parse(arguments), digest_written(arguments))
@@ -230,6 +230,14 @@ class ConcealingBound(Bound):
         super().__init__(tool, values)
         self.concealed = concealed
         """A digest of the arguments as they were written."""
+
+    def restore_concealed(self, edited: JsonObject, shown: JsonObject, written: JsonObject | str | bytes) -> JsonObject:
+        """Return edited arguments with what they do not show as it was written."""
+        from callwright.tool.concealment import restore_concealed
+
+        contract = self.tool.contract
+        aliases = {alias: each.name for each in contract.shape.parameters for alias in each.aliases}
+        return restore_concealed(edited, shown, written, contract.concealed, aliases)
 
 
 def _sort_sets(value: Any) -> Any:

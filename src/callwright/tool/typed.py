@@ -70,7 +70,7 @@ class _Contract:
     spec: ToolSpec
     parser: ArgumentParser[Any]
     dump: Any
-    conceals: bool
+    concealed: frozenset[str]
 
 
 class TypedTool(Generic[Given]):
@@ -95,14 +95,14 @@ class TypedTool(Generic[Given]):
 
     @classmethod
     def _derive(cls) -> _Contract:
-        from callwright.tool.concealment import conceals
+        from callwright.tool.concealment import find_concealed
         from callwright.tool.schema import model_schema
 
         described = next((vars(base)["spec"] for base in cls.__mro__ if "spec" in vars(base)), None)
         if not isinstance(described, Described):
             raise UsageError(f'{cls.__name__} has no spec; write spec = describe("name", "what it is for")')
         parser, schema, adapter = model_schema(cls._arguments_class(), about=cls.__name__)
-        hidden = conceals(adapter.core_schema, about=cls.__name__)
+        hidden = find_concealed(adapter.core_schema, about=cls.__name__)
         return _Contract(described.complete(schema), parser, adapter.dump_python, hidden)
 
     @classmethod
@@ -126,7 +126,7 @@ class TypedTool(Generic[Given]):
         """Validate arguments and return an invocation."""
         contract = self.contract()
         given, concealed = contract.parser.parse(arguments), ""
-        if contract.conceals:
+        if contract.concealed:
             from callwright.tool.concealment import digest_written
 
             concealed = digest_written(arguments)
@@ -170,6 +170,14 @@ class TypedInvocation(Generic[Given]):
 
     def accesses(self) -> Sequence[Access]:
         return self.tool.accesses(self.given)
+
+    def restore_concealed(self, edited: JsonObject, shown: JsonObject, written: JsonObject | str | bytes) -> JsonObject:
+        """Return edited arguments with what they do not show as it was written."""
+        if not self.concealed:
+            return edited
+        from callwright.tool.concealment import restore_concealed
+
+        return restore_concealed(edited, shown, written, self.tool.contract().concealed, self.tool.field_aliases())
 
     async def run(self, context: ToolContext) -> object:
         return await settle(self.tool.run(self.given, context), context)
