@@ -157,6 +157,36 @@ async def test_no_value_as_text_is_left_out_if_no_choice_says_it(used: Tool, arg
     assert await _run(used, arguments) == said
 
 
+@pytest.mark.parametrize(
+    ("choices", "given", "read"),
+    [
+        (["1", "2"], "-1", None),
+        (["1", "2"], "+1", None),
+        (["10", "20"], "1.0", None),
+        (["12", "20"], "1-2", None),
+        (["12", "20"], "1_2", None),
+        (["10", "20"], "10%", None),
+        (["t1", "t2"], "t-1", None),
+        (["t1", "t2"], "t -1", None),
+        (["c", "rust"], "c++", None),
+        (["c", "rust"], "C#", None),
+        (["a/b", "ab"], "a:b", None),
+        (["5", "6"], "5'", None),
+        (["strasse", "weg"], "straße", None),
+        (["1", "2"], " '1' ", "1"),
+        (["-1", "1"], "-1 ", "-1"),
+        (["in_progress", "done"], "In Progress", "in_progress"),
+        (["in_progress", "done"], "inProgress", "in_progress"),
+        (["in progress", "done"], "in-progress", "in progress"),
+        (["c++", "c"], "C++", "c++"),
+        (["no-op", "noop"], "No Op", None),
+    ],
+)
+async def test_a_choice_is_read_only_if_nothing_is_dropped(choices: list[str], given: str, read: str | None):
+    used = _schema_tool(properties={"of": {"enum": choices}}, required=["of"], additionalProperties=False)
+    assert await _run(used, {"of": given}) == (None if read is None else f'{{"of":"{read}"}}')
+
+
 TEXT = {"type": "string"}
 SEARCH = _schema_tool(
     properties={"query": TEXT, "type": TEXT, "id": TEXT}, required=["query"], additionalProperties=False

@@ -1,5 +1,6 @@
 """What a JSON Schema says about the fields of an object, as far as repairs need it; in doubt it says nothing."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
@@ -115,6 +116,20 @@ def choices_of(schema: Schema, root: Schema) -> tuple[Any, ...] | None:
             known = [values for values in found if values is not None]
             return tuple(value for values in known for value in values) if found and len(known) == len(found) else None
     return None
+
+
+_QUOTED_CHOICE = re.compile(r"""\s*(["'`])(.*)\1\s*""", re.DOTALL)
+_SEPARATOR = re.compile(r"(?<=[^\W\d_])(?:[\s_]+|-+)(?=[^\W\d_])")
+
+
+def fold_choice(text: str) -> str:
+    """Return a choice without letter case, quotes around it and separators between its words.
+
+    Everything else may have a meaning: "-1" is not "1", "1.0" is not "10", and "c++" is not "c".
+    """
+    if (quoted := _QUOTED_CHOICE.fullmatch(text)) is not None:
+        text = quoted[2]
+    return _SEPARATOR.sub("", text.strip()).lower()
 
 
 def kind_of(value: Any) -> str:

@@ -23,6 +23,7 @@ from callwright.repairs.schemas import (
     choices_of,
     fields_of,
     fits,
+    fold_choice,
     is_closed,
     items_of,
     kind_of,
@@ -266,7 +267,7 @@ def _read_literal(value: Any, kinds: frozenset[str]) -> Any:
 
 
 def spell_choices(given: Object, target: Target) -> Change:
-    """Correct letter case, quotes and white space of a value from a fixed list."""
+    """Correct letter case, quotes and the separators of words in a value from a fixed list."""
     changed, notes = dict(given), list[str]()
     for key, value in given.items():
         field = target.fields.get(key, {})
@@ -284,8 +285,8 @@ def spell_choices(given: Object, target: Target) -> Change:
 def _spell_choice(value: Any, choices: tuple[Any, ...] | None) -> Any:
     if not isinstance(value, str) or choices is None or value in choices:
         return value
-    folded = _fold(value)  # nothing is left of a mark: "-" is not "*"
-    near = [choice for choice in choices if isinstance(choice, str) and folded and _fold(choice) == folded]
+    folded = fold_choice(value)
+    near = [choice for choice in choices if isinstance(choice, str) and folded and fold_choice(choice) == folded]
     return near[0] if len(near) == 1 else value
 
 
