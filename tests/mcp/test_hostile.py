@@ -19,6 +19,7 @@ from callwright import Answers, Approve, Completed, Executor, Failed, Interrupte
 from callwright.core.calls import Outcome
 from callwright.mcp import McpServers, PinnedTools, ServerConfig
 from callwright.mcp.http import RateLimitedReader
+from callwright.mcp.listing import ListingFilter
 from callwright.policy import AllowEverything, ByMode, Grants, PathContext, Policies
 
 TURN = Turn(session_id="s")
@@ -95,7 +96,7 @@ async def test_long_listing_over_http_is_cut_before_it_is_validated(kind: str) -
     sender, receiver = anyio.create_memory_object_stream[SessionMessage](1)
     items = [{"name": f"item_{number}"} for number in range(20_000)]
     await sender.send(SessionMessage(types.JSONRPCResponse(jsonrpc="2.0", id=1, result={kind: items})))
-    async with sender, RateLimitedReader(receiver) as reader:
+    async with sender, RateLimitedReader(receiver, ListingFilter()) as reader:
         message = await anext(reader)
     assert isinstance(message, SessionMessage) and isinstance(message.message, types.JSONRPCResponse)
     assert message.message.result == {kind: items[:5_001]}

@@ -1,10 +1,15 @@
 """Misbehaving servers: only their own calls are affected."""
 
 import asyncio
+import json
 import os
 import sys
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager, nullcontext
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.waiting import until
@@ -96,6 +101,74 @@ async def test_invalid_tool_is_left_out_and_others_stay(rough: "World"):
     assert any("'spoilt': left out, its definition is not valid: inputSchema" in each for each in status.problems)
     assert not status.reason
     assert isinstance(await rough.run("echo", {"text": "x"}), Completed)
+
+
+TOOLS: list[dict[str, Any]] = [
+    {"name": "echo", "inputSchema": {"type": "object"}},
+    {"name": "spoilt", "inputSchema": "nope"},
+    {"inputSchema": {"type": "object"}},
+    {"name": "untyped", "inputSchema": {}},
+]
+
+
+def answer_listing(message: dict[str, Any]) -> dict[str, Any]:
+    """Answer as a server of which some tools are not valid."""
+    answer = {"jsonrpc": "2.0", "id": message.get("id")}
+    match message["method"]:
+        case "initialize":
+            told = {"protocolVersion": "2025-06-18", "serverInfo": {"name": "rough", "version": "1"}}
+            return {**answer, "result": {**told, "capabilities": {"tools": {}}}}
+        case "tools/list":
+            return {**answer, "result": {"tools": TOOLS}}
+        case "tools/call":
+            return {**answer, "result": {"content": [{"type": "text", "text": "echo"}]}}
+        case method:
+            return {**answer, "error": {"code": -32601, "message": f"no {method}"}}
+
+
+class ListingHandler(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        message = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        body = json.dumps(answer_listing(message)).encode() if "id" in message else b""
+        self.send_response(200 if body else 202)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self) -> None:
+        self.send_error(405)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base class
+        return None
+
+
+async def relay_listing(message: dict[str, Any]) -> dict[str, Any]:
+    return answer_listing(message)
+
+
+@contextmanager
+def serve_listing() -> Generator[ServerConfig, None, None]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), ListingHandler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield ServerConfig("rough", url=f"http://127.0.0.1:{server.server_address[1]}/mcp")
+        server.shutdown()
+
+
+@pytest.mark.parametrize("kind", ["http", "relay"])
+async def test_invalid_tool_is_left_out_without_a_pipe_too(kind: str):
+    registry, relayed = Registry(), ServerConfig("rough", relay=relay_listing)
+    opened = serve_listing() if kind == "http" else nullcontext(relayed)
+    with opened as config:
+        async with McpServers([config], registry) as servers:
+            [status] = servers.status()
+            outcome = await Executor(registry, AllowEverything()).run("mcp__rough__echo", {})
+        assert not status.reason
+        assert status.tools == ("mcp__rough__echo", "mcp__rough__untyped")
+        assert len(status.problems) == 2
+        assert "'spoilt': left out, its definition is not valid: inputSchema" in status.problems[0]
+        assert "'': left out, its definition is not valid: name" in status.problems[1]
+        assert isinstance(outcome, Completed)
 
 
 async def test_result_that_is_not_json_is_the_servers_fault(rough: "World"):

@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 from callwright.core.errors import AuthRequired, ToolError, ToolFailed, Transient
 from callwright.mcp.config import ServerConfig
 from callwright.mcp.elicitation import ask_person
-from callwright.mcp.listing import Listing, list_all
+from callwright.mcp.listing import Listing
 from callwright.mcp.oauth import Tokens
 from callwright.mcp.session import FIRST_DELAY, LONGEST_DELAY, ServerLink
 from callwright.mcp.translate import ends_session, fault_of, invalid_reply
@@ -197,8 +197,10 @@ class Connection:
     async def refresh(self) -> None:
         """List the tools again now, after an error that says that their definitions are out of date."""
         async with self.session() as client:
-            self.listing = await list_all(client, self._link.fast_path if self._link is not None else None)
-        await self._on_listing(self.listing)
+            listing = self.listing if self._link is None else await self._link.list_all(client)
+        if listing is not None:
+            self.listing = listing
+            await self._on_listing(listing)
 
     async def call(self, client: Client, params: types.CallToolRequestParams, progress: ProgressReporter) -> Result:
         """Send one call: over a pipe by the fast path, else through the SDK."""

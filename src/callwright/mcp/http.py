@@ -19,7 +19,7 @@ from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, METHOD_NOT_FOUND
 
 from callwright.core.errors import ToolFailed
 from callwright.mcp.config import ServerConfig
-from callwright.mcp.listing import cut_listing
+from callwright.mcp.listing import ListingFilter
 from callwright.mcp.stdio import RateLimit
 from callwright.system.addresses import is_public
 from callwright.system.piped_process import PipedProcess
@@ -35,7 +35,7 @@ _MEANING = {401: _CREDENTIALS, 403: _CREDENTIALS, 404: "there is no MCP server a
 
 @asynccontextmanager
 async def http_transport(
-    config: ServerConfig, auth: httpx2.Auth | None
+    config: ServerConfig, auth: httpx2.Auth | None, listing_filter: ListingFilter
 ) -> AsyncGenerator[tuple["RateLimitedReader", object], None]:
     """Open the transport; nothing is sent yet."""
     helped = await _help_headers(config) if config.headers_helper else {}
@@ -51,7 +51,7 @@ async def http_transport(
             writer,
         ),
     ):
-        yield RateLimitedReader(reader), writer
+        yield RateLimitedReader(reader, listing_filter), writer
 
 
 async def _help_headers(config: ServerConfig) -> dict[str, str]:
@@ -86,10 +86,11 @@ async def _help_headers(config: ServerConfig) -> dict[str, str]:
 
 
 class RateLimitedReader:
-    """A stream of the SDK, read at a limited rate."""
+    """A stream of the SDK, read at a limited rate; listings pass the filter."""
 
-    def __init__(self, inner: object) -> None:
+    def __init__(self, inner: object, listing_filter: ListingFilter) -> None:
         self._inner = inner
+        self._listing_filter = listing_filter
         self._rate_limit = RateLimit()
 
     def __getattr__(self, name: str) -> object:
@@ -100,7 +101,8 @@ class RateLimitedReader:
 
     async def __anext__(self) -> SessionMessage | Exception:
         await self._rate_limit.wait()
-        return cut_listing(await self._inner.__anext__())  # type: ignore[attr-defined] - every stream of the SDK has it
+        message: object = await self._inner.__anext__()  # type: ignore[attr-defined] - every stream of the SDK has it
+        return self._listing_filter.apply(cast("SessionMessage | Exception", message))
 
     async def __aenter__(self) -> "RateLimitedReader":
         await self._inner.__aenter__()  # type: ignore[attr-defined] - every stream of the SDK has it

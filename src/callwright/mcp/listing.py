@@ -4,12 +4,14 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, cast
+from functools import cache
+from typing import Any, TypeAlias, cast, get_args
 
 import mcp_types as types
 from mcp import Client, MCPError
 from mcp.shared.message import SessionMessage
-from pydantic import ValidationError
+from mcp_types import methods
+from pydantic import BaseModel, ValidationError
 
 from callwright.core.json import compact
 from callwright.mcp.fast_path import PipeFastPath
@@ -61,19 +63,20 @@ class Listing:
     problems: tuple[str, ...] = ()
 
 
-async def list_all(client: Client, pipe: PipeFastPath | None = None) -> Listing:
+async def list_all(client: Client, pipe: PipeFastPath | None, listing_filter: "ListingFilter") -> Listing:
     """List everything a server offers; items beyond the limits are left out and reported.
 
     Args:
         client: The session.
         pipe: The way around the SDK, which would validate thousands of tools at once.
+        listing_filter: What the messages of the session pass through where there is no pipe.
     """
     can = client.server_capabilities
     problems: list[str] = []
     tools: dict[str, Offered] = {}
     if can.tools is not None:
         slices = Slices()
-        listed = await _pages(_tool_pages(client, pipe, slices, problems), "tools", problems)
+        listed = await _pages(_tool_pages(client, pipe, listing_filter, slices, problems), "tools", problems)
         tools = await _collect_tools(listed, problems, slices)
     prompts: list[types.Prompt] = []
     if can.prompts is not None:
@@ -125,13 +128,85 @@ def cut_listing(message: SessionMessage | Exception) -> SessionMessage | Excepti
     return message
 
 
+class ListingFilter:
+    """Takes tools that the SDK would refuse out of the listings that pass through it, while it is told to.
+
+    The SDK validates a listing as a whole, so that one wrong tool would take the others with it.
+    """
+
+    def __init__(self) -> None:
+        self._taken: list[object] | None = None
+
+    def start(self) -> list[object]:
+        """Take wrong tools out from now on; they are added to the returned list."""
+        self._taken = []
+        return self._taken
+
+    def stop(self) -> None:
+        """Let everything through again."""
+        self._taken = None
+
+    def apply(self, message: SessionMessage | Exception) -> SessionMessage | Exception:
+        """Return a message without wrong tools, and cut to a size that can be validated."""
+        message = cut_listing(message)
+        answer = message.message if isinstance(message, SessionMessage) else None
+        if self._taken is None or not isinstance(answer, types.JSONRPCResponse):
+            return message
+        listed = answer.result.get("tools")
+        if isinstance(listed, list):
+            accepted: list[object] = []
+            for tool in cast("list[object]", listed):
+                (accepted if _is_accepted(tool) else self._taken).append(tool)
+            answer.result["tools"] = accepted
+        return message
+
+
+def _is_accepted(tool: object) -> bool:
+    try:
+        for kind in _tool_models():
+            kind.model_validate(tool, by_name=False)
+    except ValidationError:
+        return False
+    return True
+
+
+@cache
+def _tool_models() -> tuple[type[BaseModel], ...]:
+    """Return the SDK's models of a tool: its own, and those of each version of the protocol."""
+    results = [result for (method, _), result in methods.SERVER_RESULTS.items() if method == "tools/list"]
+    fields = [cast("type[BaseModel]", result).model_fields["tools"] for result in results]
+    return tuple(dict.fromkeys((types.Tool, *(get_args(field.annotation)[0] for field in fields))))
+
+
 _Fetch: TypeAlias = Callable[[str | None], Awaitable[Any]]
 """Fetches the page at a cursor."""
 
 
-def _tool_pages(client: Client, pipe: PipeFastPath | None, slices: Slices, problems: list[str]) -> _Fetch:
+def _tool_pages(
+    client: Client, pipe: PipeFastPath | None, listing_filter: ListingFilter, slices: Slices, problems: list[str]
+) -> _Fetch:
+    async def fetch_by_sdk(cursor: str | None) -> types.ListToolsResult:
+        try:
+            return await client.list_tools(cursor=cursor)
+        except ValidationError:  # once more, and only what is valid
+            taken = listing_filter.start()
+        try:
+            page = await client.list_tools(cursor=cursor)
+        finally:
+            listing_filter.stop()
+        await add_tools(page, taken)
+        return page
+
+    async def add_tools(page: types.ListToolsResult, given: list[object]) -> None:
+        for item in given:
+            try:
+                page.tools.append(types.Tool.model_validate(item, by_name=False))
+            except ValidationError as error:  # one wrong tool must not take the others with it
+                problems.append(_explain_invalid(item, error))
+            await slices.pause()
+
     if pipe is None:
-        return lambda cursor: client.list_tools(cursor=cursor)
+        return fetch_by_sdk
 
     async def fetch(cursor: str | None) -> types.ListToolsResult:
         raw = await pipe.request("tools/list", {} if cursor is None else {"cursor": cursor})
@@ -140,12 +215,7 @@ def _tool_pages(client: Client, pipe: PipeFastPath | None, slices: Slices, probl
             return types.ListToolsResult.model_validate(raw, by_name=False)  # which says what is wrong with it
         page = types.ListToolsResult.model_validate({**raw, "tools": []}, by_name=False)
         # one more than are used shows that there are more; to validate all of them would take too long
-        for item in cast("list[object]", given)[: _MAX_ITEMS + 1]:
-            try:
-                page.tools.append(types.Tool.model_validate(item, by_name=False))
-            except ValidationError as error:  # one wrong tool must not take the others with it
-                problems.append(_explain_invalid(item, error))
-            await slices.pause()
+        await add_tools(page, cast("list[object]", given)[: _MAX_ITEMS + 1])
         return page
 
     return fetch

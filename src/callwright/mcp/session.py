@@ -22,7 +22,7 @@ from callwright.core.errors import CallwrightError
 from callwright.mcp.config import Relay, ServerConfig
 from callwright.mcp.fast_path import PipeFastPath
 from callwright.mcp.http import http_transport
-from callwright.mcp.listing import Listing, list_all
+from callwright.mcp.listing import Listing, ListingFilter, list_all
 from callwright.mcp.oauth import SignIn
 from callwright.mcp.stdio import ServerProcess
 from callwright.mcp.translate import reason_of
@@ -33,11 +33,11 @@ _log = logging.getLogger("callwright")
 
 @asynccontextmanager
 async def relay_transport(
-    relay: Relay,
+    relay: Relay, listing_filter: ListingFilter
 ) -> AsyncGenerator[tuple[MemoryObjectReceiveStream[SessionMessage | Exception], "RelayWriter"], None]:
     """Open the transport; leaving it abandons the requests that have no answer yet."""
     answers, reader = anyio.create_memory_object_stream[SessionMessage | Exception](_MOST_WAITING)
-    writer = RelayWriter(relay, answers)
+    writer = RelayWriter(relay, answers, listing_filter)
     try:
         yield reader, writer
     finally:
@@ -47,9 +47,12 @@ async def relay_transport(
 class RelayWriter:
     """Sends each message to the relay, in a task of its own: answers may come in another order."""
 
-    def __init__(self, relay: Relay, answers: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
+    def __init__(
+        self, relay: Relay, answers: MemoryObjectSendStream[SessionMessage | Exception], listing_filter: ListingFilter
+    ) -> None:
         self._relay = relay
         self._answers = answers
+        self._listing_filter = listing_filter
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def send(self, item: SessionMessage, /) -> None:
@@ -74,7 +77,7 @@ class RelayWriter:
             fault = types.ErrorData(code=types.INTERNAL_ERROR, message=str(error).splitlines()[0][:500])
             parsed = types.JSONRPCError(jsonrpc="2.0", id=number, error=fault)
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-            await self._answers.send(SessionMessage(parsed))
+            await self._answers.send(self._listing_filter.apply(SessionMessage(parsed)))
 
     async def aclose(self) -> None:
         """Abandon what has no answer yet."""
@@ -134,6 +137,7 @@ class ServerLink:
         self._tokens = tokens
         self._auth = auth
         self.client: Client | None = None
+        self._listing_filter = ListingFilter()
         self._process = ServerProcess(config) if config.command else None
         self._sign_in: SignIn | None = None
         self._wake = asyncio.Event()
@@ -169,6 +173,10 @@ class ServerLink:
             return f"it did not connect and list its tools within {self._config.connect_seconds:g} s"
         return reason_of(error)
 
+    async def list_all(self, client: Client) -> Listing:
+        """List everything the server offers."""
+        return await list_all(client, self.fast_path, self._listing_filter)
+
     async def run(self) -> None:
         """Connect and stay until the server is lost; raises the error that prevents the connection."""
         async with AsyncExitStack() as stack:
@@ -192,9 +200,10 @@ class ServerLink:
         if self._process is not None:
             transport = self._process.transport()
         elif self._config.relay is not None:
-            transport = relay_transport(self._config.relay)
+            transport = relay_transport(self._config.relay, self._listing_filter)
         else:
-            transport = http_transport(self._config, self._auth or self._sign_in_auth(stack))
+            auth = self._auth or self._sign_in_auth(stack)
+            transport = http_transport(self._config, auth, self._listing_filter)
         return Client(
             transport,  # type: ignore[arg-type] - our streams have what the SDK uses of its own
             message_handler=self._on_message,
@@ -226,7 +235,7 @@ class ServerLink:
             extending = asyncio.create_task(self._extend_deadline(limit))
             try:
                 await stack.enter_async_context(client)
-                listing = await list_all(client, self.fast_path)
+                listing = await self.list_all(client)
             finally:
                 extending.cancel()
         self.client, self._stale = client, False
@@ -282,7 +291,7 @@ class ServerLink:
                 self._stale = False
                 try:
                     async with asyncio.timeout(self._config.connect_seconds):
-                        listing = await list_all(client, self.fast_path)
+                        listing = await self.list_all(client)
                 except ValidationError as error:  # the session works, so the listing before this one stays
                     _log.warning("MCP server %s: its new list is not valid: %s", self._config.name, reason_of(error))
                     continue
