@@ -11,9 +11,10 @@ from typing import Any, cast
 import pytest
 from pydantic import BaseModel
 
-from callwright import Annotations, Completed, Effect, Executor, Failed, Interrupted, Registry, interop
-from callwright.core.content import Image
+from callwright import Annotations, Completed, Effect, Executor, Failed, Interrupted, Registry, interop, tool
+from callwright.core.content import File, Image, Output, Part, Text
 from callwright.core.errors import UsageError
+from callwright.interop.bridge import make_output
 from callwright.policy import AllowEverything
 from callwright.tool.base import Tool
 
@@ -190,6 +191,115 @@ async def test_imported_images_stay_images() -> None:
         outcome = await executor_of(tools).run(tools[0].spec.name)
         assert isinstance(outcome, Completed)
         assert outcome.output.parts[-1] == Image(b"png", "image/png")
+
+
+DATA = base64.b64encode(b"pdf").decode()
+PNG = base64.b64encode(b"png").decode()
+
+
+@pytest.mark.parametrize(
+    ("given", "part"),
+    [
+        (
+            {"file_data": f"data:application/pdf;base64,{DATA}", "filename": "a.pdf"},
+            File(b"pdf", "application/pdf", "a.pdf"),
+        ),
+        ({"file_data": DATA, "filename": "a.pdf"}, File(b"pdf", "application/pdf", "a.pdf")),
+        ({"file_data": DATA}, File(b"pdf")),
+        ({"file_data": "no base64!", "filename": "a.pdf"}, Text("[file a.pdf left out: its data cannot be read]")),
+        ({"file_url": "https://h/a.pdf"}, Text("file: https://h/a.pdf")),
+        (
+            {"file_id": "f1", "filename": "a.pdf"},
+            Text("[file a.pdf left out: the tool returned only the id of an uploaded file, f1]"),
+        ),
+    ],
+)
+@pytest.mark.parametrize("as_dict", [False, True])
+async def test_files_of_openai_agents_stay_files(given: dict[str, str], part: Part, as_dict: bool) -> None:
+    from agents import FunctionTool, RunContextWrapper, ToolOutputFileContent, ToolOutputText
+
+    async def fetch(context: RunContextWrapper[Any], arguments: str) -> Any:
+        file = {"type": "file", **given} if as_dict else ToolOutputFileContent.model_validate(given)
+        return [ToolOutputText(text="here"), file]
+
+    tools = interop.from_openai_agents(FunctionTool("fetch", "Fetch.", {"type": "object", "properties": {}}, fetch))
+    outcome = await executor_of(tools).run("fetch")
+    assert isinstance(outcome, Completed)
+    assert outcome.output == make_output([Text("here"), part])
+
+
+async def test_image_of_openai_agents_by_id_is_named() -> None:
+    from agents import FunctionTool, RunContextWrapper, ToolOutputImage
+
+    async def shoot(context: RunContextWrapper[Any], arguments: str) -> Any:
+        return ToolOutputImage(file_id="f1")
+
+    tools = interop.from_openai_agents(FunctionTool("shoot", "Shoot.", {"type": "object", "properties": {}}, shoot))
+    assert "image left out: the tool returned only the id of an uploaded file, f1" in await text_of(tools, "shoot", {})
+
+
+@pytest.mark.parametrize(
+    ("block", "part"),
+    [
+        ({"type": "image_url", "image_url": {"url": f"data:image/gif;base64,{PNG}"}}, Image(b"png", "image/gif")),
+        ({"type": "image_url", "image_url": f"data:image/gif;base64,{PNG}"}, Image(b"png", "image/gif")),
+        ({"type": "image_url", "image_url": {"url": "https://h/a.png"}}, Text("image: https://h/a.png")),
+        ({"type": "image", "url": "https://h/a.png"}, Text("image: https://h/a.png")),
+        ({"type": "image", "source_type": "base64", "data": PNG, "mime_type": "image/gif"}, Image(b"png", "image/gif")),
+        (
+            {"type": "image", "source": {"type": "base64", "data": PNG, "media_type": "image/gif"}},
+            Image(b"png", "image/gif"),
+        ),
+        (
+            {"type": "image", "id": "lc_1", "base64": "?", "mime_type": "image/gif"},
+            Text("[image left out: its data cannot be read]"),
+        ),
+        (
+            {"type": "file", "base64": DATA, "mime_type": "application/pdf", "extras": {"filename": "a.pdf"}},
+            File(b"pdf", "application/pdf", "a.pdf"),
+        ),
+        (
+            {"type": "file", "file": {"file_data": f"data:application/pdf;base64,{DATA}", "filename": "a.pdf"}},
+            File(b"pdf", "application/pdf", "a.pdf"),
+        ),
+        (
+            {"type": "file", "id": "lc_1", "file_id": "f1"},
+            Text("[file left out: the tool returned only the id of an uploaded file, f1]"),
+        ),
+        (
+            {
+                "type": "document",
+                "title": "A",
+                "source": {"type": "base64", "data": DATA, "media_type": "application/pdf"},
+            },
+            File(b"pdf", "application/pdf", "A"),
+        ),
+        ({"type": "document", "source": {"type": "text", "data": "words", "media_type": "text/plain"}}, Text("words")),
+        ({"type": "json", "json": {"a": 1}}, Text('{"type":"json","json":{"a":1}}')),
+    ],
+)
+async def test_blocks_of_langchain_become_parts(block: dict[str, Any], part: Part) -> None:
+    from langchain_core.tools import StructuredTool
+
+    def fetch() -> list[dict[str, Any]]:
+        """Fetch."""
+        return [{"type": "text", "text": "here"}, block]
+
+    outcome = await executor_of(interop.from_langchain(StructuredTool.from_function(fetch))).run("fetch")
+    assert isinstance(outcome, Completed)
+    assert outcome.output == make_output([Text("here"), part])
+
+
+async def test_file_keeps_its_name_through_langchain() -> None:
+    @tool(effect=Effect.READ)
+    async def fetch() -> Output:
+        """Fetch."""
+        return Output((File(b"pdf", "application/pdf", "a.pdf"),))
+
+    tools = interop.from_langchain(*interop.to_langchain(Executor(Registry(fetch), AllowEverything())))
+    outcome = await executor_of(tools).run("fetch")
+    assert isinstance(outcome, Completed)
+    assert outcome.output.parts == (File(b"pdf", "application/pdf", "a.pdf"),)
 
 
 async def test_external_tool_cannot_be_imported() -> None:

@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Hashable, Mapping, MutableMapping
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn, cast
 
 from langchain_core.callbacks import AsyncCallbackManagerForToolRun
 from langchain_core.messages import ToolMessage
@@ -25,6 +25,7 @@ from callwright.interop.bridge import (
     make_output,
 )
 from callwright.interop.langgraph import GraphTask, GraphTasks
+from callwright.interop.media import decode_media
 from callwright.tool.base import Tool, ToolContext
 
 _ORIGIN = "langchain"
@@ -133,7 +134,8 @@ def _encode_part(part: Part) -> dict[str, Any]:
     if isinstance(part, Text):
         return {"type": "text", "text": part.text}
     kind = "image" if isinstance(part, Image) else "file"
-    return {"type": kind, "base64": base64.b64encode(part.data).decode("ascii"), "mime_type": part.media_type}
+    block = {"type": kind, "base64": base64.b64encode(part.data).decode("ascii"), "mime_type": part.media_type}
+    return {**block, "extras": {"filename": part.name}} if isinstance(part, File) and part.name else block
 
 
 def from_langchain(*tools: BaseTool, claims: Claims = UNKNOWN_TOOL) -> list[Tool]:
@@ -181,9 +183,28 @@ def _decode_block(block: Any) -> Part:
             return Text(block)
         case {"type": "text", "text": str(text)}:
             return Text(text)
-        case {"type": "image", "base64": str(data), "mime_type": str(kind)}:
-            return Image(base64.b64decode(data), kind)
-        case {"type": "file", "base64": str(data), "mime_type": str(kind)}:
-            return File(base64.b64decode(data), kind)
+        case {"type": "image_url", "image_url": str(url) | {"url": str(url)}}:
+            return decode_media("image", url=url)
+        case {"type": "document", "source": {"type": "text", "data": str(text)}}:
+            return Text(text)
+        case {"type": "document", "source": {"type": "content"}}:
+            return Text(compact(block))
+        case {"type": "image" | "file" | "document" as kind}:
+            return _decode_file("image" if kind == "image" else "file", cast("dict[str, Any]", block))
         case _:
             return Text(compact(block))
+
+
+def _decode_file(kind: Literal["image", "file"], block: dict[str, Any]) -> Part:
+    """Read an image or file in LangChain's format, or in that of OpenAI or Anthropic."""
+    inner = block.get("file" if "file" in block else "source")
+    held = cast("dict[str, Any]", inner) if isinstance(inner, dict) else block
+    places = [block, held, *(block[key] for key in ("extras", "metadata") if isinstance(block.get(key), dict))]
+    return decode_media(
+        kind,
+        data=held.get("base64") or held.get("data") or held.get("file_data"),
+        url=held.get("url"),
+        file_id=held.get("file_id") or (held.get("id") if held.get("source_type") == "id" else None),
+        media_type=held.get("mime_type") or held.get("media_type"),
+        name=next((place["filename"] for place in places if "filename" in place), block.get("title")),
+    )

@@ -12,7 +12,9 @@ from agents import (
     ToolOutputText,
     Usage,
 )
+from agents.tool import ValidToolOutputPydanticModelsTypeAdapter
 from agents.tool_context import ToolContext as AgentsContext
+from pydantic import ValidationError
 
 from callwright.core.calls import Completed, Failed, Interrupted, Outcome, ToolCall
 from callwright.core.content import Image, Part, Text
@@ -30,6 +32,7 @@ from callwright.interop.bridge import (
     list_advertised,
     make_output,
 )
+from callwright.interop.media import decode_media
 from callwright.tool.base import Tool, ToolContext
 
 _ORIGIN = "openai-agents"
@@ -163,7 +166,7 @@ def _import_function_tool(tool: FunctionTool, shared: object, claims: Claims) ->
 
 def _decode_result(value: Any) -> object:
     """Convert the result of an imported tool."""
-    items: list[Any] = cast("list[Any]", value) if isinstance(value, list) else [value]
+    items: list[Any] = [*cast("list[Any]", value)] if isinstance(value, (list, tuple)) else [value]
     parts = [part for part in map(_decode_part, items) if part is not None]
     return make_output(parts) if parts and len(parts) == len(items) else cast("object", value)
 
@@ -172,14 +175,14 @@ def _decode_part(value: Any) -> Part | None:
     match value:
         case ToolOutputText(text=text):
             return Text(text)
-        case ToolOutputImage(image_url=str(url)) if url.startswith("data:"):
-            return Image(*_decode_data_url(url))
-        case ToolOutputImage(image_url=str(url)):
-            return Text(f"image: {url}")
+        case ToolOutputImage(image_url=url, file_id=file_id):
+            return decode_media("image", url=url, file_id=file_id)
+        case ToolOutputFileContent(file_data=data, file_url=url, file_id=file_id, filename=name):
+            return decode_media("file", data=data, url=url, file_id=file_id, name=name)
+        case {"type": _}:  # the SDK takes dicts of the same fields too
+            try:
+                return _decode_part(ValidToolOutputPydanticModelsTypeAdapter.validate_python(value))
+            except ValidationError:
+                return None
         case _:
             return None
-
-
-def _decode_data_url(url: str) -> tuple[bytes, str]:
-    head, _, data = url.removeprefix("data:").partition(",")
-    return base64.b64decode(data), head.partition(";")[0]

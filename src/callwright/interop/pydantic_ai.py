@@ -162,7 +162,10 @@ def _encode_outcome(outcome: Outcome) -> Any:
 
 
 def _encode_part(part: Part) -> str | BinaryContent:
-    return part.text if isinstance(part, Text) else BinaryContent(part.data, media_type=part.media_type)
+    if isinstance(part, Text):
+        return part.text
+    name = part.name if isinstance(part, File) else ""
+    return BinaryContent(part.data, media_type=part.media_type, identifier=name or None)
 
 
 async def from_pydantic_ai(
