@@ -7,7 +7,8 @@ import jsonschema_rs
 from hypothesis import HealthCheck, assume, given, settings, strategies as st
 
 from callwright.core.spec import ToolSpec
-from callwright.providers.schemas.openai_strict import strict_form
+from callwright.providers.schemas.openai_strict import StrictForm, strict_form
+from callwright.providers.schemas.openai_strict_codec import RepeatedMember
 from callwright.providers.tool_encoding import to_anthropic, to_gemini
 
 Schema = dict[str, Any]
@@ -217,6 +218,15 @@ def test_valid_call_round_trips_through_strict_mode(data: st.DataObject):
     assert _is_same_call(arguments, plain(form.from_wire(written))), written
 
 
+def _is_read(form: StrictForm, written: Schema) -> bool:
+    """Whether a call can be read; text that is no JSON of the kind asked for, and two values, are left to bind."""
+    assert form.codec is not None
+    try:
+        return form.codec.convert(written, "back").fits
+    except RepeatedMember:
+        return False
+
+
 @_SETTINGS
 @given(st.data())
 def test_strict_calls_are_valid_without_notes(data: st.DataObject):
@@ -225,10 +235,7 @@ def test_strict_calls_are_valid_without_notes(data: st.DataObject):
     assume(form.schema is not None and all("closed:" in note for note in form.notes))
     written = data.draw(values_for(plain(form.schema)))
     assume(isinstance(written, dict) and accepts(form.schema, written))
-    assert form.codec is not None
-    assume(
-        form.codec.convert(cast(Schema, written), "back").fits
-    )  # text that is no JSON of the kind asked for is left to bind
+    assume(_is_read(form, cast(Schema, written)))
     assert accepts(schema, form.from_wire(cast(Schema, written))), (plain(form.schema), written)
 
 

@@ -1,13 +1,19 @@
 """OpenAI's strict mode by example: the strict schema and the conversion of arguments."""
 
+import json
 from typing import Any
 
 import jsonschema_rs
 import pytest
 
-from callwright.core.json import thaw
+from callwright.core.errors import InvalidArguments
+from callwright.core.json import JsonObject, thaw
+from callwright.core.messages import UserMessage
 from callwright.core.spec import ToolSpec
+from callwright.providers.base import ModelRequest
 from callwright.providers.schemas.openai_strict import StrictForm, from_strict, strict_form, to_strict
+from callwright.providers.tool_encoding import ToolEncoder, ToolPayload, to_openai_responses
+from callwright.tool.schema_tool import SchemaTool
 
 INTEGER: dict[str, Any] = {"type": "integer"}
 
@@ -79,6 +85,51 @@ def test_key_with_two_values_stays_a_list_of_pairs():
     twice = [{"key": "a", "value": 1}, {"key": "a", "value": 2}]
     assert form.from_wire({"x": twice}) == {"x": twice}
     assert form.from_wire({"x": [twice[0], twice[0]]}) == {"x": {"a": 1}}
+
+
+def _encode(spec: ToolSpec, name: str, strict: bool) -> ToolPayload:
+    return to_openai_responses(spec, name, strict=strict)
+
+
+def _return(arguments: JsonObject) -> JsonObject:
+    return arguments
+
+
+def _bind(schema: dict[str, Any], written: str) -> JsonObject:
+    """Return the arguments of a call that a model wrote in strict mode."""
+    made = SchemaTool(ToolSpec("set", "Set values.", schema), _return)
+    encoder = ToolEncoder("test", _encode, strict=True)
+    tools = encoder.encode(ModelRequest((UserMessage("x"),), tools=(made.spec,)))
+    assert "set" in tools.forms
+    return made.bind(tools.read_call("c", "set", written).arguments).arguments
+
+
+OPEN: dict[str, Any] = {"type": "object", "properties": {"n": INTEGER}, "additionalProperties": True}
+
+
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize(
+    ("n", "pairs", "repeated"),
+    [
+        (1, [("a", "1"), ("a", "2")], "a"),
+        (None, [("a", "1"), ("b", "1"), ("a", '"1"')], "a"),
+        (1, [("n", "2")], "n"),
+    ],
+)
+def test_further_property_with_two_values_is_refused(
+    nested: bool, n: int | None, pairs: list[tuple[str, str]], repeated: str
+):
+    inner = {"n": n, "additional_properties": [{"key": key, "value": value} for key, value in pairs]}
+    whole = {"type": "object", "properties": {"x": OPEN}, "required": ["x"], "additionalProperties": False}
+    written = json.dumps({"x": inner} if nested else inner)
+    with pytest.raises(InvalidArguments, match=f'the key "{repeated}" is written twice with different values'):
+        _bind(whole if nested else OPEN, written)
+
+
+def test_further_property_with_one_value_twice_is_read():
+    pairs = [{"key": "a", "value": "1"}, {"key": "a", "value": " 1"}, {"key": "n", "value": "5"}]
+    assert _bind(OPEN, json.dumps({"additional_properties": pairs, "n": 5})) == {"n": 5, "a": 1}
+    assert _bind(OPEN, json.dumps({"n": None, "additional_properties": []})) == {}
 
 
 def test_free_form_value_becomes_json_text():

@@ -33,6 +33,7 @@ from callwright.providers.schemas.gemini import gemini_schema
 from callwright.providers.schemas.inspect import as_object
 from callwright.providers.schemas.merge import object_root
 from callwright.providers.schemas.openai_strict import StrictForm, strict_form
+from callwright.providers.schemas.openai_strict_codec import RepeatedMember
 
 _WIRE_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _GEMINI_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}")
@@ -250,7 +251,10 @@ class EncodedTools:
         arguments = None if form is None or cut else parse_object(text)
         if form is None or arguments is None:
             return ToolCall(call_id, own, text)
-        return ToolCall(call_id, own, compact(form.from_wire(arguments)))
+        try:
+            return ToolCall(call_id, own, compact(form.from_wire(arguments)))
+        except RepeatedMember as error:
+            return ToolCall(call_id, own, error.write_into(text))
 
 
 class ToolEncoder:

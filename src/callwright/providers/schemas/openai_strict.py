@@ -34,7 +34,11 @@ class StrictForm:
         return self._convert(arguments, "out")
 
     def from_wire(self, arguments: JsonObject) -> JsonObject:
-        """Convert a model's strict arguments to the tool's. What does not fit stays, for `bind` to report."""
+        """Convert a model's strict arguments to the tool's. What does not fit stays, for `bind` to report.
+
+        Raises:
+            RepeatedMember: A further property of an object has two values.
+        """
         return self._convert(arguments, "back")
 
     def _convert(self, arguments: JsonObject, direction: Direction) -> JsonObject:
@@ -67,6 +71,9 @@ def from_strict(spec: ToolSpec, arguments: JsonObject) -> JsonObject:
 
     Nulls that mean "left out" are removed, nulls the tool's schema allows stay, and maps and free-form values get
     their own shape again. A tool that strict mode cannot express was sent without it: its arguments stay unchanged.
+
+    Raises:
+        RepeatedMember: A further property of an object has two values.
     """
     return strict_form(spec.input_schema).from_wire(arguments)
 

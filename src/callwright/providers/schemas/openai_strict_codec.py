@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol, TypeAlias, cast
 
-from callwright.core.json import Json, JsonObject, canonical, compact, make_object, refuse_constant
+from callwright.core.json import Json, JsonObject, RepeatedKey, canonical, compact, make_object, refuse_constant
 from callwright.providers.schemas.inspect import as_object, choices, is_of, kinds_of, same, within
 
 Direction: TypeAlias = Literal["out", "back"]
@@ -24,11 +24,28 @@ class Converted(NamedTuple):
     fits: bool
 
 
+class RepeatedMember(RepeatedKey):
+    """A further property of an object has two values. Only an object with one value could be made of them."""
+
+    def __init__(self, key: str, first: Json, second: Json) -> None:
+        super().__init__(key)
+        self._members = f"{compact(key)}:{compact(first)},{compact(key)}:{compact(second)}"
+
+    def write_into(self, text: str) -> str:
+        """Return the text of an object that has members with both values too, for `bind` to refuse."""
+        begin, brace, rest = text.partition("{")
+        return f"{begin}{brace}{self._members}{'' if rest.lstrip().startswith('}') else ','}{rest}"
+
+
 class Codec(Protocol):
-    """Converts the values of one part of a schema in both directions. Never raises on any JSON."""
+    """Converts the values of one part of a schema in both directions."""
 
     def convert(self, value: Json, direction: Direction) -> Converted:
-        """Convert the value to the other side's shape."""
+        """Convert the value to the other side's shape.
+
+        Raises:
+            RepeatedMember: A further property of an object has two values. Nothing else is raised on any JSON.
+        """
         ...
 
     def accepts(self, value: Json, direction: Direction) -> bool:
@@ -135,6 +152,14 @@ class PairsCodec:
     def accepts(self, value: Json, direction: Direction) -> bool:
         return isinstance(value, Mapping if direction == "out" else (list, tuple))
 
+    def check_repeated(self, value: Json) -> None:
+        """Raise `RepeatedMember` for pairs with two values for one key."""
+        found: dict[str, Json] = {}
+        for pair in map(as_object, cast(Sequence[Json], value) if isinstance(value, (list, tuple)) else ()):
+            key = pair.get("key")
+            if isinstance(key, str) and "value" in pair:
+                add_member(found, key, self.value.convert(pair["value"], "back").value)
+
     def _read_pairs(self, value: Json) -> Converted:
         if not isinstance(value, (list, tuple)):
             return Converted(value, fits=False)
@@ -150,6 +175,17 @@ class PairsCodec:
             fits = fits and read.fits and self.key.convert(key, "back").fits
             found[key] = read.value
         return Converted(found, fits)
+
+
+def add_member(members: dict[str, Json], key: str, value: Json) -> None:
+    """Add a member to an object.
+
+    Raises:
+        RepeatedMember: The object has another value for the key.
+    """
+    if key in members and canonical(members[key]) != canonical(value):
+        raise RepeatedMember(key, members[key], value)
+    members[key] = value
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +264,7 @@ class ObjectCodec:
         known = {field.name: field for field in self.fields}
         read: dict[str, Json] = {}
         fits = known.keys() <= given.keys() and (self.more is None or self.more_name in given)
-        for name, value in given.items():
+        for name, value in sorted(given.items(), key=lambda member: member[0] == self.more_name):  # those last
             field = known.get(name)
             if field is None:
                 fits = self._read_undeclared(name, value, read) and fits
@@ -238,12 +274,17 @@ class ObjectCodec:
         return Converted(read, fits)
 
     def _read_undeclared(self, name: str, value: Json, read: dict[str, Json]) -> bool:
-        pairs = self.more.convert(value, "back") if self.more and name == self.more_name else None
-        if pairs is None or not pairs.fits:
+        if self.more is None or name != self.more_name:
+            read[name] = value
+            return False
+        pairs = self.more.convert(value, "back")
+        if not pairs.fits:
+            self.more.check_repeated(value)  # the list of pairs would be taken for a property itself
             read[name] = value
             return False
         members = cast(JsonObject, pairs.value)
-        read.update({key: member for key, member in members.items() if key not in read})
+        for key, member in members.items():
+            add_member(read, key, member)
         return not any(field.name in members for field in self.fields)
 
 
