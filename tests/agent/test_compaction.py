@@ -113,16 +113,34 @@ async def test_too_large_request_is_compacted_once() -> None:
     assert find_history_faults(await agent.messages("s")) == []
 
 
-async def test_failed_summary_keeps_the_tail_with_a_notice() -> None:
+async def test_conversation_too_large_to_summarise_keeps_the_request_and_the_tail() -> None:
     model = Talkative(8)
 
     def broken(request: ModelRequest) -> Line:
-        return ProviderError("no", fault="invalid") if asked_for_summary(request) else model(request)
+        return ProviderError("no", fault="too_large") if asked_for_summary(request) else model(request)
 
     agent = agent_with(model, Compaction(at_tokens=5000, keep_tokens=1500))
     agent.provider = ScriptedProvider.answering(broken)
     assert isinstance(await agent.run("the task", session="s"), Done)
-    assert "was removed" in str((await agent.messages("s"))[0])
+    first = (await agent.messages("s"))[0]
+    assert isinstance(first, UserMessage) and "was removed" in str(first.content)
+    assert str(first.content).endswith("the task") and str(first.content).count("was removed") == 1
+
+
+async def test_rejected_summary_request_keeps_the_conversation() -> None:
+    model = Talkative(6)
+    wrong = ProviderError("the model API answered 404: model 'typo' not found", fault="invalid")
+
+    def broken(request: ModelRequest) -> Line:
+        return wrong if asked_for_summary(request) or len(request.messages) > 8 else model(request)
+
+    agent = agent_with(model, Compaction(at_tokens=2500, keep_tokens=1500))
+    agent.provider = script = ScriptedProvider.answering(broken)
+    result = await agent.run("the task", session="s")
+    assert isinstance(result, Stopped) and "404" in result.reason
+    assert any(map(asked_for_summary, script.requests))
+    kept = await agent.messages("s")
+    assert kept[0] == UserMessage("the task") and len(kept) == 9
 
 
 async def test_compacted_history_is_the_same_after_restart(tmp_path: Path) -> None:

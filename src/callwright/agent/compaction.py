@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, TypeAlias
 
-from callwright.clip import READER, Outputs
+from callwright.clip import READER, Outputs, clip_text
 from callwright.core.calls import Completed, Failed, ToolCall
 from callwright.core.content import Part, Text, tokens_for
 from callwright.core.errors import UsageError
@@ -72,10 +72,12 @@ SUMMARY_PROMPT = (
 _AGAIN = "Your last attempt was empty or too long and cut off: answer with text only, half as long as you would."
 _SUMMARY_HEAD = "The earlier conversation was summarised to save space:\n\n"
 _LEFT_OUT = "The earlier conversation was removed because it no longer fitted and could not be summarised."
+_LAST_REQUEST = "The last message of the user in it:"
+_KEPT_REQUEST_CHARS = 8_000
 
 
 class BadSummary(ProviderError):
-    """The model's summary was cut at the token limit or empty; the conversation stays as it is."""
+    """There is no summary that may replace the conversation, which stays as it is."""
 
 
 class CompactionListener(Protocol):
@@ -142,10 +144,28 @@ async def _shorten(
     except BadSummary:
         raise
     except ProviderError as error:
+        if error.fault == "invalid":  # such as a wrong model name: the conversation must still be there when it is right
+            raise BadSummary(f"the request for a summary was rejected: {error}", fault="invalid") from error
         # Only where no summary can ever be made: after an outage, the conversation must still be there.
-        if error.fault not in ("too_large", "invalid"):
+        if error.fault != "too_large":
             raise
-        return History([UserMessage(_LEFT_OUT), *history[cut:]]), Usage()
+        return History([UserMessage(_describe_removed(history[:cut])), *history[cut:]]), Usage()
+
+
+def _describe_removed(removed: Sequence[Message]) -> str:
+    """Return what stands in the place of messages that could not be summarised: the user's request is not lost."""
+    for message in reversed(removed):
+        if isinstance(message, UserMessage):
+            text = message.content if isinstance(message.content, str) else _join_text(message.content)
+            if text.startswith(_LEFT_OUT):  # of an earlier time, with the request in it
+                return text
+            if text:
+                return f"{_LEFT_OUT} {_LAST_REQUEST}\n\n{clip_text(text, _KEPT_REQUEST_CHARS, '[…]')}"
+    return _LEFT_OUT
+
+
+def _join_text(content: tuple[Part, ...]) -> str:
+    return "\n".join(part.text for part in content if isinstance(part, Text))
 
 
 async def summarise_history(
