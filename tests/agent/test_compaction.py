@@ -223,9 +223,19 @@ async def test_outage_during_compaction_keeps_the_conversation(fault: Any) -> No
     assert "it was about é" in str((await agent.messages("s"))[0])
 
 
-@pytest.mark.parametrize("bad", [AssistantMessage((Text("half of"),), "length"), " "])
+NO_SUMMARIES: list[Line] = [
+    " ",
+    AssistantMessage((Text("half of"),), "length"),
+    AssistantMessage((Text("half of"),), "refusal"),
+    AssistantMessage((Text("half of"),), "other"),
+    AssistantMessage((Text("half of"),), "paused"),
+    AssistantMessage((Text("half of"), ToolCall("c", "big", {"n": 1})), "calls"),
+]
+
+
+@pytest.mark.parametrize("bad", NO_SUMMARIES)
 @pytest.mark.parametrize("cut", [1, 2])
-async def test_cut_or_empty_summary_is_not_accepted(cut: int, bad: Line) -> None:
+async def test_message_that_is_no_summary_is_not_accepted(cut: int, bad: Line) -> None:
     model = Talkative(6)
     summaries = 0
 

@@ -69,7 +69,10 @@ SUMMARY_PROMPT = (
     "own words, decisions and their reasons, what was done and what came of it (names, paths, values), what failed, "
     "and what is to be done next. Answer with the summary only; call no tools."
 )
-_AGAIN = "Your last attempt was empty or too long and cut off: answer with text only, half as long as you would."
+_AGAIN = (
+    "Your last attempt was no summary, or too long and cut off: answer with text only, without a call, half as long as "
+    "you would."
+)
 _SUMMARY_HEAD = "The earlier conversation was summarised to save space:\n\n"
 _LEFT_OUT = "The earlier conversation was removed because it no longer fitted and could not be summarised."
 _LAST_REQUEST = "The last message of the user in it:"
@@ -174,7 +177,7 @@ async def summarise_history(
     """Replace the first messages with a summary; return the history and the usage.
 
     Raises:
-        BadSummary: the summary was cut at the token limit or empty, twice.
+        BadSummary: the message was cut, refused, unfinished or no summary, twice.
         ProviderError: the request failed.
     """
     prompt = f"{SUMMARY_PROMPT} Above all keep what concerns: {focus}" if focus else SUMMARY_PROMPT
@@ -182,13 +185,23 @@ async def summarise_history(
     for wish in (prompt, f"{prompt} {_AGAIN}"):
         summary = await summarise([*history[:cut], UserMessage(wish)])
         usage += summary.usage
-        if summary.stop == "length":  # what was cut off would be lost for good
-            problem = "the summary reached the token limit of one answer; raise Requests.max_tokens"
-        elif not summary.text.strip():
-            problem = "the model returned an empty summary"
-        else:
+        problem = _find_problem(summary)
+        if not problem:
             return History([UserMessage(f"{_SUMMARY_HEAD}{summary.text}"), *history[cut:]]), usage
     raise BadSummary(problem, fault="invalid")
+
+
+def _find_problem(summary: AssistantMessage) -> str:
+    """Return why a message may not replace the conversation: what is missing from it would be lost for good."""
+    if summary.stop == "length":
+        return "the summary reached the token limit of one answer; raise Requests.max_tokens"
+    if summary.stop == "refusal":
+        return "the model refused to summarise the conversation"
+    if summary.stop not in ("end", "calls"):
+        return "the summary may be incomplete"
+    if summary.calls:  # the text beside a call announces it
+        return "the model made a call instead of a summary"
+    return "" if summary.text.strip() else "the model returned an empty summary"
 
 
 def find_tail_start(history: Sequence[Message], keep_tokens: int) -> int:
