@@ -353,8 +353,8 @@ class Agent:
         if request.prompt is not None and not heard:
             raise UsageError(f"no question of session {request.session_id!r} is pending: leave out the answers")
         last = transcript.history[-1] if transcript.history else None
-        if isinstance(last, AssistantMessage) and last.stop != "paused":
-            return read_finished_result(transcript, last.text, make_output_schema(request.output))
+        if isinstance(last, AssistantMessage):
+            return await read_finished_result(transcript, last, make_output_schema(request.output))
         return None
 
     def _dependencies(self, request: RunRequest, transcript: Transcript) -> RunDependencies:

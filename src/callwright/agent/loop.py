@@ -13,7 +13,7 @@ from callwright.agent.model_request import Requests, ask_model
 from callwright.agent.replay import Ending, find_outcomes
 from callwright.agent.results import Paused, Result, Stopped
 from callwright.agent.run_request import Handover
-from callwright.agent.text_replies import TextReplies, fill_empty
+from callwright.agent.text_replies import EMPTY_REPLY, TextReplies, fill_empty, is_filled
 from callwright.agent.tool_calls import CallContext, keep_outputs, make_calls
 from callwright.agent.transcript import Transcript
 from callwright.core._fast import frozen, make_constructor
@@ -88,12 +88,34 @@ def make_output_schema(output: object) -> OutputSchema | None:
     return None if output is None else OutputSchema(output)
 
 
-def read_finished_result(transcript: Transcript, text: str, schema: OutputSchema | None) -> Result:
-    """Return the result of a session that had ended before this run."""
+def find_early_stop(transcript: Transcript, reply: AssistantMessage) -> Stopped | None:
+    """Return the result if a message was cut, refused or is not known to be finished: it is not the answer."""
+    if reply.stop == "length":
+        return transcript.stop("length", "the answer reached the token limit of one answer", reply)
+    if reply.stop == "refusal":
+        return transcript.stop("refusal", reply.text or "the model refused to answer", reply)
+    if reply.stop == "other":
+        problem = "the model stopped for an unknown reason; its answer may be incomplete"
+        return transcript.stop("provider", problem, reply)
+    return None
+
+
+async def read_finished_result(
+    transcript: Transcript, last: AssistantMessage, schema: OutputSchema | None
+) -> Result | None:
+    """Return the result of a session that had ended before this run; None if the model is to continue."""
+    if last.stop == "paused":
+        return None
+    stopped = find_early_stop(transcript, last)
+    if stopped is not None:
+        return stopped
     if schema is None:
-        return transcript.finish(text)
+        if not is_filled(last):
+            return transcript.finish(last.text)
+        await transcript.add_user_message(UserMessage(EMPTY_REPLY), prompt=False)
+        return None
     try:
-        return transcript.finish(text, schema.read(text))
+        return transcript.finish(last.text, schema.read(last.text))
     except InvalidArguments as error:
         return transcript.stop("output", schema.describe_error(error))
 
@@ -206,14 +228,9 @@ class Loop:
         transcript.emit_turn_end()
         if reply.stop == "paused":  # the provider interrupted a long server-side turn and expects to be asked again
             return None
-        if reply.stop == "length":
-            return transcript.stop(
-                "length", f"the answer reached the limit of {self._parts.requests.max_tokens} tokens"
-            )
-        if reply.stop == "refusal":
-            return transcript.stop("refusal", reply.text or "the model refused to answer")
-        if reply.stop == "other":  # not known to be finished, so it does not count as the answer
-            return transcript.stop("provider", "the model stopped for an unknown reason; its answer may be incomplete")
+        stopped = find_early_stop(transcript, reply)
+        if stopped is not None:
+            return stopped
         if self._schema is None:
             problem = self._text_replies.find_problem(reply, catalog, transcript.history)
             return transcript.finish(reply.text) if problem is None else await self._ask_again(transcript, problem)

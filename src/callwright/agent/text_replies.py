@@ -24,10 +24,11 @@ _UNKNOWN = (
     "{tools}"
 )
 _MOST_NAMES = 20
-_EMPTY = (
+EMPTY_REPLY = (
     "your message had no text and no call. If the task is done, say what you did in a few words; if not, go on with "
     "the next call"
 )
+_NO_TEXT = "(no text)"
 _PROSE = (
     "your message has a call of {name} among other text, or one that cannot be read, so nothing ran{why}. Make the "
     "call with the tool-calling format and nothing else in the message, or answer in words without it"
@@ -65,7 +66,7 @@ class TextReplies:
     def find_problem(self, reply: AssistantMessage, catalog: Catalog, history: Iterable[Message]) -> str | None:
         """Return what to tell the model about a message that is no answer; None for an answer."""
         if not reply.text.strip():
-            return _EMPTY
+            return EMPTY_REPLY
         if not catalog.tools or not _may_hold_call(reply.text):
             return None
         known = find_call_in_prose(reply.text, catalog.spellings)
@@ -102,7 +103,12 @@ def _list_names(catalog: Catalog) -> str:
 
 def fill_empty(reply: AssistantMessage) -> AssistantMessage:
     """Return a message that every provider accepts in a history, also if the model said nothing."""
-    return reply if reply.text.strip() else replace(reply, parts=(*reply.parts, Text("(no text)")))
+    return reply if reply.text.strip() else replace(reply, parts=(*reply.parts, Text(_NO_TEXT)))
+
+
+def is_filled(reply: AssistantMessage) -> bool:
+    """Whether a message of the history is one in which the model said nothing."""
+    return reply.text.strip() == _NO_TEXT
 
 
 def is_text_call(call: ToolCall) -> bool:

@@ -283,11 +283,15 @@ class Transcript:
         spent = self.spending
         return Done(text, spent.usage, self.session_id, output, spent.turns, spent.known_cost)
 
-    def stop(self, kind: StopKind, reason: str) -> Stopped:
-        """Return the result of a run that ended early; a limit that was reached is put on record."""
+    def stop(self, kind: StopKind, reason: str, last: AssistantMessage | None = None) -> Stopped:
+        """Return the result of a run that ended early; a limit that was reached is put on record.
+
+        `last` is the model's last message if it is not of this run.
+        """
         if kind in _RESTARTED:
             self.hold.note(LimitReached(kind))
-        last_text = "" if self._last is None else self._last.text
+        last = last or self._last
+        last_text = "" if last is None else last.text
         spent = self.spending
         return Stopped(reason, kind, spent.usage, self.session_id, last_text, spent.turns, spent.known_cost)
 
