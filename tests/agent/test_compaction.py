@@ -14,7 +14,8 @@ from callwright.clip import Outputs, find_output_ids
 from callwright.core.content import Output, Text
 from callwright.core.messages import AssistantMessage, Message, ToolMessage, Usage, UserMessage
 from callwright.policy import AllowEverything
-from callwright.providers.base import ModelRequest, ProviderError
+from callwright.providers.base import MessageDone, ModelEvent, ModelRequest, ProviderError, TextDelta
+from callwright.providers.streaming import TappedProvider
 from callwright.sessions import MemoryStore, SqliteStore
 from callwright.testing import FakeClock
 from callwright.testing.fakes import Line, ScriptedProvider
@@ -261,3 +262,17 @@ async def test_summary_is_not_shaped_by_the_output_schema() -> None:
     assert isinstance(await agent.run("the task", output=str), Done)
     shapes = {asked_for_summary(request): request.output_schema is None for request in model.seen}
     assert shapes == {True: True, False: False}
+
+
+async def test_summary_is_not_streamed_to_the_user() -> None:
+    model = Talkative(6)
+    tapped: list[ModelEvent] = []
+    agent = agent_with(model, Compaction(at_tokens=5000, keep_tokens=1500))
+    # the terminal, the page and stream-json show what the tap tells them, other callers what the agent streams
+    agent.provider = TappedProvider(ScriptedProvider.answering(model), tapped.append)
+    streamed = [event async for event in agent.stream("the task")]
+    assert any(map(asked_for_summary, model.seen))
+    assert [event.text for event in streamed if isinstance(event, TextDelta)] == ["done"]
+    assert [event.text for event in tapped if isinstance(event, TextDelta)] == ["done"]
+    shown = [event.message.text for event in tapped if isinstance(event, MessageDone)]
+    assert shown[-1] == "done" and not any(shown[:-1])

@@ -256,7 +256,7 @@ class Loop:
     def _ask(
         self, transcript: Transcript, catalog: Catalog, messages: Sequence[Message], *, shaped: bool = True
     ) -> Awaitable[AssistantMessage]:
-        """Request a message; a summary is not `shaped` by the schema of the answer."""
+        """Request a message; a summary is not `shaped` by the schema of the answer, and not shown to the user."""
         parts, request = self._parts, self._request
         if request is None or request.messages is not messages or self._requested is not catalog or not shaped:
             request = _request(
@@ -267,6 +267,7 @@ class Loop:
                 parts.requests.max_tokens,
                 None if self._schema is None or not shaped else self._schema.schema,
                 parts.requests.options,
+                shaped,
             )
             self._request, self._requested = request if shaped else None, catalog
         observe = parts.executor.observe

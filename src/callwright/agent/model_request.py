@@ -126,7 +126,7 @@ def _is_part(part: Any) -> bool:
 async def _ask_once(
     provider: Provider, request: ModelRequest, transcript: Transcript, watch: RequestWatch | None
 ) -> AssistantMessage:
-    emit = transcript.emit
+    emit = transcript.emit if request.shown else None
     stream = provider.stream(request)
     try:
         async for event in stream:

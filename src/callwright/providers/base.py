@@ -29,6 +29,8 @@ class ModelRequest:
     """JSON schema of the final answer."""
     options: Mapping[str, Json] = field(default_factory=FrozenDict)
     """Sent to the provider unchanged."""
+    shown: bool = True
+    """Whether the user is shown the answer while it arrives: not that of a summary."""
 
 
 @frozen

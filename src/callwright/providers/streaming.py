@@ -41,7 +41,7 @@ async def read_stream(
 
 
 class TappedProvider:
-    """A provider whose events also go to a callback.
+    """A provider whose events also go to a callback, except for requests whose answer the user is not shown.
 
     Args:
         inner: The provider to use.
@@ -65,7 +65,8 @@ class TappedProvider:
         events = self._inner.stream(request)
         try:
             async for event in events:
-                self._tell(event)
+                if request.shown:
+                    self._tell(event)
                 yield event
         finally:
             if isinstance(events, AsyncGenerator):  # `async for` does not close a generator it leaves early

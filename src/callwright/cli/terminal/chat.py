@@ -90,7 +90,6 @@ class TerminalChat:
         self._approvals = Approvals(terminal, lambda: self.conversation, self.live.questions)
         self.review_questions = self._approvals.review
         self._cancellation: Cancellation | None = None
-        self._compacting = False
         self._has_messages = False
         self._history = PromptHistory(self.locations.record / "history.jsonl")
 
@@ -252,7 +251,7 @@ class TerminalChat:
 
     async def compact(self, focus: str) -> None:
         """Replace the messages so far by a summary; the summary itself is not shown as an answer."""
-        self.terminal.busy, self._compacting = True, True
+        self.terminal.busy = True
         self._start_waiting()
         self.show_status()
         complete = False
@@ -261,7 +260,6 @@ class TerminalChat:
             self.usage.context_tokens, complete = after, True
             self.terminal.show(f"  compacted from about {before} to {after} tokens")
         finally:
-            self._compacting = False
             self._finish_run(complete=complete)
 
     def _new_cancellation(self) -> Cancellation:
@@ -323,13 +321,12 @@ class TerminalChat:
         return TappedProvider(provider, self._show_model_event)
 
     def _show_model_event(self, event: ModelEvent) -> None:
-        if not self._compacting:
-            self.live.on_model_event(event)
+        self.live.on_model_event(event)
         if isinstance(event, (TextDelta, ThinkingDelta)):
             self._waiting.add(event.text)
         elif isinstance(event, CallDelta):
             self._waiting.add(event.arguments)
-        if isinstance(event, TextDelta) and not self._compacting:
+        if isinstance(event, TextDelta):
             self.terminal.stream(event.text)
         elif isinstance(event, MessageDone):
             self._waiting.stop()
