@@ -97,7 +97,7 @@ async def test_deltas_add_up_to_message(
 ) -> None:
     server.reply(LoopbackReply([answer]))
     *deltas, last = [event async for event in provider.stream(request_for(UserMessage("hi")))]
-    expected = said_by(name)
+    expected = said_by(name, server.url)
     assert isinstance(last, MessageDone)
     ids = [call.id for call in last.message.calls]
     assert last == MessageDone(replace(expected, parts=tuple(_with_ids(expected.parts, ids))))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from callwright.core.calls import ToolCall
-from callwright.core.messages import AssistantMessage, UserMessage
+from callwright.core.messages import AssistantMessage, Thinking, UserMessage
 from callwright.core.spec import ToolSpec
 from callwright.providers.base import ModelRequest, ProviderError
 from callwright.providers.openai.chat import OpenAIChat
@@ -16,8 +16,6 @@ from callwright.testing.loopback import Loopback, LoopbackReply
 from .vendors import Recorded, Requests, asked, said_by
 
 Delta = dict[str, Any]
-
-_MESSAGE = said_by("openai_chat")
 
 
 @pytest.fixture
@@ -41,11 +39,24 @@ async def test_reasoning_returns_under_its_field_name(
     server: Loopback, chat: OpenAIChat, request_for: Requests, recorded: Recorded
 ) -> None:
     server.reply(LoopbackReply([recorded("openai_chat")]))
-    spoken = AssistantMessage(_MESSAGE.parts[:2])
-    await asked(chat, request_for(UserMessage("hi"), _MESSAGE, spoken))
+    message = said_by("openai_chat", server.url)
+    spoken = AssistantMessage(message.parts[:2])
+    await asked(chat, request_for(UserMessage("hi"), message, spoken))
     _, _, called, said = server.received[0].json["messages"]
     assert called["reasoning_content"] == "hm…"
     assert said == {"role": "assistant", "content": "Grüße 🌍"}
+
+
+async def test_reasoning_of_another_server_is_not_sent(
+    server: Loopback, chat: OpenAIChat, request_for: Requests, recorded: Recorded
+) -> None:
+    server.reply(LoopbackReply([recorded("openai_chat")]))
+    unnamed = Thinking("hm…", {"provider": "openai_chat", "value": "reasoning_content"})  # as it was stored before
+    own = said_by("openai_chat", server.url)
+    for parts in (said_by("openai_chat", "http://other.example").parts, (unnamed, *own.parts[1:])):
+        await asked(chat, request_for(UserMessage("hi"), AssistantMessage(parts, "calls")))
+        _, _, called = server.received[-1].json["messages"]
+        assert called["tool_calls"] and "reasoning_content" not in called
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 from callwright.core.calls import ToolCall
 from callwright.core.content import Text
@@ -45,6 +46,10 @@ class Vendor:
     usage: Usage
 
 
+_HOST = "HOST"
+"""Stands for the server that gave the answer."""
+
+
 def _kept(vendor: str, value: Any, text: str = "") -> Thinking:
     return Thinking(text, {"provider": vendor, "value": value})
 
@@ -80,7 +85,7 @@ VENDORS = {
         _BEARER,
         {"temperature": 0, "tool_choice": "required"},
         (
-            _kept("openai_chat", "reasoning_content", "hm…"),
+            _kept("openai_chat", {"field": "reasoning_content", "for": f"{_HOST}#gpt-test"}, "hm…"),
             _SAID,
             ToolCall("call_a", "fs.read", '{"path": "ä.txt"}'),
             ToolCall("call_b", "look"),
@@ -129,10 +134,17 @@ async def asked(provider: Closable, request: ModelRequest) -> AssistantMessage:
     return last.message
 
 
-def said_by(vendor: str) -> AssistantMessage:
-    """The recorded answer as a message."""
-    model = VENDORS[vendor].make("http://127.0.0.1:9").model + "-1"
-    return AssistantMessage(VENDORS[vendor].parts, "calls", VENDORS[vendor].usage, model)
+def said_by(vendor: str, url: str = "http://127.0.0.1:9") -> AssistantMessage:
+    """The recorded answer as a message of the server at an address."""
+    model = VENDORS[vendor].make(url).model + "-1"
+    parts = tuple(_from_server(part, urlsplit(url).netloc) for part in VENDORS[vendor].parts)
+    return AssistantMessage(parts, "calls", VENDORS[vendor].usage, model)
+
+
+def _from_server(part: AssistantPart, host: str) -> AssistantPart:
+    if not isinstance(part, Thinking):
+        return part
+    return replace(part, opaque=json.loads(json.dumps(part.opaque).replace(_HOST, host)))
 
 
 def sse(*events: Event) -> bytes:

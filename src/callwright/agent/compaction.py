@@ -147,7 +147,9 @@ async def _shorten(
     except BadSummary:
         raise
     except ProviderError as error:
-        if error.fault == "invalid":  # such as a wrong model name: the conversation must still be there when it is right
+        if (
+            error.fault == "invalid"
+        ):  # such as a wrong model name: the conversation must still be there when it is right
             raise BadSummary(f"the request for a summary was rejected: {error}", fault="invalid") from error
         # Only where no summary can ever be made: after an outage, the conversation must still be there.
         if error.fault != "too_large":

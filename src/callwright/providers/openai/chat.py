@@ -4,7 +4,7 @@ Encoding of messages, and the provider. Responses are read in `chat_stream.py`.
 """
 
 import re
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from hashlib import sha256
@@ -133,9 +133,12 @@ def _assistant(message: AssistantMessage, tools: EncodedTools, dialect: ChatDial
             extra = None
         elif isinstance(part, Thinking):
             value: Any = unwrap_opaque(PROVIDER, part)
-            if isinstance(value, str):
-                thoughts[value] = thoughts.get(value, "") + part.text
-            elif value is not None and value.get("for") == dialect.tag:
+            if not isinstance(value, Mapping):
+                continue
+            value = cast("Mapping[str, Any]", value)
+            if "field" in value and _find_host(value.get("for")) == _find_host(dialect.tag):
+                thoughts[value["field"]] = thoughts.get(value["field"], "") + part.text
+            elif value.get("for") == dialect.tag:
                 extra = thaw(value["extra_content"]) if "extra_content" in value else extra
                 if "reasoning_details" in value:
                     thoughts["reasoning_details"] = thaw(value["reasoning_details"])
@@ -146,6 +149,11 @@ def _assistant(message: AssistantMessage, tools: EncodedTools, dialect: ChatDial
     elif "reasoning_details" in thoughts:
         wire["reasoning_details"] = thoughts["reasoning_details"]
     return wire
+
+
+def _find_host(tag: object) -> str:
+    """Return the server of a tag: reasoning that is text is sent back to each of its models, and to no other server."""
+    return str(tag).partition("#")[0]
 
 
 def _call(call: ToolCall, tools: EncodedTools, dialect: ChatDialect, extra: Wire | None) -> Wire:

@@ -131,7 +131,7 @@ class ChatDraft:
             shown = "".join(self._thoughts.values())
             parts.append(Thinking(shown, self._opaque({"reasoning_details": self._details})))
         else:
-            parts += [Thinking(text, wrap_opaque(PROVIDER, name)) for name, text in self._thoughts.items()]
+            parts += [Thinking(text, self._opaque({"field": name})) for name, text in self._thoughts.items()]
         if self._text:
             parts.append(Text(self._text))
         for call in self._calls:
