@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import pytest
 from pydantic import BaseModel, Field
@@ -20,7 +21,6 @@ from .vendors import Event, Recorded, Requests, asked, said_by, sse
 
 _START: Event = {"type": "message_start", "message": {"model": "m", "usage": {"input_tokens": 5, "output_tokens": 1}}}
 _STOP: Event = {"type": "message_stop"}
-_MESSAGE = said_by("anthropic")
 
 
 @pytest.fixture
@@ -51,7 +51,8 @@ async def test_thinking_and_calls_round_trip(
     server: Loopback, claude: AnthropicMessages, request_for: Requests, recorded: Recorded
 ) -> None:
     server.reply(LoopbackReply([recorded("anthropic")]))
-    await asked(claude, request_for(UserMessage("hi"), _MESSAGE, UserMessage("go on")))
+    message = said_by("anthropic", server.url)
+    await asked(claude, request_for(UserMessage("hi"), message, UserMessage("go on")))
     assert server.received[0].json["messages"][1]["content"] == [
         {"type": "thinking", "thinking": "hm…", "signature": "c2ln"},
         {"type": "redacted_thinking", "data": "ZGF0YQ"},
@@ -199,17 +200,29 @@ async def test_unstreamed_answer_is_read(server: Loopback, claude: AnthropicMess
     assert (message.text, message.stop, message.calls) == ("I look.", "calls", (ToolCall("a", "look", '{"page": 7}'),))
 
 
-async def test_unsigned_thinking_returns_only_to_compatible_servers(
-    server: Loopback, request_for: Requests, recorded: Recorded
-) -> None:
+def _thought(text: str, signature: str, **tags: str) -> Thinking:
+    return Thinking(text, {"provider": "anthropic", "value": {"type": "thinking", "signature": signature}, **tags})
+
+
+async def test_thinking_returns_only_to_its_server(server: Loopback, request_for: Requests, recorded: Recorded) -> None:
     server.reply(LoopbackReply([recorded("anthropic")]))
-    thought = Thinking("hm", {"provider": "anthropic", "value": {"type": "thinking", "signature": ""}})
-    history = (UserMessage("hi"), AssistantMessage((thought, Text("so"))), UserMessage("go on"))
+    host = urlsplit(server.url).netloc
+    thoughts = (
+        _thought("compatible, unsigned", "", origin=host),
+        _thought("compatible", "91cfbb94", origin=host),
+        _thought("another", "91cfbb94", origin="other.example"),
+        _thought("unsigned", ""),
+        _thought("anthropic", "c2ln"),
+    )
+    history = (UserMessage("hi"), AssistantMessage((*thoughts, Text("so"))), UserMessage("go on"))
     from anthropic import AsyncAnthropic
 
     client = AsyncAnthropic(api_key="k", base_url=server.url, max_retries=0)
     for claude in (AnthropicMessages("m", api_key="k", base_url=server.url), AnthropicMessages("m", client=client)):
         await asked(claude, request_for(*history))
         await claude.aclose()
-    sent = [[block["type"] for block in each.json["messages"][1]["content"]] for each in server.received]
-    assert sent == [["thinking", "text"], ["text"]]
+    compatible, own = [
+        [block.get("thinking") for block in each.json["messages"][1]["content"]] for each in server.received
+    ]
+    assert compatible == ["compatible, unsigned", "compatible", None]
+    assert own == ["anthropic", None]

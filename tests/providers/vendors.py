@@ -50,8 +50,8 @@ _HOST = "HOST"
 """Stands for the server that gave the answer."""
 
 
-def _kept(vendor: str, value: Any, text: str = "") -> Thinking:
-    return Thinking(text, {"provider": vendor, "value": value})
+def _kept(vendor: str, value: Any, text: str = "", **tags: str) -> Thinking:
+    return Thinking(text, {"provider": vendor, "value": value, **tags})
 
 
 REASONING: Event = {
@@ -70,8 +70,8 @@ VENDORS = {
         _BEARER,
         {"service_tier": "auto"},
         (
-            _kept("anthropic", {"type": "thinking", "signature": "c2ln"}, "hm…"),
-            _kept("anthropic", {"type": "redacted_thinking", "data": "ZGF0YQ"}),
+            _kept("anthropic", {"type": "thinking", "signature": "c2ln"}, "hm…", origin=_HOST),
+            _kept("anthropic", {"type": "redacted_thinking", "data": "ZGF0YQ"}, origin=_HOST),
             _SAID,
             ToolCall("toolu_1", "fs.read", '{"path": "ä.txt"}'),
             ToolCall("toolu_2", "look"),

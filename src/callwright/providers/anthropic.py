@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from os import environ
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from callwright.core.errors import UsageError
 from callwright.core.json import JsonObject, compact
@@ -38,6 +39,7 @@ _LATE_TOOL_MODELS = re.compile(r"claude-(?:fable|mythos|opus|sonnet|haiku)-(?:4-
 _VERSION = re.compile(r"claude-(?:fable|mythos|opus|sonnet|haiku)-(\d{1,2})(?!\d)(?:-(\d{1,2})(?!\d))?")
 _ANSWER_AS = "\n\nWhen you give the final answer, write only JSON that matches this schema, without other text:\n"
 """Asks for a schema that the API cannot enforce."""
+_OWN_HOST = "api.anthropic.com"
 _UNJOINED = 4
 """The two messages that end the cached prefix are among the last four."""
 
@@ -72,11 +74,13 @@ class AnthropicMessages:
     ) -> None:
         require("anthropic", "anthropic")
         self.model = model
-        self._signed = not (base_url or environ.get("ANTHROPIC_BASE_URL"))
+        address = base_url or environ.get("ANTHROPIC_BASE_URL")
+        self._signed = not address
+        self._origin = _find_origin(address)
         if late_tools is None:
             late_tools = client is None and self._signed and _LATE_TOOL_MODELS.match(model) is not None
         self.late_tools = late_tools
-        key = f"{PROVIDER} signed" if self._signed else PROVIDER
+        key = f"{PROVIDER} signed" if self._signed else f"{PROVIDER} {self._origin}"
         self._encoder = ToolEncoder(key, _encode_tool, late="by reference" if late_tools else "never")
         self._bodies = RequestBodies(self._fields, "messages", merged=("output_config",))
         self._cache = cache
@@ -89,7 +93,7 @@ class AnthropicMessages:
             ProviderError: The request failed; `fault` says whether it may be retried.
         """
         tools = self._encoder.encode(request)
-        return read_stream(AnthropicDraft(tools), self._open(request, tools), key="ANTHROPIC_API_KEY")
+        return read_stream(AnthropicDraft(tools, self._origin), self._open(request, tools), key="ANTHROPIC_API_KEY")
 
     def wire_options(self, options: ModelOptions) -> JsonObject:
         """Return the fields of a request for these options; raises `UsageError` for one that the API does not have."""
@@ -144,7 +148,7 @@ class AnthropicMessages:
         joined, last = encode_history(
             request.messages,
             tools.key,
-            lambda message: encode(message, tools, signed=self._signed),
+            lambda message: encode(message, tools, signed=self._signed, origin=self._origin),
             unjoined=unjoined,
         )
         # the API looks back only twenty blocks for a cached prefix, so the end of the last request is marked too
@@ -153,6 +157,12 @@ class AnthropicMessages:
         for place in users[-2:]:
             last[place] = mark_cache_end(last[place])
         return list_pieces(joined, *last)
+
+
+def _find_origin(address: str | None) -> str:
+    """Return the server at an address; empty for Anthropic's own, also where only a client knows another one."""
+    host = urlsplit(address or "").netloc or address or ""
+    return "" if host == _OWN_HOST else host
 
 
 def _has_no_temperature(model: str) -> bool:

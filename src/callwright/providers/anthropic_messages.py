@@ -28,11 +28,11 @@ _MARK = b',"cache_control":{"type":"ephemeral"}}]}'
 _END = b"}]}"
 
 
-def encode(message: Message, tools: EncodedTools, *, signed: bool = False) -> bytes:
+def encode(message: Message, tools: EncodedTools, *, signed: bool = False, origin: str = "") -> bytes:
     """Encode one message; its content is always a list of blocks and always its last key.
 
-    With `signed`, thinking without a signature is left out: a compatible server may have made it, and Anthropic
-    rejects it.
+    Thinking of another server than `origin`, which is empty for Anthropic, is left out: its signature is not accepted.
+    With `signed`, so is thinking without a signature, which Anthropic rejects.
     """
     if isinstance(message, ToolMessage):
         # the API does not accept references and text in one result, so the text of a search follows the results
@@ -41,7 +41,7 @@ def encode(message: Message, tools: EncodedTools, *, signed: bool = False) -> by
             "user", [*results, *(_text(outcome.text) for outcome in message.outcomes if _references(outcome, tools))]
         )
     if isinstance(message, AssistantMessage):
-        return _encode_blocks("assistant", _assistant(message.parts, tools, signed=signed))
+        return _encode_blocks("assistant", _assistant(message.parts, tools, signed=signed, origin=origin))
     content = message.content
     return _encode_blocks("user", [_text(content)] if isinstance(content, str) else _content(content))
 
@@ -97,7 +97,7 @@ def _outcome(outcome: Completed | Failed, tools: EncodedTools) -> Block:
     return {**block, "content": filled} if filled else block
 
 
-def _assistant(parts: tuple[AssistantPart, ...], tools: EncodedTools, *, signed: bool) -> list[Block]:
+def _assistant(parts: tuple[AssistantPart, ...], tools: EncodedTools, *, signed: bool, origin: str) -> list[Block]:
     blocks: list[Block] = []
     for part in parts:
         if isinstance(part, Text):
@@ -106,7 +106,7 @@ def _assistant(parts: tuple[AssistantPart, ...], tools: EncodedTools, *, signed:
             named = {"id": wire_id(part.id), "name": tools.wire_name_of(part)}
             blocks.append({"type": "tool_use", **named, "input": tools.wire_arguments(part)})
         else:
-            value = unwrap_opaque(PROVIDER, part)
+            value = unwrap_opaque(PROVIDER, part, origin)
             # thinking of other models has no signature that this API accepts
             if value is not None and not (signed and value.get("type") == "thinking" and not value.get("signature")):
                 blocks.append(_thinking_block(part.text, thaw(value)))
@@ -136,10 +136,11 @@ _COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_cr
 
 
 class AnthropicDraft:
-    """A message under construction from the Messages API's events."""
+    """A message under construction from the Messages API's events; `origin` is the server, if not Anthropic's."""
 
-    def __init__(self, tools: EncodedTools) -> None:
+    def __init__(self, tools: EncodedTools, origin: str = "") -> None:
         self._tools = tools
+        self._origin = origin
         self._blocks: dict[int, Event] = {}
         self._model = ""
         self._reason: str | None = None
@@ -226,14 +227,12 @@ class AnthropicDraft:
                 written = text or (json.dumps(block["input"]) if block.get("input") else "")
                 return self._tools.read_call(block["id"], block["name"], written, cut=self._is_cut(block))
             case "thinking":
-                signature = block.get("signature", "")
-                return Thinking(
-                    block.get("thinking", ""), wrap_opaque(PROVIDER, {"type": "thinking", "signature": signature})
-                )
+                value = {"type": "thinking", "signature": block.get("signature", "")}
+                return Thinking(block.get("thinking", ""), wrap_opaque(PROVIDER, value, self._origin))
             case _:  # redacted thinking, and tools the API runs itself: sent back unchanged
                 if text:
                     block["input"] = parse_object(text) or {}
-                return Thinking("", wrap_opaque(PROVIDER, block))
+                return Thinking("", wrap_opaque(PROVIDER, block, self._origin))
 
     def _is_cut(self, block: Event) -> bool:
         last = self._blocks[max(self._blocks)]

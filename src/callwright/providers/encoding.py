@@ -216,15 +216,18 @@ def wire_name(name: str) -> str:
     return _FORBIDDEN.sub("_", name)[:64] or "unnamed"
 
 
-def wrap_opaque(provider: str, value: Json) -> Json:
-    """Tag a value that a provider must get back unchanged, so that no other provider receives it."""
-    return {"provider": provider, "value": value}
+def wrap_opaque(provider: str, value: Json, origin: str = "") -> Json:
+    """Tag a value that a provider must get back unchanged, so that no other provider receives it.
+
+    `origin` is the server that made it, if that is not the vendor's own.
+    """
+    return {"provider": provider, "value": value, **({"origin": origin} if origin else {})}
 
 
-def unwrap_opaque(provider: str, part: Thinking) -> Any:
-    """Return the value a provider must get back, or None if the part is from another provider."""
+def unwrap_opaque(provider: str, part: Thinking, origin: str = "") -> Any:
+    """Return the value a provider must get back, or None if the part is from another provider or server."""
     opaque = part.opaque
-    if not isinstance(opaque, Mapping) or opaque.get("provider") != provider:
+    if not isinstance(opaque, Mapping) or opaque.get("provider") != provider or opaque.get("origin", "") != origin:
         return None
     return opaque.get("value")
 
