@@ -6,17 +6,26 @@ from string import ascii_letters, digits
 
 from hypothesis import example, given, strategies as st
 
+from callwright import Effect, Registry, tool
+from callwright.providers.tool_encoding import to_gemini
 from callwright.registry import wire_names
 
-ALLOWED = re.compile(r"^[a-zA-Z0-9_-]{1,64}\Z")
+ALLOWED = re.compile(r"^[a-zA-Z_][a-zA-Z0-9_-]{0,63}\Z")
 CLOSE = st.text("ab._-", min_size=1, max_size=4)
 LONG = st.tuples(CLOSE, CLOSE).map(("x" * 70).join)
 NAMES = st.lists(CLOSE | LONG | st.text(ascii_letters + digits + "._-é/", max_size=80), max_size=12)
 
 
+@tool(name="3d_print", effect=Effect.READ)
+def print_model(name: str) -> str:
+    """Print."""
+    return name
+
+
 @given(NAMES)
 @example(["a.b", "a_b", "a-b", "a/b"])
 @example(["", ".", "_"])
+@example(["3d", "_3d", "-3d", "3" * 64, "3" * 65, "é3"])
 def test_wire_names_are_unique_and_allowed(names: list[str]) -> None:
     given_names = wire_names(names)
     assert given_names.keys() == set(names)
@@ -48,6 +57,17 @@ def test_dotted_name_becomes_underscored() -> None:
         "fs.read": "fs_read",
         "mcp.github.search": "mcp_github_search",
     }
+
+
+def test_name_that_begins_with_a_digit_or_dash_gets_an_underscore() -> None:
+    assert wire_names(["3d_print", "-dash"]) == {"3d_print": "_3d_print", "-dash": "_-dash"}
+
+
+def test_gemini_takes_a_tool_whose_name_begins_with_a_digit() -> None:
+    catalog = Registry(print_model).snapshot()
+    assert to_gemini(catalog.tools["3d_print"].spec, catalog.wire_names["3d_print"]).payload["name"] == "_3d_print"
+    found = catalog.get("_3d_print")
+    assert found is not None and found.spec.name == "3d_print"
 
 
 def test_clashing_names_get_a_hash() -> None:

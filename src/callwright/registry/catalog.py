@@ -14,21 +14,22 @@ from callwright.core.json import compact, hash_text
 from callwright.core.spec import ToolSpec
 from callwright.tool.base import State, Tool, identify
 
-_ALLOWED = r"[a-zA-Z0-9_-]{1,64}"
+_ALLOWED = r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}"
 _FORBIDDEN = r"[^a-zA-Z0-9_-]"
 _MAX_WIRE_CHARS = 64
 _HASH_CHARS = 7
 
 
 def wire_names(names: Iterable[str]) -> dict[str, str]:
-    """Map every name to a unique one that matches `^[a-zA-Z0-9_-]{1,64}$`, independent of the order.
+    """Map every name to a unique one that matches `^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$`, independent of the order.
 
-    An allowed name stays as it is. In others, forbidden characters become `_`; if the result is too long or not unique,
-    it ends in a hash of the original name.
+    An allowed name stays as it is. In others, forbidden characters become `_`, and a name that does not begin with a
+    letter or `_` gets one in front, which Gemini requires; if the result is too long or not unique, it ends in a hash
+    of the original name.
     """
     ordered = sorted(set(names))
     taken = {name for name in ordered if re.fullmatch(_ALLOWED, name)}
-    cleaned = {name: re.sub(_FORBIDDEN, "_", name) for name in ordered if name not in taken}
+    cleaned = {name: _clean(name) for name in ordered if name not in taken}
     counts: dict[str, int] = {}
     for wire in cleaned.values():
         counts[wire] = counts.get(wire, 0) + 1
@@ -44,6 +45,11 @@ def wire_names(names: Iterable[str]) -> dict[str, str]:
             names_on_wire[name] = next(wire for wire in _hashed_names(name, base) if wire not in used)
             used.add(names_on_wire[name])
     return names_on_wire
+
+
+def _clean(name: str) -> str:
+    wire = re.sub(_FORBIDDEN, "_", name)
+    return f"_{wire}" if re.match(r"[0-9-]", wire) else wire
 
 
 def _hashed_names(name: str, base: str) -> Iterator[str]:
