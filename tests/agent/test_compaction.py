@@ -276,3 +276,19 @@ async def test_summary_is_not_streamed_to_the_user() -> None:
     assert [event.text for event in tapped if isinstance(event, TextDelta)] == ["done"]
     shown = [event.message.text for event in tapped if isinstance(event, MessageDone)]
     assert shown[-1] == "done" and not any(shown[:-1])
+
+
+async def test_large_system_prompt_does_not_compact_on_every_turn() -> None:
+    model = Talkative(8)
+
+    def counting(request: ModelRequest) -> Line:
+        reply = model(request)
+        # the system prompt and the tools alone are almost as large as the limit
+        usage = Usage(9_900 + 100 * len(request.messages), 20)
+        parts = (reply,) if isinstance(reply, ToolCall) else (Text("done"),)
+        return reply if asked_for_summary(request) else AssistantMessage(parts, usage=usage)
+
+    agent = agent_with(model, Compaction(at_tokens=10_000, keep_tokens=1500))
+    agent.provider = ScriptedProvider.answering(counting)
+    assert isinstance(await agent.run("the task"), Done)
+    assert sum(map(asked_for_summary, model.seen)) <= 1

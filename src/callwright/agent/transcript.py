@@ -264,9 +264,9 @@ class Transcript:
         """Replace the history with a shorter one."""
         await self._store(Compacted(tuple(history), usage))
         self.spending.add(usage)
-        self.history, self.tokens = history, 0
-        for message in history:
-            self._add_tokens(message, estimate=True)
+        # the system prompt and the tools, which the provider counted too, stay as large as they were
+        beside = max(0, self.tokens - sum(map(estimate_message_tokens, self.history)))
+        self.history, self.tokens = history, beside + sum(map(estimate_message_tokens, history))
 
     def emit_event(self, event: AgentEvent) -> None:
         """Pass an event to the consumer of a streamed run."""
