@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from callwright import Completed, Effect, Executor, Registry, ToolCall, tool
-from callwright.agent import Agent, Compaction, Done, Requests, Stopped
+from callwright.agent import Agent, Compaction, Done, Prices, Requests, RunLimits, Stopped
 from callwright.agent.compaction import SUMMARY_PROMPT, drop_outputs, find_tail_start
 from callwright.agent.replay import find_history_faults
 from callwright.clip import Outputs, find_output_ids
@@ -17,6 +17,7 @@ from callwright.policy import AllowEverything
 from callwright.providers.base import MessageDone, ModelEvent, ModelRequest, ProviderError, TextDelta
 from callwright.providers.streaming import TappedProvider
 from callwright.sessions import MemoryStore, SqliteStore
+from callwright.sessions.records import Spent
 from callwright.testing import FakeClock
 from callwright.testing.fakes import Line, ScriptedProvider
 
@@ -292,3 +293,32 @@ async def test_large_system_prompt_does_not_compact_on_every_turn() -> None:
     agent.provider = ScriptedProvider.answering(counting)
     assert isinstance(await agent.run("the task"), Done)
     assert sum(map(asked_for_summary, model.seen)) <= 1
+
+
+async def test_requests_for_a_summary_count_for_the_run() -> None:
+    model = Talkative(6)
+    store = MemoryStore()
+    used = Usage(1_000_000, 0)
+
+    def reply(request: ModelRequest) -> Line:
+        return AssistantMessage((), "end", used, "small") if asked_for_summary(request) else model(request)
+
+    agent = agent_with(model, Compaction(at_tokens=5000, keep_tokens=1500), store)
+    agent.limits = RunLimits(prices=Prices(10, 10), other_prices={"small": Prices(1, 1)})
+    agent.provider = script = ScriptedProvider.answering(reply)
+    result = await agent.run("the task", session="s")
+    asked = sum(map(asked_for_summary, script.requests))
+    assert asked and isinstance(result, Done)
+    assert (result.usage.input_tokens, result.cost) == (asked * 1_000_000, asked * 1.0)
+    spent = [record.usage.input_tokens for record in await store.read("s") if isinstance(record, Spent)]
+    assert sum(spent) == asked * 1_000_000
+
+
+async def test_summary_is_charged_at_the_price_of_its_model() -> None:
+    said = [AssistantMessage((Text(text),), "end", Usage(1_000_000, 0), "small") for text in ("é" * 4000, "so", "done")]
+    limits = RunLimits(prices=Prices(10, 10), other_prices={"small": Prices(1, 1)})
+    plan = Compaction(at_tokens=500, keep_tokens=10)
+    agent = Agent(ScriptedProvider(*said), sessions=MemoryStore(), limits=limits, compaction=plan)
+    await agent.run("the task", session="s")
+    result = await agent.run("and now?", session="s")
+    assert isinstance(result, Done) and result.cost == 2.0

@@ -32,7 +32,7 @@ def endless(name: str, usage: Usage = Usage(100, 10)) -> ScriptedProvider:
         nonlocal made
         made += 1
         call = ToolCall(f"c{made}", name, {"n": 1 if name == "refuse" else made})
-        return AssistantMessage((call,), "calls", usage)
+        return AssistantMessage((call,), "calls", usage, "small")
 
     return ScriptedProvider.answering(reply)
 
@@ -58,6 +58,7 @@ async def approve_until_stopped(path: Path, provider: ScriptedProvider, limits: 
         (RunLimits(turns=3), "change", "turns", 3),
         (RunLimits(tokens=300), "change", "tokens", 3),
         (RunLimits(money=0.0003, prices=Prices(1, 0)), "change", "money", 3),
+        (RunLimits(money=0.0003, prices=Prices(10, 0), other_prices={"small": Prices(1, 0)}), "change", "money", 3),
         (RunLimits(same_failures=4), "refuse", "repeated", 4),
     ],
 )

@@ -11,7 +11,7 @@ from callwright.agent import Done, RunLimits
 from callwright.core.content import Text
 from callwright.core.events import Event
 from callwright.core.messages import AssistantMessage, Usage, UserMessage
-from callwright.core.run_events import RunEnded
+from callwright.core.run_events import RequestEnded, RunEnded
 from callwright.providers import Fallback, ModelOptions, Prices, WithOptions, provider_for
 from callwright.providers.anthropic import AnthropicMessages
 from callwright.providers.base import MessageDone, ModelEvent, ModelRequest, Provider, ProviderError, TextDelta
@@ -249,6 +249,8 @@ async def test_run_ends_with_the_costs_of_every_model_that_answered() -> None:
     ended = [event for event in events if isinstance(event, RunEnded)]
     assert [event.cost for event in ended] == [11.0]
     assert [event.usage.input_tokens for event in ended] == [2_000_000]
+    requests = [event for event in events if isinstance(event, RequestEnded)]
+    assert [event.cost for event in requests] == [10.0, 1.0]
     said_by = [record.message for record in await sessions.read("s") if isinstance(record, Said)]
     answered = [message.model for message in said_by if isinstance(message, AssistantMessage)]
     assert answered == ["big", "small"]

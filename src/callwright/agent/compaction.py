@@ -82,6 +82,11 @@ _KEPT_REQUEST_CHARS = 8_000
 class BadSummary(ProviderError):
     """There is no summary that may replace the conversation, which stays as it is."""
 
+    def __init__(self, message: str, usage: Usage = Usage()) -> None:
+        super().__init__(message, fault="invalid")
+        self.usage = usage
+        """Of the requests for it."""
+
 
 class CompactionListener(Protocol):
     """Receives the compactions of a history."""
@@ -150,7 +155,7 @@ async def _shorten(
         if (
             error.fault == "invalid"
         ):  # such as a wrong model name: the conversation must still be there when it is right
-            raise BadSummary(f"the request for a summary was rejected: {error}", fault="invalid") from error
+            raise BadSummary(f"the request for a summary was rejected: {error}") from error
         # Only where no summary can ever be made: after an outage, the conversation must still be there.
         if error.fault != "too_large":
             raise
@@ -190,7 +195,7 @@ async def summarise_history(
         problem = _find_problem(summary)
         if not problem:
             return History([UserMessage(f"{_SUMMARY_HEAD}{summary.text}"), *history[cut:]]), usage
-    raise BadSummary(problem, fault="invalid")
+    raise BadSummary(problem, usage)
 
 
 def _find_problem(summary: AssistantMessage) -> str:

@@ -6,6 +6,7 @@ Also `OutputSchema`, which turns the final answer into a typed value, and the de
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from callwright.agent.compaction import BadSummary, Compaction, compact_history, summarise_history
@@ -25,6 +26,7 @@ from callwright.executor.executor import Executor
 from callwright.executor.turn_context import AskPerson
 from callwright.providers.base import ModelRequest, Provider, ProviderError
 from callwright.registry.catalog import Catalog, Toolset, session_catalog
+from callwright.sessions.records import Spent
 from callwright.system.undo.recorder import UndoRecorder
 from callwright.tool.arguments import ArgumentParser
 from callwright.tool.base import State
@@ -277,13 +279,21 @@ class Loop:
 
         return ask_model_observed(observe, parts.provider, request, parts.requests, transcript)
 
+    async def _request_summary(
+        self, transcript: Transcript, catalog: Catalog, messages: Sequence[Message]
+    ) -> AssistantMessage:
+        """Request a summary, and count what it used, also if it cannot be used."""
+        summary = await self._ask(transcript, catalog, messages, shaped=False)
+        transcript.spending.add(summary.usage, summary.model)
+        return summary
+
     async def summarise(self, focus: str) -> None:
         """Replace the whole history with a summary; if this raises `ProviderError`, nothing has changed."""
         transcript, catalog = self._transcript, self._catalog()
         history, usage = await summarise_history(
             transcript.history,
             len(transcript.history),
-            lambda messages: self._ask(transcript, catalog, messages, shaped=False),
+            partial(self._request_summary, transcript, catalog),
             focus=focus,
         )
         await transcript.compact(history, usage)
@@ -297,9 +307,11 @@ class Loop:
                 plan,
                 self._parts.executor.outputs,
                 self._parts.executor.with_reader(catalog),
-                lambda messages: self._ask(transcript, catalog, messages, shaped=False),
+                partial(self._request_summary, transcript, catalog),
             )
-        except BadSummary:
+        except BadSummary as error:
+            if error.usage.total:
+                transcript.note(Spent(error.usage))
             if needed is not None:
                 raise
             self._compact_above = transcript.tokens * _GROWTH_FACTOR  # the whole history may still fit

@@ -37,8 +37,9 @@ async def run_observed(
         raise
     finally:
         usage = spending.usage
-        prices = spending.limits.prices or prices_for(began.model)
-        cost = None if prices is None else spending.cost or prices.cost(usage)
+        cost = spending.known_cost
+        if cost is None and (prices := prices_for(began.model)) is not None:
+            cost = spending.cost or prices.cost(usage)
         observe(RunEnded(began, *ended, usage, spending.turns, perf_counter() - started, cost))
 
 
@@ -64,7 +65,9 @@ async def ask_model_observed(
         observe(RequestEnded(began, None, error, _describe_failure(error, transcript), watch.elapsed(), watch.first))
         raise
     # prices of the run limits come first: a contract may differ from the list
-    prices = transcript.spending.limits.prices or await find_prices(message.model or provider.model)
+    limits = transcript.spending.limits
+    known = limits.other_prices.get(message.model) or limits.prices
+    prices = known or await find_prices(message.model or provider.model)
     cost = None if prices is None else prices.request_cost(message.usage)
     observe(_request_ended(began, message, None, "", watch.elapsed(), watch.first, cost))
     return message

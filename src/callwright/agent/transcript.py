@@ -80,16 +80,16 @@ class Transcript:
 
     def carry_spending(self) -> None:
         """Count what the run used before it was resumed."""
-        earlier = Spending(self.spending.limits)
+        earlier, model = Spending(self.spending.limits), ""
         for record in self._replay.run:
             match record:
-                case Said(AssistantMessage(usage=usage)):
+                case Said(AssistantMessage(usage=usage, model=model)):
                     earlier.turns += 1
-                    earlier.add(usage)
+                    earlier.add(usage, model)
                 case Said(ToolMessage(outcomes)):
                     earlier.count_outcomes(outcomes)
-                case Compacted(_, usage):
-                    earlier.add(usage)
+                case Compacted(_, usage):  # does not name its model: it was the last one before
+                    earlier.add(usage, model)
                 case Spent(usage, cost):
                     earlier.add_inner(usage, cost)
                 case LimitReached(kind):
@@ -261,9 +261,8 @@ class Transcript:
         self.emit_turn_end()
 
     async def compact(self, history: History, usage: Usage) -> None:
-        """Replace the history with a shorter one."""
+        """Replace the history with a shorter one; `usage`, which made it, is already counted."""
         await self._store(Compacted(tuple(history), usage))
-        self.spending.add(usage)
         # the system prompt and the tools, which the provider counted too, stay as large as they were
         beside = max(0, self.tokens - sum(map(estimate_message_tokens, self.history)))
         self.history, self.tokens = history, beside + sum(map(estimate_message_tokens, history))

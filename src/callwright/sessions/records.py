@@ -86,7 +86,7 @@ class Compacted:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What agents inside a call of the session used; counts for the limits of the run that called them."""
+    """What agents inside a call used, or requests for a summary that was none; counts for the limits of the run."""
 
     usage: Usage
     cost: float | None = None
