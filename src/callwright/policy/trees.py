@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from glob import has_magic, iglob
 from itertools import islice
 
+from callwright.policy.git_index import find_tracked
 from callwright.policy.tool_names import words
 from callwright.shell.plan import Tree
 from callwright.system.sensitive_paths import comparable, is_secret
@@ -62,6 +63,13 @@ def find_in_tree(
         return ""
     if not tree.folder.startswith("/") or any(mark in tree.folder for mark in "$`*?["):
         return None
+    if any(map(os.path.lexists, tree.unless)):
+        return ""
+    if tree.tracked:
+        try:
+            return find_tracked(tree.folder, wanted, whole=tree.whole)
+        except LookupError:
+            pass  # outside a repository git searches the folder itself, or nothing
     if not os.path.isdir(tree.folder):  # noqa: PTH112 - a path as text
         return tree.folder if wanted(tree.folder) else ""
     root = os.path.realpath(tree.folder)

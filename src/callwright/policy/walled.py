@@ -22,7 +22,7 @@ from callwright.core.access import Access, DeletePath, Reach, WritePath
 from callwright.policy.tool_names import words
 from callwright.shell import tables
 from callwright.shell.plan import ShellPlan, SimpleCommand, Verdict
-from callwright.shell.programs.git import SHOWS_CONTENT
+from callwright.shell.programs.git_shown import SHOWS_CONTENT
 from callwright.shell.words import HARMLESS_TARGETS, Word
 from callwright.system.sensitive_paths import comparable, is_secret
 

@@ -63,6 +63,12 @@ class Tree(NamedTuple):
     """Hidden files are passed over."""
     secrets: bool = True
     """Secrets may be shown; git hides those that it tracks, formatters read sources, and only rules apply to these."""
+    tracked: bool = False
+    """Only files that git tracks count."""
+    whole: bool = False
+    """Those of the whole repository count, not only those below the folder."""
+    unless: tuple[str, ...] = ()
+    """If one of these exists, the call is restricted to it, and the tree is not read."""
 
 
 @frozen

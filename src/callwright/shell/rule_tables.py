@@ -20,6 +20,7 @@ continues the one above. The clauses:
     help         `[sub] --help` is read-only   secret    never allowed: overrides a wider line
     last         no option after an operand    recursive  -r reads whole folders
     urls         an address is fetched        plain     no value expands macros (`:expand`, `%(`)
+    counts F…    flags that take a value if it is a number
     schemeless   no word holds a colon, because `engine:file` loads a library
 """
 
@@ -46,6 +47,7 @@ class ProgramRule:
     refused: frozenset[str] = frozenset()
     allowed: frozenset[str] | None = None
     values: frozenset[str] = frozenset()
+    counts: frozenset[str] = frozenset()
     reads: bool = False
     pattern: frozenset[str] | None = None
     here: bool = False
@@ -182,18 +184,20 @@ class ProgramRule:
         """Separate operands from options; an option's value in the next word is neither."""
         operands: list[Word] = []
         flags: list[str] = []
-        skip = closed = False
+        skip = counted = closed = False
         for word in words:
             text = word[0]
-            if skip:
+            if skip and (not counted or text.isdigit()):
                 skip = False
             elif closed or text[:1] != "-" or text == "-":
                 operands.append(word)
+                skip = False
             elif text == "--":
-                closed = True
+                closed, skip = True, False
             else:
                 flags.append(text)
-                skip = bool(self.values) and self._takes_next(text)
+                counted = text in self.counts
+                skip = counted or (bool(self.values) and self._takes_next(text))
         return operands, flags
 
     def gives_pattern(self, flags: Sequence[str]) -> bool:
@@ -330,6 +334,8 @@ def _apply_clause(rule: ProgramRule, word: str, rest: str) -> None:
             rule.values |= flags
             if rule.allowed is not None:
                 rule.allowed |= flags
+        case "counts":
+            rule.counts = flags
         case "needs":
             rule.needs = flags
         case "names":

@@ -6,7 +6,8 @@ from itertools import pairwise
 
 from callwright.core.access import Access, Reach, ReadPath, WritePath
 from callwright.shell.findings import FoundCommand, Judgement, unknown
-from callwright.shell.plan import COMMITTED, Tree, Verdict
+from callwright.shell.plan import Tree, Verdict
+from callwright.shell.programs.git_shown import SHOWS_CONTENT, list_files, list_shown_trees
 from callwright.shell.programs.outputs import list_outputs
 from callwright.shell.rule_tables import ProgramRule, parse_table
 from callwright.shell.words import Certainty, Folders, Word, enter_folder, resolve_paths
@@ -76,6 +77,9 @@ _GLOBALS = frozenset(
     "--no-pager -P --no-optional-locks --literal-pathspecs --no-replace-objects --no-lazy-fetch --glob-pathspecs "
     "--noglob-pathspecs --icase-pathspecs --no-advice".split()
 )
+_GLOBALS_WITH_VALUE = frozenset(
+    "-c -C --git-dir --work-tree --namespace --config-env --super-prefix --attr-source".split()
+)
 _DESTROYS = {
     "reset": ("--hard", "--merge", "--keep"),
     "clean": (),
@@ -125,15 +129,6 @@ _RUNNING_OPTIONS = (
     "--output",
     "-o",
 )
-SHOWS_CONTENT = frozenset(
-    "diff show blame annotate cat-file grep diff-tree diff-index diff-files format-patch stash log whatchanged "
-    "range-diff archive apply patch-id hash-object".split()
-)
-"""Sub-commands that may print the content of committed files."""
-_FILE_OPTIONS = frozenset(
-    "--contents --ignore-revs-file --no-index --file -F -f -O -S --pathspec-from-file --template -t".split()
-)
-_TEXT_OPTIONS = frozenset("-S -G --grep --author --committer --since --until --after --before".split())
 _OUTPUTS = {"archive": ("-o", "--output"), "format-patch": ("-o", "--output-directory")}
 _USES_REMOTE = frozenset(("push", "pull", "fetch", "clone", "ls-remote"))
 
@@ -174,6 +169,21 @@ def git(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     words = _skip_globals(arguments)
     if not words:
         return unknown("git without a sub-command")
+    found = _judge_call(words, folders)
+    place = _find_verb(words)
+    shown = list_shown_trees(words[place].text, words[place + 1 :], folders if place == 0 else None)
+    return found._replace(trees=(*found.trees, *shown)) if shown else found
+
+
+def _find_verb(words: Sequence[Word]) -> int:
+    """Return the place of the sub-command behind options that may lead to another repository."""
+    place = 0
+    while place < len(words) - 1 and words[place].text[:1] == "-":
+        place += 2 if words[place].text in _GLOBALS_WITH_VALUE else 1
+    return min(place, len(words) - 1)
+
+
+def _judge_call(words: Sequence[Word], folders: Folders) -> Judgement:
     if any(word.certainty is Certainty.ANYTHING for word in words):
         return _judge_change(words, folders, "a word of the git call may become an option")
     if _only_lists(words):
@@ -190,63 +200,10 @@ def git(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
         return Judgement(
             Verdict.READS_NETWORK, f"git {words[0].text} reads from a remote", (Reach(_find_remote(rest)),)
         )
-    touched = _list_files(words[0].text, rest, folders)
+    touched = list_files(words[0].text, rest, folders)
     untracked = words[0].text == "grep" and any(word.text.startswith(("--no-i", "--un")) for word in rest)
     trees = tuple([Tree(path) for path in resolve_paths(".", folders)]) if untracked else ()
-    if words[0].text in SHOWS_CONTENT:
-        trees = (*trees, *_list_shown_folders(words[0].text, rest, folders))
     return Judgement(Verdict.READ_ONLY, f"git {words[0].text} is read-only", touched, trees=trees)
-
-
-def _list_files(verb: str, words: Sequence[Word], folders: Folders) -> tuple[Access, ...]:
-    """Return the files whose content git may show, or that it reads outside the repository."""
-    shows = verb in SHOWS_CONTENT
-    found: list[str] = []
-    previous = ""
-    pattern = _find_searched(words) if verb == "grep" else None
-    for word in words:
-        if word is pattern:
-            continue
-        text = word.text
-        name, equals, value = text.partition("=")
-        if text[:1] != "-":
-            loose = shows or previous in _FILE_OPTIONS or text[:1] == "/" or ".." in text
-            # the path stands behind the last colon: HEAD:.env, :0:.env, 1,2:.env
-            found.extend([text, text.partition(":")[2], text.rpartition(":")[2]] if loose else [])
-        elif text[:2] == "-L":
-            found.append(text.rpartition(":")[2])
-        elif equals and any(option.startswith(name) for option in _FILE_OPTIONS):
-            found.append(value)
-        elif text[:2] in _FILE_OPTIONS and text[1:2] != "-":
-            found.append(text[2:])
-        previous = text
-    return tuple([ReadPath(path) for text in found if text for path in resolve_paths(text, folders)])
-
-
-def _list_shown_folders(verb: str, words: Sequence[Word], folders: Folders) -> Iterator[Tree]:
-    """Yield the folders whose committed files git may show, by the words that may be paths."""
-    pattern = _find_searched(words) if verb == "grep" else None
-    previous = ""
-    for word in words:
-        text = word.text
-        before, previous = previous, text
-        if word is pattern or not text or text[0] == "-" or text[:2] in (":!", ":^"):
-            continue
-        if text[:2] in (":/", ":("):  # counted from the top of the repository, which is not known here
-            yield Tree(COMMITTED, secrets=False)
-        elif not set(text) & set("*?["):
-            yield from (Tree(path, secrets=False) for path in resolve_paths(text, folders))
-        elif before not in _TEXT_OPTIONS or verb == "grep":
-            # a star of git matches slashes too, so only what stands behind the last one tells about the name
-            ending = re.split(r"[*?\]]", text)[-1].rpartition("/")[2]
-            yield from (Tree(path, f"*{ending}", secrets=False) for path in resolve_paths(".", folders))
-
-
-def _find_searched(words: Sequence[Word]) -> Word | None:
-    """Return the pattern of git grep: the first operand, unless -e or -f gives it."""
-    if any(word.text[:1] == "-" and word.text[1:2] != "-" and set(word.text) & {"e", "f"} for word in words):
-        return None
-    return next((word for word in words if word.text[:1] != "-"), None)
 
 
 def _find_rule(words: Sequence[Word]) -> tuple[ProgramRule | None, int]:
@@ -300,7 +257,7 @@ def _judge_change(words: Sequence[Word], folders: Folders, reason: str) -> Judge
     verb = words[0].text
     texts = [word.text for word in words[1:]]
     touched: tuple[Access, ...] = tuple(WritePath(path) for path in resolve_paths(".", folders))
-    touched = (*touched, *_list_files(verb, words[1:], folders), *_list_targets(verb, words[1:], folders))
+    touched = (*touched, *list_files(verb, words[1:], folders), *_list_targets(verb, words[1:], folders))
     if verb in _USES_REMOTE or _asks_remote(verb, texts):
         touched = (*touched, Reach(_find_remote(words[1:])))
     marks = _DESTROYS.get(verb)
@@ -313,7 +270,7 @@ def _judge_change(words: Sequence[Word], folders: Folders, reason: str) -> Judge
     if verb not in _WRITES or any(not word.literal for word in words) or words[0].text[:1] == "-":
         if verb in _WRITES:
             return unknown(reason, touched)
-        return unknown(reason, (*_list_files(verb, words[1:], folders), *_list_targets(verb, words[1:], folders)))
+        return unknown(reason, (*list_files(verb, words[1:], folders), *_list_targets(verb, words[1:], folders)))
     if any((verb, text) in _RUNS for text in texts) or any(_has_mark(text, _RUNNING_OPTIONS) for text in texts):
         return unknown(f"git {verb} may run a program", touched)
     if verb in _MERGES and any(_has_mark(text, ("-s", "--strategy")) for text in texts):

@@ -51,10 +51,16 @@ grep egrep fgrep ggrep zgrep zegrep zfgrep bzgrep xzgrep: reads; recursive; patt
 zcat gzcat: reads; only -f -v -q -l -t -h -V -L -n -N --force --verbose --quiet --list --test --version --help
 bzcat lzcat xzcat zstdcat: reads; only -v -q -f -t -l --verbose --quiet --force --test --list --version --help
 rg ripgrep: reads; recursive; pattern -e -f --regexp --file; here; not -z --search-zip --pre
-      --pre-glob --hostname-bin; values -A -B -C -m -t -T -g -M
-      -j
-ag: reads; recursive; pattern; here; not --pager --search-zip -z
-ack: reads; recursive; pattern --match -f -g; here; not --pager --ackrc --output
+      --pre-glob --hostname-bin; values -A -B -C -E -M -T -d -e -f -g -j -m -r -t --after-context --before-context
+      --color --colors --context --context-separator --dfa-size-limit --encoding --engine --field-context-separator
+      --field-match-separator --file --glob --hyperlink-format --iglob --ignore-file --max-columns --max-count
+      --max-depth --maxdepth --max-filesize --path-separator --regex-size-limit --regexp --replace --sort --sortr
+      --threads --type --type-add --type-clear --type-not
+ag: reads; recursive; pattern; here; not --pager --search-zip -z; counts -A -B -C; values -G -m -p -W --depth
+      --ignore --ignore-dir --max-count --path-to-ignore --width --workers
+ack: reads; recursive; pattern --match -f -g; here; not --pager --ackrc --output -x --files-from; counts -A -B
+      -C --after-context --before-context --context; values -m -t --match --max-count --type --ignore-dir
+      --ignore-directory --ignore-file --range-start --range-end
 cut nl fold fmt expand unexpand rev column pr ul tsort: reads
 tr colrm col numfmt: bare
 look: reads; pattern
