@@ -187,6 +187,26 @@ def test_deny_rule_finds_a_hidden_command(tmp_path: Path, line: str) -> None:
     assert isinstance(_judge(line, tmp_path, deny=["Bash(curl *)"]), Deny)
 
 
+@pytest.mark.parametrize(
+    ("rule", "line", "allowed"),
+    [
+        ("Bash(make *)", "make -C @/docs html", True),
+        ("Bash(make *)", "make -C @", True),
+        ("Bash(make *)", "make --directory=@/docs -f @/docs/Makefile", True),
+        ("Bash(make *)", "cd docs && make -C @/docs/part", True),
+        ("Bash(npm test *)", "npm test --prefix @/docs", True),
+        ("Bash(uv run make *)", "uv run make -C @/docs", True),
+        ("Bash(make *)", "make -C @/../other", False),
+        ("Bash(make *)", "make -C @other", False),
+        ("Bash(make *)", "cd docs && make -C @/src", False),  # as with `-C ../src`
+        ("Bash(make *)", "make -C / -C @", False),
+    ],
+)
+def test_rule_covers_a_folder_below_by_its_full_name(tmp_path: Path, rule: str, line: str, allowed: bool) -> None:
+    (tmp_path / "docs").mkdir()
+    assert isinstance(_judge(line.replace("@", str(tmp_path)), tmp_path, allow=[rule]), Allow) is allowed
+
+
 @pytest.mark.parametrize("line", ["source <(echo curl x)", ". /dev/stdin", "bash <(echo curl x)", "alias x='curl y'"])
 def test_unreadable_script_asks_where_a_deny_rule_may_apply(tmp_path: Path, line: str) -> None:
     assert not isinstance(_judge(line, tmp_path, deny=["Bash(curl *)"], allow=["Bash"]), Allow)

@@ -108,11 +108,13 @@ def _covers_layer(
     if not pattern.stays_in_word(layer):
         return False  # `rm -rf build/*` means one operand, and `rm -rf build/ src` has two
     if inner or layer[0].rpartition("/")[2] in _LAUNCHERS:
-        return _names_launched(pattern, layer, command.words if inner else ())
+        return _names_launched(pattern, layer, command.words if inner else (), command.cwd)
     return _is_foreseeable(pattern.literal_prefix, command)
 
 
-def _names_launched(pattern: CommandPattern, layer: tuple[str, ...], launched: tuple[str, ...]) -> bool:
+def _names_launched(
+    pattern: CommandPattern, layer: tuple[str, ...], launched: tuple[str, ...], folder: str | None
+) -> bool:
     """`npx eslint *` names what npx runs; `npx *` and `npx timeout *` would let the wildcard choose the program."""
     if not launched or layer[-len(launched) :] != launched:
         return False
@@ -121,7 +123,7 @@ def _names_launched(pattern: CommandPattern, layer: tuple[str, ...], launched: t
     named = join_words(layer[: len(layer) - len(launched) + 1])
     if not f"{pattern.literal_prefix} ".startswith(f"{named} "):
         return False
-    return not runs_other_program(launched, pattern.literal_prefix)
+    return not runs_other_program(launched, pattern.literal_prefix, folder)
 
 
 def _is_foreseeable(spelled: str, command: SimpleCommand) -> bool:
@@ -129,7 +131,7 @@ def _is_foreseeable(spelled: str, command: SimpleCommand) -> bool:
 
     It must not add destruction, another program, or something unknown to a command that otherwise only reads.
     """
-    if runs_other_program(command.words, spelled):
+    if runs_other_program(command.words, spelled, command.cwd):
         return False
     match _verdict(shlex.join(command.words)) if command.wrappers else command.verdict:
         case Verdict.DESTRUCTIVE:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise, takewhile
 
+from callwright.core.access import is_below
 from callwright.policy.rules.patterns import CommandPattern
 from callwright.policy.tool_names import words
 
@@ -221,8 +222,14 @@ _PROJECT_OPTIONS = {
 }
 
 
-def runs_other_program(command: Sequence[str], spelled: str) -> bool:
-    """Whether a word behind those that the rule spells out makes a command run another program."""
+def runs_other_program(command: Sequence[str], spelled: str, folder: str | None) -> bool:
+    """Whether a word behind those that the rule spells out makes a command run another program.
+
+    Args:
+        command: The words of the command.
+        spelled: The words of the rule before its wildcard.
+        folder: Where the command runs, if that is known.
+    """
     program = command[0].rpartition("/")[2]
     verb = next((word for word in command[1:] if not word.startswith("-")), "")
     known = _RUNNING_OPTIONS.get(program, frozenset[str]()) | _RUNNING_IN_SUBCOMMAND.get((program, verb), frozenset())
@@ -233,7 +240,7 @@ def runs_other_program(command: Sequence[str], spelled: str) -> bool:
     return (
         any(_runs_program(word, known, program) for word in given)
         or (text is not None and any(text.match(word) for word in given))
-        or any(_list_other_projects(given, _PROJECT_OPTIONS.get(program, ())))
+        or any(_list_other_projects(given, _PROJECT_OPTIONS.get(program, ()), folder))
     )
 
 
@@ -271,7 +278,7 @@ def _joins_letters(word: str, values: str, known: frozenset[str]) -> bool:
     return False
 
 
-def _list_other_projects(arguments: Sequence[str], options: Sequence[str]) -> Iterator[str]:
+def _list_other_projects(arguments: Sequence[str], options: Sequence[str], folder: str | None) -> Iterator[str]:
     """Yield the words with which a command is run for a project outside its folder."""
     for word, following in pairwise((*arguments, "")):
         for option in options:
@@ -281,5 +288,6 @@ def _list_other_projects(arguments: Sequence[str], options: Sequence[str]) -> It
             else:
                 joined = word.startswith("-") and not word.startswith("--") and option[1] in word
                 value = (word.partition(option[1])[2] or following) if joined else ""
-            if value.startswith(("/", "~")) or ".." in value.split("/"):
+            inside = folder is not None and is_below(value, (folder,))
+            if (value.startswith(("/", "~")) and not inside) or ".." in value.split("/"):
                 yield word
