@@ -115,6 +115,16 @@ def test_inside_names_the_enclosing_construct() -> None:
     assert inside == {"echo": "", "ls": "command substitution", "pwd": "bash -c"}
 
 
+CURL_WRITES = (
+    "-o --output -c --cookie-jar -D --dump-header --trace --trace-ascii --stderr --libcurl --etag-save --hsts --alt-svc"
+    " --ssl-sessions --trace-asc"
+).split()
+WGET_WRITES = (
+    "-O --output-document -o --output-file -a --append-output --save-cookies --hsts-file --warc-file --warc-tempdir"
+    " --rejected-log --rejected"
+).split()
+
+
 @pytest.mark.parametrize(
     ("line", "access"),
     [
@@ -146,6 +156,20 @@ def test_inside_names_the_enclosing_construct() -> None:
         ("tar xf a.tar -C b", WritePath("/w/b")),
         ("unzip a.zip -d b", WritePath("/w/b")),
         ("curl -o x https://a.example", WritePath("/w/x")),
+        *((f"curl {option} x https://a.example", WritePath("/w/x")) for option in CURL_WRITES),
+        ("curl -scx https://a.example", WritePath("/w/x")),
+        ("curl -Dx https://a.example", WritePath("/w/x")),
+        ("curl --cookie-j=x https://a.example", WritePath("/w/x")),
+        ("curl -O https://a.example/b/x?y", WritePath("/w/x")),
+        ("curl -sSLO https://a.example/x", WritePath("/w/x")),
+        ("curl --remote-name-all --output-dir b https://a.example/x", WritePath("/w/b/x")),
+        ("curl --output-dir b -o x https://a.example", WritePath("/w/b/x")),
+        *((f"wget {option} x https://a.example", WritePath("/w/x")) for option in WGET_WRITES),
+        ("wget https://a.example/%78", WritePath("/w/x")),
+        ("wget -N https://a.example/x", WritePath("/w/x")),
+        ("wget -m https://a.example/", WritePath("/w")),
+        ("wget -P b https://a.example/x", WritePath("/w/b/x")),
+        ("wget -b -O x https://a.example/", WritePath("/w/wget-log")),
         ("curl -d a https://a.example", Reach("https://a.example")),
         ("find a -delete", DeletePath("/w/a")),
         ("find . -fprint x", WritePath("/w/x")),
@@ -248,3 +272,10 @@ def test_line_verdict_is_the_worst_of_its_commands() -> None:
 def test_command_of_an_unclosed_substitution_is_whole(line: str) -> None:
     found = [command.words for command in analyze(line, "/w").commands if command.words[0] == "touch"]
     assert found and set(found) == {("touch", "xy")}
+
+
+@pytest.mark.parametrize("option", ["-o -", "-o /dev/null", "-b a=b", "--cookie a=b", "-D -"])
+def test_response_that_is_only_printed_writes_nothing(option: str) -> None:
+    plan = analyze(f"curl -s {option} https://a.example/x", "/w")
+    assert plan.verdict is Verdict.READS_NETWORK
+    assert not any(isinstance(access, WritePath) for access in plan.accesses)

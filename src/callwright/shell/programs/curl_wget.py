@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from urllib.parse import unquote
 
 from callwright.core.access import Access, Reach, ReadPath, WritePath
 from callwright.core.spec import Effect
@@ -29,11 +30,18 @@ curl: only -s -S -L -I -i -v -f -k -g -G -4 -6 -0 -1 -2 -3 -N -q -n -M -V -h -# 
       --tls-max --proto-redir --compressed-ssh -U -D --dump-header
 """
 )["curl"]
+_CURL_OUTPUTS = tuple(
+    "-o --output -c --cookie-jar -D --dump-header --trace --trace-ascii --stderr --libcurl --etag-save --hsts "
+    "--alt-svc --ssl-sessions --output-dir".split()
+)
+_CURL_LETTERS = _CURL.values | {"-c"}
+_REMOTE_NAME = re.compile(r"-(?!-)[^oHXAebcdDFmrtTuUwxyYzCEPQK]*[OJ]|--remote-n|--remote-h")
 _METHODS = frozenset(("GET", "HEAD", "OPTIONS"))
 _WGET_OUTPUTS = (
     *("-O", "--output-document", "-P", "--directory-prefix", "-o", "--output-file", "-a", "--append-output"),
-    *("--save-cookies", "--hsts-file", "--warc-file", "--rejected-log"),
+    *("--save-cookies", "--hsts-file", "--warc-file", "--warc-tempdir", "--rejected-log"),
 )
+_IN_BACKGROUND = re.compile(r"-(?!-)[a-zA-Z]*b|--ba")
 _SCREEN = frozenset(("-", "/dev/null", "/dev/stdout", "/dev/stderr"))
 _SENDS_DATA = re.compile(r"-d|-F|-T|--data|--form|--upload-file|--json|--url-query")
 _WGET = parse_table(
@@ -50,7 +58,9 @@ wget: only -q -v -S -d -c -4 -6 -nv --quiet --verbose --no-verbose --server-resp
 def curl(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     """Judge a curl call: only listed flags, only reading methods, only the screen as output."""
     addresses = [word.text for word in _CURL.operand_words(arguments)]
-    touched = (*_list_reaches(addresses, arguments), *_list_output_files(arguments, ("-o", "--output"), folders))
+    touched = (*_list_reaches(addresses, arguments), *_list_output_files(arguments, folders))
+    if any(_REMOTE_NAME.match(word.text) for word in arguments):
+        touched = (*touched, *_list_saved_files(addresses, _list_folders(arguments, ("--output-dir",)), folders))
     objection = next((f"{word.text} is not literal" for word in arguments if not word.literal), "")
     objection = objection or _CURL.objection(arguments) or next(_curl_problems(arguments, addresses), "")
     if objection:
@@ -101,7 +111,7 @@ def _iter_option_values(arguments: Sequence[Word]) -> Iterator[tuple[str, str]]:
             name, mark, value = text.partition("=")
             yield name, value if mark else following
         elif text[:1] == "-":
-            letter = next((spot for spot, flag in enumerate(text[1:], 1) if f"-{flag}" in _CURL.values), None)
+            letter = next((spot for spot, flag in enumerate(text[1:], 1) if f"-{flag}" in _CURL_LETTERS), None)
             if letter is not None:
                 yield f"-{text[letter]}", text[letter + 1 :] or following
 
@@ -112,14 +122,39 @@ def _list_reaches(addresses: Sequence[str], arguments: Sequence[Word]) -> tuple[
     return tuple(Reach(address, effect) for address in addresses)
 
 
-def _list_output_files(arguments: Sequence[Word], flags: Sequence[str], folders: Folders) -> tuple[Access, ...]:
+def _list_output_files(arguments: Sequence[Word], folders: Folders) -> tuple[Access, ...]:
     touched: list[Access] = []
+    places = _list_folders(arguments, ("--output-dir",))
     for flag, value in _iter_option_values(arguments):
-        if flag in flags and value not in _SCREEN:
-            touched.extend(WritePath(path) for path in resolve_paths(value, folders))
+        if _is_output(flag) and value and value not in _SCREEN:
+            spelled = [value, *(f"{place}/{value}" for place in places)]
+            touched.extend(WritePath(path) for each in spelled for path in resolve_paths(each, folders))
         elif value.startswith("@") and len(value) > 1:
             touched.extend(ReadPath(path) for path in resolve_paths(value[1:], folders))
     return tuple(touched)
+
+
+def _is_output(flag: str) -> bool:
+    """Whether the value of an option is written; curl accepts the beginning of a long option."""
+    if flag in _CURL_OUTPUTS:
+        return True
+    known = flag in (_CURL.allowed or ())
+    return not known and len(flag) > len("--o") and any(option.startswith(flag) for option in _CURL_OUTPUTS)
+
+
+def _list_folders(arguments: Sequence[Word], options: Sequence[str]) -> list[str]:
+    """Return the values of options that name the folder of saved files."""
+    found = [following.text for word, following in pairwise(arguments) if word.text in options]
+    return found + [word.text.partition("=")[2] for word in arguments if word.text.partition("=")[0] in options]
+
+
+def _list_saved_files(addresses: Sequence[str], places: Sequence[str], folders: Folders) -> Iterator[Access]:
+    """Yield writes of the files that are named like the end of their address."""
+    for address in addresses:
+        name = re.split(r"[?#]", address)[0].rpartition("/")[2]
+        for spelled in dict.fromkeys((name, unquote(name))) if name else ():
+            for place in (".", *filter(None, places)):
+                yield from (WritePath(path) for path in resolve_paths(f"{place}/{spelled}", folders))
 
 
 def wget(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
@@ -133,11 +168,16 @@ def wget(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
         return Judgement(Verdict.READ_ONLY, "wget shows its version or help")
     objection = next((f"{word.text} is not literal" for word in arguments if not word.literal), "")
     objection = objection or _WGET.objection(arguments) or next(_address_problems(addresses), "")
+    to_screen = _to_screen([word.text for word in arguments])
+    if not to_screen:
+        saved = _list_saved_files(addresses, _list_folders(arguments, ("-P", "--directory-prefix")), folders)
+        touched = (*touched, *saved, *(WritePath(path) for path in resolve_paths(".", folders)))
+    if any(_IN_BACKGROUND.match(word.text) for word in arguments):
+        touched = (*touched, *(WritePath(path) for path in resolve_paths("wget-log", folders)))
     if objection:
         return unknown(f"wget: {objection}", touched)
-    if not _to_screen([word.text for word in arguments]):
-        here = tuple(WritePath(path) for path in resolve_paths(".", folders))
-        return Judgement(Verdict.WRITES, "wget saves what it fetches", (*touched, *here))
+    if not to_screen:
+        return Judgement(Verdict.WRITES, "wget saves what it fetches", touched)
     return Judgement(Verdict.READS_NETWORK, "wget prints the response", touched)
 
 
