@@ -1,12 +1,10 @@
 """Finds the files whose changes a git command would discard."""
 
 import os
-import re
 from collections.abc import Sequence
 
 from callwright.policy.git_reads import split_verb
-
-_NEW_BRANCH = re.compile(r"-[a-zA-Z]*[bB]|--orphan")
+from callwright.shell.programs.git_branches import makes_branch
 
 
 def find_restored_file(arguments: Sequence[str], folder: str) -> str:
@@ -17,7 +15,7 @@ def find_restored_file(arguments: Sequence[str], folder: str) -> str:
         folder: Where git would run.
     """
     verb, rest = split_verb(arguments)
-    if verb != "checkout" or any(map(_NEW_BRANCH.match, rest)):
+    if verb != "checkout" or makes_branch(rest):
         return ""
     operands = (word for word in rest if word[:1] != "-")
     return next((word for word in operands if os.path.lexists(os.path.join(folder, word))), "")  # noqa: PTH118 - a path as text

@@ -1,12 +1,12 @@
 """Judges git calls. A read-only verdict relies on `git_env.SAFE_ENVIRONMENT` being set when the line runs."""
 
-import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from callwright.core.access import Access, Reach, ReadPath, WritePath
 from callwright.shell.findings import FoundCommand, Judgement, unknown
 from callwright.shell.plan import Tree, Verdict
+from callwright.shell.programs.git_branches import makes_branch
 from callwright.shell.programs.git_shown import SHOWS_CONTENT, list_files, list_shown_trees
 from callwright.shell.programs.outputs import list_outputs
 from callwright.shell.rule_tables import ProgramRule, parse_table
@@ -286,7 +286,7 @@ def _judge_change(words: Sequence[Word], folders: Folders, reason: str) -> Judge
 
 def _restores_files(texts: Sequence[str]) -> bool:
     """Whether a checkout names files, and not only a branch; a file that is named like a branch is not seen here."""
-    if any(text in ("-b", "-B", "--orphan") or re.match(r"-[a-zA-Z]*[bB]", text) for text in texts):
+    if makes_branch(texts):
         return False
     operands = [text for before, text in pairwise(("", *texts)) if text[:1] != "-" and before != "--conflict"]
     # no branch begins with a dot or a slash, or holds a wildcard
