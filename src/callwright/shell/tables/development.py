@@ -1,4 +1,8 @@
-"""Compilers, interpreters and package managers, in the forms that only show something."""
+"""Compilers, interpreters and package managers, in the forms that only show something.
+
+What starts a provider of a terraform project (`validate`, `show`, `graph`) or prints its state is left out; so is what
+reads the state with tofu, which may run a program to decrypt it.
+"""
 
 TABLE = r"""
 python python3 python2 node nodejs deno bun ruby perl php java javac lua luajit swift scala kotlin kotlinc ghc ocaml
@@ -127,16 +131,21 @@ poetry: not -C --directory -P
 rustfmt: reads; only --check --version -l
 gofmt: reads; only -l -d -s -e
 shfmt: reads; only -d -l -i -ci -bn -sr -kp -f --version; values -i; single
-terraform tofu: network; single; not -chdir -out -state-out -backup -generate-config-out
+terraform: network; single; not -chdir -out -state-out -backup -generate-config-out
   version|-version|--version|-help|--help: local
   providers: operands 0
+  state list
   workspace show: local
   workspace list
-  graph|validate|show|output
-  state list|show|pull
   metadata functions: local
   fmt: only -check -diff -recursive -no-color -list; local; secret
-  providers schema
+  get: secret
+tofu: network; single; not -chdir -out -state-out -backup -generate-config-out
+  version|-version|--version|-help|--help: local
+  workspace show: local
+  workspace list
+  metadata functions: local
+  fmt: only -check -diff -recursive -no-color -list; local; secret
   get: secret
 packer: network; single
   --help|--version|version: local
