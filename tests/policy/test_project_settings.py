@@ -29,6 +29,15 @@ def _judge(line: str, folder: Path, mode: str = "default") -> Decision:
         ("cargo --version", "rust-toolchain", 'toolchain.path = "x" \\\n'),
         ("poetry show", ".poetry/plugins/x.py", ""),
         ("poetry --version", ".poetry/plugins/x.py", ""),
+        ("poetry show", "poetry.toml", "[virtualenvs]\npath = 'envs'\n"),
+        ("poetry env info", "poetry.toml", "virtualenvs.path = 'envs'\n"),
+        ("poetry show", "poetry.toml", "cache-dir = 'cache'\n"),
+        ("poetry env list", "poetry.toml", "[python]\ninstallation-dir = 'tools'\n"),
+        ("poetry show", "poetry.toml", "[virtualenvs\n"),
+        ("pnpm list", "package.json", '{"packageManager": "pnpm@https://example.com/x.js"}'),
+        ("pnpm help", "package.json", '{"packageManager": "pnpm@file:x.js"}'),
+        ("pnpm list", "package.json", '{"packageManager": {"name": "pnpm"}}'),
+        ("pnpm list", ".corepack.env", "COREPACK_NPM_REGISTRY=https://example.com\n"),
         ("pnpm list", ".npmrc", "pnpmfile=tools/x.cjs\n"),
         ("pnpm list", "pnpm-workspace.yaml", "pnpmfile: tools/x.cjs\n"),
         ("pnpm list", "pnpm-workspace.yaml", '"pnpm\\u0066ile": tools/x.cjs\n'),
@@ -69,6 +78,9 @@ def test_project_file_makes_reading_ask(tmp_path: Path, line: str, file: str, te
         ),
         ("cargo --version", "rust-toolchain", "nightly-2026-01-01\n"),
         ("poetry check", "pyproject.toml", "[tool.poetry]\nname = 'x'\n"),
+        ("poetry show", "poetry.toml", "[virtualenvs]\nin-project = true\n[installer]\nparallel = false\n"),
+        ("pnpm list", "package.json", '{"packageManager": "pnpm@10.4.1+sha512.abc123"}'),
+        ("pnpm list", ".npmrc", "registry=https://example.com\n"),
         ("pnpm list", "pnpm-workspace.yaml", "packages:\n  - 'packages/*'\n"),
         ("pnpm list", "package.json", '{"scripts": {"test": "node -e \\"1\\""}}'),
         ("uv python find", ".python-version", "# ours\n3.12.1\npypy3.10\n"),
@@ -116,3 +128,36 @@ def test_link_that_cargo_would_write_through_asks(tmp_path: Path) -> None:
 )
 def test_only_reading_forms_run_unasked(tmp_path: Path, line: str, reads: bool) -> None:
     assert isinstance(_judge(line, tmp_path), Allow if reads else Ask)
+
+
+@pytest.mark.parametrize("field", ['"packageManager": "pnpm@10.4.1"', '"devEngines": {"packageManager": {}}'])
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [(".npmrc", "@pnpm:registry=https://example.com\n"), ("pnpm-workspace.yaml", "registry: https://example.com\n")],
+)
+def test_version_of_pnpm_from_a_registry_of_the_project_asks(tmp_path: Path, field: str, file: str, text: str) -> None:
+    (tmp_path / "package.json").write_text(f"{{{field}}}")
+    assert isinstance(_judge("pnpm list", tmp_path), Allow)
+    (tmp_path / file).write_text(text)
+    assert isinstance(_judge("pnpm list", tmp_path), Ask)
+    (tmp_path / "below").mkdir()
+    assert isinstance(_judge("pnpm list", tmp_path / "below"), Ask)
+
+
+def test_tool_versions_with_a_path_asks_for_programs_that_have_a_shim(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shims, project = tmp_path / ".asdf/shims", tmp_path / "project"
+    shims.mkdir(parents=True)
+    (project / "below").mkdir(parents=True)
+    for name in ("node", "git", "jq"):
+        (shims / name).touch()
+    monkeypatch.setenv("PATH", f"{shims}:/usr/bin")
+    lines = ("node --version", "git status", "jq . x.json", "cd below && node -v")
+    (project / ".tool-versions").write_text("nodejs 22.1.0  # not path:x\n")
+    assert all(isinstance(_judge(line, project), Allow) for line in lines)
+    (project / ".tool-versions").write_text("# ours\nnodejs 22.1.0 path:./tools\n")
+    assert all(isinstance(_judge(line, project), Ask) for line in lines)
+    assert all(isinstance(_judge(line, project), Allow) for line in ("cat x.json", "A=1", "A=1; echo $A"))
+    monkeypatch.setenv("PATH", "/usr/bin")
+    assert isinstance(_judge("node --version", project), Allow)

@@ -34,7 +34,7 @@ from callwright.policy.paths import PathContext, PossiblePaths
 from callwright.policy.repository import find_hook, find_repository_program
 from callwright.policy.shell_line import PartOfLine, paths_for_call
 from callwright.policy.tool_names import words
-from callwright.policy.toolchains import FOLDER_DECIDES, find_project_program, find_ruff_fixes
+from callwright.policy.toolchains import find_project_program, find_ruff_fixes, folder_decides
 from callwright.policy.trees import find_in_tree
 from callwright.policy.walled import is_walled
 from callwright.shell.plan import ENVIRONMENT_SHOWN, SimpleCommand, Verdict
@@ -203,11 +203,12 @@ class Guards(Policy):
     def _judge_repository(self, part: PartOfLine, command: SimpleCommand) -> Decision | None:
         """Ask where the folder decides which programs run: settings of git, toolchains of Rust."""
         name = program_of_command(command)
-        if part.verdict not in _RUN_UNASKED or not (name in _USE_GIT or name in FOLDER_DECIDES):
+        if part.verdict not in _RUN_UNASKED or not (name in _USE_GIT or folder_decides(name)):
             return None
         folder = _folder_of(command, self.here)
         if name in _USE_GIT:
             program = find_repository_program(folder, network=part.verdict is not Verdict.READ_ONLY)
+            program = program or find_project_program(command.words, folder)
         elif command.cwd is None:
             program = "settings of a folder that is not known"
         elif name == "ruff" and (setting := find_ruff_fixes(folder)):

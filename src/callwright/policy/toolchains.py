@@ -100,8 +100,12 @@ _PROJECT_PROGRAMS = {
     ),
 }
 """Programs, the sub-commands with which they ignore the project, and what they run in it otherwise."""
-FOLDER_DECIDES = frozenset((*RUST_PROGRAMS, *_PROJECT_PROGRAMS, "npm", "ruff"))
-"""Programs for which the files of the folder they run in, or above, decide what they do."""
+_FOLDER_DECIDES = frozenset((*RUST_PROGRAMS, *_PROJECT_PROGRAMS, "npm", "ruff"))
+
+
+def folder_decides(name: str) -> bool:
+    """Whether the files of the folder a program runs in, or above, decide what it does."""
+    return name in _FOLDER_DECIDES or _is_shim(name)
 
 
 _NPM_SETTINGS = words(
@@ -148,6 +152,81 @@ def _find_pnpm_setting(folder: str) -> str:
     return _find_npm_setting(folder, _PNPM_SETTINGS)
 
 
+_PACKAGE_MANAGER = re.compile(r"\w+@\d[\w.+-]*")
+
+
+def _find_other_pnpm(folder: str) -> str:
+    """Return the file with which a project names the pnpm that corepack or pnpm itself fetches and runs; else empty.
+
+    A released version is the one of the user's registry, unless the project names another.
+    """
+    import json  # few lines call pnpm
+
+    named = ""
+    for start in (Path(folder), *Path(folder).parents):
+        file = start / "package.json"
+        try:
+            settings: object = json.loads(read_start(file)) if file.is_file() else {}
+        except (ValueError, RecursionError):
+            return str(file)
+        found = cast("dict[str, object]", settings) if isinstance(settings, dict) else {}
+        version = found.get("packageManager")
+        if version is not None and not (isinstance(version, str) and _PACKAGE_MANAGER.fullmatch(version)):
+            return str(file)
+        named = named or (str(file) if version is not None or "devEngines" in found else "")
+        if (start / ".corepack.env").exists():
+            return str(start / ".corepack.env")
+    return named if named and _names_registry(folder) else ""
+
+
+def _names_registry(folder: str) -> bool:
+    home = Path.home().resolve()
+    starts = [start for start in (Path(folder), *Path(folder).parents) if start.resolve() != home]
+    files = [start / name for start in starts for name in (".npmrc", "pnpm-workspace.yaml")]
+    return any("registr" in read_start(file).lower() for file in files if file.is_file())
+
+
+_POETRY_HARMLESS = words("installer solver keyring requests publisher repositories http-basic pypi-token certificates")
+_POETRY_ENVIRONMENT = words("create in-project options prompt prefer-active-python use-poetry-python")
+
+
+def _find_poetry_setting(folder: str) -> str:
+    """Return the setting of poetry that may lead to an interpreter in the project; empty if there is none."""
+    for start in (Path(folder), *Path(folder).parents):
+        file = start / "poetry.toml"
+        settings = _parse_toml(read_start(file)) if file.is_file() else {}
+        if settings is None:
+            return f"settings that cannot be parsed in {file}"
+        for table, value in settings.items():
+            inner = cast("dict[str, object]", value) if isinstance(value, dict) else {"": value}
+            if table in _POETRY_HARMLESS or (table == "virtualenvs" and _POETRY_ENVIRONMENT.issuperset(inner)):
+                continue
+            return f"{table} in {file}"
+    return ""
+
+
+_PATH_VERSION = re.compile(r"^[^#\n]*\bpath:", re.MULTILINE)
+
+
+def _is_shim(name: str) -> bool:
+    """Whether asdf, mise or the like starts a program, in the version that the folder asks for."""
+    path = os.environ.get("PATH", "")
+    if not name or "shims" not in path:  # asked about every command
+        return False
+    shims = [part for part in path.split(os.pathsep) if part.rstrip("/").endswith("/shims")]
+    return any(os.path.lexists(f"{part}/{name}") for part in shims)
+
+
+def _find_path_version(folder: str) -> str:
+    """Return the file that gives the path of a program instead of its version; empty if there is none."""
+    home = Path.home().resolve()
+    for start in (Path(folder), *Path(folder).parents):
+        file = start / ".tool-versions"
+        if file.is_file() and start.resolve() != home and _PATH_VERSION.search(read_start(file)):
+            return str(file)
+    return ""
+
+
 _PYTHON_VERSION = re.compile(r"(?:cpython|pypy|graalpy|python)?[@-]?\d+(?:\.\d+){0,2}(?:t|(?:a|b|rc)\d+)?")
 
 
@@ -175,6 +254,8 @@ def find_project_program(arguments: Sequence[str], folder: str) -> str:
         folder: Where it would run.
     """
     name = arguments[0].rpartition("/")[2]
+    if _is_shim(name) and (versions := _find_path_version(folder)):
+        return versions
     if name in RUST_PROGRAMS:
         return find_rust_program(folder)
     if name == "npm":
@@ -182,6 +263,8 @@ def find_project_program(arguments: Sequence[str], folder: str) -> str:
     ignoring, files = _PROJECT_PROGRAMS.get(name, (frozenset[str](), ()))
     if name == "poetry" and (plugins := _find_above(folder, ".poetry")):
         return plugins  # whatever the sub-command
+    if name == "pnpm" and (other := _find_other_pnpm(folder)):
+        return other  # as above
     verb = next((word for word in arguments[1:] if word[:1] != "-"), arguments[1] if arguments[1:] else "")
     if verb in ignoring or (name == "brew" and verb != "bundle"):
         return ""
@@ -191,6 +274,8 @@ def find_project_program(arguments: Sequence[str], folder: str) -> str:
                 return str(start / file)
     if name == "pnpm":
         return _find_pnpm_setting(folder)
+    if name == "poetry":
+        return _find_poetry_setting(folder)
     return _find_python_path(folder) if name == "uv" else ""
 
 
