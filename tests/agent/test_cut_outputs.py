@@ -1,18 +1,34 @@
 """Outputs that were cut can be read by the id in their note: every tool, in this process and in another."""
 
+import asyncio
 import shutil
 from pathlib import Path
 
 import pytest
 
-from callwright import Agent, Completed, Effect, Executor, Limits, MemoryStore, Registry, SqliteStore, ToolCall, tool
-from callwright.agent import Compaction, Done
+from callwright import (
+    Agent,
+    Answers,
+    Completed,
+    Effect,
+    Executor,
+    Limits,
+    MemoryStore,
+    Registry,
+    SqliteStore,
+    ToolCall,
+    ToolContext,
+    tool,
+)
+from callwright.agent import Compaction, Done, Paused
 from callwright.clip import READER, find_output_ids
+from callwright.core.errors import ApprovalRequired
 from callwright.core.messages import Message, ToolMessage
 from callwright.executor.runtime import TurnLimits
 from callwright.policy import AllowEverything
 from callwright.providers.base import ModelRequest
 from callwright.sessions import SessionStore
+from callwright.sessions.records import Ended
 from callwright.system.output_capture import output_folder
 from callwright.testing.fakes import Line, ScriptedProvider
 from callwright.toolbox import Bash
@@ -32,6 +48,14 @@ async def count_all() -> str:
     return WHOLE
 
 
+@tool(effect=Effect.READ)
+async def ask(context: ToolContext) -> str:
+    """Ask while it runs."""
+    if context.answer is None:
+        raise ApprovalRequired("really?")
+    return "yes"
+
+
 CALLS = {
     "tool": [ToolCall("c1", "count")],
     "turn": [ToolCall("c1", "count_all"), ToolCall("c2", "count_all")],
@@ -40,7 +64,7 @@ CALLS = {
 
 
 def agent_in(folder: Path, store: SessionStore, provider: ScriptedProvider) -> Agent:
-    tools = Registry(count, count_all, Bash(folder))
+    tools = Registry(count, count_all, ask, Bash(folder))
     executor = Executor(tools, AllowEverything(), limits=TurnLimits(turn_chars=40_000))
     return Agent(provider, executor=executor, sessions=store)
 
@@ -96,6 +120,53 @@ async def test_cut_output_is_read_in_another_process(tmp_path: Path, kind: str) 
         agent = agent_in(tmp_path, store, ScriptedProvider.answering(reply))
         assert isinstance(await agent.run("and the end?", session="t"), Done)
         assert outcomes_in(await agent.messages("t"))[-1].text.rstrip().endswith("19999\n20000")
+
+
+@pytest.mark.parametrize("kind", ["tool", "turn"])
+@pytest.mark.parametrize("answered", [True, False])
+async def test_output_of_a_paused_turn_is_read_in_another_process(tmp_path: Path, kind: str, answered: bool) -> None:
+    async with SqliteStore(tmp_path / "s.db") as store:
+        agent = agent_in(tmp_path, store, ScriptedProvider([*CALLS[kind], ToolCall("c3", "ask")]))
+        paused = await agent.run("count", session="s")
+        assert isinstance(paused, Paused)
+    shutil.rmtree(agent.executor.outputs.folder)
+
+    def reply(request: ModelRequest) -> Line:
+        return "done" if outcomes_in(request.messages)[-1].call.name == READER else read_back(request)
+
+    async with SqliteStore(tmp_path / "s.db") as store:
+        agent = agent_in(tmp_path, store, ScriptedProvider.answering(reply))
+        if answered:
+            assert isinstance(await agent.resume("s", Answers.approving(paused.questions)), Done)
+        else:  # the user goes on without it
+            assert isinstance(await agent.run("and the end?", session="s"), Done)
+        assert outcomes_in(await agent.messages("s"))[-1].text.rstrip().endswith("19999\n20000")
+
+
+async def test_output_is_kept_as_soon_as_its_call_has_ended(tmp_path: Path) -> None:
+    kept: list[str | None] = []
+
+    async with SqliteStore(tmp_path / "s.db") as store:
+
+        @tool(effect=Effect.READ)
+        async def stop() -> str:
+            """Wait until the other call is on record, and cancel the run."""
+            ended: list[Ended] = []
+            while not ended:
+                ended = [each for each in await store.read("s") if isinstance(each, Ended)]
+            kept.append(await store.read_output("s", find_output_ids(ended[0].outcome)[0]))
+            running.cancel()
+            await asyncio.Event().wait()
+            return ""
+
+        provider = ScriptedProvider([ToolCall("c1", "count"), ToolCall("c2", "stop")])
+        agent = Agent(provider, executor=Executor(Registry(count, stop), AllowEverything()), sessions=store)
+        running = asyncio.ensure_future(agent.run("count", session="s"))
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert kept == [WHOLE], "a process that is killed now loses nothing"
+        (first, *_) = outcomes_in(await agent.messages("s"))
+        assert await store.read_output("s", find_output_ids(first)[0]) == WHOLE
 
 
 async def test_dropped_output_is_read_in_another_process(tmp_path: Path) -> None:

@@ -78,10 +78,11 @@ async def make_calls(
     except asyncio.CancelledError as stopped:
         turn_cancelled = TurnCancelled.find(stopped)  # None: cancelled before the executor had outcomes of its own
         outcomes = [Interrupted(call) for call in calls] if turn_cancelled is None else turn_cancelled.outcomes
-        await _close_anyway(transcript, turn, _merge_outcomes(turn, settled, outcomes))
+        await _close_anyway(transcript, turn, _merge_outcomes(turn, settled, outcomes), context)
         raise
     if Interrupted in map(type, outcomes):
         ended = [outcome for outcome in outcomes if not isinstance(outcome, Interrupted)]
+        keep_outputs(transcript, ended, context.executor.outputs, durable=context.durable)
         return await transcript.pause(turn, _collect_questions(outcomes), ended)
     endings = _merge_outcomes(turn, settled, outcomes) if settled else cast("list[Ending]", outcomes)
     if is_text_call(turn.calls[0]):  # then all of them are
@@ -229,8 +230,8 @@ class _TurnJournal:
 
 def _observer_for(transcript: Transcript, calls: Sequence[ToolCall], context: CallContext) -> "_OutcomeRecorder | None":
     if context.durable and len(calls) > 1:
-        return _OutcomeRecorder(transcript, calls)
-    return None if transcript.emit is None else _OutcomeRecorder(transcript, ())
+        return _OutcomeRecorder(transcript, calls, context.executor.outputs)
+    return None if transcript.emit is None else _OutcomeRecorder(transcript, (), context.executor.outputs)
 
 
 def _record_starts(transcript: Transcript, turn: OpenTurn, catalog: Catalog) -> Starting:
@@ -247,8 +248,9 @@ def _record_starts(transcript: Transcript, turn: OpenTurn, catalog: Catalog) -> 
 class _OutcomeRecorder:
     """Records each outcome as it arrives, so that a crash loses only calls that were still running."""
 
-    def __init__(self, transcript: Transcript, calls: Sequence[ToolCall]) -> None:
+    def __init__(self, transcript: Transcript, calls: Sequence[ToolCall], outputs: Outputs) -> None:
         self._transcript = transcript
+        self._outputs = outputs
         self._call_ids = {id(call) for call in calls}  # by identity: inner calls may have the same ids
 
     def __call__(self, event: Event) -> None:
@@ -256,14 +258,18 @@ class _OutcomeRecorder:
             outcome = event.outcome
             if not isinstance(outcome, Interrupted):
                 self._transcript.note(Ended(outcome))
+                keep_outputs(self._transcript, (outcome,), self._outputs, durable=True)
         agent_event: AgentEvent = event
         self._transcript.emit_event(agent_event)
 
 
-async def _close_anyway(transcript: Transcript, turn: OpenTurn, endings: Sequence[Ending]) -> None:
+async def _close_anyway(
+    transcript: Transcript, turn: OpenTurn, endings: Sequence[Ending], context: CallContext
+) -> None:
     """Close a turn whose task is being cancelled."""
     # If the store fails now, the turn stays open on record and `resume` settles it.
     with suppress(SessionError):
+        keep_outputs(transcript, endings, context.executor.outputs, durable=context.durable)
         await asyncio.shield(asyncio.ensure_future(transcript.close_turn(turn, endings)))
 
 

@@ -130,6 +130,7 @@ class Transcript:
             await self._store(*added)
         else:
             outcomes = ToolMessage(tuple(turn.abandon("not done: the user continued without it")))
+            self.has_cut_outputs = self.has_cut_outputs or any(map(find_output_ids, outcomes.outcomes))
             await self._store(*self._opening_records(turn), Said(outcomes), *added)
             self._append_turn(turn, outcomes)
         self._add(message)
