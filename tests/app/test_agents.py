@@ -92,3 +92,12 @@ def test_user_agents_need_no_trust(locations: Locations) -> None:
     write_agent(locations.home.parent, GOOD)
     ((found,), _) = user_agents(locations)
     assert found.scope == "user" and not Repository.at(locations).requests
+
+
+def test_links_that_lead_to_themselves_are_not_read(locations: Locations) -> None:
+    write_agent(locations.project, GOOD)
+    (locations.project / ".claude" / "agents" / "b.md").symlink_to("b.md")
+    (locations.project / ".callwright").symlink_to(".callwright")
+    ((found,), problems) = project_agents(locations)
+    assert found.name == "reviewer"
+    assert len(problems) == 1 and "b.md" in problems[0]

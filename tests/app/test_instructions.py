@@ -34,3 +34,10 @@ def test_endless_file_is_cut(locations: Locations) -> None:
         file.write(b"Be brief.")
         file.truncate(1 << 40)
     assert "Be brief." in instructions_for(locations)
+
+
+def test_imports_that_cannot_be_files_are_ignored(locations: Locations) -> None:
+    (locations.project / "loop.md").symlink_to("loop.md")
+    (locations.project / "rest.md").write_text("Be brief.")
+    (locations.project / "AGENTS.md").write_text(f"@loop.md @nul\0.md @{'x' * 5000}.md @rest.md")
+    assert names(locations) == ["AGENTS.md", "rest.md"]

@@ -187,3 +187,10 @@ def test_object_of_the_repository_above_a_decoy_asks(hostile: Path) -> None:
 @pytest.mark.parametrize("line", ["npm ls", "pnpm list", "uv python find", "ruff check ."])
 def test_unknown_folder_asks(tmp_path: Path, line: str) -> None:
     assert isinstance(_judge(f'cd "$X" && {line}', tmp_path), Ask)
+
+
+def test_links_that_lead_to_themselves_are_no_repository(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / ".git").write_text("gitdir: loop\n")
+    with pytest.raises(ValueError, match="does not lead to a repository"):
+        list(list_repositories(str(tmp_path)))

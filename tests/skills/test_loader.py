@@ -102,6 +102,20 @@ def test_project_skill_link_out_is_not_read(project: Path, home: Path, write: Wr
     assert "secret" in Skills(project, home=home), "a user may keep skills where they like"
 
 
+def test_links_that_lead_to_themselves_are_reported(project: Path, home: Path, write: Write) -> None:
+    write("good")
+    for name in ("file", "zebra"):
+        folder = project / ".callwright" / "skills" / name
+        folder.mkdir()
+        (folder / "SKILL.md").symlink_to("SKILL.md")
+    (project / ".callwright" / "skills" / "loop").symlink_to("loop")
+    (project / ".claude").symlink_to(".claude")
+    skills = Skills(project, home=home)
+    assert [skill.name for skill in skills] == ["good"]
+    assert [problem.file.parent.name for problem in skills.problems if problem.fatal] == ["file", "zebra"]
+    assert skills.visit(project / ".claude" / "x") == ()
+
+
 @pytest.mark.parametrize("scope", ["project", "home"])
 def test_skill_file_link_out_is_not_read(scope: str, project: Path, home: Path, tmp_path: Path) -> None:
     base = (project if scope == "project" else home) / ".claude" / "skills" / "leak"

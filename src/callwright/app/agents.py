@@ -16,6 +16,7 @@ from callwright.core.errors import ToolError, UsageError
 from callwright.policy.tool_names import canonical
 from callwright.skills.fields import FieldReader, SkillProblem
 from callwright.skills.skill import check_hooks, read_inside, split_front_matter
+from callwright.system.paths import resolve_links
 
 if TYPE_CHECKING:
     from callwright.skills.frontmatter import FrontMatter
@@ -130,8 +131,10 @@ def _read_given_agent(name: str, given: object) -> AgentDefinition:
 
 def project_agents(locations: Locations) -> tuple[tuple[AgentDefinition, ...], tuple[str, ...]]:
     """Return the definitions in the project's folders, and the problems of its files, with file and line."""
-    own = {folder.resolve() for folder in _user_folders(locations)}  # the same ones if the project is the home folder
-    folders = [folder for folder in _agent_folders(locations.project) if folder.resolve() not in own]
+    own = {
+        resolve_links(folder) for folder in _user_folders(locations)
+    }  # the same ones if the project is the home folder
+    folders = [folder for folder in _agent_folders(locations.project) if resolve_links(folder) not in own]
     return _read_folders(folders, "project", locations.project)
 
 
@@ -176,7 +179,7 @@ def _read_folders(
         except OSError:
             continue
         for file in files:
-            if within is not None and not file.resolve().is_relative_to(within.resolve()):
+            if within is not None and not resolve_links(file).is_relative_to(resolve_links(within)):
                 problems.append(SkillProblem(file, 1, "the file is a link out of the project, so it is not used"))
                 continue
             definition = _read_agent(file, scope, problems)

@@ -24,6 +24,7 @@ from callwright.policy.paths import PathContext
 from callwright.policy.rules.loading import LoadedRules, RuleProblem, check_examples, check_rules, concerns
 from callwright.policy.rules.rule import Rule, RuleKind, parse_rule, rules_of
 from callwright.registry import Toolset
+from callwright.system.paths import resolve_links
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class ProjectGrants(Grants):
     def __init__(self, here: PathContext, locations: Locations) -> None:
         self._trust = Trust(locations)
         # a rule saved in an untrusted folder would not count, and behind a link it would count in another project
-        own = locations.local_settings.resolve().is_relative_to(locations.project)
+        own = resolve_links(locations.local_settings).is_relative_to(locations.project)
         super().__init__(here, locations.local_settings if own and self._trust.given else None)
 
     def remember(self, question: Question, answer: Approve, *, session: str = "") -> tuple[str, ...]:
@@ -102,7 +103,7 @@ def rule_file(locations: Locations, scope: str) -> Path:
     if scope not in files:
         raise UsageError(f"expected the scope local, project or user, got {scope!r}")
     file = files[scope]
-    if scope != "user" and not file.resolve().is_relative_to(locations.project):
+    if scope != "user" and not resolve_links(file).is_relative_to(locations.project):
         raise UsageError(f"{file} leads out of the project; change the rules there by hand")
     return file
 

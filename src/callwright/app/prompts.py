@@ -3,6 +3,7 @@
 import platform
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -13,7 +14,7 @@ from callwright.app.locations import Locations
 from callwright.app.settings import Settings
 from callwright.core.content import Part, Text
 from callwright.skills import Skills, list_skills
-from callwright.system.paths import trusted_owners
+from callwright.system.paths import resolve_links, trusted_owners
 
 _NAMES = ("AGENTS.override.md", "AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md")
 _LOCAL_NAME = "CLAUDE.local.md"
@@ -134,9 +135,10 @@ def _mentioned_files(file: Path, root: Path) -> Iterator[Path]:
     # examples in code blocks mention files without meaning them
     text = _CODE.sub("", _read_bytes(file).decode("utf-8", errors="ignore"))
     for name in list(dict.fromkeys(_IMPORT.findall(text)))[:_MOST_IMPORTED]:
-        target = Path(file.parent, name).resolve()
-        if target.is_file() and target.is_relative_to(root):
-            yield target
+        with suppress(OSError, ValueError):  # too long, or with a NUL: there is no such file
+            target = resolve_links(file.parent / name)
+            if target.is_relative_to(root) and target.is_file():
+                yield target
 
 
 def _read_bytes(file: Path) -> bytes:

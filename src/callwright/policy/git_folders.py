@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from callwright.system.paths import resolve_links
+
 _LARGEST_CHARS = 1 << 20
 _HEAD = re.compile(rb"ref:[ \t\r\n]*refs/|[0-9a-fA-F]{40}")
 
@@ -59,7 +61,7 @@ def open_marker(marker: Path) -> GitFolders | None:
     text = _read_path(marker)
     if not text.startswith("gitdir: "):
         raise ValueError(f"{marker} does not lead to a repository")
-    found = _open_folder((marker.parent / text.removeprefix("gitdir: ")).resolve(), marker.parent)
+    found = _open_folder(resolve_links(marker.parent / text.removeprefix("gitdir: ")), marker.parent)
     if not found.certain:
         raise ValueError(f"{marker} does not lead to a repository")
     return found
@@ -67,7 +69,7 @@ def open_marker(marker: Path) -> GitFolders | None:
 
 def _open_folder(own: Path, work_tree: Path) -> GitFolders:
     common = own / "commondir"
-    shared = (own / _read_path(common)).resolve() if common.is_file() else own
+    shared = resolve_links(own / _read_path(common)) if common.is_file() else own
     certain = _has_head(own) and all(
         (shared / name).is_dir() and os.access(shared / name, os.X_OK) for name in ("objects", "refs")
     )

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from callwright.policy.git_folders import GitFolders, is_too_large, list_repositories, open_marker, read_start
 from callwright.policy.tool_names import words
+from callwright.system.paths import resolve_links
 
 _MAX_SUBMODULE_DEPTH = 4
 
@@ -258,8 +259,8 @@ def _find_in_file(file: Path, work_tree: Path, *, network: bool) -> str:
         return f"{file}, which is too large to check"
     found = _find_program(text, network)
     if found and found.startswith("core.worktree = "):
-        leads = (file.parent / found.partition(" = ")[2]).resolve()
-        found = "" if leads == work_tree.resolve() else found
+        leads = resolve_links(file.parent / found.partition(" = ")[2])
+        found = "" if leads == resolve_links(work_tree) else found
     return f"{found[:80]} in {file}" if found else ""
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from callwright.skills.fields import SkillProblem
 from callwright.skills.skill import Kind, Scope, Skill, read_skill
-from callwright.system.paths import is_trusted_repository, trusted_owners
+from callwright.system.paths import is_trusted_repository, resolve_links, trusted_owners
 
 FOLDERS = (".callwright", ".agents", ".claude")
 _FILE = "SKILL.md"
@@ -156,7 +156,7 @@ class Skills:
 
 def _folders_between(cwd: Path, path: Path) -> list[Path]:
     """Return the folders between the working folder and a file, nearest to the file first."""
-    real = path.resolve()
+    real = resolve_links(path)
     if not real.is_relative_to(cwd):
         return []
     inner = real.relative_to(cwd).parts[:-1]
@@ -187,12 +187,12 @@ def _read_folder(place: _SkillFolder, problems: list[SkillProblem]) -> Iterator[
         if file.name != _FILE and place.kind == "skill":
             problems.append(SkillProblem(file, 1, f"the file must be named {_FILE}; rename it"))
             continue
-        real = file.resolve()
+        real = resolve_links(file)
         if place.within is not None and not real.is_relative_to(place.within):
             problems.append(SkillProblem(file, 1, f"not read: it is a link out of the project, to {real}"))
             continue
         # a folder may be a link and is then resolved; a file in it that links elsewhere is refused by read_skill
-        resolved = file.parent.resolve() / file.name
+        resolved = resolve_links(file.parent) / file.name
         skill, found = read_skill(resolved, kind=place.kind, scope=place.scope, name=name)
         problems.extend(found)
         if skill is not None:

@@ -36,6 +36,11 @@ def expand_home(path: str | PathLike[str]) -> Path:
     return Path(path)
 
 
+def resolve_links(path: str | PathLike[str]) -> Path:
+    """Return the real path. Links that lead to each other are left as they are; `Path.resolve` may raise for them."""
+    return Path(os.path.realpath(path))
+
+
 def trusted_owners(here: Path) -> set[int]:
     """Return whose files above a folder count: the user's, the administrator's, and those of the folder's owner."""
     user = os.getuid() if hasattr(os, "getuid") else 0  # on Windows every file has the owner 0
