@@ -8,11 +8,12 @@ from typing import Any, cast
 
 import pytest
 
-from callwright import Agent, Question
+from callwright import Agent, Failed, Question, ToolCall
+from callwright.core.errors import ToolFailed
 from callwright.core.messages import UserMessage
 from callwright.sessions import SessionDamaged, SessionError, SqliteStore
 from callwright.sessions.record_encoding import UnreadableRecord, dump_record, load_record
-from callwright.sessions.records import Asked, Said
+from callwright.sessions.records import Asked, Ended, Said
 from callwright.testing.fakes import ScriptedProvider
 from callwright.testing.stores import STORED_RECORDS
 
@@ -116,6 +117,33 @@ def test_every_field_of_a_question_is_read_as_it_was_written() -> None:
     empty = Question("", "", {}, "", "")
     same = [each.name for each in fields(Question) if getattr(filled, each.name) == getattr(empty, each.name)]
     assert same == ["kind", "url"]  # whatever is added to questions is tried here
+
+
+class ForeignError(ToolFailed):
+    """An error whose attributes have the names of fields, or are not JSON."""
+
+    def __init__(self, **attributes: object) -> None:
+        super().__init__("no such customer")
+        vars(self).update(attributes)
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [{"type": 404}, {"type": None}, {"type": "Transient"}, {"pairs": ({("a", "b"): 1},)}, {"number": 10**5000}],
+)
+def test_error_with_any_attributes_is_read_again(attributes: dict[str, object]) -> None:
+    failed = Failed(ToolCall("c", "lookup", {}), ForeignError(status=404, **attributes))
+    again = cast("Ended", load_record(dump_record(Ended(failed)))).outcome
+    assert isinstance(again, Failed) and type(again.error) is ToolFailed
+    assert vars(again.error) == {"message": "no such customer", "status": 404}
+
+
+@pytest.mark.parametrize("kind", [404, None, [], "rate_limit"])
+def test_error_that_was_stored_with_a_foreign_type_is_read(kind: object) -> None:
+    data = json.loads(dump_record(Ended(Failed(ToolCall("c", "lookup", {}), ToolFailed("no")))))
+    data["error"]["type"] = kind
+    again = cast("Ended", load_record(json.dumps(data))).outcome
+    assert isinstance(again, Failed) and type(again.error) is ToolFailed
 
 
 def test_every_field_of_every_record_is_checked() -> None:

@@ -143,6 +143,17 @@ def copy_json(value: Any) -> Any:
     return [copy_json(item) for item in cast("list[Any]", value)] if type(value) is list else value
 
 
+def map_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """Return a value with every text in it changed."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {key: map_texts(part, change) for key, part in cast("dict[str, Any]", value).items()}
+    if isinstance(value, (list, tuple)):
+        return [map_texts(part, change) for part in cast("list[Any]", value)]
+    return value
+
+
 _MAX_DEPTH = 100
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _LONG_NUMBER = r"\d{4000}"

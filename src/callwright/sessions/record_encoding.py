@@ -13,7 +13,7 @@ from callwright.core.calls import Completed, Decline, Failed, Question, Repair, 
 from callwright.core.content import File, Image, Output, Part, Text
 from callwright.core.decisions import check_reply, make_reply
 from callwright.core.errors import CallwrightError, ToolError, ToolFailed, UsageError, safe_repr
-from callwright.core.json import make_json_writer
+from callwright.core.json import make_json_writer, map_texts
 from callwright.core.messages import AssistantMessage, AssistantPart, Message, Thinking, ToolMessage, Usage, UserMessage
 from callwright.core.spec import Effect
 from callwright.sessions.records import (
@@ -50,7 +50,7 @@ class UnreadableRecord(CallwrightError):
 
 def dump_record(record: Record, redact: Callable[[str], str] | None = None) -> str:
     """Encode a `record` as one line of JSON; `redact` is applied to every text in it."""
-    data = encode_record(record) if redact is None else _redact_value(encode_record(record), redact)
+    data = encode_record(record) if redact is None else map_texts(encode_record(record), redact)
     text = _write_json(data)
     if text.isascii():
         return text
@@ -311,13 +311,20 @@ def decode_outcome(data: Data) -> Completed | Failed:
 
 
 def _encode_error(error: ToolError) -> Data:
-    known = {name: value for name, value in vars(error).items() if isinstance(value, _PLAIN)}
+    known = {name: value for name, value in vars(error).items() if _is_writable(value)}
     kind = next((kind.__name__ for kind in type(error).__mro__ if kind.__name__ in _ERRORS), "ToolFailed")
-    return {"type": kind, **known, "message": error.message}
+    return {**known, "type": kind, "message": error.message}
+
+
+def _is_writable(value: object) -> bool:
+    try:
+        return isinstance(value, _PLAIN) and bool(_write_json(value))
+    except Exception:  # noqa: BLE001 - a tool's own data, such as a number of thousands of digits
+        return False
 
 
 def _decode_error(data: Data) -> ToolError:
-    kind = _ERRORS.get(_take(data, "type", str), ToolFailed)
+    kind = _ERRORS.get(str(data.get("type")), ToolFailed)  # any other may be an attribute, as once written
     # Constructors differ and compose the message, so restore the stored attributes without calling them.
     error = ToolError(_take(data, "message", str))
     error.__class__ = kind
@@ -384,13 +391,3 @@ def _decode_reply(data: Data) -> Reply:
     if isinstance(reply, Decline):
         raise UsageError(reply.reason)
     return reply
-
-
-def _redact_value(value: Any, redact: Callable[[str], str]) -> Any:
-    if isinstance(value, str):
-        return redact(value)
-    if isinstance(value, dict):
-        return {key: _redact_value(part, redact) for key, part in cast("Data", value).items()}
-    if isinstance(value, (list, tuple)):
-        return [_redact_value(part, redact) for part in cast("list[Any]", value)]
-    return value

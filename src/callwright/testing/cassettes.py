@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
-from callwright.core.json import compact
+from callwright.core.json import compact, map_texts
 from callwright.core.messages import AssistantMessage
 from callwright.hooks.builtin import Redact
 from callwright.providers.base import (
@@ -59,7 +59,7 @@ class Recording:
             raise
 
     def _write(self, turn: Data) -> None:
-        self._turns.append(_redact_value(turn, self._redact))
+        self._turns.append(map_texts(turn, self._redact))
         text = json.dumps({"model": self.model, "turns": self._turns}, indent=1, ensure_ascii=False)
         self._path.write_text(text + "\n", encoding="utf-8", errors="replace")
 
@@ -91,7 +91,7 @@ class Replay:
             raise AssertionError(f"{self._path.name} has {len(self._turns)} turns, but another one was requested")
         turn = self._turns[self._played]
         self._played += 1
-        actual = json.loads(compact(_redact_value(encode_request(request), self._redact)).encode("utf-8", "replace"))
+        actual = json.loads(compact(map_texts(encode_request(request), self._redact)).encode("utf-8", "replace"))
         differing = [name for name in actual if actual[name] != turn["request"].get(name)]
         if differing:
             raise AssertionError(
@@ -147,13 +147,3 @@ def _decode_event(data: Data) -> ModelEvent:
         assert isinstance(message, AssistantMessage)
         return MessageDone(message)
     return _KINDS[kind](*value)
-
-
-def _redact_value(value: Any, redact: Callable[[str], str]) -> Any:
-    if isinstance(value, str):
-        return redact(value)
-    if isinstance(value, dict):
-        return {key: _redact_value(part, redact) for key, part in value.items()}  # pyright: ignore[reportUnknownVariableType] - JSON
-    if isinstance(value, (list, tuple)):
-        return [_redact_value(part, redact) for part in value]  # pyright: ignore[reportUnknownVariableType] - JSON
-    return value
