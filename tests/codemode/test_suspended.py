@@ -233,6 +233,55 @@ async def test_question_of_a_running_call_is_answered(tmp_path: Path, answer: Ap
         assert "PermissionError: declined: no" in outcome.text and ran == [(1, False), (2, False)]
 
 
+@pytest.mark.parametrize("first", ["a question", "a date"])
+async def test_repetition_takes_its_results_in_the_same_order(tmp_path: Path, first: str) -> None:
+    @tool(effect=Effect.READ)
+    async def look(item: str, context: ToolContext) -> str:
+        """Look at something; asks about 'a' while it runs."""
+        if item == "a" and context.answer is None:
+            raise ApprovalRequired("look at a?")
+        return item
+
+    code = """
+async def one(item, amount):
+    try:
+        await look(item=item)
+    except ValueError:
+        pass
+    return await pay(amount=amount)
+print(await asyncio.gather(%s))
+await pay(amount=3)
+"""
+    of = {"a question": "one('a', 1), one('b', 2)", "a date": "one('b', 1), one(datetime.date(2026, 1, 2), 2)"}
+    tools = registry(tmp_path)
+    tools.add(look)
+    executor, call = Executor(CodeMode(tools)), ToolCall("c", "run_code", {"code": code % of[first]})
+    (outcome,) = await executor.execute([call])
+    while isinstance(outcome, Interrupted):
+        (outcome,) = await executor.execute([call], answers=Answers.approving(outcome.questions))
+    assert outcome.text == "['paid 1', 'paid 2']\n\"paid 3\"" and effects(tmp_path) == ["pay 1", "pay 2", "pay 3"]
+
+
+async def test_program_that_computes_for_long_is_repeated_in_order(tmp_path: Path) -> None:
+    code = """
+async def one(day, amount):
+    try:
+        await quote(amount=day)
+    except ValueError:
+        pass
+    return await pay(amount=amount)
+print(await asyncio.gather(one(3, 1), one(datetime.date(2026, 1, 2), 2)))
+n = 0
+while n < 1_000_000:
+    n += 1
+print(n)
+"""
+    executor = Executor(CodeMode(registry(tmp_path)), AllowEverything())
+    outcome = await executor.run("run_code", {"code": code})
+    assert outcome.text == "['paid 1', 'paid 2']\n1000000\n"
+    assert effects(tmp_path) == ["quote 3", "pay 1", "pay 2"]
+
+
 async def test_hook_that_changes_arguments_fits_the_record(tmp_path: Path) -> None:
     class Double(Hook):
         async def before(self, pending: PendingCall) -> Rewrite | None:
@@ -285,6 +334,7 @@ async def test_foreign_record_is_refused(tmp_path: Path, change: str) -> None:
 
     (outcome,) = await executor.execute([CALL], turn=Turn(keep=keep, kept={"c": notes}))
     assert isinstance(outcome, Failed) and "does not fit" in outcome.error.message
+    assert "stay done" in outcome.error.message
     assert effects(tmp_path) == ["quote 1"]
     store.close()
 

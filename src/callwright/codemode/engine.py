@@ -224,7 +224,7 @@ class Session:
         if waiting is None:
             raise RuntimeError("the program is not waiting for calls")
         results: dict[int, monty.ExternalSettledResult] = {}
-        for number, result in settled.items():
+        for number, result in sorted(settled.items()):  # tasks go on in this order, which a repetition must keep
             if self._pending.pop(number, None) is None:
                 self._sleeps.pop(number, None)
             results[number] = _encode(result)

@@ -66,7 +66,10 @@ _MAX_RESULT_CHARS = 1_000_000
 """How long a text that a call returns may be in the program; what the model gets is limited by what it prints."""
 _MAX_HOLD_SECONDS = 0.005
 _MAX_TOLD = 10
-_CHANGED = "the record of this program does not fit it, so it cannot go on; nothing more was done. Start it again"
+_CHANGED = (
+    "the record of this program does not fit it, so it cannot go on. The calls it has made stay done, nothing more was "
+    "done; find out what was done before you write another program, which must not do it again"
+)
 
 
 @dataclass(slots=True)
