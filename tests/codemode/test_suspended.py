@@ -339,6 +339,54 @@ async def test_foreign_record_is_refused(tmp_path: Path, change: str) -> None:
     store.close()
 
 
+@pytest.mark.parametrize("change", ["removed", "fewer parameters"])
+async def test_program_whose_tool_changed_does_nothing_twice(change: str) -> None:
+    made: list[str] = []
+
+    @tool(effect=Effect.WRITE)
+    async def card(amount: int) -> str:
+        """Pay by card."""
+        made.append(f"card {amount}")
+        return "by card"
+
+    @tool(effect=Effect.WRITE)
+    async def cash(amount: int) -> str:
+        """Pay in cash."""
+        made.append(f"cash {amount}")
+        return "in cash"
+
+    @tool(effect=Effect.WRITE)
+    async def send(context: ToolContext) -> str:
+        """Send the receipt; asks while it runs."""
+        if context.answer is None:
+            raise ApprovalRequired("send it?")
+        return "sent"
+
+    code = """
+try:
+    how = await card(5)
+except Exception:
+    how = await cash(5)
+print(how, await send())
+"""
+    tools, call = Registry(card, cash, send), ToolCall("c", "run_code", {"code": code})
+    executor = Executor(CodeMode(tools), AllowEverything())
+    (waiting,) = await executor.execute([call])
+    assert isinstance(waiting, Interrupted) and made == ["card 5"]
+    tools.remove("card")
+    if change == "fewer parameters":
+
+        @tool(effect=Effect.WRITE, name="card")
+        async def other() -> str:
+            """Pay by card."""
+            return "by card"
+
+        tools.add(other)
+    (outcome,) = await executor.execute([call], answers=Answers.approving(waiting.questions))
+    assert made == ["card 5"] and isinstance(outcome, Failed) and "stay done" in outcome.error.message
+    assert ("called card, which does not exist" in outcome.error.message) == (change == "removed")
+
+
 async def test_deferred_tools_are_found_inside_a_program(tmp_path: Path) -> None:
     @tool(effect=Effect.READ, deferred=True)
     async def weather(city: str) -> str:

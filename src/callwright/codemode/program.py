@@ -66,10 +66,11 @@ _MAX_RESULT_CHARS = 1_000_000
 """How long a text that a call returns may be in the program; what the model gets is limited by what it prints."""
 _MAX_HOLD_SECONDS = 0.005
 _MAX_TOLD = 10
-_CHANGED = (
-    "the record of this program does not fit it, so it cannot go on. The calls it has made stay done, nothing more was "
-    "done; find out what was done before you write another program, which must not do it again"
+_STAYS_DONE = (
+    "so it cannot go on. The calls it has made stay done, nothing more was done; find out what was done before you write "
+    "another program, which must not do it again"
 )
+_CHANGED = f"the record of this program does not fit it, {_STAYS_DONE}"
 
 
 @dataclass(slots=True)
@@ -80,6 +81,8 @@ class _Journal:
     seed: int
     digests: dict[int, str] = field(default_factory=dict[int, str])
     """What each call was, by its number."""
+    functions: dict[int, str] = field(default_factory=dict[int, str])
+    """What each call was a call of, as far as it is on record."""
     settled: dict[int, Settled] = field(default_factory=dict[int, Settled])
     declined: dict[str, Raised] = field(default_factory=dict[str, Raised])
     """The calls that the user declined, by digest."""
@@ -118,8 +121,8 @@ class Program:
         self._lines = code.removesuffix("\n").split("\n")  # as the engine counts them: a form feed ends no line
         self._told: dict[str, None] = {}
         """Notes for the model about calls that did not run as the program wrote them."""
-        self._made: dict[str, tuple[int, ToolCall]] = {}
-        """The calls as the program made them, with their numbers, by id: hooks may have changed what runs."""
+        self._made: dict[str, tuple[PendingCall, ToolCall]] = {}
+        """The calls as the program made them, by id: hooks may have changed what runs."""
 
     async def run(self) -> str:
         """Run the program to its end and return what it printed and returned.
@@ -190,6 +193,10 @@ class Program:
                 self._read_note(journal, cast("dict[str, Any]", note))
         except (KeyError, TypeError, ValueError) as error:
             raise ToolFailed(_CHANGED) from error
+        # The program would be told that such a function does not exist, and might do by another what was done by this.
+        gone = sorted(set(journal.functions.values()) - self._functions.keys())
+        if gone:
+            raise ToolFailed(f"this program has called {', '.join(gone)}, which does not exist any more, {_STAYS_DONE}")
         return journal
 
     def _read_note(self, journal: _Journal, note: dict[str, Any]) -> None:
@@ -198,8 +205,11 @@ class Program:
             self._told[str(note["told"])] = None
         if "digest" in note:
             journal.digests[number] = str(note["digest"])
+        if "function" in note:
+            journal.functions[number] = str(note["function"])
         if "waits" in note:
             del journal.digests[number]
+            journal.functions.pop(number, None)
         elif "raised" in note:
             journal.settled[number] = raised = Raised(*map(str, note["raised"]))
             if "declined" in note:
@@ -217,6 +227,8 @@ class Program:
             try:
                 call = self._to_call(pending)
             except InvalidArguments as error:
+                if pending.number in self._journal.digests:  # it was a valid call before
+                    raise ToolFailed(_CHANGED) from error
                 settled[pending.number] = _raise_in_program(error)
                 continue
             recorded = self._find_recorded(pending.number, call)
@@ -225,12 +237,12 @@ class Program:
             else:
                 calls.append(call)
                 origins.append(self._find_origin(pending.line))
-                self._made[call.id] = pending.number, call
+                self._made[call.id] = pending, call
         if calls:
             inner = _inner_batch(origins, self._note_start, self._note_end, _MAX_RESULT_CHARS)
             _raise_end(await self._context.execute(*calls, batch=inner))
             for call in calls:
-                number, _ = self._made[call.id]
+                number = self._made[call.id][0].number
                 settled[number] = self._journal.settled[number]
         if batch.sleeps:
             settled |= await self._sleep(batch.sleeps, began)
@@ -263,8 +275,8 @@ class Program:
         facts = self._facts.get(name)
         if facts is None:
             tool = self._catalog.get(name)
-            if tool is None:
-                facts = _Facts(True, False, ())
+            if tool is None:  # withheld: whether a call that was made before may be repeated is not known
+                facts = _Facts(False, False, ())
             else:
                 spec = tool.spec
                 parameters = order_parameters(spec.input_schema)
@@ -274,13 +286,14 @@ class Program:
 
     async def _note_start(self, call: ToolCall) -> None:
         if not self._find_facts(call.name).repeatable:
-            number, made = self._made[call.id]
-            self._journal.digests[number] = digest = _digest(made)
-            await self._context.keep({"call": number, "digest": digest})
+            pending, made = self._made[call.id]
+            self._journal.digests[pending.number] = digest = _digest(made)
+            await self._context.keep({"call": pending.number, "digest": digest, "function": pending.function})
 
     async def _note_end(self, outcome: Outcome) -> None:
         journal = self._journal
-        number, made = self._made[outcome.call.id]
+        pending, made = self._made[outcome.call.id]
+        number = pending.number
         if isinstance(outcome, Interrupted):
             if journal.digests.pop(number, None):  # it asked while it ran, and runs again with the answer
                 await self._context.keep({"call": number, "waits": True})
@@ -289,6 +302,7 @@ class Program:
         note: dict[str, Any] = {"call": number}
         if number not in journal.digests:  # no start on record: repeatable, or refused before it started
             journal.digests[number] = note["digest"] = _digest(made)
+            note["function"] = pending.function
         if isinstance(result, Returned):
             note["returned"] = result.value
         else:
