@@ -114,6 +114,12 @@ def test_mcp_hints_follow_the_effect(effect: Effect, hints: tuple[bool, bool]):
     assert (said["readOnlyHint"], said["destructiveHint"]) == hints
 
 
+def test_mcp_hints_of_a_tool_that_makes_calls_assume_the_worst():
+    claims = Annotations(Effect.READ, idempotent=True, delegates=True)
+    said: Any = to_mcp(_spec(PATH, annotations=claims)).payload["annotations"]
+    assert (said["readOnlyHint"], said["destructiveHint"], said["idempotentHint"]) == (False, True, False)
+
+
 def test_mcp_drops_non_object_output_schema_with_note():
     shape = to_mcp(_spec(PATH, output_schema={"type": "string"}))
     assert "outputSchema" not in shape.payload

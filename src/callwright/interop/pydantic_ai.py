@@ -30,7 +30,7 @@ from callwright.core.content import File, Image, Part, Text
 from callwright.core.decisions import make_reply
 from callwright.core.errors import Denied, InvalidArguments, ToolError, ToolFailed, UsageError
 from callwright.core.json import compact, thaw
-from callwright.core.spec import ToolSpec
+from callwright.core.spec import Effect, ToolSpec
 from callwright.executor.executor import Executor
 from callwright.interop.bridge import (
     UNKNOWN_TOOL,
@@ -134,13 +134,15 @@ class _AdvertisedTool(ToolsetTool[Any]):
 
 
 def _make_definition(name: str, spec: ToolSpec) -> ToolDefinition:
+    claims = spec.annotations
+    effect = Effect.DESTROY if claims.delegates else claims.effect  # the calls that it makes may have any effect
     return ToolDefinition(
         name=name,
         description=spec.description,
         parameters_json_schema=thaw(spec.input_schema),
         return_schema=thaw(spec.output_schema),
-        sequential=spec.annotations.parallel is False,
-        metadata={"effect": spec.annotations.effect.name, "group": spec.group, "origin": spec.origin},
+        sequential=claims.parallel is False,
+        metadata={"effect": effect.name, "group": spec.group, "origin": spec.origin},
     )
 
 

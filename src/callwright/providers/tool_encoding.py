@@ -107,10 +107,10 @@ def to_mcp(spec: ToolSpec, name: str | None = None) -> ToolPayload:
     elif spec.output_schema is not None:
         notes = ("output: MCP supports only objects; the output schema is left out",)
     claims = spec.annotations
-    payload["annotations"] = {
-        "readOnlyHint": claims.effect is Effect.READ,
-        "destructiveHint": claims.effect is Effect.DESTROY,
-        "idempotentHint": claims.idempotent,
+    payload["annotations"] = {  # a tool that makes calls itself may have any effect; only here they are on record
+        "readOnlyHint": claims.effect is Effect.READ and not claims.delegates,
+        "destructiveHint": claims.effect is Effect.DESTROY or claims.delegates,
+        "idempotentHint": claims.idempotent and not claims.delegates,
         "openWorldHint": claims.open_world,
     }
     return ToolPayload(freeze(payload), notes)
