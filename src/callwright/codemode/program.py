@@ -67,8 +67,8 @@ _MAX_RESULT_CHARS = 1_000_000
 _MAX_HOLD_SECONDS = 0.005
 _MAX_TOLD = 10
 _STAYS_DONE = (
-    "so it cannot go on. The calls it has made stay done, nothing more was done; find out what was done before you write "
-    "another program, which must not do it again"
+    "so it cannot go on. The calls it has made stay done, nothing more was done; find out what was done before you "
+    "write another program, which must not do it again"
 )
 _CHANGED = f"the record of this program does not fit it, {_STAYS_DONE}"
 
