@@ -202,6 +202,13 @@ async def test_exactly_one_form_is_required(executor: Executor, arguments: dict[
     assert isinstance(outcome.error, InvalidArguments)
 
 
+async def test_file_too_large_for_memory_is_not_edited(executor: Executor, tmp_path: Path):
+    (tmp_path / "f").write_text("text\n" * 2_000)
+    os.truncate(tmp_path / "f", (1 << 26) + 1)
+    await executor.run("read", {"path": "f", "limit": 5})
+    assert "has 67108865 bytes" in await refused(executor, "f", old_string="text", new_string="new", replace_all=True)
+
+
 async def test_binary_file_is_not_edited(executor: Executor, tmp_path: Path):
     await executor.run("write", {"path": "f", "content": "x\x00\x01\x02"})
     assert "binary" in await refused(executor, "f", old_string="x", new_string="y")

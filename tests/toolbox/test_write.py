@@ -165,6 +165,14 @@ async def test_read_only_file_is_not_replaced(executor: Executor, tmp_path: Path
     assert "read-only" in await refused(executor, "f", "y")
 
 
+@pytest.mark.parametrize("overwrite", [False, True])
+async def test_file_too_large_for_memory_is_not_replaced(executor: Executor, tmp_path: Path, overwrite: bool):
+    (tmp_path / "f").touch()
+    os.truncate(tmp_path / "f", (1 << 26) + 1)
+    assert "has 67108865 bytes" in await refused(executor, "f", "short", overwrite=overwrite)
+    assert (tmp_path / "f").stat().st_size == (1 << 26) + 1
+
+
 async def test_write_passes_conformance(tmp_path: Path):
     await check_tool(Write(tmp_path), {"path": "f", "content": "x", "overwrite": True}, folder=tmp_path)  # pyright: ignore[reportArgumentType] - spec is a descriptor
 

@@ -159,8 +159,15 @@ class LoadedFile:
         return self.encoding.decode(self.data[len(self.encoding.mark) :])
 
 
+_MOST_BYTES = 1 << 26
+
+
 def load_file(path: Path, given: str) -> LoadedFile | None:
-    """Read a file that is about to change; None if it does not exist."""
+    """Read a file that is about to change; None if it does not exist.
+
+    Raises:
+        ToolFailed: It cannot be read, or is too large to be changed in memory.
+    """
     try:
         descriptor = open_regular(path)
     except FileNotFoundError:
@@ -171,9 +178,11 @@ def load_file(path: Path, given: str) -> LoadedFile | None:
         raise explain_error(error, given, "read") from None
     try:
         found = os.fstat(descriptor)
-        data = read_all(descriptor)
+        data = b"" if found.st_size > _MOST_BYTES else read_all(descriptor, _MOST_BYTES + 1)
     finally:
         os.close(descriptor)
+    if (size := max(found.st_size, len(data))) > _MOST_BYTES:
+        raise ToolFailed(f"{given} has {size} bytes; above {_MOST_BYTES} a file is changed with a command, such as sed")
     return LoadedFile(data, Identity.of(found), detect_encoding(data) or Encoding(), found.st_nlink)
 
 
