@@ -1,5 +1,6 @@
 """The `read` tool on real files."""
 
+import asyncio
 import base64
 import json
 import os
@@ -211,6 +212,25 @@ async def test_long_lines_of_large_file_are_cut(executor: Executor, tmp_path: Pa
         "characters, line cut)\n(lines 500-501; continue with offset=502)"
     )
     assert "continue with offset=" in await shown(executor, "f")
+
+
+async def test_other_tasks_run_while_a_giant_line_is_measured(executor: Executor, tmp_path: Path):
+    (tmp_path / "f").write_bytes(b"x" * 9_000)
+    os.truncate(tmp_path / "f", 1 << 26)
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.create_task(count_turns())
+    await asyncio.sleep(0)
+    before = turns
+    text = await shown(executor, "f")
+    counting.cancel()
+    assert "line cut" in text and turns - before >= 5
 
 
 async def test_giant_line_is_cut_in_bounded_memory(executor: Executor, tmp_path: Path):

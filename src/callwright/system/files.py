@@ -299,11 +299,14 @@ class FileLine:
     """The length of the whole line in bytes."""
 
 
-def lines_from(descriptor: int, offset: int, most_bytes: int) -> Iterator[FileLine]:
-    """Read lines from an offset, keeping at most `most_bytes` of each."""
-    head, size = b"", 0
+def lines_from(descriptor: int, offset: int, most_bytes: int) -> Iterator[FileLine | None]:
+    """Read lines from an offset, keeping at most `most_bytes` of each; None after every some milliseconds of work."""
+    head, size, pause = b"", 0, offset + _SLICE
     while chunk := os.pread(descriptor, _SCAN_CHUNK, offset):
         offset += len(chunk)
+        if offset > pause:
+            pause = offset + _SLICE
+            yield None
         first, *rest = chunk.split(b"\n")
         head, size = head + first[: max(0, most_bytes - len(head))], size + len(first)
         for part in rest:

@@ -111,7 +111,7 @@ def _uncut_window(lines: Sequence[str], first: int, *, more: bool) -> Window | N
     return Window(shown, first, first + len(lines) - 1, more=more)
 
 
-def window_of_file(
+async def window_of_file(
     descriptor: int, encoding: Encoding, index: LineIndex, first: int, count: int
 ) -> tuple[Window, ShownPart] | None:
     """Return a window on a large file and the part of it that was shown; None past the end."""
@@ -120,9 +120,8 @@ def window_of_file(
     if offset is None or offset >= identity.size:
         return None
     offset += len(encoding.mark) if first == 1 else 0
-    return _window_in_block(descriptor, encoding, offset, first, count) or _window_by_line(
-        descriptor, encoding, offset, first, count
-    )
+    window = _window_in_block(descriptor, encoding, offset, first, count)
+    return window or await _window_by_line(descriptor, encoding, offset, first, count)
 
 
 def _window_in_block(
@@ -139,24 +138,27 @@ def _window_in_block(
     return window and (window, ShownPart(offset, len(shown), digest(shown)))
 
 
-def _window_by_line(
+async def _window_by_line(
     descriptor: int, encoding: Encoding, offset: int, first: int, count: int
 ) -> tuple[Window, ShownPart]:
-    lines = _take_lines(descriptor, offset, count)
+    lines = await _take_lines(descriptor, offset, count)
     window = number_lines((_decode(line, encoding) for line in lines), first, count)
     size = sum(line.size + 1 for line in lines[: window.last - first + 1])
     shown = os.pread(descriptor, min(size, _HASHED_BYTES), offset)
     return window, ShownPart(offset, len(shown), digest(shown))
 
 
-def _take_lines(descriptor: int, offset: int, count: int) -> list[FileLine]:
+async def _take_lines(descriptor: int, offset: int, count: int) -> list[FileLine]:
     """Return as many lines as a window can hold, and one more to tell whether lines follow."""
     lines: list[FileLine] = []
     room = 4 * WINDOW_CHARS
-    for line in islice(lines_from(descriptor, offset, 4 * LINE_CHARS), count + 1):
+    for line in lines_from(descriptor, offset, 4 * LINE_CHARS):
+        if line is None:
+            await asyncio.sleep(0)  # lets other tasks run: a single line may be gigabytes long
+            continue
         lines.append(line)
         room -= len(line.head)
-        if room < 0:
+        if room < 0 or len(lines) > count:
             break
     return lines
 
@@ -322,7 +324,7 @@ async def _show_large(opened: _Opened, encoding: Encoding, arguments: ReadArgume
     index = context.state.get(LineIndex)
     while not index.reach(opened.descriptor, opened.identity, arguments.offset):  # noqa: ASYNC110 - each round works, it does not wait
         await asyncio.sleep(0)  # lets other tasks run; a thread would not scan faster
-    found = window_of_file(opened.descriptor, encoding, index, arguments.offset, arguments.limit)
+    found = await window_of_file(opened.descriptor, encoding, index, arguments.offset, arguments.limit)
     if found is None:
         lines = index.breaks(opened.identity)
         raise ToolFailed(f"offset {arguments.offset} is past the end: {arguments.path} has about {lines} lines")
