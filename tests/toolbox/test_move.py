@@ -31,6 +31,18 @@ async def test_folder_and_link_are_moved(tmp_path: Path) -> None:
     assert os.fspath((tmp_path / "other").readlink()) == "old/a"
 
 
+@pytest.mark.parametrize("given", ["archive/", "archive/."])
+async def test_file_does_not_take_the_name_of_a_folder(tmp_path: Path, given: str) -> None:
+    make_tree(tmp_path, {"a": "new", "archive": "old", "folder/b": ""})
+    (tmp_path / "link").symlink_to("folder")
+    for source in ("a", "link"):
+        with pytest.raises(ToolFailed, match=f"names a folder.*'archive/{source}'"):
+            await call(Move(tmp_path), source=source, destination=given, overwrite=True)
+    assert (tmp_path / "archive").read_text() == "old"
+    await call(Move(tmp_path), source="folder", destination="other/")
+    assert names_in(tmp_path / "other") == ["b"]
+
+
 async def test_overwrite_is_required_to_replace(tmp_path: Path) -> None:
     make_tree(tmp_path, {"a": "new", "b": "old", "folder/c": ""})
     with pytest.raises(ToolFailed, match="already exists; set overwrite"):

@@ -78,7 +78,9 @@ class Move(TypedTool[MoveArguments]):
 def _move(source: Path, destination: Path, arguments: MoveArguments, undo: UndoRecorder) -> None:
     try:
         with undo.changing(source, destination), parent_folder(source) as old:
-            os.stat(source.name, dir_fd=old, follow_symlinks=False)  # fail before folders are created for nothing
+            # both fail before folders are created for nothing
+            found = os.stat(source.name, dir_fd=old, follow_symlinks=False)
+            _refuse_folder_name(arguments, source.name, found)
             with parent_folder(destination, create=True) as new:
                 _rename((old, source.name), (new, destination.name), overwrite=arguments.overwrite)
     except FileNotFoundError:
@@ -89,6 +91,13 @@ def _move(source: Path, destination: Path, arguments: MoveArguments, undo: UndoR
     except OSError as error:
         reason = "they are on different file systems" if error.errno == errno.EXDEV else error.strerror
         raise ToolFailed(f"cannot move {arguments.source!r} to {arguments.destination!r}: {reason}") from None
+
+
+def _refuse_folder_name(arguments: MoveArguments, name: str, found: os.stat_result) -> None:
+    given = arguments.destination
+    if given.endswith(("/", "/.")) and not stat.S_ISDIR(found.st_mode):
+        full = f"{given.removesuffix('.')}{name}"
+        raise ToolFailed(f"{given!r} names a folder; give the full new path, such as {full!r}")
 
 
 def _rename(source: tuple[int, str], destination: tuple[int, str], *, overwrite: bool) -> None:
