@@ -22,6 +22,13 @@ PIECES = """
         ("<pre class='language-py'>a\n  b &lt; c\n</pre>", "```py\na\n  b < c\n```"),
         ("<blockquote><p>said</p></blockquote>after", "> said\n\nafter"),
         ("<table><tr><th>k<th>v|w<tr><td>1<td><p>two</p></table>", "| k | v\\|w |\n| --- | --- |\n| 1 | two |"),
+        (
+            "<table><tr><th>k<th>v<th>w</tr><tr><td>1</td><td></td><td>2</td></tr><tr><td><td><td></tr></table>",
+            "| k | v | w |\n| --- | --- | --- |\n| 1 |  | 2 |",
+        ),
+        ("<table><tr><td>a</td> <td><table><tr><td>b</table></table>", "| a |\n| --- |\n| b |"),
+        ("a <svg class='i'/>b <svg><svg /></svg>c <svg class=i/>d", "a b c"),
+        ("<p>a<script src=x />b</script>c<br/>d", "ac\nd"),
         ("<a href='/x y'>t</a>", "[t](https://site/x%20y)"),
         ("<a href='javascript:alert(1)'>t</a> <a href='#top'>u</a> <a>v</a>", "t u v"),
         ("<img src=p.png alt='a  pic'><img src=q.png>", "![a pic](https://site/d/p.png)"),

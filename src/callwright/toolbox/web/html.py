@@ -26,6 +26,8 @@ class Start(NamedTuple):
 
     name: str
     attributes: dict[str, str]
+    closed: bool = False
+    """Whether it ends in `/>`."""
 
 
 class End(NamedTuple):
@@ -44,10 +46,10 @@ def tokens(html: str) -> Iterator[Start | End | str]:
         elif html.startswith("<!--", place):
             place = _after(html, "-->", place + 2)
         elif name := _NAME.match(html, place + 1):
-            attributes, place = _attributes(html, name.end())
+            attributes, closed, place = _attributes(html, name.end())
             if place >= 0:
                 tag = name[0].lower()
-                yield Start(tag, attributes)
+                yield Start(tag, attributes, closed)
                 if tag in _RAW:
                     text, place = _raw(html, tag, place)
                     yield text
@@ -62,14 +64,16 @@ def _after(html: str, mark: str, place: int) -> int:
     return -1 if found < 0 else found + len(mark)
 
 
-def _attributes(html: str, place: int) -> tuple[dict[str, str], int]:
+def _attributes(html: str, place: int) -> tuple[dict[str, str], bool, int]:
     attributes: dict[str, str] = {}
+    closed = False
     while place < len(html):
         if gap := _GAP.match(html, place):
-            place = gap.end()
+            closed, place = gap[0].endswith("/"), gap.end()
         elif html[place] == ">":
-            return attributes, place + 1
+            return attributes, closed, place + 1
         else:
+            closed = False
             name = _ATTRIBUTE.match(html, place)
             if name is None:
                 break
@@ -77,7 +81,7 @@ def _attributes(html: str, place: int) -> tuple[dict[str, str], int]:
             if place < 0:
                 break
             attributes.setdefault(name[1].lower(), value)
-    return attributes, -1
+    return attributes, closed, -1
 
 
 def _value(html: str, place: int) -> tuple[str, int]:
@@ -121,6 +125,8 @@ def html_to_markdown(html: str, base: str = "") -> Page:
         if isinstance(token, str):
             writer.read(token)
         elif isinstance(token, Start):
+            if token.closed and token.name == "svg":  # of the elements left out, only here does `/>` close
+                continue
             writer.start(token.name, token.attributes)
         else:
             writer.end(token.name)
@@ -142,6 +148,7 @@ class _MarkdownWriter:
         self._row: list[str] | None = None
         self._rows = 0
         self._cell_begins = 0
+        self._in_cell = False
         self._opens: dict[str, Callable[[dict[str, str]], None]] = {
             "a": self._open_link,
             "br": lambda _: self._break(1),
@@ -151,9 +158,10 @@ class _MarkdownWriter:
             "ol": lambda _: self._lists.append(1),
             "ul": lambda _: self._lists.append(None),
             "pre": self._open_pre,
+            "table": self._open_table,
             "tr": self._open_row,
-            "td": lambda _: self._close_cell(),
-            "th": lambda _: self._close_cell(),
+            "td": self._open_cell,
+            "th": self._open_cell,
         }
         self._closes: dict[str, Callable[[], None]] = {
             "a": self._close_link,
@@ -300,6 +308,9 @@ class _MarkdownWriter:
             self._write("```" if self._out[-1].endswith("\n") else "\n```")
             self._break(2)
 
+    def _open_table(self, _: dict[str, str]) -> None:
+        self._in_cell = False  # a cell that holds a table is not an empty one
+
     def _open_row(self, _: dict[str, str]) -> None:
         self._close_row()
         self._break(1)
@@ -308,6 +319,10 @@ class _MarkdownWriter:
         self._row = []
         self._cell_begins = len(self._out)
 
+    def _open_cell(self, _: dict[str, str]) -> None:
+        self._close_cell()
+        self._in_cell = self._row is not None
+
     def _close_cell(self) -> None:
         if self._row is None:
             return
@@ -315,15 +330,16 @@ class _MarkdownWriter:
             self._close_link()
         text = _SPACE.sub(" ", "".join(self._out[self._cell_begins :])).strip()
         del self._out[self._cell_begins :]
-        if text:
+        if text or self._in_cell:
             self._row.append(text.replace("|", "\\|"))
+        self._in_cell = False
 
     def _close_row(self) -> None:
         if self._row is None:
             return
         self._close_cell()
         cells, self._row = self._row, None
-        if cells:
+        if any(cells):
             self._write(f"| {' | '.join(cells)} |")
             if self._rows == 0:
                 self._write(f"\n| {' | '.join('---' for _ in cells)} |")
