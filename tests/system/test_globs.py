@@ -5,9 +5,10 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
-from callwright.system.search.globs import BadGlob, Dialect, matches
+from callwright.system.search.gitignore import IgnoreRules, parse_rules
+from callwright.system.search.globs import GITIGNORE, SHELL, BadGlob, Dialect, matches
 
 
 @pytest.mark.parametrize(
@@ -60,6 +61,13 @@ def test_many_stars_match_in_linear_time() -> None:
     assert not matches("?*a" * 20 + "b", "a" * 250)
 
 
+def test_many_deep_folders_match_without_backtracking() -> None:
+    assert not matches("**/a/" * 12 + "x", "a/" * 60 + "y")
+    assert not matches("**/a/" * 12 + "x", "a/" * 60 + "y", GITIGNORE)
+    assert not matches("b/" + "**/*a*/?/" * 12 + "x", "b/" + "aa/a/" * 60 + "y")
+    assert not IgnoreRules(parse_rules("a**" + "/a/**" * 12 + "/x")).verdict("a/" * 60 + "y", "y", folder=False)
+
+
 _TEXT = st.text("ab/.", max_size=8)
 
 
@@ -69,13 +77,32 @@ def test_stars_match_like_a_backtracking_matcher(pattern: str, path: str) -> Non
         assert matches(pattern, path) == _slow(pattern, path)
 
 
-def _slow(pattern: str, path: str) -> bool:
+_PARTS = st.lists(st.sampled_from(("**", "**", "**", "a", "b", "*", "?", "a*", "*b", "*a*", "")), max_size=8)
+
+
+@settings(max_examples=1000)
+@given(_PARTS.map("/".join), st.text("aab/", max_size=14))
+def test_deep_folders_match_like_a_backtracking_matcher(pattern: str, path: str) -> None:
+    for dialect in (SHELL, GITIGNORE):
+        assert matches(pattern, path, dialect) == _slow(pattern, path)
+
+
+def _slow(pattern: str, path: str, *, begins: bool = True) -> bool:
+    """Match, given whether the pattern begins a part of a path."""
     if not pattern:
         return not path
+    if begins and pattern == "**":
+        return True
+    if begins and pattern.startswith("**/"):
+        ends = [place + 1 for place, letter in enumerate(path) if letter == "/"]
+        return any(_slow(pattern[3:], path[end:]) for end in (0, *ends))
+    if pattern[0] == "/":
+        return path[:1] == "/" and _slow(pattern[1:], path[1:])
     if pattern[0] == "*":
-        return _slow(pattern[1:], path) or (bool(path) and path[0] != "/" and _slow(pattern, path[1:]))
+        more = bool(path) and path[0] != "/" and _slow(pattern, path[1:], begins=False)
+        return more or _slow(pattern[1:], path, begins=False)
     fits = bool(path) and (path[0] == pattern[0] or (pattern[0] == "?" and path[0] != "/"))
-    return fits and _slow(pattern[1:], path[1:])
+    return fits and _slow(pattern[1:], path[1:], begins=False)
 
 
 def test_backslashes_can_be_separators() -> None:

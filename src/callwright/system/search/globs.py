@@ -210,6 +210,8 @@ class _GlobReader:
         token = tokens[place]
         if token.kind == "star":
             return self._emit_star(tokens, place)
+        if found := self._emit_before_deep(tokens, place):
+            return found
         if token.kind == "deep":  # the first of a branch: deeper ones are reached through their slash
             end = self._past_deep(tokens, place)
             return (".*", end) if end == len(tokens) and tokens[-1].kind == "deep" else ("(?:/?|.*/)", end)
@@ -217,6 +219,23 @@ class _GlobReader:
             end = self._past_deep(tokens, place + 1)
             return ("(?:/|/.*/)", end) if end < len(tokens) or tokens[-1].kind == "slash" else ("/.*", end)
         return token.regex, place + 1
+
+    def _emit_before_deep(self, tokens: list[_Token], place: int) -> tuple[str, int] | None:
+        """Write `**/` and the names up to the next `/**`, for which the leftmost place is as good as any.
+
+        The names hold a fixed number of slashes, so that the leftmost start gives the leftmost end; and from there
+        the next `**` reaches everything that it reaches from a later end.
+        """
+        slash = tokens[place].kind == "slash"
+        if self.dialect.crossing or place + slash >= len(tokens) or tokens[place + slash].kind != "deep":
+            return None
+        begin = end = self._past_deep(tokens, place + slash)
+        while end < len(tokens) and tokens[end].kind != "other":
+            if tokens[end].kind == "slash" and end + 1 < len(tokens) and tokens[end + 1].kind == "deep":
+                gap = "(?:/|/.*?/)" if slash else "(?:|.*?/)"
+                return f"(?>{gap}{self.emit(tokens[begin:end])}(?=/))", end
+            end += 1
+        return None
 
     @staticmethod
     def _past_deep(tokens: list[_Token], place: int) -> int:
