@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("callwright")
 _HEAD_SHARE = 0.6
 _SAME_CHARS = 100
+_SHORTEST_PART = 400
+"""A text part is not cut shorter than this, which would leave little beside the note."""
 READER = "read_output"
 _output = make_constructor(Output)  # what was cut was checked before
 
@@ -191,11 +193,13 @@ class Outputs:
         total = sum(len(part.text) for part in output.content if isinstance(part, Text))
         if total <= chars:
             return output
-        share = chars / total  # each text part is shortened in proportion
+        level = _find_common_length([len(part.text) for part in output.content if isinstance(part, Text)], chars)
+        if level < _SHORTEST_PART:
+            joined = Text(self._cut(output.text, chars, readable=readable))
+            others = [part for part in output.content if not isinstance(part, Text)]
+            return _output((joined, *others), output.structured)
         parts = [
-            Text(self._cut(part.text, int(len(part.text) * share), readable=readable))
-            if isinstance(part, Text)
-            else part
+            Text(self._cut(part.text, level, readable=readable)) if isinstance(part, Text) else part
             for part in output.content
         ]
         return _output(tuple(parts), output.structured)
@@ -218,7 +222,8 @@ class Outputs:
         except OSError as error:  # a full disk must not cost the outcome of a call that has run
             _log.warning("an output of %d characters could not be kept: %s", len(text), error)
             where = f"the rest could not be kept ({error.strerror or type(error).__name__})"
-        return clip_text(text, chars, f"[output cut: {len(text)} characters in all, {where}]")
+        cut = clip_text(text, chars, f"[output cut: {len(text)} characters in all, {where}]")
+        return cut if len(cut) < len(text) else text  # the note may be longer than what it replaces
 
 
 def clip_turn(outcomes: Sequence[Outcome], outputs: Outputs, chars: int, *, readable: bool = True) -> list[Outcome]:

@@ -16,6 +16,7 @@ from callwright import (
     Failed,
     Image,
     Limits,
+    Output,
     Registry,
     RunLimits,
     Text,
@@ -24,7 +25,7 @@ from callwright import (
     UsageError,
     tool,
 )
-from callwright.clip import Outputs, clip_text
+from callwright.clip import READER, Outputs, clip_text, find_output_ids
 from callwright.executor import Turn, TurnLimits
 from callwright.policy import AllowEverything
 from callwright.retry import RetryPolicy
@@ -96,6 +97,37 @@ def test_kept_outputs_are_private() -> None:
     kept = outputs.keep("secret")
     assert stat.S_IMODE(outputs.folder.stat().st_mode) == 0o700
     assert stat.S_IMODE((outputs.folder / f"{kept}.txt").stat().st_mode) == 0o600
+
+
+def test_short_parts_stay_whole_beside_a_long_one() -> None:
+    outputs = Outputs()
+    outputs.reader()
+    verdict, image = Text("VERDICT: the disk is failing"), Image(b"\x89PNG")
+    first, second, third = outputs.clip(Output((verdict, image, Text("log line\n" * 3_000))), 2_000).parts
+    assert (first, second) == (verdict, image)
+    assert isinstance(third, Text) and len(third.text) <= 2_000 - len(verdict.text)
+    assert third.text.endswith("log line\n") and READER in third.text
+
+
+def test_many_short_parts_are_joined_and_cut_once() -> None:
+    outputs = Outputs()
+    outputs.reader()
+    rows = [Text(f"row {number:05}: {'x' * 48}") for number in range(200)]
+    clipped = outputs.clip(Output((*rows[:100], Image(b"\x89PNG"), *rows[100:])), 5_000)
+    text, image = clipped.parts
+    assert isinstance(text, Text) and isinstance(image, Image) and len(text.text) <= 5_000
+    assert text.text.startswith("row 00000") and text.text.endswith("x" * 48)
+    (output_id,) = find_output_ids(Completed(ToolCall("c", "rows", {}), clipped))
+    assert outputs.load(output_id) == "\n".join(row.text for row in rows)
+
+
+@pytest.mark.parametrize("length", [30, 90, 150])
+def test_cut_output_is_never_longer_than_the_whole(length: int) -> None:
+    outputs = Outputs()
+    outputs.reader()
+    for content in ("x" * length, (Text("x" * length), Text("y" * length))):
+        output = Output(content)
+        assert len(outputs.clip(output, 20).text) <= len(output.text)
 
 
 async def test_text_part_is_cut_and_other_parts_stay() -> None:
