@@ -11,8 +11,20 @@ from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
 
-from callwright import Effect, Executor, Limits, Registry, ToolCall, ToolContext, ToolFailed, Transient, tool
+from callwright import (
+    Effect,
+    Executor,
+    Interrupted,
+    Limits,
+    Registry,
+    ToolCall,
+    ToolContext,
+    ToolFailed,
+    Transient,
+    tool,
+)
 from callwright.agent import Agent, Done, Requests, RunLimits
+from callwright.core.errors import ApprovalRequired
 from callwright.core.events import CallBegan, CallEnded, Event
 from callwright.policy import ByMode
 from callwright.providers.base import ProviderError
@@ -203,3 +215,26 @@ def test_closed_span_is_not_current_afterwards() -> None:
     assert second.outer is None
     second.close()
     assert not trace.get_current_span().get_span_context().is_valid
+
+
+async def test_interrupted_call_ends_its_span_without_an_error() -> None:
+    ended: list[ReadableSpan] = []
+
+    class Collect(SpanProcessor):
+        def on_end(self, span: ReadableSpan) -> None:
+            ended.append(span)
+
+    @tool(effect=Effect.READ)
+    async def doubt() -> str:
+        """Ask while it runs."""
+        raise ApprovalRequired("really?")
+
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(Collect())
+    executor = Executor(Registry(doubt), observe=Telemetry(tracer_provider=provider))
+    (outcome,) = await executor.execute([ToolCall("1", "doubt")])
+    assert isinstance(outcome, Interrupted)
+    assert not trace.get_current_span().get_span_context().is_valid, "what follows is not inside it"
+    (span,) = ended
+    assert span.attributes is not None and span.attributes["callwright.outcome"] == "interrupted"
+    assert span.status.is_unset and "error.type" not in span.attributes

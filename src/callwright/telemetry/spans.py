@@ -197,9 +197,14 @@ class CallSpans:
         """End the span; create it first for a call that never ran. The second end of an abandoned call is ignored."""
         outcome = event.outcome
         entry = self._find_entry(event.call)
-        if entry is None or isinstance(outcome, Interrupted):
+        if entry is None:
             return
         self._calls.end(entry)
+        if isinstance(outcome, Interrupted):  # it asked, or was cancelled: not an error, and no call that was done
+            if entry.kept is not None:
+                entry.kept.span.set_attribute(names.OUTCOME, "interrupted")
+                entry.kept.close()
+            return
         self._end_span(entry, outcome)
         self._metrics.record_call(outcome, None if entry.kept is None else entry.kept.seconds)
 
