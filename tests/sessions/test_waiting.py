@@ -24,7 +24,7 @@ from callwright.sessions import (
     list_waiting,
     record_answers,
 )
-from callwright.sessions.records import Answered, Kept, Record, Rewound, Said
+from callwright.sessions.records import Answered, Kept, Record, Rewound, Said, count_settled_records
 from callwright.sessions.waiting import find_answered
 from callwright.testing import ScriptedProvider
 from callwright.testing.fakes import Line
@@ -226,6 +226,16 @@ async def test_rewound_questions_do_not_wait() -> None:
     await pause(store, 1)
     await append(store, Rewound(position))
     assert not await list_waiting(store)
+
+
+async def test_fork_after_an_undo_of_files_leaves_the_open_turn() -> None:
+    store = MemoryStore()
+    await pause(store, 1)
+    settled = count_settled_records(await store.read("s"))
+    await append(store, Rewound(len(await store.read("s")), "files"))
+    await store.fork("s", "t")
+    assert len(await store.read("t")) == settled
+    assert [run.session_id for run in await list_waiting(store)] == ["s"]
 
 
 async def test_damaged_session_does_not_hide_the_others(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -232,9 +232,10 @@ def count_settled_records(records: Sequence[Record]) -> int:
         record = records[index]
         if isinstance(record, (Compacted, Checkpoint)):
             break
-        if isinstance(record, Rewound):  # a redo may lead back into a turn that is still open
+        if isinstance(record, Rewound) and 0 <= record.position < index:  # otherwise only files were restored
+            # a redo may lead back into a turn that is still open
             inside = count_settled_records(records[: record.position]) < record.position
-            return index if inside and record.position < index else len(records)
+            return index if inside else len(records)
         if isinstance(record, Said):
             message = record.message
             open_turn = isinstance(message, AssistantMessage) and bool(message.calls)
