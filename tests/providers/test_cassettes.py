@@ -1,15 +1,24 @@
 """Cassettes: recorded through a real SDK, played back without any."""
 
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from callwright.core.messages import UserMessage
+from callwright.core.content import Text
+from callwright.core.messages import AssistantMessage, UserMessage
 from callwright.providers.anthropic import AnthropicMessages
-from callwright.providers.base import ModelEvent, ModelRequest, Provider, ProviderError
+from callwright.providers.base import (
+    CallDelta,
+    MessageDone,
+    ModelEvent,
+    ModelRequest,
+    Provider,
+    ProviderError,
+    TextDelta,
+)
 from callwright.testing.cassettes import Recording, Replay
 from callwright.testing.loopback import Loopback, LoopbackReply
 
@@ -63,6 +72,35 @@ async def test_cassette_contains_no_secrets(recorded_at: tuple[Path, list[ModelE
     text = recorded_at[0].read_text(encoding="utf-8")
     assert _SECRET not in text
     assert "my key is [redacted]" in text
+
+
+class _InPieces:
+    """Streams a secret in pieces, as text and as arguments."""
+
+    model = "m"
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        for piece in ("key: ", _SECRET[:9], _SECRET[9:]):
+            yield TextDelta(piece)
+        for call_id in ("a", "b"):
+            for name, piece in (("env", '{"key": "'), ("", _SECRET[:9]), ("", _SECRET[9:] + '"}')):
+                yield CallDelta(call_id, name, piece)
+        yield TextDelta("and ")
+        yield TextDelta("more")
+        yield MessageDone(AssistantMessage((Text("done"),), "end"))
+
+
+async def test_secret_in_pieces_is_redacted(tmp_path: Path, request_for: Requests) -> None:
+    path, request = tmp_path / "turns.json", request_for(UserMessage("hi"))
+    await _events(Recording(_InPieces(), path), request)
+    assert _SECRET[9:] not in path.read_text(encoding="utf-8")
+    assert (await _events(Replay(path), request))[:-1] == [
+        TextDelta("key: [redacted]"),
+        CallDelta("a", "env", '{"key": "[redacted]"}'),
+        CallDelta("b", "env", '{"key": "[redacted]"}'),
+        TextDelta("and "),
+        TextDelta("more"),
+    ]
 
 
 async def test_replay_rejects_other_request(recorded_at: tuple[Path, list[ModelEvent]], request_for: Requests) -> None:

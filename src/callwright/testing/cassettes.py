@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Callable
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,7 @@ class Recording:
             raise
 
     def _write(self, turn: Data) -> None:
+        turn["events"] = _join_secrets(turn["events"], self._redact)
         self._turns.append(map_texts(turn, self._redact))
         text = json.dumps({"model": self.model, "turns": self._turns}, indent=1, ensure_ascii=False)
         self._path.write_text(text + "\n", encoding="utf-8", errors="replace")
@@ -138,6 +140,26 @@ def _encode_event(event: ModelEvent) -> Data:
             return {"call": [call_id, name, arguments]}
         case MessageDone(message):
             return {"message": encode_message(message)}
+
+
+def _join_secrets(events: list[Data], redact: Callable[[str], str]) -> list[Data]:
+    """Join the pieces of a text that is redacted: a secret that streams in pieces is not found in any of them."""
+    joined: list[Data] = []
+    for (kind, _), group in groupby(events, _find_stream):
+        pieces = list(group)
+        if kind != "message":
+            values: list[list[str]] = [piece[kind] for piece in pieces]
+            whole = "".join(value[-1] for value in values)
+            if redact(whole) != whole:
+                pieces = [{kind: [*values[0][:-1], whole]}]
+        joined += pieces
+    return joined
+
+
+def _find_stream(event: Data) -> tuple[str, str]:
+    """Return the kind of an event, and the call whose arguments it is a piece of."""
+    kind, value = next(iter(event.items()))
+    return kind, value[0] if kind == "call" else ""
 
 
 def _decode_event(data: Data) -> ModelEvent:
