@@ -212,6 +212,15 @@ async def test_secrets_are_redacted_before_writing(tmp_path: Path) -> None:
         assert file.is_dir() or secret.encode() not in file.read_bytes()
 
 
+async def test_title_that_a_user_gives_is_stored_as_any_text(tmp_path: Path) -> None:
+    path, secret = tmp_path / "s.db", "ghp_" + "a1B2" * 9
+    await filled(path, "hello")
+    async with SqliteStore(path, redact=Redact().clean) as store:
+        await store.rename("s", f"token {secret} \ud800")
+        (listed,) = await store.list()
+    assert listed.title == "token [redacted] ?"
+
+
 async def test_deleted_conversation_is_erased_from_file(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     await filled(path, "a very private sentence")

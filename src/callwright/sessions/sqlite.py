@@ -88,7 +88,8 @@ class SqliteStore:
         await self.run(lambda file: file.fork(session_id, new_id))
 
     async def rename(self, session_id: str, title: str) -> None:
-        await self.run(lambda file: file.rename(session_id, title))
+        stored = self.redact_text(title)
+        await self.run(lambda file: file.rename(session_id, stored))
 
     async def delete(self, session_id: str) -> None:
         await self.run(lambda file: file.delete(session_id))
