@@ -30,9 +30,12 @@ from callwright import (
 )
 from callwright.agent import Done, Paused
 from callwright.codemode import CodeMode
+from callwright.core.access import Access, Allow, Ask
 from callwright.core.messages import ToolMessage
 from callwright.hooks import Hook, PendingCall, Rewrite
-from callwright.policy import AllowEverything
+from callwright.policy import AllowEverything, Policy
+from callwright.policy.base import Subject
+from callwright.policy.decide import Policies
 from callwright.registry import Deferred
 from callwright.sessions import MemoryStore, SqliteStore
 from callwright.sessions.records import Kept, Said
@@ -385,6 +388,35 @@ print(how, await send())
     (outcome,) = await executor.execute([call], answers=Answers.approving(waiting.questions))
     assert made == ["card 5"] and isinstance(outcome, Failed) and "stay done" in outcome.error.message
     assert ("called card, which does not exist" in outcome.error.message) == (change == "removed")
+
+
+@pytest.mark.parametrize("durable", [False, True])
+@pytest.mark.parametrize(
+    "second", [ToolCall("b", "publish", {}), ToolCall("b", "run_code", {"code": "await publish()"})]
+)
+async def test_later_call_waits_with_the_program(tmp_path: Path, second: ToolCall, durable: bool) -> None:
+    made: list[str] = []
+
+    @tool(effect=Effect.WRITE)
+    async def publish() -> str:
+        """Publish what is paid."""
+        made.append(f"published after {effects(tmp_path)}")
+        return "published"
+
+    class AskToPay(Policy):
+        def judge(self, access: Access, subject: Subject) -> Allow | Ask:
+            return Ask("sure?") if subject.spec.name == "pay" else Allow()
+
+    tools = registry(tmp_path)
+    tools.add(publish)
+    script = ScriptedProvider([ToolCall("a", "run_code", {"code": "await pay(amount=1)"}), second], "done")
+    executor = Executor(CodeMode(tools, keep=["publish"]), Policies(AskToPay()))
+    async with SqliteStore(tmp_path / "s.db") as store:
+        agent = Agent(script, executor=executor, sessions=store if durable else MemoryStore())
+        paused = await agent.run("go", session="s")
+        assert isinstance(paused, Paused) and not made and not (tmp_path / "effects").exists()
+        assert isinstance(await agent.resume("s", Answers.approving(paused.questions)), Done)
+    assert effects(tmp_path) == ["pay 1"] and made == ["published after ['pay 1']"]
 
 
 async def test_deferred_tools_are_found_inside_a_program(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from callwright import (
+    Annotations,
     Answers,
     ApprovalRequired,
     Approve,
@@ -21,6 +22,7 @@ from callwright import (
     ToolCall,
     ToolContext,
     Turn,
+    TurnLimits,
     tool,
 )
 from callwright.agent import Agent, Done, Paused
@@ -152,9 +154,44 @@ async def test_arguments_cannot_be_edited_while_running() -> None:
 
 
 async def test_siblings_keep_their_outcomes() -> None:
-    outcomes = await allowing().execute([ToolCall("0", "note"), CALL, ToolCall("2", "look")])
-    assert [type(outcome) for outcome in outcomes] == [Completed, Interrupted, Completed]
-    assert {"note", "look"} < set(ran)
+    calls = [ToolCall("0", "note"), ToolCall("1", "look"), ToolCall("2", "deploy", {"place": "a"})]
+    outcomes = await allowing().execute(calls)
+    assert [type(outcome) for outcome in outcomes] == [Completed, Completed, Interrupted]
+
+
+@pytest.mark.parametrize("width", [1, 16])
+async def test_calls_behind_an_interrupted_one_wait_with_it(width: int) -> None:
+    @tool(annotations=Annotations(Effect.READ, parallel=True))
+    async def clock() -> str:
+        """Tell the time."""
+        ran.append("clock")
+        return "noon"
+
+    names = ("look", "note", "clock", "unknown", "note")
+    calls = [CALL, *(ToolCall(str(index), name) for index, name in enumerate(names, 2))]
+    executor = allowing(deploy, look, note, clock, limits=TurnLimits(width=width))
+    outcomes = await executor.execute(calls)
+    kinds = [Interrupted, Interrupted, Interrupted, Completed, Failed, Interrupted]
+    assert [type(outcome) for outcome in outcomes] == kinds and len(ran) == 2
+    (question,) = [
+        question for outcome in outcomes if isinstance(outcome, Interrupted) for question in outcome.questions
+    ]
+    left = [outcome.call for outcome in outcomes if isinstance(outcome, Interrupted)]
+    outcomes = await executor.execute(left, answers=Answers.approving([question]))
+    assert [outcome.text for outcome in outcomes] == ["deployed a", "seen", "noted", "noted"]
+    assert ran[-4:] == ["deploy a once", "look", "note", "note"]
+
+
+async def test_answer_for_a_call_behind_an_interrupted_one_is_not_lost() -> None:
+    executor = Executor(Registry(deploy, note))  # asks about every write
+    calls = [CALL, ToolCall("2", "note")]
+    outcomes, asked = await executor.execute(calls), list[Question]()
+    for _ in range(4):
+        asked += [question for outcome in outcomes for question in getattr(outcome, "questions", ())]
+        outcomes = await executor.execute(calls, answers=Answers.approving(asked))
+        if Interrupted not in map(type, outcomes):
+            break
+    assert [outcome.text for outcome in outcomes] == ["deployed a", "noted"] and ran.count("note") == 1
 
 
 @pytest.mark.parametrize("approve", [True, False])
@@ -238,7 +275,7 @@ async def test_agent_pauses_and_resumes_only_the_interrupted_call(store: Session
     assert isinstance(paused, Paused) and [question.call_id for question in paused.questions] == ["1"]
     later = agent_on(store, "done")  # another process would begin here
     assert isinstance(await later.resume("s", Answers.approving(paused.questions)), Done)
-    assert ran.count("note") == ran.count("look") == 1 and ran[-1] == "deploy a once" and len(keys()) == 1
+    assert ran.count("note") == 1 and ran[-2:] == ["deploy a once", "look"] and len(keys()) == 1
     told = (await later.messages("s"))[-2]
     assert [outcome.text for outcome in told.outcomes] == ["noted", "deployed a", "seen"]  # type: ignore[union-attr] - a ToolMessage
 
@@ -247,9 +284,24 @@ async def test_agent_resumed_without_an_answer_asks_again(store: SessionStore) -
     agent = agent_on(store, [CALL, ToolCall("2", "note")], "done")
     paused = await agent.run("go", session="s")
     again = await agent.resume("s")
-    assert isinstance(paused, Paused) and isinstance(again, Paused) and ran.count("note") == 1
+    assert isinstance(paused, Paused) and isinstance(again, Paused) and "note" not in ran
     assert isinstance(await agent.resume("s", Answers.approving(again.questions)), Done)
-    assert [line for line in ran if line.startswith("deploy")] == ["deploy a once"]
+    assert [line for line in ran if not line.startswith("prepare")] == ["deploy a once", "note"]
+
+
+async def test_answer_for_a_call_behind_an_interrupted_one_counts_later(store: SessionStore) -> None:
+    agent = Agent(
+        ScriptedProvider([CALL, ToolCall("2", "note")], "done"),
+        executor=Executor(Registry(deploy, note)),  # asks about every write
+        sessions=store,
+    )
+    asked: list[list[str]] = []
+    result = await agent.run("go", session="s")
+    while isinstance(result, Paused) and len(asked) < 5:
+        asked.append([question.call_id for question in result.questions])
+        result = await agent.resume("s", Answers.approving(result.questions))
+    assert isinstance(result, Done) and asked == [["1", "2"], ["1"]]
+    assert [line for line in ran if not line.startswith("prepare")] == ["deploy a once", "note"]
 
 
 async def test_decline_reaches_the_model(store: SessionStore) -> None:

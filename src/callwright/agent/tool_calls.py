@@ -140,7 +140,10 @@ def keep_outputs(transcript: Transcript, outcomes: Iterable[Ending], outputs: Ou
 
 
 def _find_settled(turn: OpenTurn, catalog: Catalog) -> Mapping[str, Ending]:
-    """Return outcomes of calls that must not run: cut off, ended before a crash, or started and not repeatable."""
+    """Return outcomes of calls that must not run: cut off, ended before a crash, or started and not repeatable.
+
+    A call that had not begun when the turn paused waited for one that has a question, and runs after it.
+    """
     cut = _find_cut_call(turn.message) if turn.message.stop == "length" else None
     settled: dict[str, Ending] = dict(turn.ended)
     if cut is not None:
@@ -148,7 +151,7 @@ def _find_settled(turn: OpenTurn, catalog: Catalog) -> Mapping[str, Ending]:
     if turn.digests is None:
         return settled
     for call in turn.calls:
-        if call.id in settled or call.id in turn.waiting:
+        if call.id in settled or call.id in turn.waiting or (turn.waiting and call.id not in turn.begun):
             continue
         if call.id in turn.digests and not _repeatable(call, catalog):
             settled[call.id] = turn.fail_unfinished(call, _CRASHED)

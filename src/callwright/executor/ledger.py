@@ -3,10 +3,11 @@
 import os
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from callwright.core._fast import replace
+from callwright.core.calls import Interrupted, Outcome
 from callwright.core.decisions import Answers, Approve, Decline, Question, Reply, digest_running
 from callwright.executor.admitted import Admitted
 
@@ -66,6 +67,12 @@ class Ledger:
             if len(self._used) > _MAX_USED:
                 del self._used[next(iter(self._used))]
             return True
+
+    def give_back(self, question_ids: Iterable[str]) -> None:
+        """Let answers count again whose call did not run after all."""
+        with self._lock:
+            for question_id in question_ids:
+                self._used.pop(question_id, None)
 
 
 class TurnAnswers:
@@ -142,6 +149,12 @@ class TurnAnswers:
         """Use an answer up; False if another call has done so meanwhile."""
         taken = self._ledger.take(question_id, on_record=self._on_record.pop(question_id, None) is not None)
         return taken or question_id in self._repeated
+
+    def give_back(self, admitted: Sequence[Admitted], outcomes: Sequence[Outcome]) -> None:
+        """Let the answers for calls that did not run, because they wait behind an interrupted one, count later."""
+        for item, outcome in zip(admitted, outcomes, strict=True):
+            if isinstance(outcome, Interrupted) and not item.finished:
+                self._ledger.give_back(item.used_answers)
 
     def _find(self, question_id: str, admitted: Admitted) -> Question | None:
         """Return the question an answer is for: one that was asked, is not used, and about this tool."""

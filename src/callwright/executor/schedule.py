@@ -4,7 +4,8 @@ Two calls conflict when one writes or deletes where the other reads, writes or d
 the other; a command touches the folder it runs in and what its line names), or the same resource or one below the
 other, when either has an effect above READ and declares no accesses, or when both change something and one of them is
 a command. `parallel=True` or `False` on a tool overrides. Every call waits for the earlier calls it conflicts with,
-directly or through a call between them, so the model's order is kept wherever it matters.
+directly or through a call between them, so the model's order is kept wherever it matters. A call that waits for an
+answer of the user has not ended: those that wait for it wait too, until it goes on in a later turn.
 """
 
 import asyncio
@@ -30,7 +31,7 @@ from callwright.core.access import (
     WritePath,
     WriteResource,
 )
-from callwright.core.calls import Failed, Outcome
+from callwright.core.calls import Failed, Interrupted, Outcome
 from callwright.core.errors import Crashed, describe_raised
 from callwright.core.events import CallWaits, Event
 from callwright.core.spec import Annotations, Effect
@@ -206,6 +207,7 @@ class Batch:
         self._waiting_for_slot: dict[str, deque[int]] = {}
         self._slots_in_use: dict[str, int] = {}
         self._stopping = False
+        self._held: set[int] = set()  # interrupted, or behind a call that is
         self._before = _find_batch_conflicts(admitted)
         self._unfinished_before = {index: len(others) for index, others in self._before.items()}
         self._followers: dict[int, list[int]] = {}
@@ -228,11 +230,8 @@ class Batch:
         """Tell which calls could not start at once, and for which others each of them waits."""
         for index, item in enumerate(self._admitted):
             if index not in self._running and self._outcomes[index] is None:
-                observe(
-                    CallWaits(
-                        item.call, tuple(self._admitted[other].call for other in sorted(self._before.get(index, ())))
-                    )
-                )
+                others = tuple(self._admitted[other].call for other in sorted(self._before.get(index, ())))
+                observe(CallWaits(item.call, others))
 
     def stop(self) -> None:
         """Cancel the running calls and drop the waiting ones; `run` then returns with outcomes for all.
@@ -358,10 +357,27 @@ class Batch:
         del self._running[index]
         if self._slots_in_use:
             self._release_slot(item.name)
-        for follower in self._followers.get(index, ()):
-            self._unfinished_before[follower] -= 1
-            if self._unfinished_before[follower] == 0:
-                self._ready.append(follower)
+        if self._followers:
+            if type(outcome) is Interrupted:
+                self._held.add(index)
+            self._release_followers(index)
+
+    def _release_followers(self, ended: int) -> None:
+        """Let the calls start that waited for nothing else; those behind an interrupted call are interrupted too."""
+        left = [ended]
+        while left:
+            index = left.pop()
+            for follower in self._followers.get(index, ()):
+                self._unfinished_before[follower] -= 1
+                if index in self._held:
+                    self._held.add(follower)
+                if self._unfinished_before[follower]:
+                    continue
+                if follower in self._held and self._admitted[follower].error is None:
+                    self._outcomes[follower] = Interrupted(self._admitted[follower].call, ())
+                    left.append(follower)
+                else:  # one that was refused runs nothing
+                    self._ready.append(follower)
 
     def _release_slot(self, name: str) -> None:
         if name in self._slots_in_use:

@@ -147,6 +147,8 @@ class TurnScope:
             outcome = await self._perform_alone(admitted[0], local, parent)
             return [outcome] if parent is not None else self._end([outcome])
         outcomes = await self._run_batch(admitted, local, parent)
+        if given is not None:
+            given.give_back(admitted, outcomes)
         if parent is not None:
             return outcomes  # for a tool, not for the model
         return self._end(clip_turn(outcomes, self._runtime.runner.outputs, self._runtime.limits.turn_chars))
