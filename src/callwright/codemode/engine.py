@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from math import inf
 from typing import Any, NamedTuple, TypeAlias
 
@@ -27,7 +28,9 @@ _PRELUDE = "import asyncio, datetime, json, math, random, re"
 """Models often forget these; a program that imports them too does no harm."""
 _PROGRAM_NAME = "<python-input-1>"
 """The engine's name for the program: what it is fed after the prelude."""
-_CHECKOUT_SECONDS = 30.0
+_CHECKOUT_SECONDS = 1.0
+"""How often a program that waits for a worker finds out whether it was cancelled."""
+_NOT_BEGUN = "the program was cancelled before it began"
 _STEP_LIMIT = "TimeoutError: turn time limit exceeded"
 _STEP_GRACE_SECONDS = 0.1
 """How long after the limit of a step a worker that does not stop by itself is killed."""
@@ -168,7 +171,8 @@ class Session:
         self._describe_missing = describe_missing
         self._missing = ""
         self._step_seconds = step_seconds
-        self._checkout = _open_pool().checkout(
+        self._make_checkout = partial(
+            _open_pool().checkout,
             script_name="program.py",
             limits={
                 "max_feed_duration_secs": limits.seconds,
@@ -178,6 +182,7 @@ class Session:
             },
             os_policy={"datetime": now, "random_start": {"seed": seed}, "sleep_system_max": inf},
         )
+        self._checkout = self._make_checkout()
         self._line_ends = [at for at, byte in enumerate(code.encode(errors="replace")) if byte == _LINE_END]
         self._pending: dict[int, PendingCall] = {}
         self._sleeps: dict[int, float] = {}
@@ -203,15 +208,27 @@ class Session:
             ProgramFailed: It cannot be parsed, raised an exception or used more than it may.
             StepTooLong: The step reached its limit.
         """
-        session = self._checkout.__enter__()
+        session = self._take_worker()
         self._worker = session.worker_pid
-        if self._killed:  # while the worker was started
+        if self._killed:  # while the worker was waited for or started, and perhaps after `close`
             self.kill()
+            self.close()
+            raise ProgramFailed(_NOT_BEGUN)
         try:
             session.feed_run(_PRELUDE)
             return self._advance(session.feed_start(self.code, print_callback=self._print))
         except monty.MontyError as error:
             raise self._explain(error) from error
+
+    def _take_worker(self) -> monty.MontySession:
+        """Wait until a worker is free: all may be in use by programs that wait for their calls, which takes long."""
+        while True:
+            try:
+                return self._checkout.__enter__()
+            except TimeoutError:
+                if self._killed:
+                    raise ProgramFailed(_NOT_BEGUN) from None
+                self._checkout = self._make_checkout()
 
     def resume(self, settled: Mapping[int, Settled]) -> Step:
         """Go on with the results of the last batch, by the numbers of its calls.

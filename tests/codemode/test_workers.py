@@ -1,0 +1,41 @@
+"""The workers that the programs of a process share."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from callwright import Effect, Executor, Registry, tool
+from callwright.codemode import CodeMode
+from callwright.policy import AllowEverything
+
+
+async def test_program_waits_until_a_worker_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    pools: dict[int, Any] = {}
+    monkeypatch.setattr("callwright.codemode.engine._pools", pools)
+    monkeypatch.setattr("callwright.codemode.engine._MAX_WORKERS", 1)
+    monkeypatch.setattr("callwright.codemode.engine._CHECKOUT_SECONDS", 0.02)
+    begun, released = asyncio.Event(), asyncio.Event()
+
+    @tool(effect=Effect.READ)
+    async def wait() -> str:
+        """Wait, as for the user or a slow server."""
+        begun.set()
+        await released.wait()
+        return "waited"
+
+    executor = Executor(CodeMode(Registry(wait)), AllowEverything())
+    running = [asyncio.ensure_future(executor.run("run_code", {"code": "await wait()"}))]
+    try:
+        await begun.wait()
+        running += [asyncio.ensure_future(executor.run("run_code", {"code": "1 + 1"})) for _ in range(2)]
+        await asyncio.sleep(0.2)
+        assert not running[1].done() and not running[2].done()
+        running[1].cancel()
+        released.set()
+        assert (await running[0]).text == '"waited"' and (await running[2]).text == "2"
+        assert (await executor.run("run_code", {"code": "3"})).text == "3"  # the cancelled one holds no worker
+    finally:
+        await asyncio.gather(*running, return_exceptions=True)
+        for pool in pools.values():
+            pool.__exit__(None, None, None)
