@@ -1,4 +1,4 @@
-"""The workers that the programs of a process share."""
+"""The workers that the programs of a process share, and the calls that end by a cancellation."""
 
 import asyncio
 from typing import Any
@@ -7,6 +7,7 @@ import pytest
 
 from callwright import Effect, Executor, Registry, tool
 from callwright.codemode import CodeMode
+from callwright.core.errors import Cancelled
 from callwright.policy import AllowEverything
 
 
@@ -39,3 +40,14 @@ async def test_program_waits_until_a_worker_is_free(monkeypatch: pytest.MonkeyPa
         await asyncio.gather(*running, return_exceptions=True)
         for pool in pools.values():
             pool.__exit__(None, None, None)
+
+
+async def test_cancelled_work_of_a_tool_is_an_exception_in_the_program() -> None:
+    @tool(effect=Effect.READ)
+    async def job() -> str:
+        """Wait for a job elsewhere."""
+        raise Cancelled("the job was cancelled")
+
+    code = "try:\n    await job()\nexcept RuntimeError as error:\n    print('caught', error)"
+    outcome = await Executor(CodeMode(Registry(job)), AllowEverything()).run("run_code", {"code": code})
+    assert outcome.text == "caught the job was cancelled\n"

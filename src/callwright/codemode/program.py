@@ -240,7 +240,7 @@ class Program:
                 self._made[call.id] = pending, call
         if calls:
             inner = _inner_batch(origins, self._note_start, self._note_end, _MAX_RESULT_CHARS)
-            _raise_end(await self._context.execute(*calls, batch=inner))
+            _raise_end(await self._context.execute(*calls, batch=inner), cancelled=self._context.cancelled)
             for call in calls:
                 number = self._made[call.id][0].number
                 settled[number] = self._journal.settled[number]
@@ -357,16 +357,22 @@ class Program:
         return Returned(thaw(structured))
 
 
-def _raise_end(outcomes: Sequence[Outcome]) -> None:
+def _raise_end(outcomes: Sequence[Outcome], *, cancelled: bool) -> None:
     """Raise what ends the program: questions of its calls, a halted run, a cancellation."""
     questions: list[Question] = []
     for outcome in outcomes:
         if isinstance(outcome, Interrupted):
             questions += outcome.questions
-        elif isinstance(outcome, Failed) and isinstance(outcome.error, (Halted, Cancelled)):
+        elif isinstance(outcome, Failed) and _ends_program(outcome, cancelled=cancelled):
             raise outcome.error
     if questions:
         raise AnswersNeeded(questions)
+
+
+def _ends_program(outcome: Failed, *, cancelled: bool) -> bool:
+    if isinstance(outcome.error, Cancelled):
+        return cancelled or not outcome.started  # otherwise a tool says so of its own work: a failure like others
+    return isinstance(outcome.error, Halted)
 
 
 def _raise_in_program(error: ToolError) -> Raised:
