@@ -240,9 +240,9 @@ async def test_question_of_a_running_call_is_answered(tmp_path: Path, answer: Ap
 async def test_repetition_takes_its_results_in_the_same_order(tmp_path: Path, first: str) -> None:
     @tool(effect=Effect.READ)
     async def look(item: str, context: ToolContext) -> str:
-        """Look at something; asks about 'a' while it runs."""
-        if item == "a" and context.answer is None:
-            raise ApprovalRequired("look at a?")
+        """Look at something; asks about some while it runs."""
+        if item in ("a", "last") and context.answer is None:
+            raise ApprovalRequired("look at it?")
         return item
 
     code = """
@@ -253,16 +253,17 @@ async def one(item, amount):
         pass
     return await pay(amount=amount)
 print(await asyncio.gather(%s))
-await pay(amount=3)
+await look(item='last')
 """
     of = {"a question": "one('a', 1), one('b', 2)", "a date": "one('b', 1), one(datetime.date(2026, 1, 2), 2)"}
     tools = registry(tmp_path)
     tools.add(look)
-    executor, call = Executor(CodeMode(tools)), ToolCall("c", "run_code", {"code": code % of[first]})
+    executor = Executor(CodeMode(tools), AllowEverything())
+    call = ToolCall("c", "run_code", {"code": code % of[first]})
     (outcome,) = await executor.execute([call])
     while isinstance(outcome, Interrupted):
         (outcome,) = await executor.execute([call], answers=Answers.approving(outcome.questions))
-    assert outcome.text == "['paid 1', 'paid 2']\n\"paid 3\"" and effects(tmp_path) == ["pay 1", "pay 2", "pay 3"]
+    assert outcome.text == "['paid 1', 'paid 2']\n\"last\"" and effects(tmp_path) == ["pay 1", "pay 2"]
 
 
 async def test_program_that_computes_for_long_is_repeated_in_order(tmp_path: Path) -> None:

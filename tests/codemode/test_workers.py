@@ -9,6 +9,7 @@ from callwright import Effect, Executor, Registry, tool
 from callwright.codemode import CodeMode
 from callwright.core.errors import Cancelled
 from callwright.policy import AllowEverything
+from callwright.retry import RetryPolicy
 
 
 async def test_program_waits_until_a_worker_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,7 +26,7 @@ async def test_program_waits_until_a_worker_is_free(monkeypatch: pytest.MonkeyPa
         await released.wait()
         return "waited"
 
-    executor = Executor(CodeMode(Registry(wait)), AllowEverything())
+    executor = Executor(CodeMode(Registry(wait)), AllowEverything(), retry=RetryPolicy(max_attempts=1))
     running = [asyncio.ensure_future(executor.run("run_code", {"code": "await wait()"}))]
     try:
         await begun.wait()
