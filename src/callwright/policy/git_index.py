@@ -114,9 +114,12 @@ def _parse_index(data: bytes, id_bytes: int) -> Iterator[tuple[int, str]]:
             kept = name[: len(name) - dropped]
         end = data.index(b"\0", start)
         name = kept + data[start:end]
-        if (flags & _LONGEST_NAME) not in (_LONGEST_NAME, len(name)) or (not name and version != 4):
+        if (flags & _LONGEST_NAME) not in (_LONGEST_NAME, len(name)):
             raise ValueError("the length of a path is not the one that is stated")
-        yield mode, os.fsdecode(name)
+        if name:
+            yield mode, os.fsdecode(name)
+        elif not S_ISREG(mode):  # a file without a path changes one of the shared index, which is read too
+            raise ValueError("what has no path is not a file")
         place = end + 1 if version == 4 else place + ((end - place + 8) & ~7)
     while place + id_bytes < len(data):
         place += 8 + struct.unpack_from(">4sI", data, place)[1]
