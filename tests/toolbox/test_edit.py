@@ -85,6 +85,9 @@ async def test_replace_all_replaces_every_occurrence(executor: Executor, tmp_pat
     assert "at 3 places" in await edited(executor, "f", old_string="a", new_string="x\ny", replace_all=True)
     assert (tmp_path / "f").read_bytes() == b"x\r\ny b x\r\ny\r\nx\ny\n"
     assert "not found" in await refused(executor, "f", old_string="absent", new_string="x", replace_all=True)
+    (tmp_path / "f").write_text("a\n\n\nb\n")
+    await edited(executor, "f", old_string="\n\n", new_string="\n", replace_all=True)  # found twice, one over the other
+    assert (tmp_path / "f").read_text() == "a\n\nb\n"
 
 
 async def test_edits_are_applied_in_order_or_not_at_all(executor: Executor, tmp_path: Path):

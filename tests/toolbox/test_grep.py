@@ -202,3 +202,9 @@ async def test_secrets_are_searched_only_if_named(tmp_path: Path, mode: str) -> 
     assert ".env.example" in await call(Grep(tmp_path), pattern="KEY", mode=mode)
     for path in (".env", "sub/.ssh"):
         assert not (await call(Grep(tmp_path), pattern="hunter2", mode=mode, path=path)).startswith("no matches")
+
+
+async def test_a_line_that_quotes_the_note_on_binary_files_is_a_line(tmp_path: Path) -> None:
+    make_tree(tmp_path, {"notes.txt": "grep said x: binary file matches (found it\n"})
+    text = await call(Grep(tmp_path), pattern="binary file matches", mode="content")
+    assert text == "notes.txt:1:grep said x: binary file matches (found it"

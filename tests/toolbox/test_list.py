@@ -35,6 +35,8 @@ async def test_empty_folder_file_and_missing_path_differ(tmp_path: Path) -> None
         await call(List(tmp_path), path="file")
     with pytest.raises(ToolFailed, match="did you mean empty"):
         await call(List(tmp_path), path="emty")
+    with pytest.raises(ToolFailed, match="cannot be searched: File name too long"):
+        await call(List(tmp_path), path="a" * 300)
 
 
 async def test_denied_files_are_invisible_outside_refused(tmp_path: Path) -> None:

@@ -150,6 +150,8 @@ async def test_text_response_is_unchanged(tool: WebFetch, site: Site):
         ("ä€".encode(), "text/plain; charset=no-such-charset"),
         ("ä€".encode(), "text/plain; charset=punycode"),
         ("ä€".encode(), "text/plain; charset=zlib"),
+        ("ä€".encode(), "text/plain; charset=unicode_escape"),
+        ("ä€".encode(), "text/plain; charset=raw_unicode_escape"),
     ],
 )
 async def test_charset_is_detected(tool: WebFetch, site: Site, body: bytes, kind: str):

@@ -59,7 +59,11 @@ class VisibleFiles:
             ToolFailed: It does not exist or is hidden; the message is the same, so that hidden files are not revealed.
         """
         found = self.workspace.check_read(path)
-        if self.hides(found) or not found.exists():
+        try:
+            missing = self.hides(found) or not found.exists()
+        except OSError as error:  # a name that is too long, or a folder that may not be read
+            raise ToolFailed(f"{path[:200]!r} cannot be searched: {error.strerror}") from None
+        if missing:
             raise ToolFailed(f"{path!r} does not exist{self._nearest(found)}")
         return found
 

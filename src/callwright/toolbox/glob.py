@@ -204,7 +204,8 @@ def _note_ignored(search: _Search, listing: _Listing) -> str:
         return "(ignored folders are large and were not searched to the end; ignored=true does)" if more else ""
     many = f"{'at least ' if more else ''}{format_count(len(found), 'more file')}"
     verb, them = ("matches", "it") if len(found) == 1 and not more else ("match", "them")
-    return f"({many} {verb} but .gitignore or .ignore hides {them}, such as {found[0]}; ignored=true includes {them})"
+    hidden = f"{many} {verb} but .gitignore or .ignore hides {them}, such as {one_line(found[0])}"
+    return f"({hidden}; ignored=true includes {them})"
 
 
 def _in_ignored_folders(walk: Walk, folders: list[str]) -> tuple[list[str], bool]:

@@ -73,7 +73,7 @@ def globs_of_type(name: str) -> Globs:
 Result = TypeVar("Result")
 
 _MARK = re.compile(rb"([:-])")
-_BINARY = re.compile(rb"^(.+): binary file matches \(found", re.MULTILINE)
+_BINARY = re.compile(rb"^([^\0\n]+): binary file matches \(found", re.MULTILINE)
 _MAX_WORKERS = 8
 
 

@@ -209,7 +209,7 @@ def _unify_breaks(text: str, copied: str) -> str:
 def _apply_everywhere(so_far: _Result, old: str, new: str) -> _Result:
     text, plain = so_far.text, unify_line_breaks(so_far.text)
     count = plain.count(old)
-    if count <= 1:  # one match is the ordinary case, and none gets the same error as ever
+    if len(find_all(plain, old)) <= 1:  # one match is the ordinary case, and none gets the same error as ever
         place: EditPlace = locate(plain, old, new, literal=True)
         return _Result(replace_range(text, place.start, place.end, place.text), so_far.count + 1, so_far.typos)
     if len(plain) == len(text):  # no \r\n in it, so one replace is enough
