@@ -1,5 +1,6 @@
 """The `skill` tool, skills as tools of their own, the list of skills for prompts, and calls while one is rendered."""
 
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,8 @@ from callwright.tool.base import Tool, ToolContext
 from callwright.tool.schema import Arguments
 from callwright.tool.schema_tool import SchemaTool
 from callwright.tool.typed import TypedTool, describe
+
+_log = logging.getLogger("callwright")
 
 Execute: TypeAlias = Callable[[ToolCall], Awaitable[Sequence[Outcome]]]
 """Executes one call through hooks, policies and approvals."""
@@ -293,9 +296,14 @@ class ToolRegistry(Protocol):
 
     def remove(self, name: str) -> object: ...
 
+    def __contains__(self, name: object) -> bool: ...
+
 
 class MarkdownTools:
     """Keeps a registry in step with the skills a model may use.
+
+    A skill with the name of another tool is left out, with a warning in the log: skills come with the project, and none
+    of them may take the place of a tool.
 
     Args:
         skills: The skills.
@@ -318,6 +326,9 @@ class MarkdownTools:
 
     def _update_registry(self) -> None:
         now = {tool_name(skill): skill for skill in self._skills if skill.model_invocable}
+        for name in [name for name in now if name in self._registry and name not in self._offered]:
+            _log.warning("skill %s is not offered as a tool: there is a tool of this name; rename its folder", name)
+            del now[name]
         for name in self._offered.keys() - now.keys():
             self._registry.remove(name)
         for name, skill in now.items():
