@@ -105,6 +105,7 @@ class CommandReader(WordReader):
 
     def read_declaration(self, node: Node, folders: Folders) -> Exits:
         """Report declare, export, unset and similar commands."""
+        self.check_gaps(node.children)
         self.folders = folders
         words: list[Word] = []
         for child in node.children:
@@ -123,6 +124,7 @@ class CommandReader(WordReader):
         """Report a statement that only sets variables."""
         self.folders = folders
         parts = node.children if node.type == "variable_assignments" else [node]
+        self.check_gaps(parts)
         assignments = tuple(self._read_assignment(part, exported=False) for part in parts)
         for name, value in assignments:
             self.set_variable(name, value)
@@ -164,11 +166,12 @@ class CommandReader(WordReader):
                 body = child
             else:
                 redirects.append(child)
-        if len(node.children) > 1 and not any(child.type == "heredoc_redirect" for child in node.children):
-            self.check_gaps(node.children)
         target = body
         while target is not None and target.type in ("list", "pipeline", "negated_command"):
             target = target.children[-1]
+        parts = redirects if target is not None and target.type == "command" else node.children
+        heredocs = [place for place, part in enumerate(parts) if part.type == "heredoc_redirect"]
+        self.check_gaps(parts[: heredocs[0] + 1] if heredocs else parts)  # what follows a heredoc is inside its node
         if body is not None and target is not None and target.type == "command":
             # the parser hangs the redirect on the whole of "a && b > x", bash on b
             self._attached[target.id] = redirects
@@ -205,7 +208,7 @@ class CommandReader(WordReader):
         for child in node.children:
             kind, start = child.type, child.start_byte
             if start != end + 1 or source[end] != _SPACE:
-                self._check_gap(end, start)
+                words.extend(self._read_gap(end, start))
             end = child.end_byte
             if kind in _MAY_HOLD_BRACES and b"{" in source[start:end]:
                 words.extend(self.braced_words(child))
@@ -219,6 +222,8 @@ class CommandReader(WordReader):
                 redirects.append(child)
             else:
                 words.append(self.word(child))
+        if after and after[0].start_byte > end:  # a redirect may touch the word before it
+            words.extend(self._read_gap(end, after[0].start_byte))
         redirects.extend(after)
         found = FoundCommand(
             tuple(words),
@@ -275,9 +280,14 @@ class CommandReader(WordReader):
                 self.script(text, "a heredoc")
         return self._find_exits(words, found.folders)
 
-    def _check_gap(self, end: int, start: int) -> None:
-        if start == end or (end >= 0 and self.source[end:start].strip(b" \t")):
+    def _read_gap(self, end: int, start: int) -> tuple[Word, ...]:
+        """Return the words between two nodes of a command: none, or the `-` that the parser drops before a redirect."""
+        gap = self.source[end:start].strip(b" \t") if end >= 0 else b""
+        if gap == b"-":
+            return literal_words(["-"])
+        if gap or start == end:
             self.findings.doubt_parser("the gap between two words is ambiguous")
+        return ()
 
     def _read_odd_name(self, node: Node) -> Word:
         self.findings.add_objection("the program name is not literal")

@@ -114,6 +114,7 @@ _PUNCTUATION = frozenset(
     )
 )
 _LOOP_GLOB = re.compile(r"[A-Za-z0-9_./-]*\*[A-Za-z0-9_./*?-]*\Z")
+_BLANKS = re.compile(rb"(?:[ \t\n]|\\\n)*")
 _MOVES = re.compile(rb"\b(?:cd|pushd|popd)\b")
 
 
@@ -206,6 +207,17 @@ class SyntaxWalker(CommandReader):
                 else:
                     self.word(child)
 
+    def _check_all_read(self, node: Node) -> None:
+        """Doubt the tree when it leaves out more than blanks: the parser drops `-` in `- a=b`, and `\\ ` in `\\ ls`."""
+        end, last = (0, len(self.source)) if node.type == "program" else (node.start_byte, node.end_byte)
+        gaps: list[bytes] = []
+        for child in node.children:
+            gaps.append(self.source[end : child.start_byte])  # empty where the body of a heredoc overlaps the next node
+            end = max(end, child.end_byte)
+        gaps.append(self.source[end:last])
+        if not all(map(_BLANKS.fullmatch, gaps)):
+            self.findings.doubt_parser("a part of it belongs to no command")
+
     def _visit_unknown(self, node: Node, folders: Folders) -> Exits:
         self.findings.add_objection(f"{node.type.replace('_', ' ')} is not understood")
         for child in node.children:
@@ -214,6 +226,7 @@ class SyntaxWalker(CommandReader):
         return None, None
 
     def _visit_sequence(self, node: Node, folders: Folders) -> Exits:
+        self._check_all_read(node)
         ok = bad = before = folders
         for child in node.children:
             kind = child.type
@@ -237,6 +250,7 @@ class SyntaxWalker(CommandReader):
         # a list of three thousand commands is three thousand nodes deep on its left side
         chain: list[tuple[str, Node]] = []
         while node.type == "list":
+            self._check_all_read(node)
             parts = node.children
             if len(parts) > 3:  # left, operator, right
                 parts = [child for child in parts if child.type != "comment"]
@@ -255,6 +269,7 @@ class SyntaxWalker(CommandReader):
         return ok, bad
 
     def _visit_pipeline(self, node: Node, folders: Folders) -> Exits:
+        self._check_all_read(node)
         starts: list[int] = []
         kept = self.xargs_input
         for child in node.children:
@@ -296,6 +311,7 @@ class SyntaxWalker(CommandReader):
 
     def _visit_optional_parts(self, node: Node, folders: Folders) -> Exits:
         """Visit parts that run any number of times or never, so after a cd among them the folder is unknown."""
+        self._check_all_read(node)
         if _MOVES.search(self.source, node.start_byte, node.end_byte):
             folders = None
         for child in node.children:
@@ -316,6 +332,7 @@ class SyntaxWalker(CommandReader):
             self.word(node)
 
     def _visit_function(self, node: Node, folders: Folders) -> Exits:
+        self._check_all_read(node)
         self.findings.add_objection("a function may stand in for a program")
         kept = self.context
         self.context = kept._replace(inside="a function", doubt="it is in a function")
