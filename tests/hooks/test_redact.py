@@ -263,7 +263,9 @@ def test_time_grows_with_the_length_alone_for_every_word() -> None:
     for rule in (*tokens, *contexts):
         for piece in (f"{rule.words[0]}{filler}" for filler in ("", " ", "a", "=", "-a1")):
             short, long = (piece * (size // len(piece)) for size in (2_000, 20_000))
-            assert _measure(long, rule) < 40 * max(_measure(short, rule), 0.0005), rule.pattern
+            # a garbage collection or a busy neighbour can make one measurement long, not five
+            limit = 40 * max(_measure(short, rule), 0.0005)
+            assert any(_measure(long, rule) < limit for _ in range(5)), rule.pattern
 
 
 def _measure(text: str, rule: SecretRule | None = None) -> float:
