@@ -1,6 +1,7 @@
 """Sign-in: the callback of the browser, and the storage of tokens."""
 
 import asyncio
+import json
 import stat
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +14,7 @@ from mcp.shared.auth import OAuthToken
 from tests.waiting import LONG_SECONDS
 
 from callwright.mcp import ServerConfig, TokenFile
-from callwright.mcp.oauth import SignIn, Tokens
+from callwright.mcp.oauth import SignIn, Tokens, registered_port
 
 
 def a_sign_in() -> tuple[SignIn, str]:
@@ -76,3 +77,78 @@ async def test_token_file_is_private(tmp_path: Path):
     assert kept is not None
     assert kept.access_token == "secret"
     assert list(file.parent.iterdir()) == [file]
+
+
+class AuthorizedServer:
+    """A server and its sign-in page, which accepts only addresses that were registered. Its first token ends soon."""
+
+    def __init__(self) -> None:
+        self.accepted = ""
+        self.registered: list[str] = []
+        self.asked: list[str] = []
+        """The grant types of the requests for tokens."""
+
+    def __call__(self, request: httpx2.Request) -> httpx2.Response:
+        path, form = request.url.path, parse_qs(request.content.decode())
+        if request.url.host == "mcp.example" and path == "/mcp":
+            valid = self.accepted and request.headers.get("authorization") == f"Bearer {self.accepted}"
+            return httpx2.Response(200 if valid else 401)
+        if path == "/.well-known/oauth-protected-resource/mcp":
+            found = {"resource": "https://mcp.example/mcp", "authorization_servers": ["https://sign-in.example"]}
+            return httpx2.Response(200, json=found)
+        if path == "/.well-known/oauth-authorization-server":
+            paths = {"authorization_endpoint": "/page", "token_endpoint": "/give", "registration_endpoint": "/register"}
+            endpoints = {name: f"https://sign-in.example{path}" for name, path in paths.items()}
+            return httpx2.Response(200, json={"issuer": "https://sign-in.example", **endpoints})
+        if path == "/register":
+            given = json.loads(request.content)
+            self.registered += given["redirect_uris"]
+            return httpx2.Response(201, json={**given, "client_id": "client"})
+        if (request.url.host, path) == ("sign-in.example", "/give"):
+            self.asked += form["grant_type"]
+            self.accepted = f"token-{len(self.asked)}"
+            seconds = 0 if len(self.asked) == 1 else 3600
+            given = {"access_token": self.accepted, "token_type": "Bearer", "expires_in": seconds}
+            return httpx2.Response(200, json={**given, "refresh_token": "again"})
+        return httpx2.Response(404)
+
+
+async def request_once(server: AuthorizedServer, file: Path) -> tuple[int, list[str]]:
+    """Send a request as a new process would; return the status, and the addresses that a sign-in was sent to."""
+    sent_to: list[str] = []
+    tokens = TokenFile(file)
+    visits: list[asyncio.Task[int]] = []
+
+    def sign_in_now() -> None:
+        fields = parse_qs(urlsplit(sign_in.url).query)
+        [address], [state] = fields["redirect_uri"], fields["state"]
+        sent_to.append(address)
+        assert address in server.registered  # what a server that compares addresses refuses
+        visits.append(asyncio.create_task(visit_soon(f"{address}?code=abc&state={state}")))
+
+    port = registered_port(await tokens.get_client_info())
+    sign_in = SignIn(ServerConfig("x", url="https://mcp.example/mcp"), tokens, sign_in_now, port=port)
+    try:
+        async with httpx2.AsyncClient(transport=httpx2.MockTransport(server), auth=sign_in.auth) as client:
+            response = await asyncio.wait_for(client.get("https://mcp.example/mcp"), LONG_SECONDS)
+        await asyncio.gather(*visits)
+    finally:
+        sign_in.close()
+    return response.status_code, sent_to
+
+
+async def test_expired_token_is_renewed_after_a_restart_without_a_sign_in(tmp_path: Path):
+    server, file = AuthorizedServer(), tmp_path / "x.json"
+    assert await request_once(server, file) == (200, server.registered)
+    assert await request_once(server, file) == (200, [])
+    assert server.asked == ["authorization_code", "refresh_token"]
+
+
+async def test_later_sign_in_returns_to_the_registered_address(tmp_path: Path):
+    server, file = AuthorizedServer(), tmp_path / "x.json"
+    _, first = await request_once(server, file)
+    kept = json.loads(file.read_text())
+    del kept["tokens"]
+    file.write_text(json.dumps(kept))
+    assert await request_once(server, file) == (200, first)
+    assert server.registered == first

@@ -5,6 +5,7 @@ import hmac
 import json
 import os
 import socket
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from hashlib import sha256
@@ -12,8 +13,15 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider, OAuthFlowError, TokenStorage
-from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
-from pydantic import AnyUrl
+from mcp.client.auth.oauth2 import OAuthContext
+from mcp.shared.auth import (
+    OAuthClientInformationFull,
+    OAuthClientMetadata,
+    OAuthMetadata,
+    OAuthToken,
+    ProtectedResourceMetadata,
+)
+from pydantic import AnyUrl, BaseModel
 
 from callwright.mcp.config import ServerConfig
 
@@ -23,24 +31,49 @@ _SIGNED_IN = "You are signed in. You can close this page."
 _REFUSED = "The sign-in did not work: {why}. You can close this page."
 
 
+class _Kept(BaseModel):
+    """What is known of the sign-in to one server."""
+
+    tokens: OAuthToken | None = None
+    client: OAuthClientInformationFull | None = None
+    expires_at: float | None = None
+    """When the access token ends, in seconds since 1970; the tokens themselves say only how long they last."""
+    issuer: OAuthMetadata | None = None
+    """Where the tokens come from, and are renewed."""
+    resource: ProtectedResourceMetadata | None = None
+
+
 class Tokens:
     """Token storage of one server in memory."""
 
     def __init__(self) -> None:
-        self._tokens: OAuthToken | None = None
-        self._client: OAuthClientInformationFull | None = None
+        self._kept = _Kept()
+        self._context: OAuthContext | None = None
+
+    def resume(self, context: OAuthContext) -> None:
+        """Tell a new connection when the tokens end and where they are renewed, which the SDK finds out at a sign-in.
+
+        Without it an expired token would always cost the user a sign-in, although it could be renewed.
+        """
+        self._context, kept = context, self._kept
+        context.token_expiry_time = kept.expires_at
+        context.oauth_metadata, context.protected_resource_metadata = kept.issuer, kept.resource
 
     async def get_tokens(self) -> OAuthToken | None:
-        return self._tokens
+        return self._kept.tokens
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        self._tokens = tokens
+        kept = self._kept
+        kept.tokens = tokens
+        kept.expires_at = None if tokens.expires_in is None else time.time() + tokens.expires_in
+        if self._context is not None:
+            kept.issuer, kept.resource = self._context.oauth_metadata, self._context.protected_resource_metadata
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        return self._client
+        return self._kept.client
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        self._client = client_info
+        self._kept.client = client_info
 
 
 class TokenFile(Tokens):
@@ -53,12 +86,16 @@ class TokenFile(Tokens):
     def __init__(self, path: Path) -> None:
         super().__init__()
         self._path = path
+        self._load()
+
+    def _load(self) -> None:
         # a file that cannot be read costs a new sign-in to this server, and the other servers nothing
         with suppress(OSError, ValueError, TypeError, AttributeError, RecursionError):
-            kept = json.loads(path.read_text("utf-8"))
-            tokens = OAuthToken.model_validate(kept["tokens"]) if kept.get("tokens") else None
-            client = OAuthClientInformationFull.model_validate(kept["client"]) if kept.get("client") else None
-            self._tokens, self._client = tokens, client
+            self._kept = _Kept.model_validate(json.loads(self._path.read_text("utf-8")))
+
+    def resume(self, context: OAuthContext) -> None:
+        self._load()  # another process may have renewed the tokens, which often ends the ones before
+        super().resume(context)
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
         await super().set_tokens(tokens)
@@ -70,10 +107,7 @@ class TokenFile(Tokens):
 
     def _save(self) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        kept = {
-            "tokens": self._tokens.model_dump(mode="json", exclude_none=True) if self._tokens else None,
-            "client": self._client.model_dump(mode="json", exclude_none=True) if self._client else None,
-        }
+        kept = self._kept.model_dump(mode="json", exclude_none=True)
         draft = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         draft.unlink(missing_ok=True)
         # private from the start: a later chmod would leave a moment in which others can read it
@@ -89,14 +123,22 @@ def token_files(folder: Path) -> Callable[[ServerConfig], TokenFile]:
 
 
 class SignIn:
-    """One server's sign-in. `url` is where the user must sign in now; empty when no sign-in is pending."""
+    """One server's sign-in. `url` is where the user must sign in now; empty when no sign-in is pending.
 
-    def __init__(self, config: ServerConfig, tokens: TokenStorage, changed: Callable[[], None]) -> None:
+    Args:
+        config: The server.
+        tokens: Where its tokens are stored.
+        changed: Called when the user must sign in.
+        port: Where the browser returns to, if it is free: servers accept only the address that was registered.
+    """
+
+    def __init__(
+        self, config: ServerConfig, tokens: TokenStorage, changed: Callable[[], None], *, port: int = 0
+    ) -> None:
         self.url = ""
         self._state = ""
         self._changed = changed
-        self._socket = socket.socket()
-        self._socket.bind(("127.0.0.1", 0))  # bound now, because the server gets the port before the sign-in
+        self._socket = _bind(port)  # now, because the server gets the port before the sign-in
         address = f"http://127.0.0.1:{self._socket.getsockname()[1]}/callback"
         self.auth = OAuthClientProvider(
             config.url,
@@ -106,6 +148,8 @@ class SignIn:
             callback_handler=self.wait_for_browser,
             client_metadata_url=config.client_metadata_url or None,
         )
+        if isinstance(tokens, Tokens):
+            tokens.resume(self.auth.context)
 
     def close(self) -> None:
         """Release the port."""
@@ -129,6 +173,25 @@ class SignIn:
         finally:
             self.url = ""
             server.close()
+
+
+def registered_port(client: OAuthClientInformationFull | None) -> int:
+    """Return the port that a client was registered with; 0 if it has none of this machine."""
+    uris = (client.redirect_uris if client is not None else None) or ()
+    return next((uri.port or 0 for uri in uris if (uri.scheme, uri.host) == ("http", "127.0.0.1")), 0)
+
+
+def _bind(port: int) -> socket.socket:
+    found = socket.socket()
+    if port:  # the browser's connection of an earlier sign-in may linger there
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind(("127.0.0.1", port))
+    except OSError:  # another program has it
+        found.bind(("127.0.0.1", 0))
+    # not before: the system would be free to pick a port that another process has
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    return found
 
 
 async def _handle_visit(

@@ -23,7 +23,7 @@ from callwright.mcp.config import Relay, ServerConfig
 from callwright.mcp.fast_path import PipeFastPath
 from callwright.mcp.http import http_transport
 from callwright.mcp.listing import Listing, ListingFilter, list_all
-from callwright.mcp.oauth import SignIn
+from callwright.mcp.oauth import SignIn, registered_port
 from callwright.mcp.stdio import ServerProcess
 from callwright.mcp.translate import reason_of
 
@@ -180,7 +180,7 @@ class ServerLink:
     async def run(self) -> None:
         """Connect and stay until the server is lost; raises the error that prevents the connection."""
         async with AsyncExitStack() as stack:
-            client = self._client_of(stack)
+            client = await self._client_of(stack)
             await self._connect(client, stack)
             stack.push_async_callback(_stop, self._watch(client))
             await self._follow(client)
@@ -196,13 +196,13 @@ class ServerLink:
         self._stale = True
         self._wake.set()
 
-    def _client_of(self, stack: AsyncExitStack) -> Client:
+    async def _client_of(self, stack: AsyncExitStack) -> Client:
         if self._process is not None:
             transport = self._process.transport()
         elif self._config.relay is not None:
             transport = relay_transport(self._config.relay, self._listing_filter)
         else:
-            auth = self._auth or self._sign_in_auth(stack)
+            auth = self._auth or await self._sign_in_auth(stack)
             transport = http_transport(self._config, auth, self._listing_filter)
         return Client(
             transport,  # type: ignore[arg-type] - our streams have what the SDK uses of its own
@@ -212,11 +212,12 @@ class ServerLink:
             cache=None,
         )
 
-    def _sign_in_auth(self, stack: AsyncExitStack) -> httpx2.Auth | None:
+    async def _sign_in_auth(self, stack: AsyncExitStack) -> httpx2.Auth | None:
         """Return the OAuth sign-in, unless the entry has credentials of its own."""
         if self._config.headers_helper or any(name.lower() == "authorization" for name in self._config.headers):
             return None
-        self._sign_in = SignIn(self._config, self._tokens, self._listener.on_sign_in_needed)
+        port = registered_port(await self._tokens.get_client_info())
+        self._sign_in = SignIn(self._config, self._tokens, self._listener.on_sign_in_needed, port=port)
         stack.callback(self._sign_in.close)
         return self._sign_in.auth
 
