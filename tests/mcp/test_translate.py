@@ -124,6 +124,19 @@ def test_pinned_tools_survive_restart(tmp_path: Path):
     assert not PinnedToolsFile(file).accepts("s", "t", "2")
 
 
+def test_processes_keep_the_pins_of_each_other(tmp_path: Path):
+    file = tmp_path / "seen.json"
+    first, second = PinnedToolsFile(file), PinnedToolsFile(file)
+    assert first.accepts("a", "t", "1")
+    assert second.accepts("b", "t", "1")  # read the file before the first process wrote it
+    assert not PinnedToolsFile(file).accepts("a", "t", "2")
+    assert not second.accepts("a", "t", "2")
+    first.accept("a", "t", "2")
+    assert second.accepts("b", "new", "1") and second.accepts("a", "t", "2")
+    file.unlink()
+    assert not second.accepts("a", "t", "3")
+
+
 def test_corrupt_pinned_file_raises(tmp_path: Path):
     file = tmp_path / "seen.json"
     file.write_text("{")

@@ -1,14 +1,18 @@
 """Pinned definitions: a tool, prompt or resource text that its server changes after its first use is detected."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from callwright.core.errors import UsageError
 from callwright.core.json import canonical
-from callwright.system.atomic_write import replace_file
+from callwright.system.atomic_write import ABSENT, Changed, replace_file
+from callwright.system.files import digest
+
+_Result = TypeVar("_Result")
+_MOST_ATTEMPTS = 20
 
 
 def digest_of(definition: Mapping[str, Any]) -> str:
@@ -79,6 +83,8 @@ class PinnedTools:
 class PinnedToolsFile(PinnedTools):
     """Pinned tools in a file, so that changes between runs are detected too.
 
+    Several processes may use the file: each reads what the others have accepted before it decides or writes.
+
     Args:
         path: The file; it is created when the first definition is accepted.
 
@@ -88,26 +94,60 @@ class PinnedToolsFile(PinnedTools):
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        super().__init__(_read(path))
+        self._read_digest = ABSENT
+        super().__init__()
+        self._load()
+
+    def accept_all(self, server: str, digests: Mapping[str, str]) -> None:
+        accept = super().accept_all
+        self._update(lambda: accept(server, digests))
+
+    def check_all(self, server: str, digests: Mapping[str, str], *, trusted: bool = False) -> set[str]:
+        check = super().check_all
+        return self._update(lambda: check(server, digests, trusted=trusted))
 
     def forget(self, server: str) -> None:
-        super().forget(server)
-        self._save()
+        forget = super().forget
+
+        def change() -> None:
+            forget(server)
+            self._save()
+
+        self._update(change)
+
+    def _update(self, change: Callable[[], _Result]) -> _Result:
+        """Apply a change to what the file holds now; again, if another process writes it meanwhile."""
+        for _ in range(_MOST_ATTEMPTS):
+            self._load()
+            try:
+                return change()
+            except Changed:
+                continue
+        raise UsageError(f"other programs keep changing {self._path}; try again")
+
+    def _load(self) -> None:
+        """Read the file; an unreadable file must not count as empty, which would accept every change."""
+        try:
+            data = self._path.read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            self._read_digest = ABSENT  # what is known stays: a removed file makes a running process forget nothing
+            return
+        except OSError as error:
+            raise self._unreadable(error) from error
+        try:
+            known = json.loads(data.decode("utf-8"))
+            self._known = {
+                server: {tool: str(digest) for tool, digest in tools.items()} for server, tools in known.items()
+            }
+        except (ValueError, AttributeError) as error:
+            raise self._unreadable(error) from error
+        self._read_digest = digest(data)
+
+    def _unreadable(self, error: Exception) -> UsageError:
+        return UsageError(f"cannot read the pinned MCP tools in {self._path} ({error}); remove the file to start over")
 
     def _save(self) -> None:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        replace_file(self._path, json.dumps(self._known, indent=1, sort_keys=True).encode())
+        data = json.dumps(self._known, indent=1, sort_keys=True).encode()
+        replace_file(self._path, data, expected=self._read_digest)
         self._path.chmod(0o600)
-
-
-def _read(path: Path) -> dict[str, dict[str, str]]:
-    """Read the file; an unreadable file must not count as empty, which would accept every change."""
-    if not path.exists():
-        return {}
-    try:
-        known = json.loads(path.read_text("utf-8"))
-        return {server: {tool: str(digest) for tool, digest in tools.items()} for server, tools in known.items()}
-    except (OSError, ValueError, AttributeError) as error:
-        raise UsageError(
-            f"cannot read the pinned MCP tools in {path} ({error}); remove the file to start over"
-        ) from error
