@@ -17,7 +17,6 @@ from callwright.shell.findings import (
     XargsInput,
     merge_redirects,
 )
-from callwright.shell.plan import SimpleCommand
 from callwright.shell.reader import WordReader
 from callwright.shell.words import (
     Certainty,
@@ -59,7 +58,9 @@ class CommandReader(WordReader):
         self.report = report
         self._attached: dict[int, list[Node]] = {}
         self._known_in: tuple[Folders, ScriptContext, XargsInput] = (None, context, None)
-        self._known_commands: dict[str, tuple[list[SimpleCommand], Exits]] = {}
+        self._known_exits: Exits = (None, None)
+        self._known_commands: dict[str, tuple[int, int, Exits]] = {}
+        """Where the commands of a text begin and end among the findings, and where the shell may be after them."""
 
     def visit(self, node: Node, folders: Folders) -> Exits:
         """Report the commands below a node; implemented by `SyntaxWalker`."""
@@ -252,16 +253,18 @@ class CommandReader(WordReader):
             or self.xargs_input is not self._known_in[2]
         ):
             self._known_in = (folders, self.context, self.xargs_input)
+            self._known_exits = folders, folders
             self._known_commands = {}
         known = self._known_commands.get(text)
         if known is not None:
-            commands.extend(known[0])
-            return known[1]
-        before = len(commands)
+            start, end, exits = known
+            commands.extend(commands[start:end])
+            return exits
+        start = len(commands)
         words = literal_words([word for word in text.split(" ") if word])
         self.report(FoundCommand(words, text, folders, self.context, (), NO_REDIRECTS, self.xargs_input))
-        exits = self._find_exits(words, folders) if words[0].text in _MOVERS else (folders, folders)
-        self._known_commands[text] = commands[before:], exits
+        exits = self._find_exits(words, folders) if words[0].text in _MOVERS else self._known_exits
+        self._known_commands[text] = start, len(commands), exits
         return exits
 
     def _read_redirected_command(self, found: FoundCommand, redirects: Sequence[Node]) -> Exits:

@@ -168,8 +168,7 @@ def _prints_names(name: str, rest: Sequence[str]) -> bool:
     if name not in _LISTINGS:
         return False
     options, needed = _LISTINGS[name]
-    known = options.flags | options.values | options.optional
-    if any(word[:2] == "--" and len(word) > 2 and word.partition("=")[0] not in known for word in rest):
+    if any(word[:2] == "--" and len(word) > 2 and word.partition("=")[0] not in options.names for word in rest):
         return False  # also an abbreviation, which may stand for another option
     if name == "git ls-files" and any(word[:1] == ":" and word[1:2] not in ("!", "^") for word in rest):
         return False  # `:/` lists the whole repository, which may begin above

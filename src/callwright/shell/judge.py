@@ -137,7 +137,7 @@ def list_reads(rule: ProgramRule, arguments: Sequence[Word], folders: Folders) -
     # a hostile line may name the same file ten thousand times
     for word in operands if len(operands) == 1 else dict.fromkeys(operands):
         found.extend(word_accesses(ReadPath, word, folders))
-    if not operands and (rule.here or (rule.pattern is not None and any(map(_recurses, flags)))):
+    if not operands and (rule.here or (rule.pattern is not None and any(map(_RECURSES.match, flags)))):
         found.extend([ReadPath(path) for path in resolve_paths(".", folders)])
     if flags and valued:
         for value in _list_file_values(arguments):
@@ -168,9 +168,10 @@ def _sort_arguments(rule: ProgramRule, arguments: Sequence[Word]) -> tuple[list[
     return operands, flags, valued
 
 
-def _recurses(flag: str) -> bool:
-    # with -d and --directories the value decides, which may be "recurse"
-    return flag.startswith(("--rec", "--der", "--dir")) or (flag[1:2] != "-" and _has_letter(flag, "rRd"))
+# with -d and --directories the value decides, which may be "recurse"
+_RECURSES = re.compile(r"--(?:rec|der|dir)|-(?!-)[^rRd]*[rRd]")
+_FOLLOWS = re.compile(r"--(?:deref|fol)|-(?!-)[^RL]*[RL]")
+_SHOWS_HIDDEN = re.compile(r"--(?:hid|unr|no-ig)|-(?!-)[^u.]*[u.]")
 
 
 def list_trees(rule: ProgramRule, arguments: Sequence[Word], accesses: Sequence[Access]) -> tuple[Tree, ...]:
@@ -183,23 +184,17 @@ def list_trees(rule: ProgramRule, arguments: Sequence[Word], accesses: Sequence[
     _, flags = rule.split(arguments)
     visible = False
     if rule.here and rule.pattern is not None:  # rg and its like pass over hidden files unless told otherwise
-        visible = not any(flag.startswith(("--hid", "--unr", "--no-ig")) or _has_letter(flag, "u.") for flag in flags)
-    elif rule.pattern is not None and not any(map(_recurses, flags)):
+        visible = not any(map(_SHOWS_HIDDEN.match, flags))
+    elif rule.pattern is not None and not any(map(_RECURSES.match, flags)):
         return ()
     # a second filter adds names, or lets through what neither of them matches
     filters = [flag for flag in flags if flag.startswith(("--inc", "--exc")) and not flag.startswith("--exclude-d")]
     whole = len(filters) == 1 and filters[0].startswith("--include=")
     pattern = filters[0].partition("=")[2] if whole else "*"
     # diff follows links unless told otherwise, grep with -R, rg with -L
-    enters = rule.pattern is None or any(
-        flag.startswith(("--deref", "--fol")) or _has_letter(flag, "RL") for flag in flags
-    )
+    enters = rule.pattern is None or any(map(_FOLLOWS.match, flags))
     paths = [access.path for access in accesses if isinstance(access, ReadPath)]
     return tuple([Tree(path, pattern, follows=enters, enters=enters, visible=visible) for path in paths])
-
-
-def _has_letter(flag: str, letters: str) -> bool:
-    return flag[1:2] != "-" and any(letter in flag[1:] for letter in letters)
 
 
 def _list_file_values(arguments: Sequence[Word]) -> list[str]:

@@ -2,20 +2,22 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from callwright.shell.words import ANYTHING, Word
 
 
-class Grammar(NamedTuple):
-    """The options of a program, as its manual lists them."""
+class Grammar:
+    """The options of a program, as its manual lists them.
 
-    flags: frozenset[str]
-    """Options without a value."""
-    values: frozenset[str]
-    """Options with a value, attached or in the next word."""
-    optional: frozenset[str] = frozenset()
-    """Options whose value, if any, is attached."""
+    Args:
+        flags: Options without a value.
+        values: Options with a value, attached or in the next word.
+        optional: Options whose value, if any, is attached.
+    """
+
+    def __init__(self, flags: frozenset[str], values: frozenset[str], optional: frozenset[str] = frozenset()) -> None:
+        self.flags, self.values, self.optional = flags, values, optional
+        self.names = flags | values | optional
 
 
 def grammar(flags: str = "", values: str = "", optional: str = "") -> Grammar:
@@ -74,8 +76,7 @@ def parse_options(arguments: Sequence[Word], rules: Grammar) -> ParsedCall:
 
 def _read_long(word: Word, arguments: Sequence[Word], place: int, rules: Grammar, call: ParsedCall) -> int:
     given, equals, attached = word.text.partition("=")
-    every = rules.flags | rules.values | rules.optional
-    names = [given] if given in every else [name for name in every if name.startswith(given)]
+    names = [given] if given in rules.names else [name for name in rules.names if name.startswith(given)]
     if len(names) != 1 or (equals and names[0] in rules.flags):
         call.problem = call.problem or f"{word.text} is an unknown option"
         return place

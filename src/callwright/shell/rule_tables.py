@@ -33,6 +33,7 @@ from functools import cached_property
 from callwright.shell.words import ANYTHING, Word
 
 _ABBREVIATION = 3  # "--" and one letter: GNU programs accept any unambiguous start of a long option
+_WILD = re.compile(r"[*?\[]")
 _NUMBER = re.compile(r"[-+]?\d+[a-zA-Z]?$")
 _CONTINUES = " " * 6
 _HELP = frozenset(("--help", "--version"))
@@ -247,7 +248,12 @@ class ProgramRule:
         exact = self.subcommands.get(word.text)
         if exact is not None:
             return exact
-        return next((rule for name, rule in self.subcommands.items() if fnmatchcase(word.text, name)), None)
+        return next((self.subcommands[name] for name in self.wild_subcommands if fnmatchcase(word.text, name)), None)
+
+    @cached_property
+    def wild_subcommands(self) -> list[str]:
+        """The sub-commands that are patterns."""
+        return [name for name in self.subcommands if _WILD.search(name)]
 
     def shows_help(self, words: Sequence[Word]) -> bool:
         """Whether the words only ask for help or the version."""

@@ -272,11 +272,14 @@ class SyntaxWalker(CommandReader):
         self._check_all_read(node)
         starts: list[int] = []
         kept = self.xargs_input
-        for child in node.children:
+        children = node.children
+        for child in children:
             if child.type in self.visits:
                 starts.append(len(self.findings.commands))
                 self.visit(child, folders)
-                self.xargs_input = find_xargs_input(self.findings.commands[starts[-1] :], self.xargs_input, folders)
+                if child is not children[-1]:
+                    printed = self.findings.commands[starts[-1] :]
+                    self.xargs_input = find_xargs_input(printed, self.xargs_input, folders)
             elif child.type not in _PUNCTUATION:
                 self._visit_unknown(child, folders)
         self.xargs_input = kept

@@ -55,9 +55,14 @@ def resolve_paths(target: str, folders: Folders) -> tuple[str, ...]:
 
     A path with `..` is returned as written too: what stands before the `..` may be a link, which leads elsewhere.
     """
-    if not target.startswith("/") and folders is None:
+    if target[:1] == "/":
+        joined = [target]
+    elif folders is None:
         return (target or ".",)
-    joined = [target] if target.startswith("/") else [f"{folder}/{target}" for folder in sorted(folders or ())]
+    else:
+        joined = [f"{folder}/{target}" for folder in sorted(folders)]
+    if len(joined) == 1 and "/.." not in joined[0]:
+        return (normalize_path(joined[0]),)
     found = [normalize_path(path) for path in joined]
     return tuple(dict.fromkeys([*found, *(path for path in joined if _CLIMBS.search(path))]))
 
@@ -168,6 +173,7 @@ class Piece(NamedTuple):
 
 
 _MASK = "x"
+_EXPANDS = re.compile(r"[*?\[{]|\A~")
 _BRACES = re.compile(r"\{[^{}]*(?:,|\.\.)[^{}]*\}")
 _BALANCED = re.compile(r"[^{}]*(?:\{[^{}]*\}[^{}]*)*")
 _COUNTED = re.compile(r"(0|-?[1-9][0-9]{0,5})\.\.(0|-?[1-9][0-9]{0,5})")
@@ -272,7 +278,7 @@ def _split_braces(text: str, shadow: str) -> list[tuple[str, str]]:
 
 
 def _may_expand(shadow: str) -> bool:
-    return any(letter in shadow for letter in "*?[{") or shadow.startswith("~")
+    return _EXPANDS.search(shadow) is not None
 
 
 def _read_expanding(text: str, shadow: str, source: str) -> Word:

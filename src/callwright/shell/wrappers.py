@@ -73,14 +73,24 @@ _EDITOR_COMMAND = re.compile(r"\+?:?!(.+)")
 _EDITORS = frozenset("vim vi nvim ex view less".split())
 
 
+_NAMING = frozenset(("git", "ssh", "scp", "sftp", *_EDITORS, *PROGRAM_OPTIONS))
+"""The programs that run what one of their options names."""
+
+
 def list_named_programs(
     name: str, words: Sequence[Word], assignments: Sequence[tuple[str, str | None]]
-) -> Iterator[str]:
-    """Yield the scripts that a call names in variables and options, so that deny rules see them.
+) -> Sequence[str]:
+    """Return the scripts that a call names in variables and options, so that deny rules see them.
 
     `GIT_PAGER=x git log`, `tar -I x`, `ssh -o ProxyCommand=x`. Nothing is ever allowed because of them.
     """
-    yield from (value for variable, value in assignments if value and variable in PROGRAM_VARIABLES)
+    if not assignments and name not in _NAMING:
+        return ()
+    named = [value for variable, value in assignments if value and variable in PROGRAM_VARIABLES]
+    return [*named, *_read_named_programs(name, words)]
+
+
+def _read_named_programs(name: str, words: Sequence[Word]) -> Iterator[str]:
     verb = next((word.text for word in words[1:] if word.text[:1] != "-"), "") if name == "git" else ""
     options = PROGRAM_OPTIONS.get(f"git {verb}" if verb else name, ())
     for word, following in pairwise((*words, Word(""))):
