@@ -3,9 +3,12 @@
 import asyncio
 import json
 import socket
+import sqlite3
 import sys
 from collections.abc import AsyncGenerator, Callable
+from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -39,6 +42,8 @@ class Server:
 
     def __init__(self, status: RPCStatusCode, signalled: Callable[[], None]) -> None:
         self.orders: list[Any] = []
+        self.running: list[str] = []
+        self.signalled = ""
         self._status = status
         self._signalled = signalled
 
@@ -47,10 +52,11 @@ class Server:
         raise RPCError("failed", self._status, b"")
 
     async def list_workflows(self, query: str) -> AsyncGenerator[Any, None]:
-        for nothing in ():
-            yield nothing
+        for workflow_id in self.running:
+            yield SimpleNamespace(task_queue="queue", id=workflow_id)
 
     def get_workflow_handle(self, workflow_id: str) -> "Server":
+        self.signalled = workflow_id
         return self
 
     async def signal(self, name: str, given: object) -> None:
@@ -115,6 +121,28 @@ async def test_run_that_pauses_while_it_is_woken_is_looked_at_again(store: Sqlit
         await until(lambda: woken or watching.done())
         clock.pass_seconds(2)
         await asyncio.sleep(0.01)
+    await asyncio.wait_for(done.wait(), LONG_SECONDS)
+    watching.cancel()
+
+
+@pytest.mark.parametrize("unreadable", [0, 3])
+async def test_damaged_session_does_not_hide_answers_of_others(
+    store: SqliteStore, tmp_path: Path, unreadable: int
+) -> None:
+    for session in ("damaged", "sound"):
+        agent = Agent(ScriptedProvider(ToolCall("c", "change_something", {"n": 1})), [change_something], sessions=store)
+        await agent.run("go", session=session)
+    for run in await list_waiting(store):
+        await record_answers(store, run.session_id, Answers().approve(run.questions[0]))
+    with closing(sqlite3.connect(tmp_path / "s.db")) as connection, connection:
+        damage = (
+            "UPDATE records SET body = '{}' WHERE position = ? AND session = (SELECT key FROM sessions WHERE id = ?)"
+        )
+        connection.execute(damage, (unreadable, "damaged"))
+    done = asyncio.Event()
+    server = Server(RPCStatusCode.OK, lambda: done.set() if server.signalled == "callwright/sound" else None)
+    server.running = ["callwright/damaged", "callwright/sound"]
+    watching = asyncio.ensure_future(AnswerWatch("queue", [store]).run(cast("Any", server)))
     await asyncio.wait_for(done.wait(), LONG_SECONDS)
     watching.cancel()
 

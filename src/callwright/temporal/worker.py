@@ -4,6 +4,7 @@ import asyncio
 import logging
 import math
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import timedelta
 from typing import cast
 
@@ -13,7 +14,7 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from callwright.agent.agent import Agent
 from callwright.core.errors import UsageError, describe_raised, safe_repr
-from callwright.sessions.base import SessionMissing, SessionStore
+from callwright.sessions.base import SessionDamaged, SessionMissing, SessionStore
 from callwright.sessions.records import Answered
 from callwright.sessions.waiting import find_answered
 from callwright.temporal.activity import Advance
@@ -95,16 +96,20 @@ class AnswerWatch:
                 continue
             session_id = execution.id.removeprefix(WORKFLOW_PREFIX)
             size = sizes.get(session_id, 0)
-            last = await store.read_from(session_id, size - 1, limit=1) if size else ()
-            if last and isinstance(last[0].record, Answered):
-                found.add(session_id)
+            with suppress(SessionMissing, SessionDamaged):  # one that cannot be read must not hide the others
+                last = await store.read_from(session_id, size - 1, limit=1) if size else ()
+                if last and isinstance(last[0].record, Answered):
+                    found.add(session_id)
         return found
 
     async def _wake(self, client: Client, store: SessionStore, session_id: str) -> None:
         try:
-            answered = find_answered(await store.read(session_id))
+            records = await store.read(session_id)
         except SessionMissing:
             return
+        except SessionDamaged as error:  # woken all the same: its run fails, and says why
+            records = [stored.record for stored in error.readable]
+        answered = find_answered(records)
         if answered:
             handle = client.get_workflow_handle(f"{WORKFLOW_PREFIX}{session_id}")
             try:
