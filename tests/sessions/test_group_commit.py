@@ -16,6 +16,7 @@ from callwright.sessions import SessionBusy, SessionError, SqliteStore
 from callwright.sessions.records import Said
 from callwright.sessions.sqlite import SqliteHold
 from callwright.sessions.sqlite_io import SessionFile
+from callwright.sessions.sqlite_shared import Action
 
 
 async def texts(store: SqliteStore, session_id: str) -> list[object]:
@@ -248,6 +249,34 @@ async def test_release_twice_leaves_the_next_holder_alone(tmp_path: Path) -> Non
             await store.hold("s")
         await second.append(said("1"))
         await second.release()
+
+
+async def test_session_taken_for_a_caller_that_is_cancelled_just_then_is_free(tmp_path: Path) -> None:
+    async with SqliteStore(tmp_path / "s.db") as store:
+        taken = threading.Event()
+        taking = asyncio.create_task(store.hold("s"))
+        await asyncio.sleep(0)
+        store.submit(Action(lambda _: taken.set()))  # its turn comes when the result is on its way
+        assert taken.wait(60)
+        asyncio.get_running_loop().call_soon(taking.cancel)  # after the result has arrived, before the task goes on
+        with pytest.raises(asyncio.CancelledError):
+            await taking
+        await (await store.hold("s")).release()
+
+
+async def test_session_that_is_held_when_its_store_closes_is_free_after_release(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "s.db")
+    hold = await store.hold("s")
+    hold.note(said("1"))
+    store.close()
+    async with SqliteStore(tmp_path / "s.db") as again:
+        with pytest.raises(SessionBusy):
+            await again.hold("s")
+        await hold.release()
+        await hold.release()
+        taken = await again.hold("s")
+        assert [*taken.records] == [said("1")]
+        await taken.release()
 
 
 async def test_a_job_after_closing_raises_and_never_hangs(tmp_path: Path) -> None:

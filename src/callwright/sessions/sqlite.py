@@ -1,5 +1,6 @@
 """`SqliteStore`: sessions in one SQLite file that survive `kill -9`, power cuts and concurrent processes."""
 
+import asyncio
 import os
 import weakref
 from collections.abc import Callable, Sequence
@@ -61,7 +62,11 @@ class SqliteStore:
         check_session_id(session_id)
         reply = Reply(self._release_unclaimed)
         self.submit(Action(lambda file: self._hold(file, session_id, owner), reply, brief=True))
-        return await reply.waiting
+        try:
+            return await reply.waiting
+        except asyncio.CancelledError:
+            reply.give_back()
+            raise
 
     async def read(self, session_id: str) -> Sequence[Record]:
         return [stored.record for stored in await self.run(lambda file: file.read(session_id))]
@@ -196,9 +201,13 @@ class SqliteHold:
 
     async def release(self) -> None:
         reply: Reply[None] = Reply()
-        self._store.submit(Action(lambda _: self.release_lease(), reply, brief=True))
+        try:
+            self._store.submit(Action(lambda _: self.release_lease(), reply, brief=True))
+        except SessionError:  # the store was closed, after all writes
+            self.release_lease()
+            return
         await reply.waiting
 
     def release_lease(self) -> None:
-        """Release the lease; runs on the writing thread, after all writes."""
+        """Release the lease; after all writes, so on the writing thread while there is one."""
         self._tail.lease.release()
