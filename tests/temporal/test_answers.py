@@ -165,6 +165,17 @@ async def test_unreachable_server_is_named(store: SqliteStore) -> None:
         await AgentWorker([agent]).run(address)
 
 
+async def test_worker_that_is_stopped_before_it_serves_does_not_begin(store: SqliteStore) -> None:
+    worker = AgentWorker([Agent(ScriptedProvider(), sessions=store, name="desk")])
+    with socket.socket() as door:
+        door.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{door.getsockname()[1]}"
+    worker.stop()
+    await worker.run(address)
+    with pytest.raises(TemporalError, match="cannot be reached"):
+        await worker.run(address)  # it may run again
+
+
 async def test_workers_need_named_agents_with_durable_stores(store: SqliteStore) -> None:
     named = Agent(ScriptedProvider(), sessions=store, name="desk")
     for agents, message in (

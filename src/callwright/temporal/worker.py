@@ -155,7 +155,7 @@ class AgentWorker:
         self.queue = queue
         self._most_runs = most_runs
         self._grace_seconds = grace_seconds
-        self._stop: asyncio.Event | None = None
+        self._stop = asyncio.Event()
 
     async def run(
         self,
@@ -164,7 +164,7 @@ class AgentWorker:
         namespace: str = "default",
         serving: Callable[[], None] | None = None,
     ) -> None:
-        """Serve the queue until `stop` is called; then hand the runs over, and return.
+        """Serve the queue until `stop` is called, perhaps before; then hand the runs over, and return.
 
         Args:
             address: the server.
@@ -175,10 +175,29 @@ class AgentWorker:
             TemporalError: the server cannot be reached.
             SessionError: a store cannot be used; nothing was taken from the queue.
         """
-        self._stop = asyncio.Event()
+        try:
+            if self._stop.is_set():
+                return
+            client = await self._connect(address, namespace)
+            if not self._stop.is_set():  # it may take a while, and a signal that came meanwhile must not be lost
+                await self._serve(client, serving)
+        finally:
+            self._stop = asyncio.Event()  # it may run again, also in another event loop
+
+    def stop(self) -> None:
+        """Ask the worker to end, or not to begin if it does not run yet.
+
+        Call it in the thread of its event loop, for example from a signal handler.
+        """
+        self._stop.set()
+
+    async def _connect(self, address: str, namespace: str) -> Client:
         client = await connect_client(address, namespace)
         for agent in self.agents.values():
             await agent.sessions.version()  # a store that does not work must not cost runs their attempts
+        return client
+
+    async def _serve(self, client: Client, serving: Callable[[], None] | None) -> None:
         watch = AnswerWatch(self.queue, [agent.sessions for agent in self.agents.values()])
         async with self._make_worker(client, watch):
             watching = asyncio.ensure_future(watch.run(client))
@@ -188,11 +207,6 @@ class AgentWorker:
                 await self._stop.wait()
             finally:
                 watching.cancel()
-
-    def stop(self) -> None:
-        """Ask the worker to end; call it in the thread of its event loop, for example from a signal handler."""
-        if self._stop is not None:
-            self._stop.set()
 
     def _make_worker(self, client: Client, watch: AnswerWatch) -> Worker:
         return Worker(
