@@ -9,10 +9,10 @@ import pytest
 from tests.temporal.conftest import PATIENCE_SECONDS, Cluster, plan, wait_for_questions
 from tests.waiting import until
 
-from callwright import Done, Stopped
+from callwright import Answers, Approve, Done, Stopped
 from callwright.app.waiting_runs import answer_run, list_waiting_runs, open_run_store
 from callwright.core.messages import ToolMessage, UserMessage
-from callwright.sessions import PostgresStore, QuestionClosed, SessionBusy
+from callwright.sessions import PostgresStore, QuestionClosed, SessionBusy, record_answers
 from callwright.sessions.records import Answered, Record, Said
 from callwright.temporal import Run, Runs, TemporalError
 from callwright.temporal.workflow import SIGNAL, question_key
@@ -192,6 +192,17 @@ async def test_all_questions_of_a_turn_are_answered_together(cluster: Cluster, r
     await run.decline(second, "only one")
     assert isinstance(await run.result(), Done)
     assert [words[0] for words in cluster.read_effects()] == ["note"]
+
+
+async def test_more_questions_in_a_turn_than_early_answers_are_kept(cluster: Cluster, runs: Runs) -> None:
+    cluster.start_worker("asking")
+    run = await runs.start("asking", plan(" ".join(["note"] * 120)), session="s1")
+    questions = await wait_for_questions(run, 120)
+    async with PostgresStore(cluster.store) as store:
+        await record_answers(store, "s1", Answers({question.id: Approve() for question in questions}))
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        assert isinstance(await run.result(), Done)
+    assert len(cluster.read_effects()) == 120
 
 
 async def test_question_expires(cluster: Cluster, runs: Runs) -> None:

@@ -24,6 +24,7 @@ FINAL_ERRORS = ("UnknownAgent", "UsageError", "SessionDamaged", "StoreTooNew", "
 """Errors that no retry can mend."""
 _KEY_CHARS = 16
 _MOST_ANSWERS = 100
+"""How many keys of questions that are not known yet are kept."""
 _MOST_HISTORY_BYTES = 5_000
 """Above this the workflow continues as a new one, so that its history stays below 10 KB."""
 _SLICE_HOURS = 24.0
@@ -43,8 +44,10 @@ def question_key(question_id: str) -> str:
 class RunWorkflow:
     """One run, from its prompt to its result."""
 
-    def __init__(self) -> None:
-        self._answered: list[str] = []
+    @workflow.init
+    def __init__(self, order: Data) -> None:
+        self._open = frozenset(cast("list[str]", order["open"]))
+        self._answered = cast("list[str]", order.get("answered", []))
         """Keys of questions whose answers are said to be on record; one may come before the pause is known."""
 
     @workflow.signal(name=SIGNAL)
@@ -53,12 +56,15 @@ class RunWorkflow:
         keys = cast("Data", given).get("keys") if isinstance(given, dict) else None
         for key in cast("list[object]", keys) if isinstance(keys, list) else ():
             if isinstance(key, str) and len(key) == _KEY_CHARS and key not in self._answered:
-                self._answered = [*self._answered, key][-_MOST_ANSWERS:]
+                self._answered = [*self._answered, key]
+        early = [key for key in self._answered if key not in self._open]
+        dropped = {*early[:-_MOST_ANSWERS]}
+        self._answered = [key for key in self._answered if key not in dropped]
 
     @workflow.run
     async def run(self, order: Data) -> Data:
         """Drive the run to its end and return its last report."""
-        self._answered = [*cast("list[str]", order.pop("answered", [])), *self._answered]
+        order.pop("answered", None)
         try:
             return await self._drive(order)
         except BaseException as error:
@@ -77,7 +83,7 @@ class RunWorkflow:
             self._answered = [key for key in self._answered if key not in order["open"]]
             report = await _advance(order)
             order |= {"prompt": "", "lapsed": False, "open": report["open"], "expires": report["expires"]}
-            order["position"] = report["position"]
+            order["position"], self._open = report["position"], frozenset(report["open"])
             if report["state"] not in ("more", "paused"):
                 return report
             if _is_cancelling():
