@@ -9,7 +9,7 @@ from callwright.agent.results import StopKind
 from callwright.core.calls import Completed, Failed, ToolCall
 from callwright.core.errors import UsageError, check_number
 from callwright.core.json import FrozenDict
-from callwright.core.messages import Usage
+from callwright.core.messages import NO_USAGE, AssistantMessage, Usage
 from callwright.providers.pricing import Prices, prices_for
 
 
@@ -65,6 +65,7 @@ class Spending:
         "_earlier",
         "_fields",
         "_invalid",
+        "_new",
         "_texts",
         "cost",
         "deadline",
@@ -84,6 +85,11 @@ class Spending:
         """The text of the outcome of each call of the last turn."""
         self._counts: dict[str, int] = {}
         """How often in a row each of them had it. Flat: pairs would be work for the garbage collector."""
+        self._new: Completed | None = None
+        """The only outcome of the last turn, of a call that the turn before did not have.
+
+        It is not in `_texts` yet, which is empty then, as is `_invalid`: most calls are never repeated.
+        """
         self._invalid: dict[str, int] = {}
         """In how many turns in a row the calls of a tool had invalid arguments, by tool name."""
         self.repetition: str | None = None
@@ -113,6 +119,13 @@ class Spending:
         """The tokens of the run's requests so far."""
         return Usage(*self._fields)
 
+    def count_request(self, message: AssistantMessage) -> None:
+        """Count a turn, and what its request used."""
+        self.turns += 1
+        limits, usage = self.limits, message.usage
+        if usage is not NO_USAGE or limits.prices is not None or limits.other_prices:
+            self.add(usage, message.model)
+
     def add(self, usage: Usage, model: str = "") -> None:
         """Add the usage of one request, at the price of the model that answered."""
         if (prices := self.limits.other_prices.get(model) or self.limits.prices) is not None:
@@ -131,6 +144,7 @@ class Spending:
         """Count what the same run used before it was resumed."""
         self._earlier = (earlier.turns, earlier.tokens, earlier.cost)
         self._texts, self._counts, self._invalid = earlier._texts, earlier._counts, earlier._invalid  # noqa: SLF001 - its own class
+        self._new = earlier._new  # noqa: SLF001 - as above
 
     def restart(self, kind: str) -> None:
         """Start one limit again: it was reached and reported, and the run was continued all the same."""
@@ -142,7 +156,7 @@ class Spending:
             case "money":
                 self.cost = 0.0
             case "repeated":
-                self._texts, self._counts, self._invalid = {}, {}, {}
+                self._texts, self._counts, self._invalid, self._new = {}, {}, {}, None
             case _:
                 pass
 
@@ -178,11 +192,16 @@ class Spending:
         Returns:
             The outcomes, with a note for the model on each call that it repeats.
         """
+        self.repetition = None
+        if len(outcomes) == 1 and self._take_new(outcomes[0]):
+            return outcomes
+        if self._new is not None:
+            key = _make_call_key(self._new.call)
+            self._texts, self._counts, self._new = {key: _find_plain_text(self._new)}, {key: 1}, None
         texts: dict[str, str] = {}
         counts: dict[str, int] = {}
         noted: list[Completed | Failed] = []
         failures = 0
-        self.repetition = None
         for outcome in outcomes:
             key, text, failed = _make_call_key(outcome.call), _find_plain_text(outcome), isinstance(outcome, Failed)
             count = self._counts[key] + 1 if self._texts.get(key) == text else 1
@@ -198,6 +217,27 @@ class Spending:
         if self.repetition is None and (self._invalid or failures):
             self.repetition = self._find_invalid(noted)
         return noted
+
+    def _take_new(self, outcome: Completed | Failed) -> bool:
+        """Take the outcome of a turn's only call if there is nothing to count: the last turn had another call.
+
+        This is the usual turn. Where it cannot tell quickly, it says no.
+        """
+        if type(outcome) is not Completed:
+            return False
+        if self._new is None:
+            limit = self.limits.same_calls
+            if self._invalid or (limit is not None and limit <= 1) or _make_call_key(outcome.call) in self._texts:
+                return False
+            self._texts, self._counts = {}, {}
+        else:
+            call, last = outcome.call, self._new.call
+            if type(call.arguments) is not str or type(last.arguments) is not str:
+                return False
+            if call.arguments == last.arguments and call.name == last.name:
+                return False
+        self._new = outcome
+        return True
 
     def _warn(self, outcome: Completed | Failed, count: int) -> Completed | Failed:
         """Tell the model about a call that it repeats: what to change if it fails, that it has the answer if not."""

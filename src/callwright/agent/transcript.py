@@ -15,7 +15,7 @@ from callwright.core.calls import Question, Reply, ToolCall
 from callwright.core.errors import CallwrightError, describe_raised
 from callwright.core.events import BatchBegan
 from callwright.core.json import Json
-from callwright.core.messages import AssistantMessage, History, Message, ToolMessage, Usage, UserMessage
+from callwright.core.messages import NO_USAGE, AssistantMessage, History, Message, ToolMessage, Usage, UserMessage
 from callwright.executor.driver import drive, is_cancelling
 from callwright.sessions.base import SessionError, SessionHold
 from callwright.sessions.records import (
@@ -139,13 +139,15 @@ class Transcript:
         """Add a model message without calls."""
         await self._store(Said(message))
         self._add(message)
-        self._count_turn(message)
+        self.spending.count_request(message)
+        self._last = message
 
     def open_turn(self, message: AssistantMessage, calls: tuple[ToolCall, ...]) -> OpenTurn:
         """Open a turn with a model message that has calls."""
         # Not stored yet: stored together with what follows it, a turn costs one fsync less.
         self.open = turn = OpenTurn(message, f"{self._run_id}-{self.spending.turns}", calls)
-        self._count_turn(message)
+        self.spending.count_request(message)
+        self._last = message
         return turn
 
     def add_replies(self, turn: OpenTurn, replies: dict[str, Reply]) -> None:
@@ -259,7 +261,8 @@ class Transcript:
             # Nothing of this turn is stored yet, the usual case without a journal: skip the record lists.
             await self._append(_said(turn.message, turn.turn_id, ""), _said(message, "", ""))
         self._append_turn(turn, message)
-        self.emit_turn_end()
+        if self.emit is not None:
+            self.emit_turn_end()
 
     async def compact(self, history: History, usage: Usage) -> None:
         """Replace the history with a shorter one; `usage`, which made it, is already counted."""
@@ -304,10 +307,11 @@ class Transcript:
     def _append_turn(self, turn: OpenTurn, outcomes: ToolMessage) -> None:
         if turn.replies:
             self._used_answers.update(turn.replies)
-        self.open = None
-        self.history.extend((turn.message, outcomes))
-        self._add_tokens(turn.message)
-        self.tokens += estimate_message_tokens(outcomes)
+        self.open, message = None, turn.message
+        self.history.extend((message, outcomes))
+        usage = message.usage
+        reported = 0 if usage is NO_USAGE else usage.total
+        self.tokens = (reported or self.tokens + estimate_message_tokens(message)) + estimate_message_tokens(outcomes)
 
     def _store(self, *records: Record) -> Awaitable[None]:
         if self._unsaved:
@@ -333,11 +337,6 @@ class Transcript:
             reason = f"session {self.session_id!r} was not stored: {describe_raised(error)}"
             self._failure = SessionError(reason)
             raise self._failure from error
-
-    def _count_turn(self, message: AssistantMessage) -> None:
-        self.spending.turns += 1
-        self.spending.add(message.usage, message.model)
-        self._last = message
 
     def _add(self, message: Message) -> None:
         self.history.append(message)

@@ -35,6 +35,10 @@ class Usage:
         return self.input_tokens + self.output_tokens + self.cache_read_tokens + self.cache_write_tokens
 
 
+NO_USAGE = Usage()
+"""Of a message whose provider reports nothing."""
+
+
 @frozen
 class Thinking:
     """A model's reasoning, kept complete, because some providers require it back unchanged."""
@@ -60,7 +64,7 @@ class AssistantMessage:
 
     parts: tuple[AssistantPart, ...]
     stop: Stop = "end"
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
     model: str = ""
 
     @property
