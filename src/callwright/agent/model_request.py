@@ -13,7 +13,7 @@ from callwright.core.content import Text
 from callwright.core.errors import Transient, UsageError, describe_raised, safe_repr
 from callwright.core.json import FrozenDict, Json
 from callwright.core.messages import AssistantMessage, Thinking, Usage
-from callwright.executor.driver import drive, is_cancelling
+from callwright.executor.driver import count_cancellations, drive_on, is_cancelling, next_order, wrap_exit
 from callwright.providers.base import MessageDone, ModelRequest, Provider, ProviderError
 from callwright.retry import Clock, RetryPolicy, WallClock
 
@@ -82,8 +82,16 @@ async def _ask_with_retries(
     attempt = 1
     while True:
         try:
-            asking = drive(_ask_once(provider, request, transcript, watch), _GRACE_SECONDS)
-            return ensure_unique_ids(_check_message(await asking))
+            asking, order = _ask_once(provider, request, transcript, watch), next_order()
+            try:  # the first step here: an answer that is there at once needs nothing to watch over it
+                waits_for = asking.send(None)
+            except StopIteration as end:
+                message = end.value
+            except GeneratorExit as error:
+                raise wrap_exit(error) from error
+            else:
+                message = await drive_on(asking, waits_for, _GRACE_SECONDS, order, count_cancellations())
+            return _check_message(message)
         except ProviderError as error:
             failure = error
         except (UsageError, KeyboardInterrupt, GeneratorExit):
@@ -107,13 +115,20 @@ async def _ask_with_retries(
 
 
 def _check_message(message: object) -> AssistantMessage:
-    """Refuse what is not a message: stored, it would make the session unreadable."""
+    """Refuse what is not a message: stored, it would make the session unreadable. Every call gets a unique id."""
     if isinstance(message, AssistantMessage):
         parts: Any = message.parts
-        usage: Any = message.usage
-        if issubclass(type(parts), (tuple, list)) and type(usage) is Usage and all(map(_is_part, parts)):
-            return message
+        if type(message.usage) is Usage and issubclass(type(parts), (tuple, list)):
+            if len(parts) == 1 and _is_usual(parts[0]):
+                return message
+            if all(map(_is_part, parts)):
+                return ensure_unique_ids(message)
     raise ProviderError(f"the provider returned a malformed message: {safe_repr(message)}", fault="unavailable")
+
+
+def _is_usual(part: Any) -> bool:
+    """Tell quickly of the commonest part that it is one: a call with an id and arguments as text."""
+    return type(part) is ToolCall and type(part.arguments) is type(part.name) is type(part.id) is str and part.id != ""
 
 
 def _is_part(part: Any) -> bool:

@@ -20,7 +20,7 @@ _log = logging.getLogger("callwright")
 AnyCoroutine = Coroutine[Any, Any, Any]
 
 
-_NOT_STARTED = object()
+_Future: type = asyncio.Future
 next_order = count().__next__
 """Numbers time limits and driven coroutines as they begin."""
 
@@ -40,13 +40,20 @@ def is_cancelling() -> bool:
     return count_cancellations() > 0
 
 
-def drive(awaitable: Awaitable[Any], grace_seconds: float) -> Awaitable[Any]:
+async def drive(awaitable: Awaitable[Any], grace_seconds: float) -> Any:
     """Await something as `await` does, but after a cancellation for a grace period only.
 
     Raises:
         Abandoned: It was cancelled and did not end in time.
     """
-    return drive_on(as_coroutine(awaitable), _NOT_STARTED, grace_seconds, 0, 0)
+    coroutine, order = as_coroutine(awaitable), next_order()
+    try:
+        waits_for = coroutine.send(None)
+    except StopIteration as end:
+        return end.value
+    except GeneratorExit as error:
+        raise wrap_exit(error) from error
+    return await drive_on(coroutine, waits_for, grace_seconds, order, count_cancellations())
 
 
 def as_coroutine(awaitable: Awaitable[Any]) -> AnyCoroutine:
@@ -70,12 +77,9 @@ def drive_on(
     grace: _Grace | None = None  # made with the first cancellation: most coroutines never see one
     groups: tuple[asyncio.TaskGroup, ...] = ()
     try:
-        if waits_for is _NOT_STARTED:
-            order = next_order()
-            waits_for = _step(coroutine, None)
-            cancellations = count_cancellations()
         while True:
-            relayed = waits_for if _may_ignore_cancellation(waits_for) else None
+            # what is waited for is nearly always a plain future
+            relayed = waits_for if type(waits_for) is not _Future and _may_ignore_cancellation(waits_for) else None
             raised: BaseException | None = None
             try:
                 yield waits_for if relayed is None else _relay(relayed)
@@ -99,7 +103,10 @@ def drive_on(
                 raised = error
             else:
                 raised = None if relayed is None else _find_exception(relayed)
-            waits_for = _step(coroutine, raised)
+            try:
+                waits_for = coroutine.send(None) if raised is None else coroutine.throw(raised)
+            except GeneratorExit as error:
+                raise wrap_exit(error) from error
     except StopIteration as end:
         return end.value
     finally:
@@ -135,13 +142,6 @@ async def _await(awaitable: Awaitable[Any]) -> Any:
     return await awaitable
 
 
-def _step(coroutine: AnyCoroutine, raised: BaseException | None) -> Any:
-    try:
-        return coroutine.send(None) if raised is None else coroutine.throw(raised)
-    except GeneratorExit as error:
-        raise wrap_exit(error) from error
-
-
 def wrap_exit(error: BaseException) -> RuntimeError:
     """Return what stands for a `GeneratorExit` of the coroutine's own, which would close the awaiting side."""
     return RuntimeError(f"the coroutine raised {type(error).__name__}")
@@ -149,7 +149,7 @@ def wrap_exit(error: BaseException) -> RuntimeError:
 
 def _may_ignore_cancellation(waits_for: Any) -> bool:
     """Whether cancelling a future may not end it at once: a task, or several. A plain future always ends."""
-    if waits_for is None or type(waits_for) is asyncio.Future:
+    if waits_for is None or type(waits_for) is _Future:
         return False
     if getattr(waits_for, "_asyncio_future_blocking", None) is None or waits_for is asyncio.current_task():
         return False  # a mistake, which the event loop reports
