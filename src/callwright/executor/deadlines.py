@@ -44,17 +44,18 @@ class Deadlines:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = float("inf")
 
-    def start(self, when: float, order: int | None = None) -> Deadline:
+    def start(self, when: float, order: int | None = None, task: "asyncio.Task[object] | None" = None) -> Deadline:
         """Limit the current task to a point of event-loop time.
 
         Args:
             when: That point.
             order: From `next_order`, if what is limited has begun already.
+            task: The current task, if it is known.
 
         Raises:
             RuntimeError: No task is running.
         """
-        task = asyncio.current_task(self._loop)
+        task = task or asyncio.current_task(self._loop)
         if task is None:
             raise RuntimeError("a deadline needs a running task")
         deadline = Deadline(task, when, next_order() if order is None else order)

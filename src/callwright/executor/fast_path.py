@@ -188,17 +188,18 @@ class FastPath:
             waits_for = running.send(None)
         except StopIteration as end:
             value: object = end.value
-            cancellations = None
+            task, cancellations = None, None
         except KeyboardInterrupt:
             raise
         except BaseException as raised:  # noqa: BLE001 - whatever else a tool raises becomes a value
             item = item or tool.admit(call, values, turn.session_id)
             return await self._finish(item, turn, self._settle(item, turn, raised), began, count_cancellations())
         else:  # here too: a coroutine of its own would live as long as the call waits
+            task = asyncio.current_task()
+            cancellations = 0 if task is None else task.cancelling()
             deadlines, deadline, failed = self._runtime.loops.get().deadlines, None, None
             if tool.seconds != inf:  # only now: no deadline can pass while the event loop stands still
-                deadline = deadlines.start(deadlines.now() + tool.seconds - (perf_counter() - began), order)
-            cancellations = count_cancellations() if deadline is None else deadline.cancelling
+                deadline = deadlines.start(deadlines.now() + tool.seconds - (perf_counter() - began), order, task)
             try:
                 value = await drive_on(running, waits_for, deadlines.grace_seconds, order, cancellations)
             except (KeyboardInterrupt, GeneratorExit):
@@ -221,7 +222,9 @@ class FastPath:
         tool.note("completed", 1, seconds, chars_in, len(value))
         if observe is not None:
             observe(_call_ended(outcome, call))
-        return outcome if cancellations is None else _return_unless_cancelled(outcome, cancellations)
+        if task is None or cancellations is None or task.cancelling() <= cancellations:
+            return outcome
+        return _return_unless_cancelled(outcome, cancellations)
 
     def _settle(
         self, item: Admitted, turn: Turn, raised: BaseException, deadline: Deadline | None = None
