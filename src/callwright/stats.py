@@ -97,8 +97,9 @@ class Tally:
             chars_in: The length of the arguments as text.
             chars_out: The length of the output or message.
         """
-        self._noted.extend((ending, attempts, seconds, chars_in, chars_out))
-        if len(self._noted) >= _MOST_NOTED:
+        noted = self._noted
+        noted.extend((ending, attempts, seconds, chars_in, chars_out))
+        if len(noted) >= _MOST_NOTED:
             self._add_up()
 
     def _add_up(self) -> None:

@@ -36,9 +36,13 @@ def estimate_message_tokens(message: Message) -> int:
     if isinstance(message, ToolMessage):
         for outcome in message.outcomes:
             content = outcome.output.content if isinstance(outcome, Completed) else outcome.error.message
-            chars += _MESSAGE_CHARS + (len(content) if isinstance(content, str) else count_content_chars(content))
+            chars += _MESSAGE_CHARS + (len(content) if type(content) is str else count_content_chars(content))
     elif isinstance(message, AssistantMessage):
-        chars += sum(map(_count_part_chars, message.parts))
+        for part in message.parts:
+            if type(part) is ToolCall and type(part.arguments) is str:  # the commonest part, without a call
+                chars += _MESSAGE_CHARS + len(part.name) + len(part.arguments)
+            else:
+                chars += _count_part_chars(part)
     else:
         chars += count_content_chars(message.content)
     return tokens_for(chars)

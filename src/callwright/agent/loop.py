@@ -25,7 +25,7 @@ from callwright.core.messages import AssistantMessage, Message, UserMessage
 from callwright.executor.executor import Executor
 from callwright.executor.turn_context import AskPerson
 from callwright.providers.base import ModelRequest, Provider, ProviderError
-from callwright.registry.catalog import Catalog, Toolset, session_catalog
+from callwright.registry.catalog import Catalog, Toolset, find_snapshot
 from callwright.sessions.records import Spent
 from callwright.system.undo.recorder import UndoRecorder
 from callwright.tool.arguments import ArgumentParser
@@ -133,6 +133,7 @@ class Loop:
         handover: Handover | None = None,
     ) -> None:
         self._parts = dependencies
+        self._snapshot = find_snapshot(dependencies.registry, dependencies.state)
         self._transcript = transcript
         self._schema = schema
         self._handover = handover
@@ -196,7 +197,7 @@ class Loop:
 
     def _catalog(self) -> Catalog:
         """Return the tools as they are now; the reader of cut outputs from the first one on that was cut."""
-        catalog = session_catalog(self._parts.registry, self._parts.state)
+        catalog = self._snapshot()
         return self._parts.executor.with_reader(catalog) if self._transcript.has_cut_outputs else catalog
 
     def _find_stop(self, transcript: Transcript, error: TimeoutError | ProviderError) -> Stopped | None:

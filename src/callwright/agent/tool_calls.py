@@ -5,13 +5,12 @@ import logging
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import cast
 
 from callwright.agent.replay import Ending, OpenTurn
 from callwright.agent.results import AgentEvent, Paused
 from callwright.agent.text_replies import is_text_call, note_text_calls
 from callwright.agent.transcript import Transcript, wait_for_nothing
-from callwright.clip import Outputs, find_output_ids
+from callwright.clip import READER, Outputs, find_output_ids
 from callwright.core._fast import frozen, make_constructor
 from callwright.core.calls import Answers, Decline, Failed, Interrupted, Outcome, Question, ToolCall
 from callwright.core.decisions import check_answers
@@ -59,16 +58,18 @@ async def make_calls(
     transcript: Transcript, turn: OpenTurn, catalog: Catalog, context: CallContext
 ) -> Paused | Sequence[Ending]:
     """Run the open turn's calls and close the turn, or pause it; a cancelled task closes it too."""
-    open_questions = _find_unanswered(turn, context.executor.limits.question_seconds) if turn.waiting else ()
-    if open_questions and not await _ask_again(transcript, turn, open_questions, context.ask):
-        return await transcript.pause(turn, open_questions)
-    context.undo.begin_turn()
-    fresh = turn.digests is None and turn.message.stop != "length"
-    settled = turn.ended if fresh else _find_settled(turn, catalog)
-    calls = _find_open(turn.calls, settled) if settled else turn.calls
+    calls, settled, answers = turn.calls, turn.ended, None
+    if turn.stored or turn.message.stop == "length":  # of an earlier run, or its last call was cut off
+        open_questions = _find_unanswered(turn, context.executor.limits.question_seconds) if turn.waiting else ()
+        if open_questions and not await _ask_again(transcript, turn, open_questions, context.ask):
+            return await transcript.pause(turn, open_questions)
+        settled = _find_settled(turn, catalog)
+        calls = _find_open(turn.calls, settled) if settled else turn.calls
+        answers = Answers(turn.replies) if turn.replies else None
+    if context.undo.log is not None:
+        context.undo.begin_turn()
     try:
         executor_turn = _make_turn(transcript, turn, calls, catalog, context)
-        answers = Answers(turn.replies) if turn.replies else None
         if len(calls) == 1:  # by itself: a coroutine less that waits with it
             outcomes = [await context.executor.make_call(calls[0], answers, executor_turn)]
         else:
@@ -84,11 +85,14 @@ async def make_calls(
         ended = [outcome for outcome in outcomes if not isinstance(outcome, Interrupted)]
         keep_outputs(transcript, ended, context.executor.outputs, durable=context.durable)
         return await transcript.pause(turn, _collect_questions(outcomes), ended)
-    endings = _merge_outcomes(turn, settled, outcomes) if settled else cast("list[Ending]", outcomes)
+    endings: Sequence[Ending] = _merge_outcomes(turn, settled, outcomes) if settled else outcomes  # type: ignore[assignment] - none is interrupted
     if is_text_call(turn.calls[0]):  # then all of them are
         endings = note_text_calls(endings, context.executor.stats)
     endings = transcript.spending.count_outcomes(endings)
-    keep_outputs(transcript, endings, context.executor.outputs, durable=context.durable)
+    for ending in endings:
+        if READER in ending.text:
+            keep_outputs(transcript, endings, context.executor.outputs, durable=context.durable)
+            break
     await transcript.close_turn(turn, endings)
     return endings
 
@@ -181,7 +185,7 @@ def _make_turn(
         transcript.watch.cancellation,
         None if context.ask is None else _record_asking(context.ask, transcript, turn, running=True),
         _TurnJournal(transcript, turn, calls) if context.durable else None,
-        _observer_for(transcript, calls, context),
+        _observer_for(transcript, calls, context) if context.durable or transcript.emit is not None else None,
         _record_starts(transcript, turn, catalog) if context.durable and len(calls) > 1 else None,
         tuple(turn.questions.values()) if turn.questions else (),
         context.keep,

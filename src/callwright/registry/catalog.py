@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from heapq import nlargest
 from types import MappingProxyType
 from typing import Protocol
@@ -218,5 +218,10 @@ def session_catalog(toolset: Toolset, state: State) -> Catalog:
         toolset: The tools; without `snapshot_for`, all sessions have the same ones.
         state: The state of the session.
     """
+    return find_snapshot(toolset, state)()
+
+
+def find_snapshot(toolset: Toolset, state: State) -> Callable[[], Catalog]:
+    """Return what gives the catalog of a session in each turn; the arguments are those of `session_catalog`."""
     snapshot_for: Callable[[State], Catalog] | None = getattr(toolset, "snapshot_for", None)
-    return toolset.snapshot() if snapshot_for is None else snapshot_for(state)
+    return toolset.snapshot if snapshot_for is None else partial(snapshot_for, state)
