@@ -280,7 +280,11 @@ def test_changed_tool_is_shown_and_accepted(machine: Any) -> None:
     seen.write_text(json.dumps(known))
     held = machine("mcp", "test", "rough")
     assert "mcp__rough__echo changed since it was accepted" in held.out
-    assert "changed since" not in machine("mcp", "test", "rough", "--accept").out
+    schema = 'inputSchema: {"type":"object","properties":{"text":{"type":"string"}}}'
+    assert f"mcp__rough__echo is now: {schema}" in held.out  # all of the definition, not only how it begins
+    assert schema in machine("mcp", "test", "rough", "--json").document["review"]["mcp__rough__echo"]
+    accepted = machine("mcp", "test", "rough", "--accept").out
+    assert schema in accepted and "changed since" not in accepted
     assert "changed since" not in machine("mcp", "test", "rough").out
     machine("mcp", "remove", "rough")
     assert "rough" not in json.loads(seen.read_text())

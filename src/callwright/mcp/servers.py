@@ -5,7 +5,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from types import TracebackType
 from typing import Protocol
@@ -65,6 +65,8 @@ class ServerStatus:
     """How long it took to become ready."""
     log: str = ""
     """The end of its error output, which often holds the cause of a failure."""
+    review: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """What the held tools are now, by name, for the user to review."""
 
 
 class McpServers:
@@ -199,23 +201,24 @@ class _ServerTools:
 
     def status(self) -> ServerStatus:
         link, listing = self.connection, self.connection.listing
-        held = tuple(
-            name
+        review = {
+            name: tool.review
             for name, tool in self._tools.items()
             if isinstance(tool, HeldTool) or (isinstance(tool, RemoteTool) and tool.held)
-        )
+        }
         return ServerStatus(
             self._config.name,
             link.condition,
             tuple(sorted(name for name, tool in self._tools.items() if not isinstance(tool, AnswerTool))),
             link.reason,
             link.sign_in_url,
-            held,
+            tuple(review),
             (*self._problems, *(listing.problems if listing else ())),
             listing.protocol if listing else "",
             listing.server if listing else "",
             link.seconds,
             link.log,
+            review,
         )
 
     def offer_sign_in(self) -> None:

@@ -11,7 +11,7 @@ from mcp import Client, MCPError
 
 from callwright.core.content import Output
 from callwright.core.errors import Denied, InvalidArguments, ToolFailed, UsageError
-from callwright.core.json import Json, JsonObject
+from callwright.core.json import Json, JsonObject, compact
 from callwright.core.spec import Limits, ToolSpec
 from callwright.mcp.connection import Connection
 from callwright.mcp.elicitation import ask_person
@@ -20,6 +20,7 @@ from callwright.mcp.translate import (
     claims_of,
     clean_description,
     contents_of,
+    definition_of,
     messages_of,
     output_of,
     server_metadata,
@@ -55,6 +56,12 @@ class RemoteTool(SchemaTool):
         self._tool = offered.tool.name
         self._connection = connection
         self._answerer = answerer
+
+    @property
+    def review(self) -> tuple[str, ...]:
+        """Its whole definition as it is now, for the user: any text in it reaches the model."""
+        members = definition_of(self._offered).items()
+        return tuple(f"{key}: {value if isinstance(value, str) else compact(value)}" for key, value in members)
 
     def bind(self, arguments: JsonObject | str | bytes) -> SchemaInvocation:
         """Bind, unless the user has to review the tool or sign in to its server first."""

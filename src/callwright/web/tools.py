@@ -240,10 +240,11 @@ class ToolRoutes:
             lists = ("tools", "held", "problems")
             if status is None:
                 empty: Fields = {"reason": "", "sign_in_url": "", "protocol": "", "server": "", "log": "", "seconds": 0}
-                server |= {**empty, "condition": "not connected", **{each: [] for each in lists}}
+                server |= {**empty, "condition": "not connected", **{each: [] for each in lists}, "review": {}}
             else:
                 server |= {each: getattr(status, each) for each in shown}
                 server |= {each: list(getattr(status, each)) for each in lists}
+                server["review"] = {name: "\n".join(lines) for name, lines in status.review.items()}
             found.append(server)
         return {"servers": found, "connected": self._workspace.connected, "withheld": list(app.settings.withheld)}
 

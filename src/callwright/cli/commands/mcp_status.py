@@ -13,7 +13,7 @@ from callwright.app.trust import Trust
 from callwright.cli.commands.mcp_config import describe_unknown_server, show_target
 from callwright.cli.main import DENIED, DONE, ERROR, PAUSED
 from callwright.cli.render.calls import one_line
-from callwright.cli.render.text import print_json, print_notice, print_text, visible
+from callwright.cli.render.text import print_json, print_notice, print_text, visible, visible_line
 from callwright.cli.startup import settings_for
 from callwright.core.errors import UsageError, describe_exception
 from callwright.core.spec import ToolSpec
@@ -69,6 +69,9 @@ async def _test_server(options: argparse.Namespace, entry: ServerEntry) -> int:
         if options.accept and status is not None:
             for tool in status.held:
                 servers.servers.accept(tool)
+                if not options.json:
+                    _print_review(status, tool)
+                    print_text(f"  {tool} is accepted as it is now")
         return _report(options, servers.find(entry), servers.registry)
 
 
@@ -172,13 +175,17 @@ def _print_ready(entry: ServerEntry, status: "ServerStatus", tools: Sequence[Any
         print_text(f"  {tool.spec.name:<{width}}  {shown:<22}  {one_line(tool.spec.description, 60)}".rstrip())
     for problem in status.problems:
         print_text(f"  problem: {visible(problem)}")
-    held = {tool.spec.name: tool for tool in tools}
     for name in status.held:
-        for line in getattr(held.get(name), "review", ()):
-            print_text(f"  {name} is now: {one_line(line, 200)}")
+        _print_review(status, name)
         print_text(
             f"  {name} changed since it was accepted and is denied; review it, then run callwright mcp test --accept"
         )
+
+
+def _print_review(status: "ServerStatus", name: str) -> None:
+    """Print all of a definition that has changed: what is cut off would be accepted unseen."""
+    for line in status.review.get(name, ()):
+        print_text(f"  {name} is now: {visible_line(line)}")
 
 
 def _claimed_effect(tool: Any) -> str:
@@ -202,6 +209,6 @@ def _fields(each: FoundServer) -> dict[str, Any]:
     found |= {"conflict": entry.conflict} if entry.conflict else {}
     if status is None:
         return {**found, "condition": each.condition, "reason": each.problem}
-    fields = ("condition", "sign_in_url", "tools", "held", "problems", "protocol", "server", "log")
+    fields = ("condition", "sign_in_url", "tools", "held", "review", "problems", "protocol", "server", "log")
     more = {name: getattr(status, name) for name in fields}
     return {**found, **more, "reason": each.problem, "seconds": round(status.seconds, 3)}

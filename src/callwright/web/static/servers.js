@@ -42,7 +42,8 @@ function Server({ one, readOnly, onChanged }) {
     ${one.conflict && html`<p class="warning">${show(one.conflict)}</p>`}
     ${one.problems.map((problem) => html`<p class="warning">${show(problem)}</p>`)}
     ${/^https?:/i.test(one.sign_in_url) && html`<p><a class="button" href=${one.sign_in_url} target="_blank" rel="noopener noreferrer">Sign in</a></p>`}
-    ${one.held.map((tool) => html`<p class="warning held"><span><code>${show(tool)}</code> changed since it was last seen, so it is held back.</span>${!readOnly && html`<button onClick=${() => accept(tool)}>Accept the new version</button>`}</p>`)}
+    ${one.held.map((tool) => html`<p class="warning held"><span><code>${show(tool)}</code> changed since it was last seen, so it is held back.</span>${!readOnly && html`<button onClick=${() => accept(tool)}>Accept the new version</button>`}</p>
+      <details class="fold"><summary>What it is now</summary><${LongText} text=${one.review[tool] || ""} label=${"definition of " + plain(tool)} /></details>`)}
     <${Problem} error=${error} />
     ${one.tools.length > 0 && html`<details class="fold" open=${one.tools.length < 13}><summary>${many(one.tools.length, "tool")}</summary><p class="chips">${one.tools.map((tool) => html`<a class="chip mono" href=${`/tools?name=${encodeURIComponent(tool)}`}>${show(tool)}</a>`)}</p></details>`}
     ${one.log && html`<details class="fold"><summary>Log</summary><${LongText} text=${one.log} label=${"log of " + plain(one.name)} /></details>`}
