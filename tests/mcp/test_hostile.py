@@ -136,6 +136,14 @@ async def test_server_cannot_take_the_names_of_runtime_tools() -> None:
     assert status.tools == ("mcp__h__echo",)
 
 
+async def test_texts_of_a_server_in_its_status_are_one_short_line() -> None:
+    async with connected("lines") as (servers, _):
+        [status] = servers.status()
+    assert status.server == "hostile⏎other  ready 1"
+    [problem] = status.problems
+    assert problem.startswith("x⏎callwright: run") and len(problem) < 1_000
+
+
 async def test_changed_prompt_is_held_until_accepted(tmp_path: Path) -> None:
     pins, switch = PinnedTools(), tmp_path / "changed"
     async with connected("prompts", str(switch), pinned=pins) as (_, executor):

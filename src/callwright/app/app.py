@@ -12,7 +12,7 @@ from callwright.agent import Requests
 from callwright.app.agents import read_given_agents
 from callwright.app.claude_settings import plugin_folders, unused_parts
 from callwright.app.locations import Locations
-from callwright.app.mcp_servers import load_servers, prepare_servers
+from callwright.app.mcp_servers import describe_problems, load_servers, prepare_servers
 from callwright.app.models import Models
 from callwright.app.observability import Observability, open_observability
 from callwright.app.permissions import Conditions, HookAllows, ProjectGrants, condition_fault
@@ -112,9 +112,7 @@ class App:
         if self.servers is not None:
             await self._open.enter_async_context(self.servers)
             self.problems += [
-                f"MCP server {status.name}: {status.condition}: {status.reason or '; '.join(status.problems)}"
-                for status in self.servers.status()
-                if status.reason or status.problems
+                describe_problems(status) for status in self.servers.status() if status.reason or status.problems
             ]
         return self
 

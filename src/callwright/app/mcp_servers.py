@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 NOT_TRUSTED = "not trusted"
+_MOST_PROBLEMS = 5
 _DISABLED = "disabledMcpjsonServers"
 """A setting of Claude Code: servers of the project that the user does not want."""
 
@@ -92,6 +93,14 @@ def describe_replacement(server: ServerConfig) -> str:
     """Say that a project's server replaces or resembles one of the user's."""
     conflict = describe_shadow(server.name, server.shadows)
     return f"MCP server {server.name} of this project {conflict}; your allow rules do not apply to it"
+
+
+def describe_problems(status: "ServerStatus") -> str:
+    """Say in one line what is wrong with a server at the start; callwright mcp test shows all of it."""
+    problems = status.problems
+    more = f"; and {len(problems) - _MOST_PROBLEMS} more" if len(problems) > _MOST_PROBLEMS else ""
+    why = status.reason or "; ".join(problems[:_MOST_PROBLEMS]) + more
+    return f"MCP server {status.name}: {status.condition}: {why}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import httpx2
 from mcp.client.auth import TokenStorage
 
 from callwright.core.errors import UsageError
-from callwright.core.escaping import latin_form
+from callwright.core.escaping import latin_form, visible_line
 from callwright.core.json import compact
 from callwright.mcp.config import ServerConfig, server_names, tool_names
 from callwright.mcp.connection import Condition, Connection
@@ -30,6 +30,7 @@ _RESERVED = frozenset(name.replace("_", "") for name in (*_RUNTIME_TOOLS, "tool_
 _PROMPTS = "#prompts"
 _RESOURCES = "#resources"
 _MOST_PINNED_RESOURCES = 5_000
+_MOST_STATUS_CHARS = 500
 _COMPILE_SECONDS = 1.0
 """How long schemas are compiled when a server lists its tools; those of further tools with their first call."""
 
@@ -167,6 +168,11 @@ class McpServers:
         await tools.connection.open()
 
 
+def _in_one_line(text: str) -> str:
+    """Return a text that a server may have written, so that it cannot pass for other lines of ours."""
+    return visible_line(text if len(text) <= _MOST_STATUS_CHARS else f"{text[:_MOST_STATUS_CHARS]}…")
+
+
 def _fold_name(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name)
 
@@ -210,12 +216,12 @@ class _ServerTools:
             self._config.name,
             link.condition,
             tuple(sorted(name for name, tool in self._tools.items() if not isinstance(tool, AnswerTool))),
-            link.reason,
+            _in_one_line(link.reason),
             link.sign_in_url,
             tuple(review),
-            (*self._problems, *(listing.problems if listing else ())),
+            tuple(map(_in_one_line, (*self._problems, *(listing.problems if listing else ())))),
             listing.protocol if listing else "",
-            listing.server if listing else "",
+            _in_one_line(listing.server) if listing else "",
             link.seconds,
             link.log,
             review,
