@@ -35,9 +35,10 @@ def _run(arguments: list[str]) -> int:
 
         print(f"callwright {__version__}")
         return 0
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         # a character that the terminal lacks, or half of a surrogate pair, is written as an escape sequence
-        if getattr(stream, "errors", None) not in (None, "backslashreplace"):  # a closed stream is None
+        if getattr(stream, "errors", None) not in (None, "backslashreplace"):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr] - a standard stream
     import signal  # here: it takes a tenth of the time of `--version`
 
@@ -59,6 +60,13 @@ def _run(arguments: list[str]) -> int:
     # from here on a second Ctrl-C ends the process at once, without a traceback
     handle_interrupt(by_exception=False)
     return code
+
+
+def _open_closed_streams() -> None:
+    """Put nothing in place of streams that are closed (`>&-`), which Python leaves out."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8"))  # noqa: PTH123, SIM115 - before pathlib is loaded; open until the process ends
 
 
 def _flush(code: int) -> int:

@@ -25,6 +25,23 @@ def test_output_without_the_characters_is_escaped(tmp_path: Path):
     assert "echo h\\xe9" in found.stdout
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("-p hi --model=script:replies.json >&-", 0),
+        ("-p hi --model=script:replies.json <&- 2>&-", 0),
+        ("'hi there' <&-", 2),
+    ],
+)
+def test_closed_streams_give_no_traceback(tmp_path: Path, line: str, code: int):
+    (tmp_path / "replies.json").write_text('["hello"]')
+    environment = {**os.environ, "HOME": str(tmp_path)}
+    command = ["bash", "-c", f"exec {sys.executable} -m callwright {line}"]
+    found = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)
+    assert (found.returncode, "Traceback" in found.stderr) == (code, False)
+
+
 def test_deleted_working_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     gone = tmp_path / "gone"
     gone.mkdir()
