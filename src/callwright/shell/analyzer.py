@@ -41,6 +41,7 @@ from callwright.shell.words import (
 from callwright.shell.wrappers import SHELLS, InnerCommand, list_named_programs, unwrap
 
 _command = make_constructor(SimpleCommand)
+_plan = make_constructor(ShellPlan)
 _FOREIGN = "git would follow the settings of an unknown repository, and those can run programs"
 _CLEARED = "git would run without the settings that keep it from running programs of the repository"
 _READING = (Verdict.READ_ONLY, Verdict.READS_NETWORK)
@@ -230,7 +231,8 @@ class LineAnalyzer:
             self.findings.add_objection("it uses paths after it made a link, which may lead elsewhere")
         self.findings.links |= bool(judgement.links)
         self.findings.commands.append(command)
-        self.findings.add_danger(find_danger(texts, accesses))
+        if danger := find_danger(texts, accesses):
+            self.findings.add_danger(danger)
 
 
 def _find_git_problem(found: FoundCommand) -> str:
@@ -314,12 +316,12 @@ def _analyze_cached(line: str, folder: str, _home: str) -> ShellPlan:
 
 def analyze_uncached(line: str, folder: str) -> ShellPlan:
     """Analyze a line without the cache; `folder` must be absolute and normalized."""
-    findings = Findings(start=frozenset((folder,)))
+    findings, start = Findings(), frozenset((folder,))
     problem = _find_problem(line)
     analyzer = LineAnalyzer(findings)
     for script in _split_scripts(line, findings):
         try:
-            analyzer.analyze_script(script, findings.start, ScriptContext())
+            analyzer.analyze_script(script, start, ScriptContext())
         except (RecursionError, MemoryError, ValueError):
             problem = problem or "it is nested too deeply to analyze"
     findings.add_danger(find_fork_bomb(line))
@@ -329,11 +331,12 @@ def analyze_uncached(line: str, folder: str) -> ShellPlan:
 def _find_problem(line: str) -> str:
     if len(line) > MAX_PROVEN_CHARS:
         return f"it is {len(line):,} characters long; split it into lines of at most {MAX_PROVEN_CHARS:,}"
+    hidden = _HIDDEN.search(line)
+    if hidden is None:
+        return ""
     if _UNREADABLE.search(line):
         return "it holds characters that are not text"
-    if hidden := _HIDDEN.search(line):
-        return f"it holds the invisible or control character U+{ord(hidden[0]):04X}"
-    return ""
+    return f"it holds the invisible or control character U+{ord(hidden[0]):04X}"
 
 
 def _split_scripts(line: str, findings: Findings) -> list[str]:
@@ -363,7 +366,7 @@ def _make_plan(line: str, findings: Findings, problem: str) -> ShellPlan:
     reason = _find_reason(commands, verdict)
     if not proven and verdict is not Verdict.UNKNOWN:
         verdict, reason = Verdict.UNKNOWN, problem or findings.objections[0]
-    return ShellPlan(
+    return _plan(
         line,
         commands,
         _collect_accesses(commands),

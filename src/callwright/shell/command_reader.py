@@ -261,7 +261,7 @@ class CommandReader(WordReader):
             commands.extend(commands[start:end])
             return exits
         start = len(commands)
-        words = literal_words([word for word in text.split(" ") if word])
+        words = literal_words(text.split())
         self.report(FoundCommand(words, text, folders, self.context, (), NO_REDIRECTS, self.xargs_input))
         exits = self._find_exits(words, folders) if words[0].text in _MOVERS else self._known_exits
         self._known_commands[text] = start, len(commands), exits

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from callwright.core.access import Access, ReadPath
@@ -278,22 +277,20 @@ class FoundCommand(NamedTuple):
     """Folders whose files the command receives without their names standing in the line."""
 
 
-@dataclass(slots=True)
 class Findings:
     """Everything found in one line; scripts inside scripts add to the same findings."""
 
-    commands: list[SimpleCommand] = field(default_factory=list[SimpleCommand])
-    objections: list[str] = field(default_factory=list[str])
-    dangers: list[str] = field(default_factory=list[str])
-    variables: dict[str, str | None] = field(default_factory=dict[str, str | None])
-    """Literal values set by the line itself; None once a value is not literal."""
-    links: bool = False
-    """A command so far makes a link."""
-    scripts: int = 0
-    misread: bool = False
-    """The parser took two commands for one, as it sometimes does around redirects."""
-    start: Folders = None
-    """Where the line begins to run."""
+    def __init__(self) -> None:
+        self.commands: list[SimpleCommand] = []
+        self.objections: list[str] = []
+        self.dangers: list[str] = []
+        self.variables: dict[str, str | None] = {}
+        """Literal values set by the line itself; None once a value is not literal."""
+        self.links = False
+        """A command so far makes a link."""
+        self.scripts = 0
+        self.misread = False
+        """The parser took two commands for one, as it sometimes does around redirects."""
 
     def add_objection(self, reason: str) -> None:
         """Record why the line is not proven."""

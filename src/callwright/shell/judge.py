@@ -60,6 +60,7 @@ _FILE_FLAGS = frozenset(
     ("-f", "--file", "--from-file", "--exclude-from", "--files0-from", "--files-from", "--ignore-file")
 )
 _NAME_FILTERS = ("--inc", "--exclude=", "--exclude-d", "--glob", "--iglob", "--type", "--color", "--sort", "--format")
+_ATTACHED_PATH = re.compile(r"[./].*", re.DOTALL)
 _DESCRIPTOR = re.compile(r"/dev/fd/[0-9]+\Z")
 
 
@@ -136,12 +137,12 @@ def list_reads(rule: ProgramRule, arguments: Sequence[Word], folders: Folders) -
     operands, flags, valued = _sort_arguments(rule, arguments)
     # a hostile line may name the same file ten thousand times
     for word in operands if len(operands) == 1 else dict.fromkeys(operands):
-        found.extend(word_accesses(ReadPath, word, folders))
+        found.extend(_read_accesses(word, folders))
     if not operands and (rule.here or (rule.pattern is not None and any(map(_RECURSES.match, flags)))):
         found.extend([ReadPath(path) for path in resolve_paths(".", folders)])
     if flags and valued:
         for value in _list_file_values(arguments):
-            found.extend(word_accesses(ReadPath, Word(value), folders))
+            found.extend(_read_accesses(Word(value), folders))
     return found
 
 
@@ -210,18 +211,16 @@ def _list_file_values(arguments: Sequence[Word]) -> list[str]:
                 values.append(text.partition("=")[2])
         elif text[:1] == "-" and len(text) > 2 and text[1] != "-":  # an attached value, perhaps behind other letters
             values.extend([text[2:]] if text[1] == "f" else [])
-            start = min((place for mark in "./" if (place := text.find(mark)) > 0), default=0)
-            values.extend([text[start:]] if start else [])
+            values.extend(_ATTACHED_PATH.findall(text))
         previous = text
     return values
 
 
-def word_accesses(kind: type[ReadPath], word: Word, folders: Folders) -> list[Access]:
-    """Return the accesses of a word; an unknown path is kept as written."""
+def _read_accesses(word: Word, folders: Folders) -> list[Access]:
+    """Return the reads of a word; an unknown path is kept as written."""
     text, certainty, named = word
-    if named or text == "-" or not text or _DESCRIPTOR.match(text):
+    if named or text in ("", "-") or _DESCRIPTOR.match(text):
         return []
     if certainty is ANYTHING and not any(letter in text for letter in "*?["):
-        return [kind(text.lstrip("/") or "?")]
-    make = _read_path if kind is ReadPath else kind
-    return [make(path) for path in resolve_paths(text, folders)]
+        return [_read_path(text.lstrip("/") or "?")]
+    return [_read_path(path) for path in resolve_paths(text, folders)]

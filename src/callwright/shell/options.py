@@ -1,7 +1,6 @@
 """Parses the options of a program by its grammar, as getopt does: clusters, attached values, abbreviations, `--`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from callwright.shell.words import ANYTHING, Word
 
@@ -25,15 +24,15 @@ def grammar(flags: str = "", values: str = "", optional: str = "") -> Grammar:
     return Grammar(frozenset(flags.split()), frozenset(values.split()), frozenset(optional.split()))
 
 
-@dataclass(slots=True)
 class ParsedCall:
     """The arguments of a call, separated by its program's grammar."""
 
-    operands: list[Word] = field(default_factory=list[Word])
-    options: list[tuple[str, Word]] = field(default_factory=list[tuple[str, Word]])
-    """Each option by its full name, with its value or an empty word."""
-    problem: str = ""
-    """Why the call cannot be separated with certainty; empty when it can."""
+    def __init__(self) -> None:
+        self.operands: list[Word] = []
+        self.options: list[tuple[str, Word]] = []
+        """Each option by its full name, with its value or an empty word."""
+        self.problem = ""
+        """Why the call cannot be separated with certainty; empty when it can."""
 
     def has(self, *names: str) -> bool:
         """Whether one of the options is given."""

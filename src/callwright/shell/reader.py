@@ -245,7 +245,8 @@ class WordReader:
 
     def redirect(self, node: Node) -> tuple[Redirects, tuple[Word, ...]]:
         """Read a redirect: what it touches, and the words the parser swallowed after its target."""
-        operator, words = "", list[Word]()
+        operator = ""
+        words: list[Word] = []
         self.check_gaps(node.children)
         if _NAMED_DESCRIPTOR.search(self.source, max(0, node.start_byte - 200), node.start_byte):
             self.findings.add_objection("a redirect with {name} sets a variable")

@@ -208,11 +208,17 @@ class ProgramRule:
         """
         for flag in flags:
             name = flag.partition("=")[0]
-            for option in self.pattern or ():
-                long = option.startswith("--") and len(name) >= _ABBREVIATION and option.startswith(name)
-                if long or (flag[1:2] != "-" and option[1:2] != "-" and option[1] in flag):
-                    return True
+            if flag[1:2] != "-":
+                given = not self._pattern_letters.isdisjoint(flag)
+            else:
+                given = len(name) >= _ABBREVIATION and any(option.startswith(name) for option in self.pattern or ())
+            if given:
+                return True
         return False
+
+    @cached_property
+    def _pattern_letters(self) -> frozenset[str]:
+        return frozenset([option[1] for option in self.pattern or () if option[1:2] != "-"])
 
     def _takes_next(self, flag: str) -> bool:
         if "=" in flag:

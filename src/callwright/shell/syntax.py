@@ -210,12 +210,13 @@ class SyntaxWalker(CommandReader):
     def _check_all_read(self, node: Node) -> None:
         """Doubt the tree when it leaves out more than blanks: the parser drops `-` in `- a=b`, and `\\ ` in `\\ ls`."""
         end, last = (0, len(self.source)) if node.type == "program" else (node.start_byte, node.end_byte)
-        gaps: list[bytes] = []
+        whole = True
         for child in node.children:
-            gaps.append(self.source[end : child.start_byte])  # empty where the body of a heredoc overlaps the next node
+            start = child.start_byte
+            if start > end:  # not where the body of a heredoc overlaps the next node
+                whole = whole and _BLANKS.fullmatch(self.source, end, start) is not None
             end = max(end, child.end_byte)
-        gaps.append(self.source[end:last])
-        if not all(map(_BLANKS.fullmatch, gaps)):
+        if not whole or (last > end and not _BLANKS.fullmatch(self.source, end, last)):
             self.findings.doubt_parser("a part of it belongs to no command")
 
     def _visit_unknown(self, node: Node, folders: Folders) -> Exits:
