@@ -1,6 +1,7 @@
 """The base class of policies, their tiers, and the call a policy judges."""
 
 from enum import IntEnum
+from functools import lru_cache
 from inspect import iscoroutinefunction
 from typing import Any, ClassVar, Protocol, Self
 
@@ -48,11 +49,7 @@ class Policy:
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Refuse a subclass whose decisions would not count, such as one with `decide` instead of `judge`."""
-        names = ("judge", "settle", "remember")
-        if cls is not Policy and all(getattr(cls, name) is getattr(Policy, name) for name in names):
-            raise UsageError(f"{cls.__name__} overrides none of the methods that are called; define judge")
-        if iscoroutinefunction(cls.judge) or iscoroutinefunction(cls.settle):
-            raise UsageError(f"{cls.__name__} decides with async def; write a plain function, and wait in a Hook")
+        _check_methods(cls)
         return super().__new__(cls)
 
     def judge(self, access: Access, subject: Subject) -> Decision | None:
@@ -95,6 +92,16 @@ class Policy:
     def settle(self, ask: Ask) -> Decision:
         """Answer a question in the user's place. Only policies of the tier MODE are called; the default asks."""
         return ask
+
+
+@lru_cache(maxsize=256)
+def _check_methods(kind: type[Policy]) -> None:
+    """Raise an error for a class whose decisions would not count; one that is right is checked once."""
+    names = ("judge", "settle", "remember")
+    if kind is not Policy and all(getattr(kind, name) is getattr(Policy, name) for name in names):
+        raise UsageError(f"{kind.__name__} overrides none of the methods that are called; define judge")
+    if iscoroutinefunction(kind.judge) or iscoroutinefunction(kind.settle):
+        raise UsageError(f"{kind.__name__} decides with async def; write a plain function, and wait in a Hook")
 
 
 def make_printable(text: str, *, chars: int = 120) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from callwright.core.access import (
     Access,
@@ -65,6 +66,7 @@ def dry_run_call(tool: str, argument: str, cwd: str) -> tuple[Access, DryRunCall
     return UseTool(tool, Effect.WRITE), DryRunCall(spec, _arguments(argument))
 
 
+@lru_cache(maxsize=64)
 def _spec(name: str, effect: Effect, group: str) -> ToolSpec:
     safe = "".join(character if character.isalnum() or character in "_-." else "_" for character in name)
     return ToolSpec(safe, "a dry run", {"type": "object"}, annotations=Annotations(effect), group=group)
