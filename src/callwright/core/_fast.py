@@ -237,9 +237,10 @@ def _make_hash(kind: type) -> Callable[[object], int]:
 
 
 def _reader(names: tuple[str, ...]) -> Callable[[object], object]:
-    if len(names) > 1:
-        return attrgetter(*names)
-    return lambda value: tuple([getattr(value, name) for name in names])
+    if len(names) == 1:
+        read = attrgetter(names[0])
+        return lambda value: (read(value),)
+    return attrgetter(*names) if names else lambda value: ()
 
 
 def _set_attribute(self: object, name: str, value: object) -> None:
