@@ -18,6 +18,7 @@ from callwright.core.json import Json
 from callwright.core.messages import NO_USAGE, AssistantMessage, History, Message, ToolMessage, Usage, UserMessage
 from callwright.executor.driver import drive, is_cancelling
 from callwright.sessions.base import SessionError, SessionHold
+from callwright.sessions.memory import MemoryHold
 from callwright.sessions.records import (
     Answered,
     Asked,
@@ -50,6 +51,7 @@ class Transcript:
     def __init__(self, hold: SessionHold, spending: Spending, watch: CancelWatch, emit: Emit | None) -> None:
         replay = SessionReplay(hold.records)
         self.hold = hold
+        self._in_memory = hold if type(hold) is MemoryHold else None
         self._interruptible = getattr(hold, "interruptible", False) is True
         self.session_id = hold.session_id
         self.spending = spending
@@ -257,8 +259,8 @@ class Transcript:
         message = _outcomes(tuple(outcomes))
         if self._unsaved or turn.stored:
             await self._store(*self._opening_records(turn), _said(message, "", ""))
-        else:
-            # Nothing of this turn is stored yet, the usual case without a journal: skip the record lists.
+        # Nothing of this turn is stored yet, the usual case without a journal: skip the record lists.
+        elif self._in_memory is None or not self._in_memory.keep_turn(turn.message, turn.turn_id, message):
             await self._append(_said(turn.message, turn.turn_id, ""), _said(message, "", ""))
         self._append_turn(turn, message)
         if self.emit is not None:
@@ -328,6 +330,7 @@ class Transcript:
             await (appending if self._interruptible else drive(appending, _GRACE_SECONDS))
         except CallwrightError as error:
             self._failure = error
+            self._in_memory = None  # so that the next record is refused, too
             raise
         except (KeyboardInterrupt, GeneratorExit):
             raise
@@ -335,7 +338,7 @@ class Transcript:
             if isinstance(error, asyncio.CancelledError) and is_cancelling():
                 raise
             reason = f"session {self.session_id!r} was not stored: {describe_raised(error)}"
-            self._failure = SessionError(reason)
+            self._failure, self._in_memory = SessionError(reason), None
             raise self._failure from error
 
     def _add(self, message: Message) -> None:

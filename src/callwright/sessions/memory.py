@@ -1,9 +1,11 @@
 """`MemoryStore`: sessions that last as long as the process, for tests and short-lived programs."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from callwright.core.messages import AssistantMessage, ToolMessage
 from callwright.sessions.base import (
     SessionBusy,
     SessionEntry,
@@ -18,14 +20,15 @@ from callwright.sessions.base import (
 )
 from callwright.sessions.lease import may_take_over
 from callwright.sessions.record_encoding import dump_record
-from callwright.sessions.records import Record, count_settled_records, find_first_prompt, find_open_questions
+from callwright.sessions.records import Record, Said, count_settled_records, find_first_prompt, find_open_questions
 
 _TITLE_CHARS = 80
 
 
 @dataclass(slots=True)
 class _Session:
-    records: list[Record] = field(default_factory=list[Record])
+    kept: list[Any] = field(default_factory=list[Any])
+    """The records; of a turn its message, the turn's id and its outcomes, which become records when they are read."""
     times: list[float] = field(default_factory=list[float])
     title: str = ""
     outputs: dict[str, str] = field(default_factory=dict[str, str])
@@ -33,6 +36,21 @@ class _Session:
     updated_at: float = field(default_factory=time.time)
     holder: "MemoryHold | None" = None
     owner: str = ""
+
+    @property
+    def records(self) -> list[Record]:
+        """All records."""
+        kept = self.kept
+        if len(kept) > len(self.times):
+            items = iter(before := kept[:])
+            kept[: len(before)] = [_make_record(item, items) for item in items]
+        return kept
+
+
+def _make_record(item: Any, following: Iterator[Any]) -> Record:
+    if isinstance(item, AssistantMessage):
+        return Said(item, next(following))
+    return Said(item) if isinstance(item, ToolMessage) else item
 
 
 class MemoryStore:
@@ -154,14 +172,29 @@ class MemoryHold:
         if session.holder is not self:
             raise SessionBusy(f"session {self.session_id!r} was taken over by another run")
         session.updated_at = now = time.time()
-        session.records.extend(records)
+        session.kept.extend(records)
         session.times.extend([now] * len(records))
         self._changes[0] += 1
+
+    def keep_turn(self, message: AssistantMessage, turn_id: str, outcomes: ToolMessage) -> bool:
+        """Append the two records of a turn without making them: most sessions in memory are never read.
+
+        Returns:
+            False if another run has taken the session over.
+        """
+        session = self._session
+        if session.holder is not self:
+            return False
+        session.updated_at = now = time.time()
+        session.kept.extend((message, turn_id, outcomes))
+        session.times.extend((now, now))
+        self._changes[0] += 1
+        return True
 
     def note(self, record: Record) -> None:
         if self._session.holder is not self:
             return
-        self._session.records.append(record)
+        self._session.kept.append(record)
         self._session.times.append(time.time())
         self._changes[0] += 1
 
@@ -172,5 +205,5 @@ class MemoryHold:
         if self._session.holder is not self:
             return
         self._session.holder = None
-        if not self._session.records:  # a session exists from its first record on
+        if not self._session.kept:  # a session exists from its first record on
             self._sessions.pop(self.session_id, None)
