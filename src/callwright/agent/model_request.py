@@ -118,17 +118,20 @@ def _check_message(message: object) -> AssistantMessage:
     """Refuse what is not a message: stored, it would make the session unreadable. Every call gets a unique id."""
     if isinstance(message, AssistantMessage):
         parts: Any = message.parts
-        if type(message.usage) is Usage and issubclass(type(parts), (tuple, list)):
-            if len(parts) == 1 and _is_usual(parts[0]):
+        if type(message.usage) is Usage:
+            if _is_usual(message.parts):
                 return message
-            if all(map(_is_part, parts)):
+            if issubclass(type(parts), (tuple, list)) and all(map(_is_part, parts)):
                 return ensure_unique_ids(message)
     raise ProviderError(f"the provider returned a malformed message: {safe_repr(message)}", fault="unavailable")
 
 
-def _is_usual(part: Any) -> bool:
-    """Tell quickly of the commonest part that it is one: a call with an id and arguments as text."""
-    return type(part) is ToolCall and type(part.arguments) is type(part.name) is type(part.id) is str and part.id != ""
+def _is_usual(parts: tuple[object, ...]) -> bool:
+    """Tell quickly of the commonest message that it is one: a single call, with an id and arguments as text."""
+    if type(parts) is not tuple or len(parts) != 1:
+        return False
+    call = parts[0]
+    return type(call) is ToolCall and type(call.arguments) is type(call.name) is type(call.id) is str and call.id != ""
 
 
 def _is_part(part: Any) -> bool:
