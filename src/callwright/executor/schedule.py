@@ -16,7 +16,6 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from callwright.core.access import (
@@ -203,6 +202,8 @@ class Batch:
         self._outcomes: list[Outcome | None] = [None] * len(admitted)
         self._running: dict[int, asyncio.Task[None] | None] = {}
         """The calls that were handed to a task; None until the call has begun."""
+        self._handed: dict[asyncio.Task[None], list[int]] = {}
+        """The tasks that have not begun, with the calls that were handed to them."""
         self._ready: deque[int] = deque()
         self._waiting_for_slot: dict[str, deque[int]] = {}
         self._slots_in_use: dict[str, int] = {}
@@ -219,7 +220,8 @@ class Batch:
         """Run everything and return the outcomes in call order."""
         self._done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._context = copy_context()  # where ends are counted: one for all, instead of a copy per call
-        self._ready.extend(index for index in range(len(self._admitted)) if index not in self._before)
+        everything = range(len(self._admitted))
+        self._ready.extend([index for index in everything if index not in self._before] if self._before else everything)
         self._start_ready()
         if self._observe is not None:
             self._tell_waiting(self._observe)
@@ -289,17 +291,17 @@ class Batch:
 
     def _start_task(self, indexes: list[int]) -> None:
         task = self._done.get_loop().create_task(self._work(indexes))
-        task.add_done_callback(partial(self._end_lost, indexes), context=self._context)
+        if indexes:  # it has not begun; an eager task has
+            self._handed[task] = indexes
+            task.add_done_callback(self._end_lost, context=self._context)
 
-    def _end_lost(self, indexes: list[int], task: "asyncio.Task[None]") -> None:
-        """End the calls of a task that other code cancelled before it began, or that an interrupt ended."""
-        if task.cancelled() or task.exception() is not None:
-            lost = [*reversed(indexes), *(index for index, own in self._running.items() if own is task)]
-            indexes.clear()
-            for index in lost:
-                item = self._admitted[index]
-                self._end_call(index, item, self._finish_cancelled(item, self._running[index] is not None))
-            self._start_ready()
+    def _end_lost(self, task: "asyncio.Task[None]") -> None:
+        """End the calls of a task that other code cancelled before it began, or that is interrupted."""
+        lost = [*reversed(self._handed.pop(task)), *(index for index, own in self._running.items() if own is task)]
+        for index in lost:
+            item = self._admitted[index]
+            self._end_call(index, item, self._finish_cancelled(item, self._running[index] is not None))
+        self._start_ready()
 
     def _reserve(self, index: int, limit: int) -> bool:
         """Reserve a slot of the tool's own limit; a call that must wait for one does not use up the turn's width."""
@@ -314,33 +316,41 @@ class Batch:
         """Perform calls one after the other, from the end; the first that waits keeps this task for itself."""
         task = asyncio.current_task()
         assert task is not None
+        if self._handed.pop(task, None) is not None:
+            task.remove_done_callback(self._end_lost)  # cheaper than to be called back: most tasks end well
         alone = len(indexes) == 1  # it has the context variables of its task
-        while indexes and not self._stopping:
-            index = indexes.pop()
-            item = self._admitted[index]
-            self._running[index] = task
-            performing = self._perform(item)
-            try:
-                if alone:
-                    outcome = await performing
-                else:
-                    context = copy_context()  # one call must not see the context variables that another sets
-                    waits_for = context.run(performing.send, None)
-                    self._give_away(indexes)
-                    outcome = await go_on_in(context, performing, waits_for)
-            except StopIteration as end:
-                outcome = end.value
-            except asyncio.CancelledError:
-                outcome = self._finish_cancelled(item, True)
-            except (KeyboardInterrupt, GeneratorExit):
-                raise
-            except BaseException as error:  # noqa: BLE001 - whatever fails, every call gets its outcome
-                outcome = Failed(item.call, Crashed(describe_raised(error)), started=True)
-            doomed = bool(getattr(task, "_must_cancel", False))  # a tool has cancelled its own task and returned
-            self._end_call(index, item, self._finish_cancelled(item, True) if doomed else outcome)
-            if doomed or task.cancelling():  # which must reach no other call
-                break
-        self._give_away(indexes)
+        try:
+            while indexes and not self._stopping:
+                index = indexes.pop()
+                item = self._admitted[index]
+                self._running[index] = task
+                performing = self._perform(item)
+                try:
+                    if alone:
+                        outcome = await performing
+                    else:
+                        context = copy_context()  # one call must not see the context variables that another sets
+                        waits_for = context.run(performing.send, None)
+                        self._give_away(indexes)
+                        outcome = await go_on_in(context, performing, waits_for)
+                except StopIteration as end:
+                    outcome = end.value
+                except asyncio.CancelledError:
+                    outcome = self._finish_cancelled(item, True)
+                except (KeyboardInterrupt, GeneratorExit):
+                    raise
+                except BaseException as error:  # noqa: BLE001 - whatever fails, every call gets its outcome
+                    outcome = Failed(item.call, Crashed(describe_raised(error)), started=True)
+                doomed = bool(getattr(task, "_must_cancel", False))  # a tool has cancelled its own task and returned
+                self._end_call(index, item, self._finish_cancelled(item, True) if doomed else outcome)
+                if doomed or task.cancelling():  # which must reach no other call
+                    break
+        except KeyboardInterrupt:
+            self._handed[task] = indexes
+            self._end_lost(task)
+            raise
+        if indexes or self._ready or not self._running:
+            self._give_away(indexes)
 
     def _give_away(self, indexes: list[int]) -> None:
         """Start each call left in a task of its own, and what else may start."""
