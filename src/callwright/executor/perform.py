@@ -137,14 +137,17 @@ class Runner:
         while True:
             if error is None:
                 deadline: Deadline | None = None
-                context: ToolContext | None = None
+                when: float | None = None
                 order, starts = next_order(), perf_counter()
                 try:
-                    if type(invocation) is Bound and invocation.tool.direct is not None:
-                        running = invocation.tool.direct(**invocation.values)  # needs no context before it waits
+                    direct = invocation.tool.direct if type(invocation) is Bound else None
+                    if direct is not None:
+                        running = direct(**invocation.values)  # needs no context, and a deadline only when it waits
                     else:
-                        context = _context(admitted, entry, scope, deadlines, attempt, parent, answered)
-                        running = invocation.run(context)
+                        when = _find_deadline(entry, parent, deadlines)
+                        running = invocation.run(
+                            ToolContext(call, scope, attempt, when, parent, admitted.confinement, answered)
+                        )
                     if type(running) is not CoroutineType:
                         running = as_coroutine(running)
                     try:  # the first step here: most calls end with it, and nothing has to watch them
@@ -154,22 +157,21 @@ class Runner:
                     except GeneratorExit as raised:
                         raise wrap_exit(raised) from raised
                     else:
-                        context = context or _context(
-                            admitted, entry, scope, deadlines, attempt, parent, answered, perf_counter() - starts
-                        )
-                        if context.deadline is not None:
-                            deadline = deadlines.start(context.deadline, order)
+                        if direct is not None:
+                            when = _find_deadline(entry, parent, deadlines, perf_counter() - starts)
+                        if when is not None:
+                            deadline = deadlines.start(when, order)
                         cancellations = count_cancellations() if deadline is None else deadline.cancelling
-                        grace_seconds = _find_grace(entry, context, deadlines)
+                        grace_seconds = _find_grace(entry, parent, deadlines)
                         value = await drive_on(running, waits_for, grace_seconds, order, cancellations)
                     return _completed(call, _render(value), perf_counter() - began, attempt, ())
                 except asyncio.CancelledError as stopped:
                     if isinstance(stopped, Abandoned):
                         self.report_abandoned(admitted, deadlines.grace_seconds, observe)
-                    if context is not None and deadline is not None and deadline.claim_cancellation():
+                    if deadline is not None and deadline.claim_cancellation():
                         error = make_timeout(
                             entry.limits.seconds,
-                            inherited=context.parent is not None and context.deadline == context.parent.deadline,
+                            inherited=parent is not None and deadline.when == parent.deadline,
                             abandoned=admitted.abandoned,
                         )
                     elif is_cancelling():
@@ -344,29 +346,22 @@ def _replace_outcome(outcome: Outcome, returned: object) -> Outcome:
             raise TypeError(f"expected None, Completed or Failed from after(), got {type(returned).__name__}")
 
 
-def _context(
-    admitted: Admitted,
-    entry: ToolEntry,
-    scope: Scope,
-    deadlines: Deadlines,
-    attempt: int,
-    parent: ToolContext | None,
-    answered: tuple[Question, Approve] | None,
-    late: float = 0.0,
-) -> ToolContext:
-    """Make the context of an attempt that began `late` seconds ago; an inner call has at most the outer one's time."""
+def _find_deadline(
+    entry: ToolEntry, parent: ToolContext | None, deadlines: Deadlines, late: float = 0.0
+) -> float | None:
+    """Return when an attempt that began `late` seconds ago must end; an inner call has at most the outer one's time."""
     seconds = entry.limits.seconds
     when = None if seconds == inf else deadlines.now() + seconds - late
     if parent is not None and parent.deadline is not None:
         when = parent.deadline if when is None else min(when, parent.deadline)
-    return ToolContext(admitted.call, scope, attempt, when, parent, admitted.confinement, answered)
+    return when
 
 
-def _find_grace(entry: ToolEntry, context: ToolContext, deadlines: Deadlines) -> float:
+def _find_grace(entry: ToolEntry, parent: ToolContext | None, deadlines: Deadlines) -> float:
     """Return how long a cancelled call may take to end: longer than the calls that it makes itself."""
     seconds = deadlines.grace_seconds
-    if context.parent is not None:
-        seconds *= _INNER_GRACE**context.depth
+    if parent is not None:
+        seconds *= _INNER_GRACE ** (parent.depth + 1)
     return 2 * seconds if entry.annotations.delegates else seconds
 
 
