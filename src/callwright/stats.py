@@ -153,7 +153,8 @@ class Stats:
     def record(self, name: str, outcome: Outcome) -> None:
         """Count one outcome."""
         tally = self._tallies.get(name) or self.tally(name)
-        chars_in = count_argument_chars(outcome.call.arguments)
+        arguments = outcome.call.arguments
+        chars_in = len(arguments) if type(arguments) is str else count_argument_chars(arguments)
         if isinstance(outcome, Completed):
             content = outcome.output.content
             chars_out = len(content if isinstance(content, str) else outcome.text)

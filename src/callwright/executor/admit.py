@@ -223,7 +223,11 @@ class Gate:
             accesses, asks = (), (*asks, Ask(error.reason, source=f"tool {entry.name}"))
         if accesses:
             admitted.accesses = tuple(accesses)
-        elif entry.allowed_key is not None and entry.allowed_key == self.policies.cache_key:
+        elif (
+            entry.allowed_key is not None
+            and (mode := self.policies.cacheable) is not None
+            and entry.allowed_key == mode.cache_key
+        ):
             return asks  # the policies have not changed since they allowed the same access
         denied: Deny | None = None
         allowed = True

@@ -148,7 +148,7 @@ class Executor:
             CancelledError: The awaiting task was cancelled; `TurnCancelled.find(error)` has an outcome for every call.
                 A `Cancellation` in the turn returns them instead.
         """
-        if not isinstance(cast(object, calls), (list, tuple, Sequence)) or not all(map(_is_call, calls)):
+        if not isinstance(cast(object, calls), (list, tuple, Sequence)) or _find_others(calls):
             advice = "write execute([ToolCall(id, name, arguments)]) or run(name, arguments)"
             raise UsageError(f"expected a sequence of calls, got {safe_repr(calls)}; {advice}")
         if len(calls) == 1:
@@ -247,8 +247,9 @@ class Executor:
                 _log.exception("an observer failed on %s", type(event).__name__)
 
 
-def _is_call(given: object) -> bool:
-    return isinstance(given, ToolCall)
+def _find_others(calls: Sequence[object]) -> list[object]:
+    """Return what is not a call."""
+    return [given for given in calls if not isinstance(given, ToolCall)]
 
 
 def _check_hooks(hooks: "Hook | Iterable[object]") -> "tuple[Hook, ...]":

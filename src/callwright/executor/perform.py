@@ -253,8 +253,10 @@ class Runner:
             return outcome
         admitted.finished = True
         entry, whole = admitted.entry, outcome
-        if entry is not None and not _is_short(outcome, entry.limits.output_chars):
-            outcome = self._clip(entry, outcome, entry.limits.output_chars)
+        if entry is not None:
+            content = outcome.output.content if type(outcome) is Completed else None
+            if type(content) is not str or len(content) > entry.limits.output_chars:  # most outputs are short texts
+                outcome = self._clip(entry, outcome, entry.limits.output_chars)
         if admitted.edited_by or admitted.repairs:
             outcome = _tell_changes(admitted, outcome)
         self.stats.record(admitted.name, outcome)
@@ -302,14 +304,6 @@ class Runner:
             note = f"[{len(outcome.error.message)} characters in all]"
             return replace(outcome, error=outcome.error.with_message(clip_text(outcome.error.message, chars, note)))
         return outcome
-
-
-def _is_short(outcome: Outcome, chars: int) -> bool:
-    """Whether an outcome is text that need not be cut, which most are."""
-    if type(outcome) is not Completed:
-        return False
-    content = outcome.output.content
-    return type(content) is str and len(content) <= chars
 
 
 def complete(call: ToolCall, value: object, seconds: float) -> Outcome:

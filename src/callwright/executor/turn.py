@@ -6,6 +6,7 @@ admit every call ─► ask the user ─► announce ─► perform
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from callwright.clip import clip_turn
@@ -302,7 +303,7 @@ class TurnScope:
         task = asyncio.current_task(local.loop)
         cancellations = 0 if task is None else task.cancelling()
         try:
-            outcome = await self._perform(item, local, parent)
+            outcome = await self._perform(local, parent, item)
         except asyncio.CancelledError:
             raise asyncio.CancelledError(CANCELLED) from self.cancel_alone(item)
         # a tool that ended well in spite of a cancellation: its caller must not go on
@@ -311,7 +312,7 @@ class TurnScope:
         return outcome
 
     def _perform(
-        self, item: Admitted, local: LoopParts, parent: ToolContext | None
+        self, local: LoopParts, parent: ToolContext | None, item: Admitted
     ) -> Coroutine[Any, Any, Outcome]:  # not async itself: another coroutine would cost every call
         if item.batch is not None:
             batch, item.batch = item.batch, None
@@ -337,7 +338,7 @@ class TurnScope:
             except Exception as error:  # noqa: BLE001 - a start that is not on record must not happen
                 _log.exception("the start of %s could not be recorded", item.name)
                 item.error = Cancelled(f"not done: its start could not be recorded ({type(error).__name__})")
-        outcome = await self._perform(item, local, parent)
+        outcome = await self._perform(local, parent, item)
         if ended is not None:
             await ended(outcome)
         return outcome
@@ -365,7 +366,7 @@ class TurnScope:
         starting = None if parent is not None else self._turn.starting
         batch = Batch(
             admitted,
-            (lambda item: self._perform(item, local, parent))
+            partial(self._perform, local, parent)
             if starting is None
             else (lambda item: self._perform_on_record(item, starting, local, parent)),
             self._finish_cancelled,
