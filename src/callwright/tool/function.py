@@ -164,19 +164,19 @@ class FunctionTool(LazyTool):
 
     def perform(self, values: dict[str, Any], context: ToolContext) -> Coroutine[Any, Any, object]:
         """Run the function: awaited, in a thread, or in a process."""
-        given, named = self._place_values(values, context)
+        given, named = ((), values) if self._simple else self._place_values(values, context)
         if self._async:
             return self.function(*given, **named)
         return self._run_elsewhere(given, named, context)
 
-    def _place_values(self, values: dict[str, Any], context: ToolContext) -> tuple[list[Any], dict[str, Any]]:
+    def _place_values(self, values: dict[str, Any], context: ToolContext) -> tuple[Sequence[Any], dict[str, Any]]:
         """Return positional and named values; a copy, because a call may be retried."""
         shape, named = self.contract.shape, dict(values)
         if shape.context:
             named[shape.context] = context
         return [named.pop(name) for name in shape.positional], named
 
-    async def _run_elsewhere(self, given: list[Any], named: dict[str, Any], context: ToolContext) -> object:
+    async def _run_elsewhere(self, given: Sequence[Any], named: dict[str, Any], context: ToolContext) -> object:
         if self.traits.isolation == "process":
             from callwright.tool.subprocess import run_isolated
 
@@ -185,9 +185,10 @@ class FunctionTool(LazyTool):
             return await settle(self._call(given, named, context), context)
         from callwright.tool.threads import threads  # loaded with the first function that needs one
 
-        return await settle(await threads.run(partial(self._call, given, named, context)), context)
+        value = await threads.run(partial(self._call, given, named, context))
+        return value if type(value) is str else await settle(value, context)
 
-    def _call(self, given: list[Any], named: dict[str, Any], context: ToolContext) -> object:
+    def _call(self, given: Sequence[Any], named: dict[str, Any], context: ToolContext) -> object:
         return exhaust(self.function(*given, **named), context)
 
 

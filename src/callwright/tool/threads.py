@@ -62,14 +62,13 @@ class _ThreadRun:
     It holds all that the thread needs, because a closure would be six objects more per call.
     """
 
-    __slots__ = ("_box", "_context", "_ended", "_function", "_left", "_lock", "future")
+    __slots__ = ("_box", "_context", "_ended", "_function", "_left", "future")
 
     def __init__(self, function: Callable[[], object], box: _Mailbox, loop: asyncio.AbstractEventLoop) -> None:
         self._function = function
         self._box = box
         self._context = copy_context()
         self.future: asyncio.Future[tuple[object, BaseException | None]] = loop.create_future()
-        self._lock = threading.Lock()
         self._ended = False
         self._left: LeftBehind | None = None
 
@@ -79,16 +78,16 @@ class _ThreadRun:
             done: _Done = (self.future, self._context.run(self._function), None)
         except BaseException as error:  # noqa: BLE001 - carried over to the awaiting side whole
             done = (self.future, None, error)
-        with self._lock:
-            self._ended = True
+        self._ended = True  # before looking: either this thread sees what was left to it, or `leave` sees the end
         if self._left is not None:
             self._left.end()
         self._box.post(done)
 
     def leave(self) -> None:
-        with self._lock:
-            if not self._ended:
-                self._left = leave_hold()
+        if not self._ended:
+            self._left = leave_hold()
+            if self._left is not None and self._ended:  # meanwhile; ended twice does no harm
+                self._left.end()
 
 
 class Threads:
