@@ -128,6 +128,7 @@ def test_first_call_loads_no_pydantic_or_shell_parser() -> None:
         "core.escaping",
         "tool.threads",
         "executor.schedule",
+        "executor.conflicts",
     ):
         assert f"callwright.{name}" not in loaded
 

@@ -30,7 +30,7 @@ from callwright.core.access import Access, Reach, RunCommand, UseTool
 from callwright.core.errors import Cancelled
 from callwright.core.events import CallWaits
 from callwright.executor import TurnLimits
-from callwright.executor.schedule import find_conflicts
+from callwright.executor.conflicts import find_conflicts
 from callwright.policy import AllowEverything
 from callwright.testing import Gauge, Recorder
 from callwright.tool.base import Cancellation

@@ -311,9 +311,8 @@ class TurnScope:
             raise asyncio.CancelledError(CANCELLED) from TurnCancelled([outcome])
         return outcome
 
-    def _perform(
-        self, local: LoopParts, parent: ToolContext | None, item: Admitted
-    ) -> Coroutine[Any, Any, Outcome]:  # not async itself: another coroutine would cost every call
+    def _perform(self, local: LoopParts, parent: ToolContext | None, item: Admitted) -> Coroutine[Any, Any, Outcome]:
+        # not async itself: another coroutine would cost every call
         if item.batch is not None:
             batch, item.batch = item.batch, None
             item.output_chars = batch.output_chars

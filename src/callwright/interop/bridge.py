@@ -13,8 +13,8 @@ from callwright.core.content import Output, Part, Text
 from callwright.core.errors import Denied, Halted, ToolError
 from callwright.core.json import Json, JsonObject, canonical, compact, thaw
 from callwright.core.spec import Annotations, Effect, Limits, ToolSpec
+from callwright.executor.conflicts import find_conflicts
 from callwright.executor.executor import Executor
-from callwright.executor.schedule import find_conflicts
 from callwright.executor.turn_context import Turn
 from callwright.registry.catalog import Catalog, session_catalog
 from callwright.tool.arguments import from_text
