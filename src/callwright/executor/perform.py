@@ -137,17 +137,15 @@ class Runner:
         while True:
             if error is None:
                 deadline: Deadline | None = None
-                when: float | None = None
+                context: ToolContext | None = None
                 order, starts = next_order(), perf_counter()
                 try:
-                    direct = invocation.tool.direct if type(invocation) is Bound else None
-                    if direct is not None:
-                        running = direct(**invocation.values)  # needs no context, and a deadline only when it waits
+                    if type(invocation) is Bound and invocation.tool.direct is not None:
+                        running = invocation.tool.direct(**invocation.values)  # needs no context
                     else:
                         when = _find_deadline(entry, parent, deadlines)
-                        running = invocation.run(
-                            ToolContext(call, scope, attempt, when, parent, admitted.confinement, answered)
-                        )
+                        context = ToolContext(call, scope, attempt, when, parent, admitted.confinement, answered)
+                        running = invocation.run(context)
                     if type(running) is not CoroutineType:
                         running = as_coroutine(running)
                     try:  # the first step here: most calls end with it, and nothing has to watch them
@@ -157,8 +155,8 @@ class Runner:
                     except GeneratorExit as raised:
                         raise wrap_exit(raised) from raised
                     else:
-                        if direct is not None:
-                            when = _find_deadline(entry, parent, deadlines, perf_counter() - starts)
+                        late = perf_counter() - starts
+                        when = context.deadline if context else _find_deadline(entry, parent, deadlines, late)
                         if when is not None:
                             deadline = deadlines.start(when, order)
                         cancellations = count_cancellations() if deadline is None else deadline.cancelling
