@@ -45,6 +45,7 @@ from callwright.executor.ledger import ask_again, find_expiry
 from callwright.policy.decide import Policies
 from callwright.registry.catalog import Catalog
 from callwright.tool.base import State
+from callwright.tool.function import Bound
 
 if TYPE_CHECKING:
     from callwright.executor.before_hooks import Asking
@@ -218,7 +219,10 @@ class Gate:
             raise Crashed("the call was never bound to a tool")
         asks = admitted.asks
         try:
-            accesses = invocation.accesses()
+            if type(invocation) is Bound and invocation.tool.traits.accesses is None:
+                accesses = ()  # as it would say itself
+            else:
+                accesses = invocation.accesses()
         except ApprovalRequired as error:
             accesses, asks = (), (*asks, Ask(error.reason, source=f"tool {entry.name}"))
         if accesses:
