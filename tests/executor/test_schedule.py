@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextvars import ContextVar
 from pathlib import PurePath
 
+import pytest
 from hypothesis import given, strategies as st
 
 from callwright import (
@@ -391,6 +392,31 @@ async def test_task_that_is_cancelled_before_it_begins_leaves_an_outcome_for_eve
     assert [type(outcome) for outcome in outcomes] == [Failed, Failed, Completed]
     assert not any(isinstance(outcome, Failed) and outcome.started for outcome in outcomes)
     assert runs == ["2"]
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_interrupt_in_a_call_leaves_an_outcome_for_every_call(waits: bool) -> None:
+    @tool(effect=Effect.READ)
+    async def work(interrupts: bool) -> str:
+        """Return, or raise as Ctrl-C does."""
+        if waits:
+            await asyncio.sleep(0)
+        if interrupts:
+            raise KeyboardInterrupt
+        return ""
+
+    calls = [ToolCall(str(at), "work", {"interrupts": at == 1}) for at in range(4)]
+    with asyncio.Runner() as runner:
+        loop = runner.get_loop()
+        turn = loop.create_task(Executor(Registry(work), width=3).execute(calls))
+        with pytest.raises(KeyboardInterrupt):
+            loop.run_until_complete(turn)
+        outcomes = loop.run_until_complete(turn)
+    started = [
+        isinstance(outcome, Completed) or (isinstance(outcome, Failed) and outcome.started) for outcome in outcomes
+    ]
+    assert isinstance(outcomes[1], Failed) and isinstance(outcomes[1].error, Cancelled)
+    assert started == ([True] * 4 if waits else [True, True, False, True])
 
 
 async def test_other_tasks_get_their_turn_between_calls_that_never_wait() -> None:

@@ -142,11 +142,17 @@ class Batch:
     def _start_task(self, indexes: list[int]) -> None:
         task = self._done.get_loop().create_task(self._work(indexes))
         if indexes:  # it has not begun; an eager task has
-            self._handed[task] = indexes
-            task.add_done_callback(self._end_lost, context=self._context)
+            self._watch(task, indexes)
+
+    def _watch(self, task: "asyncio.Task[None]", indexes: list[int]) -> None:
+        """End the calls of a task with it. Only while it may be lost: to be called back costs as much as to start."""
+        self._handed[task] = indexes
+        task.add_done_callback(self._end_lost, context=self._context)
 
     def _end_lost(self, task: "asyncio.Task[None]") -> None:
-        """End the calls of a task that other code cancelled before it began, or that is interrupted."""
+        """End the calls of a task that other code cancelled before it began, or that an interrupt ended."""
+        if not task.cancelled():
+            task.exception()  # read, so that asyncio does not report it: it has ended the event loop
         begun = [index for index, own in self._running.items() if own is task]
         for index in (*reversed(self._handed.pop(task)), *begun):
             item = self._admitted[index]
@@ -167,7 +173,7 @@ class Batch:
         task = asyncio.current_task()
         assert task is not None
         if self._handed.pop(task, None) is not None:
-            task.remove_done_callback(self._end_lost)  # cheaper than to be called back: most tasks end well
+            task.remove_done_callback(self._end_lost)
         alone = len(indexes) == 1  # it has the context variables of its task
         try:
             while indexes and not self._stopping:
@@ -196,8 +202,7 @@ class Batch:
                 if doomed or task.cancelling():  # which must reach no other call
                     break
         except KeyboardInterrupt:
-            self._handed[task] = indexes
-            self._end_lost(task)
+            self._watch(task, indexes)
             raise
         if indexes or self._ready or not self._running:
             self._give_away(indexes)
