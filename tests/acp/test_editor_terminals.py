@@ -28,6 +28,7 @@ class TerminalClient(EditorClient):
         self.created: list[dict[str, Any]] = []
         self.released: list[str] = []
         self.refuses = False
+        self.mumbles = False
 
     async def create_terminal(self, session_id: str, command: str, **more: Any) -> Any:
         self.created.append({"command": command, **more})
@@ -37,7 +38,7 @@ class TerminalClient(EditorClient):
         self.processes[name] = await asyncio.create_subprocess_exec(
             command, *more["args"], cwd=more["cwd"], stdout=PIPE, stderr=STDOUT, start_new_session=True
         )
-        return {"terminalId": name}
+        return {} if self.mumbles else {"terminalId": name}
 
     async def wait_for_terminal_exit(self, session_id: str, terminal_id: str, **more: Any) -> Any:
         code = await self.processes[terminal_id].wait()
@@ -96,6 +97,36 @@ async def test_editor_that_opens_no_terminal_gets_the_output(connect: Connect, p
         (shown,) = client.calls().values()
         assert len(client.created) == 1
         assert "ours" in shown["content"][0]["content"]["text"]
+
+
+async def test_command_that_a_terminal_may_run_is_not_run_again(connect: Connect, project: Path) -> None:
+    client = TerminalClient()
+    client.mumbles = True
+    line = "echo once >> made.txt"
+    async with connect(call("bash", command=line), "done", client=client, arguments=_OUTSIDE) as editor:
+        await editor.say(await editor.start(_TERMINAL), "run it")
+        (shown,) = client.calls().values()
+        assert await client.processes["t1"].wait() == 0
+        assert (project / "made.txt").read_text() == "once\n"
+        assert shown["status"] == "failed" and "may have had an effect" in shown["raw_output"]["message"]
+
+
+async def test_command_of_an_editor_that_left_is_not_run_again(connect: Connect, project: Path) -> None:
+    class LeavingClient(TerminalClient):
+        async def create_terminal(self, session_id: str, command: str, **more: Any) -> Any:
+            await super().create_terminal(session_id, command, **more)
+            await self.processes["t1"].wait()
+            left.set()
+            await asyncio.Event().wait()
+
+    left, client = asyncio.Event(), LeavingClient()
+    async with connect(
+        call("bash", command="echo once >> made.txt"), "never said", client=client, arguments=_OUTSIDE
+    ) as editor:
+        asking = asyncio.create_task(editor.say(await editor.start(_TERMINAL), "run it"))
+        await left.wait()
+    await asyncio.gather(asking, return_exceptions=True)
+    assert (project / "made.txt").read_text() == "once\n"
 
 
 async def test_cancel_ends_the_command_in_the_terminal(connect: Connect, project: Path) -> None:

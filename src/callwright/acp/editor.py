@@ -21,6 +21,7 @@ from acp.schema import (
 from acp.utils import serialize_params
 from pydantic import ValidationError
 
+from callwright.acp.transport import NO_VALID_ANSWER
 from callwright.core.errors import ToolFailed
 from callwright.core.escaping import visible_line
 from callwright.system.atomic_write import ABSENT
@@ -171,10 +172,11 @@ class EditorTerminals:
     async def run(
         self, command: Command, seconds: float, report: Callable[[object], None], caps: OutputLimits
     ) -> CommandResult | None:
-        """Run a command to its end; None if the editor has no terminals, or opened none.
+        """Run a command to its end; None if the editor has no terminals, or refused to open one.
 
         Raises:
-            ToolFailed: The terminal was lost; the command may have had an effect.
+            ToolFailed: The terminal was lost, or it is not known whether one was opened: the command may have had an
+                effect, and must not run again.
         """
         if self._editor.capabilities.terminal is not True:
             return None
@@ -208,8 +210,17 @@ class EditorTerminals:
         }
         try:
             return CreateTerminalResponse.model_validate(await self._ask("terminal/create", params)).terminal_id
-        except (RequestError, ConnectionError, ValidationError):
-            return None
+        except RequestError as error:
+            if str(error) != NO_VALID_ANSWER:
+                return None
+            reason = NO_VALID_ANSWER
+        except ValidationError:
+            reason = NO_VALID_ANSWER
+        except ConnectionError:
+            reason = "it has disconnected"
+        raise ToolFailed(
+            f"the editor did not tell whether its terminal runs the command ({reason}); it may have had an effect"
+        )
 
     async def _follow(self, terminal_id: str, seconds: float, caps: OutputLimits) -> CommandResult:
         timed_out = False
@@ -229,9 +240,10 @@ class EditorTerminals:
         return CommandResult(code, "timed_out" if timed_out else "exited", output)
 
     async def _abandon(self, opening: "asyncio.Future[str | None]") -> None:
-        terminal_id = await opening
-        if terminal_id is not None:
-            await self._release(terminal_id)
+        with suppress(ToolFailed):
+            terminal_id = await opening
+            if terminal_id is not None:
+                await self._release(terminal_id)
 
     async def _release(self, terminal_id: str) -> None:
         for method in ("terminal/kill", "terminal/release"):

@@ -19,6 +19,8 @@ from callwright.core.json import refuse_constant
 
 MESSAGE_BYTES = 64 * 1024 * 1024
 """The longest line that is read; a longer one is skipped and answered with an error."""
+NO_VALID_ANSWER = "the client sent no valid answer"
+"""The error of a request whose answer cannot be read: what the client did is not known."""
 _PARSE_ERROR, _INVALID_REQUEST = -32700, -32600
 _CHUNK = 64 * 1024
 
@@ -156,7 +158,7 @@ def check_message(line: bytes) -> dict[str, Any]:
         raise BadMessage(_INVALID_REQUEST, "expected a method, or the id of a request that is answered")
     if repeated or ("result" in message) == _is_error(message.get("error")):
         # a broken answer ends the request that waits for it; one that says two things at once says nothing
-        message = {"id": known_id, "error": {"code": _INVALID_REQUEST, "message": "the client sent no valid answer"}}
+        message = {"id": known_id, "error": {"code": _INVALID_REQUEST, "message": NO_VALID_ANSWER}}
     return message
 
 
