@@ -1,6 +1,7 @@
 """Prompts from the editor: what is streamed, shown and attached."""
 
 import base64
+import json
 from pathlib import Path
 from typing import Any
 
@@ -151,12 +152,20 @@ async def test_huge_prompt_is_taken(connect: Connect) -> None:
         assert await editor.say(session, "x" * 8_000_000) == "end_turn"
 
 
-async def test_control_characters_never_reach_the_client(connect: Connect) -> None:
+async def test_control_characters_never_reach_the_client(connect: Connect, project: Path) -> None:
     evil = "\x1b]52;c;ZXZpbA==\x07 \x9b2J"
-    replies = ({**call("bash", command="cat evil.txt"), "text": evil}, call(f"tool{evil}"), evil)
+    steps = call("todo", todos=[{"content": f"step {evil}", "status": "pending"}])
+    replies = ({**call("bash", command="cat evil.txt"), "text": evil}, call(f"tool{evil}"), steps, evil)
+    folder = project / ".callwright" / "skills" / "greet"
+    folder.mkdir(parents=True)
+    escaped = json.dumps(f"Says hello {evil}")
+    (folder / "SKILL.md").write_text(f"---\nname: greet\ndescription: {escaped}\n---\nSay hello")
     async with connect(*replies) as editor:
         (editor.project / "evil.txt").write_text(evil)
-        await editor.say(await editor.start(), "go")
+        await editor.say(await editor.start(), f"go {evil}")
+        assert {"plan", "available_commands_update"} <= set(editor.client.kinds())
+        (listed,) = (await editor.connection.list_sessions(cwd=str(project))).sessions
+        assert "go" in (listed.title or "") and "\x1b" not in (listed.title or "")
         for _, update in editor.client.updates:
             shown = update.model_dump(exclude={"raw_input", "raw_output"}, mode="python")
             assert "\x1b" not in str(shown).encode().decode("unicode_escape", "replace").replace("\\x1b", "")

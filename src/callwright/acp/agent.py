@@ -58,6 +58,7 @@ from callwright.acp.requests import check_folder, check_folders, parse_params, r
 from callwright.acp.session import EditorSession
 from callwright.acp.stored_sessions import delete_stored, fork_stored, list_stored, require_stored
 from callwright.acp.transport import LineTransport
+from callwright.acp.updates import escape_controls
 from callwright.app.app import App
 from callwright.app.live import LiveAgent
 from callwright.app.locations import Locations
@@ -291,7 +292,7 @@ class EditorAgent:
                 SessionInfo(
                     session_id=entry.session_id,
                     cwd=str(self._folders[entry.session_id]),
-                    title=entry.title or None,
+                    title=escape_controls(entry.title) or None,
                     updated_at=datetime.fromtimestamp(entry.updated_at, UTC).isoformat(),
                 )
                 for entry in entries

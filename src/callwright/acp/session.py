@@ -25,6 +25,7 @@ from callwright.acp.editor import Editor, EditorTerminals, TerminalOpened
 from callwright.acp.permissions import DescribeQuestion, Permissions
 from callwright.acp.requests import Block, EditorPrompt, read_prompt
 from callwright.acp.updates import (
+    escape_controls,
     message_chunk,
     plan_of,
     replay_message,
@@ -165,8 +166,8 @@ class EditorSession:
         found = [
             AvailableCommand(
                 name=name,
-                description=description,
-                input=AvailableCommandInput(UnstructuredCommandInput(hint=hint)) if hint else None,
+                description=escape_controls(description),
+                input=AvailableCommandInput(UnstructuredCommandInput(hint=escape_controls(hint))) if hint else None,
             )
             for name, description, hint in self._commands.offered()
         ]

@@ -288,7 +288,9 @@ def thought_chunk(text: str) -> AgentThoughtChunk:
 
 def plan_of(items: Iterable[TodoItem]) -> AgentPlanUpdate:
     """Return the model's list of steps as a plan."""
-    entries = [PlanEntry(content=item.content, priority="medium", status=item.status) for item in items]
+    entries = [
+        PlanEntry(content=escape_controls(item.content), priority="medium", status=item.status) for item in items
+    ]
     return AgentPlanUpdate(session_update="plan", entries=entries)
 
 
