@@ -1,6 +1,7 @@
 """Sessions of the editor: stored with those of the command, loaded, listed, forked, closed and deleted."""
 
 import asyncio
+import json
 import os
 import signal
 import sys
@@ -16,6 +17,8 @@ from tests.acp.editor import EditorClient, call, choose, until
 
 from callwright.app.live_client import LiveAgents
 from callwright.app.locations import Locations
+from callwright.app.questions import open_questions
+from callwright.sessions import SqliteStore
 
 _WRITE = call("write", path="a.txt", content="hi\n")
 
@@ -210,6 +213,38 @@ async def test_close_and_load_show_the_question_again(connect: Connect) -> None:
         await until(lambda: len(client.asked) == 4)
         assert {shown.tool_call_id for shown, _ in client.asked} == {"call-1-1"}
         assert not (editor.project / "a.txt").exists()
+
+
+async def test_close_before_a_question_is_shown_keeps_it_open(connect: Connect, tmp_path: Path) -> None:
+    began, go_on = tmp_path / "began", tmp_path / "go-on"
+    wait = f"touch {began}; while [ ! -e {go_on} ]; do sleep 0.05; done"
+    hooks = {"hooks": {"Notification": [{"hooks": [{"type": "command", "command": wait}]}]}}
+    async with connect(_WRITE, "never said", arguments=("--settings", json.dumps(hooks))) as editor:
+        session = await editor.start()
+        answer = asyncio.create_task(editor.say(session, "write it"))
+        await until(began.exists)
+        closing = asyncio.create_task(editor.connection.close_session(session))
+        with pytest.raises(RequestError, match="not open"):
+            while True:
+                await editor.raw("session/set_mode", {"sessionId": session, "modeId": "default"})
+        go_on.touch()
+        await closing
+        assert await answer == "cancelled" and editor.client.asked == []
+        async with SqliteStore(Locations.of(editor.project).sessions) as store:
+            assert await open_questions(store, session)
+
+
+async def test_prompt_that_is_faster_than_the_old_question_is_the_one_that_runs(connect: Connect) -> None:
+    client = EditorClient(lambda _: asyncio.Event().wait())
+    async with connect(_WRITE, "never said", client=client) as editor:
+        session = await editor.start()
+        answer = asyncio.create_task(editor.say(session, "write it"))
+        await client.question_arrived.wait()
+        opened = editor.agent._sessions[session]  # pyright: ignore[reportPrivateUsage] - as a slow editor delays it
+        opened.resume_question()
+        assert opened.running
+        await editor.connection.cancel(session)
+        assert await answer == "cancelled"
 
 
 async def test_disconnect_ends_running_commands(connect: Connect) -> None:

@@ -101,6 +101,8 @@ class Permissions:
         return Answers(replies)
 
     async def _ask_one(self, question: Question) -> Reply:
+        if self.leaving:  # closed before the question was shown, while hooks were notified
+            raise Unanswered("the editor has closed the session")
         tool = self._app.executor.registry.snapshot().get(question.tool)
         if tool is not None and elicitation_server(tool.spec):
             return Decline(_NO_FORMS)

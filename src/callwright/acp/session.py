@@ -194,6 +194,8 @@ class EditorSession:
 
     def resume_question(self) -> None:
         """Continue the run that waits for an answer: the question is shown again."""
+        if self._run is not None or self._leave.is_set():  # a prompt takes the place of an answer
+            return
         self._cancellation = Cancellation()
         self._resumed = True
         self._run = asyncio.create_task(self._follow(self.conversation.go_on(cancellation=self._cancellation)))
