@@ -214,6 +214,16 @@ async def test_folder_of_another_mode_or_a_link_is_not_used(tmp_path: Path) -> N
         private_files.check_socket_folder(folder)
 
 
+async def test_socket_is_found_only_when_it_listens(tmp_path: Path) -> None:
+    folder = private_files.socket_folder(tmp_path / "live")
+    async with LiveAgent(tmp_path / "live", "terminal") as live:
+        (path,) = folder.iterdir()
+        assert path.suffix == ".sock" and live._server is not None  # pyright: ignore[reportPrivateUsage] - see below
+        (bound,) = live._server.sockets  # pyright: ignore[reportPrivateUsage] - only it knows its first name
+        assert bound.getsockname() == str(path.with_suffix(".new"))
+    assert not [*folder.iterdir()]
+
+
 @pytest.mark.slow
 async def test_killed_agent_is_gone_and_its_socket_removed(tmp_path: Path) -> None:
     program = (

@@ -95,9 +95,11 @@ class LiveAgent:
     async def __aenter__(self) -> "LiveAgent":
         try:
             make_socket_folder(self._folder)
-            path = self._folder / f"{os.getpid()}-{secrets.token_hex(3)}.sock"
-            self._server = await asyncio.start_unix_server(self._accept, path, limit=_MOST_REQUEST_BYTES)
-            path.chmod(0o600)
+            name = f"{os.getpid()}-{secrets.token_hex(3)}"
+            new, path = self._folder / f"{name}.new", self._folder / f"{name}.sock"
+            self._server = await asyncio.start_unix_server(self._accept, new, limit=_MOST_REQUEST_BYTES)
+            new.chmod(0o600)
+            new.rename(path)  # found only now: one that does not listen yet is taken for a dead one, and removed
             self._path = path
         except OSError as error:
             self.problem = f"other programs cannot follow this agent: {describe_exception(error)}"
