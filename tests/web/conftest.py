@@ -61,6 +61,7 @@ class Served:
     locations: Locations
     server: WebServer
     port: int = 0
+    link: str = ""
     replies: list[Any] = field(default_factory=list[Any])
 
     @property
@@ -188,7 +189,8 @@ def serve(project: Path, tmp_path: Path) -> Serve:
         ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         running = asyncio.create_task(web.server.run(ready.set_result))
         await asyncio.wait({ready, running}, return_when=asyncio.FIRST_COMPLETED)
-        web.port = int(ready.result().split(":")[2].partition("/")[0])
+        web.link = ready.result()
+        web.port = int(web.link.partition("/#")[0].rpartition(":")[2])
         try:
             yield web
         finally:

@@ -5,6 +5,7 @@ import logging
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
+from urllib.parse import urlsplit
 
 import pytest
 from tests.waiting import LONG_SECONDS, close_stream
@@ -53,6 +54,11 @@ async def test_names_of_this_machine_are_accepted(serve: Serve) -> None:
     async with serve() as web:
         for name in ("127.0.0.1", "localhost", "[::1]"):
             assert (await web.get(API, host=f"{name}:{web.port}")).status == 200
+
+
+async def test_link_names_the_address_that_is_served(serve: Serve) -> None:
+    async with serve(host="localhost") as web:
+        assert urlsplit(web.link).hostname in ("127.0.0.1", "::1")
 
 
 async def test_other_origins_and_sites_are_refused(serve: Serve) -> None:

@@ -258,8 +258,9 @@ class WebServer:
             UsageError: The address cannot be used.
         """
         listening = listen(self.options.host, self.options.port)
-        port = listening.getsockname()[1]
-        names = list_host_names(self.options.host)
+        address, port = listening.getsockname()[:2]
+        # not localhost: where it has two addresses, another user may serve a page on the other one and take the token
+        names = list_host_names(address if self.options.host in LOOPBACK else self.options.host)
         app = self.asgi(tuple(f"{name}:{port}" for name in names))
         link = f"http://{names[0]}:{port}/#token={self.token}"
 
