@@ -187,6 +187,33 @@ async def test_second_question_of_a_paused_session_stays_open(serve: Serve) -> N
         assert (web.project / "a.txt").exists() and not (web.project / "b.txt").exists()
 
 
+async def test_all_questions_of_a_paused_session_are_answered_at_once(serve: Serve) -> None:
+    async with serve(done("went on")) as web:
+        session = await pause(web, "a.txt", "b.txt", "c.txt")
+        path = f"/api/session?id={quote(session, safe='')}"
+        questions = [each["id"] for each in (await web.get(path)).data["questions"]]
+        given = zip(questions, (True, False, True), strict=True)
+        replies = await asyncio.gather(*(answer(web, session, each, approved=yes) for each, yes in given))
+        assert [reply.status for reply in replies] == [200, 200, 200]
+        await web.until(path, lambda data: data["state"] == "idle" and not data["questions"])
+        assert [(web.project / f"{name}.txt").exists() for name in "abc"] == [True, False, True]
+
+
+async def test_question_of_a_paused_session_keeps_its_first_id(serve: Serve) -> None:
+    async with serve(done("went on")) as web:
+        session = await pause(web, "a.txt", "b.txt")
+        path = f"/api/session?id={quote(session, safe='')}"
+        first, second = (await web.get(path)).data["questions"]
+        assert (await answer(web, session, first["id"], approved=True)).status == 200
+        left = await web.until(path, lambda data: data["state"] == "waiting" and data["questions"])
+        assert [each["call_id"] for each in left["questions"]] == [second["call_id"]]
+        # from a page that does not know the new id yet
+        assert (await answer(web, session, second["id"], approved=True)).status == 200
+        assert (await answer(web, session, second["id"], approved=False)).status == 409
+        await web.until(path, lambda data: data["state"] == "idle" and not data["questions"])
+        assert (web.project / "a.txt").exists() and (web.project / "b.txt").exists()
+
+
 async def test_session_of_another_process_is_followed(serve: Serve) -> None:
     async with serve() as web:
         await pause(web, "a.txt")

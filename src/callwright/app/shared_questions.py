@@ -52,6 +52,8 @@ class SharedQuestions:
         self._waiting: dict[str, asyncio.Future[Settled]] = {}
         self._questions: dict[str, tuple[Question, float]] = {}
         self._settled: dict[str, Settled] = {}
+        self._early: dict[str, Settled] = {}
+        """Answers to questions on record, which a session that is resumed asks again under other ids."""
         self.describe: Callable[[Question, float], Fields] = lambda question, at: {"id": question.id}
 
     def __len__(self) -> int:
@@ -70,13 +72,32 @@ class SharedQuestions:
         """Return the answer of a question that is no longer open."""
         return self._settled.get(question_id)
 
-    def open(self, questions: Sequence[Question]) -> None:
-        """Show questions in every place."""
+    def open(self, questions: Sequence[Question]) -> "list[asyncio.Future[Settled]]":
+        """Show questions in every place; return their answers to come."""
         loop, now = asyncio.get_running_loop(), time.time()
-        for question in questions:
+        waiting = [loop.create_future() for _ in questions]
+        for question, answer in zip(questions, waiting, strict=True):
             self._questions[question.id] = (question, now)
-            self._waiting[question.id] = loop.create_future()
+            self._waiting[question.id] = answer
         self._tell({"type": "asked", "questions": [self.describe(question, now) for question in questions]})
+        self._settle_early()
+        return waiting
+
+    def settle_again(self, question_id: str, reply: Reply, by: str) -> None:
+        """Give the answer of a question on record to the same question of the resumed session, now or when it asks."""
+        self._early[question_id] = Settled(reply, by)
+        self._settle_early()
+
+    def forget_early(self) -> None:
+        """Forget answers to questions on record: the run has ended, and asked none of them again."""
+        self._early.clear()
+
+    def _settle_early(self) -> None:
+        for question_id, given in list(self._early.items()):
+            asked = next((each for each, _ in self._questions.values() if each.matches(question_id)), None)
+            if asked is not None:
+                del self._early[question_id]
+                self.settle(asked.id, given.reply, given.by)
 
     def close(self, questions: Sequence[Question]) -> None:
         """Withdraw questions: those without an answer can no longer be answered here."""
@@ -139,9 +160,8 @@ class SharedQuestions:
 
     async def ask(self, questions: Sequence[Question]) -> Answers:
         """Wait until every question has an answer from some place; for an agent without a place of its own."""
-        self.open(questions)
+        waiting = self.open(questions)
         try:
-            waiting = [self._waiting[question.id] for question in questions]
             settled = await asyncio.gather(*waiting)
             return Answers({question.id: each.reply for question, each in zip(questions, settled, strict=True)})
         finally:

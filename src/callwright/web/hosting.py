@@ -12,7 +12,7 @@ from callwright.app.app import App
 from callwright.app.conversation import Conversation
 from callwright.app.live import LiveAgent
 from callwright.app.locations import Locations
-from callwright.core.calls import Answers
+from callwright.core.calls import Answers, Reply
 from callwright.core.errors import CallwrightError, UsageError, describe_exception
 from callwright.core.events import Event
 from callwright.providers.base import ModelEvent, Provider
@@ -51,6 +51,8 @@ class HostedSession:
         self._open_app = open_app
         self._source = source
         self._prompts: asyncio.Queue[str | Answers | None] = asyncio.Queue()
+        self._replies: dict[str, Reply] = {}
+        """Answers to questions on record, for the run that resumes the session."""
         self._cancellation: Cancellation | None = None
         self._task: asyncio.Task[None] | None = None
         self._ready: asyncio.Future[None] | None = None
@@ -74,9 +76,18 @@ class HostedSession:
         """Run a prompt, after those that wait already."""
         self._prompts.put_nowait(text)
 
-    def go_on(self, answers: Answers | None = None) -> None:
-        """Resume the session, with answers to its open questions."""
-        self._prompts.put_nowait(Answers() if answers is None else answers)
+    def go_on(self) -> None:
+        """Resume the session."""
+        self._prompts.put_nowait(Answers())
+
+    def answer(self, question_id: str, reply: Reply) -> None:
+        """Resume the session with the answer to a question on record; a run that goes on already takes it too."""
+        if self._cancellation is not None:
+            self.live.questions.settle_again(question_id, reply, "page")
+            return
+        if not self._replies:
+            self.go_on()
+        self._replies[question_id] = reply
 
     def stop(self) -> bool:
         """Stop the run; False if none is going on."""
@@ -130,12 +141,14 @@ class HostedSession:
                 if isinstance(given, str):
                     await self._follow(conversation.say(given, cancellation=self._cancellation))
                 else:
-                    answers = given if len(given) else None
+                    replies, self._replies = self._replies, {}
+                    answers = Answers(replies) if replies else None
                     await self._follow(conversation.go_on(answers, cancellation=self._cancellation))
             except CallwrightError as error:
                 self.live.notice(str(error))
             finally:
                 self._cancellation = None
+                self.live.questions.forget_early()
 
     async def _follow(self, stream: AsyncGenerator[AgentEvent, None]) -> None:
         async with aclosing(stream) as events:

@@ -5,7 +5,7 @@ None of them changes anything with `--read-only`.
 
 import asyncio
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -18,11 +18,11 @@ from callwright.app.live_client import AgentLink
 from callwright.app.questions import read_reply
 from callwright.app.shared_questions import Settled
 from callwright.app.waiting_runs import answer_run, find_run_store, list_waiting_runs, open_run_store
-from callwright.core.calls import Answers
+from callwright.core.calls import Question
 from callwright.core.errors import UsageError
 from callwright.sessions import SessionError, SessionStore
 from callwright.sessions.base import check_session_id
-from callwright.sessions.records import OpenQuestions
+from callwright.sessions.records import Answered, Asked, OpenQuestions, Record
 from callwright.sessions.waiting import QuestionClosed
 from callwright.system.undo.undo_store import UndoStore
 from callwright.web.api import ApiError, Fields, json_response, read_body, route
@@ -148,8 +148,11 @@ class SessionActions:
             return await self._answer_paused(session_id, question_id, body)
         result = await link.request(op="answer", question=question_id, reply=body, by="page")
         if not result.get("ok"):
-            if result.get("code") == "not_found" and question_id in self._shown.answered:
-                raise _late(self._shown.answered[question_id])
+            if result.get("code") == "not_found":
+                if question_id in self._shown.answered:
+                    raise _late(self._shown.answered[question_id])
+                if self._hosts.find(session_id) is not None:  # perhaps asked again under another id
+                    return await self._answer_paused(session_id, question_id, body)
             raise _refused(result)
         return {"settled": {"question": question_id, **_reply_summary(body), "by": "page"}, "resumed": False}
 
@@ -158,9 +161,7 @@ class SessionActions:
         if question_id in self._shown.answered:
             raise _late(self._shown.answered[question_id])
         app = await self._workspace.app()
-        question = next(
-            (each for each in OpenQuestions(await self._shown.store.read(session_id)) if each.id == question_id), None
-        )
+        question = _find_open(await self._shown.store.read(session_id), question_id)
         if question is None or question.is_expired():
             raise ApiError(404, "not_found", "there is no such open question, or it has expired")
         reply = read_reply(question, body, app.executor.registry, "page")
@@ -174,7 +175,7 @@ class SessionActions:
             raise
         if len(self._shown.answered) > _MOST_ANSWERED:
             del self._shown.answered[next(iter(self._shown.answered))]
-        hosted.go_on(Answers({question_id: reply}))
+        hosted.answer(question.id, reply)
         settled = {"question": question_id, **self._shown.answered[question_id].fields()}
         self._hub.publish({"type": "settled", "session": session_id, **settled})
         return {"settled": settled, "resumed": True}
@@ -264,6 +265,16 @@ class SessionActions:
 
     def _history(self, session_id: str) -> UndoHistory:
         return UndoHistory(self._shown.store, session_id, UndoStore(self._workspace.locations.undo))
+
+
+def _find_open(records: Sequence[Record], question_id: str) -> Question | None:
+    """Return an open question by its id, or by an earlier one under which it was asked and has no answer."""
+    known = {each.id for record in records if isinstance(record, Asked) for each in record.questions}
+    known -= {each for record in records if isinstance(record, Answered) for each in record.replies}
+    if question_id not in known:
+        return None
+    asked = OpenQuestions(records)
+    return next((each for each in asked if each.id == question_id or each.matches(question_id)), None)
 
 
 def _reply_summary(body: Fields) -> Fields:

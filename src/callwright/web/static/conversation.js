@@ -220,7 +220,7 @@ export class Conversation {
         if (event.outcome.code !== "interrupted") this.fresh.set(event.outcome.call, event.outcome);
         break;
       case "asked":
-        this.questions = [...this.questions.filter((old) => !event.questions.some((one) => one.id === old.id)), ...event.questions];
+        this.questions = [...this.questions.filter((old) => !event.questions.some((one) => aboutOf(one.id) === aboutOf(old.id))), ...event.questions];
         this.setState("waiting");
         break;
       case "settled":
@@ -274,6 +274,11 @@ export class Conversation {
     if (busy) this.notice("The process that ran this session has ended. The session can be continued here or in the terminal.");
     this.refresh();
   }
+}
+
+/** What a question is about. A resumed session asks again under an id that differs in its last two parts only. */
+function aboutOf(id) {
+  return id.split(".").slice(0, -2).join(".");
 }
 
 function newPartial() {
