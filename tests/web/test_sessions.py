@@ -147,6 +147,16 @@ async def test_stop_ends_the_run_and_its_question(serve: Serve) -> None:
         assert not (web.project / "a.txt").exists()
 
 
+async def test_later_prompts_may_begin_as_the_first_one(serve: Serve) -> None:
+    async with serve(done("first"), done("second")) as web:
+        session = await say(web, "/etc/hosts has an error")
+        path = f"/api/session?id={session}"
+        await web.until(path, lambda data: data["state"] == "idle" and data["records"])
+        await say(web, "/etc/hosts has another", session)
+        messages = f"/api/messages?id={session}"
+        await web.until(messages, lambda data: data["items"][-1].get("parts", [{}])[0].get("text") == "second")
+
+
 async def pause(web: Served, *paths: str) -> str:
     """Leave a session in the project's file that waits for answers, as a process that has ended."""
     web.locations.record.mkdir(parents=True, exist_ok=True)

@@ -4,6 +4,7 @@ None of them changes anything with `--read-only`.
 """
 
 import asyncio
+import os
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
@@ -186,17 +187,19 @@ class SessionActions:
         if not text.strip() or not isinstance(session_id, (str, type(None))):
             raise ApiError(400, "invalid", "expected a text, and the id of a session or null")
         link = None if session_id is None else self._hub.agents.find(session_id)
-        if link is not None and session_id is not None:
+        hosted = None if session_id is None else self._hosts.find(session_id)
+        if link is not None and (hosted is None or link.pid != os.getpid()):
             result = await link.request(op="say", text=text)
             if not result.get("ok"):
                 raise _refused(result)
             return json_response(request, {"session": session_id, "queued": bool(result.get("queued"))}, 202)
-        if session_id is not None:
+        if session_id is not None and hosted is None:
             await self._shown.find_entry(check_session_id(session_id))
-        hosted = await self._hosts.open(session_id)
+        hosted = hosted or await self._hosts.open(session_id)
+        queued = hosted.live.state != "idle"
         hosted.say(text)
         self._hub.agents.scan()
-        return json_response(request, {"session": hosted.session_id, "queued": False}, 202)
+        return json_response(request, {"session": hosted.session_id, "queued": queued}, 202)
 
     async def resume(self, request: Request) -> Response:
         body = await read_body(request, {"session": str})
