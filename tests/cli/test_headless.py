@@ -244,6 +244,25 @@ def test_interrupt_has_its_exit_code_and_keeps_the_session(machine: Any, calls: 
     assert machine("-p", "and now?", "--resume", "s1", machine.says("fine")).code == 0
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signal_ends_the_wait_for_a_server_that_hangs(machine: Any, sent: signal.Signals, code: int) -> None:
+    started = machine.home / "started"
+    server = {"command": "bash", "args": ["-c", f"touch {started}; exec sleep 1000"]}
+    config = json.dumps({"mcpServers": {"hangs": server}})
+    command = warm_command("-m", "callwright", "-p", "go", machine.says("never"), "--mcp-config", config)
+    process = subprocess.Popen(
+        command, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, cwd=machine.project, env=os.environ
+    )
+    while not started.exists():
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(sent)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert "stopped: " in told and "did not connect" not in told  # which is said when its time is over
+
+
 class _Costly(BaseHTTPRequestHandler):
     """A model server whose every reply makes a call and takes a million tokens."""
 

@@ -4,9 +4,11 @@ The order matters: trust, settings, model, assembly.
 """
 
 import argparse
+import asyncio
 import os
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -161,6 +163,27 @@ def start(
     )
     provider = wrap(models.main)
     return assemble(provider, settings, locations, asked, report=report, observe=observe, models=models, files=files)
+
+
+@asynccontextmanager
+async def opened(app: App, leaving: asyncio.Event) -> AsyncGenerator[bool, None]:
+    """Open an app, and close it at the end.
+
+    Yields False if the user leaves before its MCP servers are connected: one that hangs takes half a minute.
+    """
+    async with AsyncExitStack() as stack:
+        stack.push_async_exit(app)
+        connecting, left = asyncio.ensure_future(app.__aenter__()), asyncio.ensure_future(leaving.wait())
+        try:
+            await asyncio.wait({connecting, left}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            left.cancel()
+            if not connecting.done():
+                connecting.cancel()
+                await asyncio.gather(connecting, return_exceptions=True)
+        if not connecting.cancelled():
+            connecting.result()
+        yield not connecting.cancelled()
 
 
 def read_model_options(options: argparse.Namespace) -> ModelOptions:

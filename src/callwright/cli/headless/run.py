@@ -30,7 +30,7 @@ from callwright.cli.headless.host import Host
 from callwright.cli.headless.input import parse_user_message, prompt_with_stdin, read_answers
 from callwright.cli.main import DENIED, DONE, ERROR, INTERRUPTED, LIMIT, PAUSED, TERMINATED
 from callwright.cli.render.text import print_json, print_notice, visible
-from callwright.cli.startup import resolve_session, start
+from callwright.cli.startup import opened, resolve_session, start
 from callwright.core.calls import Answers, Completed, Failed
 from callwright.core.errors import CallwrightError, UsageError, describe_exception
 from callwright.core.events import CallEnded, Event
@@ -69,6 +69,7 @@ class _HeadlessRun:
         self._streaming = options.output_format == "stream-json"
         self._cancellation = Cancellation()
         self._terminated = False
+        self._leaving = asyncio.Event()
         self._channel: ControlChannel | None = None
         self._host: Host | None = None
         self._totals = stream_json.RunTotals()
@@ -96,7 +97,9 @@ class _HeadlessRun:
             if host is not None:
                 host.refuse(str(error))
             raise
-        async with app, self._live:
+        async with opened(app, self._leaving) as ready, self._live:
+            if not ready:
+                return self._leave_early()
             for problem in app.problems:
                 print_notice(problem)
             conversation = Conversation(app, *await resolve_session(options, app))
@@ -287,13 +290,23 @@ class _HeadlessRun:
     def _interrupt(self) -> None:
         if self._channel is not None:
             self._channel.end()
+        self._leaving.set()
         self._cancellation.cancel("interrupted")
 
     def _terminate(self) -> None:
         self._terminated = True
         if self._channel is not None:
             self._channel.end()
+        self._leaving.set()
         self._cancellation.cancel("terminated")
+
+    def _leave_early(self) -> int:
+        """End before the run has begun."""
+        reason = self._cancellation.reason
+        if self._host is not None:
+            self._host.refuse(reason)
+        print_notice(f"stopped: {reason}")
+        return TERMINATED if self._terminated else INTERRUPTED
 
 
 def _print(line: dict[str, Any]) -> None:

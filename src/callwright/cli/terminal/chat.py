@@ -21,7 +21,7 @@ from callwright.cli.main import ERROR, USAGE
 from callwright.cli.render.calls import CallLines, transcript
 from callwright.cli.render.markdown import MarkdownLines
 from callwright.cli.render.text import visible, visible_line, wrap_line
-from callwright.cli.startup import read_readable, resolve_session, start
+from callwright.cli.startup import opened, read_readable, resolve_session, start
 from callwright.cli.terminal.approvals import Approvals, ask_trust
 from callwright.cli.terminal.chat_actions import (
     SHELL_CALL,
@@ -111,7 +111,9 @@ class TerminalChat:
         app = await asyncio.to_thread(
             start, self.options, report=self._show_notice, wrap=self._tap_provider, observe=self._show_call_event
         )
-        async with app, self.live:
+        async with opened(app, terminal.over) as ready, self.live:
+            if not ready:
+                return 0
             await self._open(app)
             while not terminal.over.is_set() and (text := await terminal.prompt()) is not None:
                 await self._handle_line(text)
