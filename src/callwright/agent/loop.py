@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from callwright.agent.compaction import BadSummary, Compaction, compact_history, summarise_history
-from callwright.agent.model_request import Requests, ask_model
+from callwright.agent.model_request import Requests, ask_model, ask_until_cancelled
 from callwright.agent.replay import Ending, find_outcomes
 from callwright.agent.results import Paused, Result, Stopped
 from callwright.agent.run_request import Handover
@@ -188,7 +188,7 @@ class Loop:
                 reply = self._text_replies.read_calls(reply, catalog)
                 calls = reply.calls
             if calls:
-                self._text_replies.note_calls()
+                self._text_replies.asked = False
                 turn = transcript.open_turn(reply, calls)
                 ended = self._find_end(transcript, await make_calls(transcript, turn, catalog, self._call_context))
             else:
@@ -275,7 +275,8 @@ class Loop:
             self._request, self._requested = request if shaped else None, catalog
         observe = parts.executor.observe
         if observe is None:
-            return ask_model(parts.provider, request, parts.requests, transcript)
+            asking = ask_model(parts.provider, request, parts.requests, transcript)
+            return asking if transcript.watch.cancellation is None else ask_until_cancelled(asking, transcript)
         from callwright.agent.observation import ask_model_observed  # an unobserved run must not pay for it
 
         return ask_model_observed(observe, parts.provider, request, parts.requests, transcript)

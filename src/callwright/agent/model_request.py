@@ -52,33 +52,30 @@ class RequestWatch(Protocol):
         ...
 
 
-def ask_model(
+async def ask_until_cancelled(asking: Awaitable[AssistantMessage], transcript: Transcript) -> AssistantMessage:
+    """Await `ask_model` in a run that has a deadline or may be cancelled.
+
+    Raises:
+        TimeoutError: the run was stopped.
+    """
+    async with transcript.watch.time_out():
+        return await asking
+
+
+async def ask_model(
     provider: Provider,
     request: ModelRequest,
     requests: Requests,
     transcript: Transcript,
     watch: RequestWatch | None = None,
-) -> Awaitable[AssistantMessage]:
+) -> AssistantMessage:
     """Return the model's complete message.
 
     A failed request has produced nothing but deltas, so retrying it repeats no effect.
 
     Raises:
         ProviderError: the last failure, when retries are exhausted or pointless.
-        TimeoutError: the run was stopped.
     """
-    asking = _ask_with_retries(provider, request, requests, transcript, watch)
-    return asking if transcript.watch.cancellation is None else _ask_until_cancelled(asking, transcript)
-
-
-async def _ask_until_cancelled(asking: Awaitable[AssistantMessage], transcript: Transcript) -> AssistantMessage:
-    async with transcript.watch.time_out():
-        return await asking
-
-
-async def _ask_with_retries(
-    provider: Provider, request: ModelRequest, requests: Requests, transcript: Transcript, watch: RequestWatch | None
-) -> AssistantMessage:
     attempt = 1
     while True:
         try:

@@ -66,6 +66,7 @@ class Spending:
         "_fields",
         "_invalid",
         "_new",
+        "_priced",
         "_texts",
         "cost",
         "deadline",
@@ -79,6 +80,7 @@ class Spending:
         self.turns = 0
         self.cost = 0.0
         """In the currency of the prices; 0 without prices."""
+        self._priced = limits.prices is not None or bool(limits.other_prices)
         self._fields = (0, 0, 0, 0)
         self.deadline = None if limits.seconds is None else monotonic() + max(limits.seconds - used_seconds, 0.0)
         self._texts: dict[str, str] = {}
@@ -122,9 +124,8 @@ class Spending:
     def count_request(self, message: AssistantMessage) -> None:
         """Count a turn, and what its request used."""
         self.turns += 1
-        limits, usage = self.limits, message.usage
-        if usage is not NO_USAGE or limits.prices is not None or limits.other_prices:
-            self.add(usage, message.model)
+        if message.usage is not NO_USAGE or self._priced:
+            self.add(message.usage, message.model)
 
     def add(self, usage: Usage, model: str = "") -> None:
         """Add the usage of one request, at the price of the model that answered."""

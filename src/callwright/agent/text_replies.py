@@ -42,11 +42,8 @@ class TextReplies:
         self._provider = provider
         self._as_text = 0
         """How many messages wrote their calls as text."""
-        self._asked = False
-
-    def note_calls(self) -> None:
-        """Note that the model made calls, so that it may be asked again the next time it gives no answer."""
-        self._asked = False
+        self.asked = False
+        """Whether the model was asked again since its last call: that is done once."""
 
     def read_calls(self, reply: AssistantMessage, catalog: Catalog) -> AssistantMessage:
         """Return a message that is nothing but calls written as text with these calls; any other as it is."""
@@ -86,7 +83,7 @@ class TextReplies:
 
     def may_ask(self) -> bool:
         """Whether the model may be asked again: once, until it makes a call."""
-        asked, self._asked = self._asked, True
+        asked, self.asked = self.asked, True
         return not asked
 
 
