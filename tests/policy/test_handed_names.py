@@ -115,3 +115,28 @@ def test_split_name_of_another_file_asks(project: Path, name: str) -> None:
 )
 def test_folder_that_fd_is_given_is_checked(project: Path, line: str) -> None:
     assert not _is_allowed(line.replace("@home", str(Path.home())), project)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "echo .env | bash -c 'xargs cat'",
+        "cat names | timeout 5 sh -c 'xargs cat'",
+        "cat names | bash -c 'sort | xargs cat'",
+        "echo .env | sh -c 'sh -c \"xargs cat\"'",
+        "bash -c 'xargs cat' < names",
+        "echo .env | echo $(xargs cat)",
+        "echo .env | echo $(sort | xargs cat)",
+        "cat names | echo `xargs cat`",
+        "cat names | cat <(xargs cat)",
+    ],
+)
+def test_inner_script_reads_the_same_input(project: Path, line: str) -> None:
+    (project / ".env").write_text("x")
+    (project / "names").write_text(".env")
+    assert not _is_allowed(line, project)
+
+
+@pytest.mark.parametrize("line", ["echo app.py | bash -c 'xargs cat'", "bash -c 'ls src | xargs wc -l'"])
+def test_known_input_of_an_inner_script_is_free(project: Path, line: str) -> None:
+    assert _is_allowed(line, project)

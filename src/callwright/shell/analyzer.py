@@ -146,7 +146,9 @@ class LineAnalyzer:
         if found.redirects.present:
             self._record(found._replace(words=()), Judgement(Verdict.READ_ONLY, "it only redirects"))
         before = len(self.findings.commands)
-        self.analyze_script(inner.script.text, folders, inside._replace(inside=inner.name))
+        self.analyze_script(
+            inner.script.text, folders, inside._replace(inside=inner.name, xargs_input=found.xargs_input)
+        )
         if len(self.findings.commands) == before:
             self._record(found, Judgement(Verdict.UNKNOWN, f"{inner.name} runs a script whose content is unknown"))
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from callwright.shell.findings import (
-    NO_INPUT,
     NO_REDIRECTS,
     STDIN_SCRIPT,
     Findings,
@@ -54,7 +53,7 @@ class CommandReader(WordReader):
     ) -> None:
         super().__init__(source, findings)
         self.context = context
-        self.xargs_input: XargsInput = NO_INPUT
+        self.xargs_input = context.xargs_input
         self.report = report
         self._attached: dict[int, list[Node]] = {}
         self._known_in: tuple[Folders, ScriptContext, XargsInput] = (None, context, None)

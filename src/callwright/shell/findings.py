@@ -240,6 +240,8 @@ class ScriptContext(NamedTuple):
     """Why no command in this context can count as read-only; empty when there is no reason."""
     cleared: bool = False
     """The variables that keep git from running programs of a repository are not set here."""
+    xargs_input: XargsInput = NO_INPUT
+    """What the standard input of the script may name."""
 
 
 class Redirects(NamedTuple):

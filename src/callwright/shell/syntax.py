@@ -12,7 +12,7 @@ from time import thread_time
 from typing import TYPE_CHECKING, ClassVar
 
 from callwright.shell.command_reader import CommandReader, Exits, plain_pattern
-from callwright.shell.findings import NO_INPUT, Findings, FoundCommand, ScriptContext, find_xargs_input
+from callwright.shell.findings import Findings, FoundCommand, ScriptContext, find_xargs_input
 from callwright.shell.words import Folders, Word, merge_folders
 
 if TYPE_CHECKING:
@@ -161,10 +161,9 @@ class SyntaxWalker(CommandReader):
 
     def substitution(self, node: Node) -> bool:
         """Report the commands of a substitution, which run in a subshell."""
-        kept, kept_input, folders = self.context, self.xargs_input, self.folders
+        kept, kept_input, folders = self.context, self.xargs_input, self.folders  # its input is that of the command
         if not kept.inside:
             self.context = self._enter_context(kept, node.type.replace("_", " "))
-        self.xargs_input = NO_INPUT
         before = len(self.findings.commands)
         plain = self._split_substitution(self.text(node)) if self._depth <= _MAX_DEPTH else None
         if plain is None:
