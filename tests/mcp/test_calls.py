@@ -120,6 +120,23 @@ async def test_elicitation_is_cancelled_without_user(rough: "World"):
     assert json.loads(outcome.text)["action"] == "cancel"
 
 
+async def test_elicitation_is_cancelled_while_calls_of_two_sessions_run(rough: "World"):
+    asked: list[Question] = []
+
+    async def ask(questions: "Sequence[Question]") -> Answers:
+        asked.extend(questions)
+        return Answers()
+
+    waiting = asyncio.ensure_future(rough.run("wait", {"seconds": 60}, turn=Turn("b", ask=ask)))
+    await until_told(rough, "waits", 1)
+    outcome = await rough.run("ask", turn=Turn("a", ask=ask))
+    assert isinstance(outcome, Completed)
+    assert json.loads(outcome.text)["action"] == "cancel"
+    assert asked == []
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+
+
 async def test_empty_form_is_declined(rough: "World"):
     async def ask(questions: "Sequence[Question]") -> Answers:
         return Answers.approving(questions)

@@ -190,7 +190,8 @@ class Connection:
 
     async def on_elicitation(self, params: types.ElicitRequestParams) -> types.ElicitResult:
         """Put a question of the server to the user, for the call that began last: the protocol does not say which."""
-        if not self._active_calls:
+        # with calls of several sessions the answer of one user could go into the call of another
+        if len({call.session_id for call in self._active_calls}) != 1:
             return types.ElicitResult(action="cancel")
         return await ask_person(params, self._active_calls[-1], self._answerer)
 
