@@ -21,7 +21,7 @@ from callwright.core.json import copy_json
 from callwright.executor.admitted import Admitted, ToolEntry
 from callwright.executor.deadlines import Deadline
 from callwright.executor.driver import Abandoned, count_cancellations, drive_on, is_cancelling, next_order
-from callwright.executor.perform import Interruption, complete, make_timeout, normalise
+from callwright.executor.perform import Ended, Interruption, complete, make_timeout, normalise
 from callwright.executor.runtime import Runtime
 from callwright.executor.turn import TurnScope
 from callwright.executor.turn_context import Turn, TurnCancelled
@@ -247,15 +247,18 @@ class FastPath:
         self,
         item: Admitted,
         turn: Turn,
-        ended: Outcome | ToolError | Interruption,
+        ended: Ended,
         began: float,
         cancellations: int,
     ) -> Outcome:
         """Finish a call that failed, whose output is not plain text, or that has hooks."""
-        if self._hooked or not isinstance(ended, Outcome):
-            outcome = await TurnScope(self._runtime, turn).finish_from(item, ended, began)
+        runner = self._runtime.runner
+        if runner.hooks and isinstance(ended, Outcome):
+            ended = runner.run_after_hooks(item, ended, turn.turn_id, self._runtime.loops.get().deadlines)
+        if isinstance(ended, Outcome):
+            outcome = runner.finish(item, ended, self._runtime.observe)
         else:
-            outcome = self._runtime.runner.finish(item, ended, self._runtime.observe)
+            outcome = await TurnScope(self._runtime, turn).finish_from(item, ended, began)
         return _return_unless_cancelled(outcome, cancellations)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from math import inf
 from time import perf_counter
 from types import CoroutineType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from callwright.clip import READER, Outputs, clip_text
 from callwright.core._fast import make_constructor, replace
@@ -47,6 +47,7 @@ from callwright.tool.function import Bound
 from callwright.tool.render import render
 
 if TYPE_CHECKING:
+    from callwright.executor.after_hooks import Showing
     from callwright.hooks.base import Hook
 
 Observe = Callable[[Event], None]
@@ -60,6 +61,8 @@ _INNER_GRACE = 0.8
 _MAX_ASKED = 20
 """How often a call may ask the user while it runs."""
 Interruption = ApprovalRequired | AuthRequired
+Ended: TypeAlias = "Outcome | Showing | ToolError | Interruption"
+"""How a first attempt ended: with an outcome, with one that a hook may still change, or with an error."""
 
 
 class AskingScope(Scope, Protocol):
@@ -89,10 +92,10 @@ class Runner:
         self.outputs = outputs
         self.hooks: tuple[Hook, ...] = ()
         if hooks:
-            from callwright.executor.before_hooks import make_pending_call  # loaded with the first hook
+            from callwright.executor.after_hooks import show_outcome  # loaded with the first hook
             from callwright.hooks.base import select_hooks
 
-            self.hooks, self._make_pending_call = select_hooks(hooks, "after"), make_pending_call
+            self.hooks, self._show_outcome = select_hooks(hooks, "after"), show_outcome
 
     async def perform(
         self,
@@ -112,7 +115,8 @@ class Runner:
                 observe(_call_began(admitted.call))
             outcome = await self.attempt(admitted, scope, deadlines, observe, parent)
         if self.hooks:
-            outcome = await self.run_after_hooks(admitted, outcome, scope.turn_id, deadlines)
+            shown = self.run_after_hooks(admitted, outcome, scope.turn_id, deadlines)
+            outcome = shown if isinstance(shown, Outcome) else await shown
         return self.finish(admitted, outcome, observe)
 
     async def attempt(
@@ -268,30 +272,11 @@ class Runner:
             return replace(outcome, output=data.output)
         return _tell_changes(admitted, data)
 
-    async def run_after_hooks(
+    def run_after_hooks(
         self, admitted: Admitted, outcome: Outcome, turn_id: str, deadlines: Deadlines
-    ) -> Outcome:
-        """Show the outcome to the after-hooks; one that fails withholds it."""
-        # a hook cannot be shown a call of no tool, and an interrupted call has not ended
-        if not self.hooks or admitted.entry is None or isinstance(outcome, Interrupted):
-            return outcome
-        pending = admitted.pending or self._make_pending_call(admitted, turn_id)
-        for hook in self.hooks:
-            try:
-                returned = hook.after(pending, outcome)
-                if returned is not None:
-                    outcome = _replace_outcome(outcome, await deadlines.limit(hook.seconds, returned))
-            except KeyboardInterrupt:
-                raise
-            except BaseException as raised:
-                if isinstance(raised, asyncio.CancelledError) and is_cancelling():
-                    raise
-                reason = describe_raised(raised)
-                error = Crashed(f"the output is withheld: the hook {type(hook).__name__} failed ({reason})")
-                error.__cause__ = raised
-                started = isinstance(outcome, Completed) or (isinstance(outcome, Failed) and outcome.started)
-                return Failed(admitted.call, error, started=started)
-        return outcome
+    ) -> "Outcome | Showing":
+        """Show the outcome to the after-hooks; return it, or what must be awaited for it."""
+        return self._show_outcome(self.hooks, admitted, outcome, turn_id, deadlines) if self.hooks else outcome
 
     def _clip(self, entry: ToolEntry, outcome: Outcome, chars: int) -> Outcome:
         """Cut an output or message to a limit; the whole output stays readable in a file."""
@@ -325,17 +310,6 @@ def _tell_changes(admitted: Admitted, outcome: Outcome) -> Outcome:
     if admitted.edited_by:
         outcome = tell_edit(outcome, admitted.edited_by, admitted.arguments)
     return tell_repairs(outcome, admitted.repairs) if admitted.repairs else outcome
-
-
-def _replace_outcome(outcome: Outcome, returned: object) -> Outcome:
-    """Return what an after-hook made of an outcome; its call stays the one that was made."""
-    match returned:
-        case None:
-            return outcome
-        case Completed(output=Output()) | Failed(error=ToolError()):
-            return returned if returned.call is outcome.call else replace(returned, call=outcome.call)
-        case _:
-            raise TypeError(f"expected None, Completed or Failed from after(), got {type(returned).__name__}")
 
 
 def _find_deadline(

@@ -14,7 +14,7 @@ from callwright.core._fast import make_constructor
 from callwright.core.access import Ask, Deny
 from callwright.core.calls import Failed, Interrupted, Outcome, ToolCall
 from callwright.core.decisions import Answers, Approve, Decline, Question, check_reply
-from callwright.core.errors import Cancelled, Declined, Denied, Halted, ToolError, ToolFailed, Unanswered
+from callwright.core.errors import Cancelled, Declined, Denied, Halted, ToolFailed, Unanswered
 from callwright.core.events import BatchBegan, CallProgressed, Digests, QuestionsRaised, QuestionsSettled
 from callwright.core.json import Json
 from callwright.executor.admitted import Admitted
@@ -22,7 +22,7 @@ from callwright.executor.deadlines import LoopParts
 from callwright.executor.driver import is_cancelling
 from callwright.executor.inner_record import InnerRecord
 from callwright.executor.ledger import TurnAnswers
-from callwright.executor.perform import Interruption
+from callwright.executor.perform import Ended, Interruption
 from callwright.executor.runtime import Runtime, add_observer, observe_in_loop
 from callwright.executor.turn_context import CANCELLED, AskPerson, Inside, Starting, Turn, TurnCancelled, describe_batch
 from callwright.registry.catalog import Catalog
@@ -172,13 +172,14 @@ class TurnScope:
             self._raise_questions(item.questions)
         return item.questions
 
-    async def finish_from(self, item: Admitted, ended: Outcome | ToolError | Interruption, began: float) -> Outcome:
-        """Finish a lone call whose first attempt, begun at that time, gave an outcome or an error."""
+    async def finish_from(self, item: Admitted, ended: Ended, began: float) -> Outcome:
+        """Finish a lone call whose first attempt, begun at that time, failed, or whose outcome a hook may change."""
         runner, local = self._runtime.runner, self._runtime.loops.get()
         try:
-            if not isinstance(ended, Outcome):
-                ended = await runner.attempt(item, self, local.deadlines, self._observe, failed=(ended, began))
-            outcome = await runner.run_after_hooks(item, ended, self.turn_id, local.deadlines)
+            if isinstance(ended, BaseException):
+                tried = await runner.attempt(item, self, local.deadlines, self._observe, failed=(ended, began))
+                ended = runner.run_after_hooks(item, tried, self.turn_id, local.deadlines)
+            outcome = ended if isinstance(ended, Outcome) else await ended
         except asyncio.CancelledError:
             raise asyncio.CancelledError(CANCELLED) from self.cancel_alone(item)
         return runner.finish(item, outcome, self._observe)
@@ -373,8 +374,7 @@ class TurnScope:
             grace_seconds=local.deadlines.grace_seconds,
             observe=self._observe,
         )
-        cancellation = self._turn.cancellation
-        unsubscribe = None
+        cancellation, unsubscribe = self._turn.cancellation, None
         if cancellation is not None:
             if cancellation.requested:
                 return batch.outcomes()
