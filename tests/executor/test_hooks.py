@@ -401,6 +401,36 @@ async def test_redaction_reaches_text_data_parts_and_errors() -> None:
     assert isinstance(failed, Failed) and isinstance(failed.error, ToolFailed)
 
 
+@pytest.mark.parametrize("count", [1, 2])
+async def test_after_hooks_see_what_the_one_before_returned(count: int) -> None:
+    seen: list[str] = []
+
+    class Look(Hook):
+        def after(self, pending: PendingCall, outcome: Outcome) -> None:
+            seen.append(outcome.text if isinstance(outcome, Completed) else "")
+
+    class Mark(Hook):
+        def after(self, pending: PendingCall, outcome: Outcome) -> Outcome:
+            return Completed(outcome.call, Output(f"{outcome.text}!")) if isinstance(outcome, Completed) else outcome
+
+    class MarkLater(Mark):
+        async def after(self, pending: PendingCall, outcome: Outcome) -> Outcome:  # type: ignore[override] - hooks may be async
+            await asyncio.sleep(0)
+            return super().after(pending, outcome)
+
+    @tool(effect=Effect.READ)
+    async def look() -> str:
+        """Look."""
+        return "a"
+
+    executor = Executor(Registry(look), AllowEverything(), hooks=[Look(), Mark(), Look(), MarkLater(), Look(), Mark()])
+    for _ in range(2):  # the first call goes another way than later ones
+        seen.clear()
+        outcomes = await executor.execute([ToolCall(str(at), "look") for at in range(count)])
+        assert [outcome.text for outcome in outcomes if isinstance(outcome, Completed)] == ["a!!!"] * count
+        assert sorted(seen) == sorted(["a", "a!", "a!!"] * count)
+
+
 async def test_after_may_wrap_the_output() -> None:
     def preface(pending: PendingCall, outcome: object) -> object:
         assert isinstance(outcome, Completed)
