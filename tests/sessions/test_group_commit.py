@@ -264,6 +264,21 @@ async def test_session_taken_for_a_caller_that_is_cancelled_just_then_is_free(tm
         await (await store.hold("s")).release()
 
 
+async def test_released_hold_writes_nothing_into_the_next_one(tmp_path: Path) -> None:
+    async with SqliteStore(tmp_path / "s.db") as store:
+        first = await store.hold("s")
+        await first.append(said("1"))
+        await first.release()
+        first.note(said("late"))
+        second = await store.hold("s")
+        first.note(said("later"))
+        with pytest.raises(SessionError, match="released"):
+            await first.append(said("too late"))
+        await second.append(said("2"))
+        await second.release()
+        assert await texts(store, "s") == say("1", "2")
+
+
 async def test_session_that_is_held_when_its_store_closes_is_free_after_release(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "s.db")
     hold = await store.hold("s")

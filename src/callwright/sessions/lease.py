@@ -49,7 +49,7 @@ class Lease:
     the descriptor and keep the lock alive, so they close it at once.
     """
 
-    __slots__ = ("_descriptor", "_path", "_process", "lost", "owner")
+    __slots__ = ("_descriptor", "_path", "_process", "lost", "owner", "released")
 
     def __init__(self, path: Path, descriptor: int, owner: str = "") -> None:
         self._path = path
@@ -57,6 +57,7 @@ class Lease:
         self.owner = owner
         self.lost = False
         """Whether another run of the same owner in this process has taken it over."""
+        self.released = False
         self._process = os.getpid()
 
     @property
@@ -102,6 +103,7 @@ class Lease:
         """Release the lock and remove its file; does nothing in a forked child, or if it is lost."""
         if self.inherited or self.lost:
             return
+        self.released = True
         # Unlink first: after closing, another process could lock a file that is about to disappear.
         with _guard, suppress(OSError):
             if _held.get(self._path) is not self:  # released before; another run may have it now

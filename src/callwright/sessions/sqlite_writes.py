@@ -82,6 +82,8 @@ class Tail:
             raise SessionError(f"session {self.session_id!r} is held by the parent process; take it with hold()")
         if self.lease.lost:
             raise SessionBusy(f"session {self.session_id!r} was taken over by another run")
+        if self.lease.released:  # a late note of a call that was abandoned would take the place of another run's record
+            raise SessionError(f"session {self.session_id!r} was released; take it with hold()")
 
 
 @dataclass(slots=True, eq=False)
