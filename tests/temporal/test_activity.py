@@ -143,6 +143,14 @@ async def test_run_is_not_asked_again_until_its_answers_are_on_record(store: Sql
     assert done["state"] == "done"
 
 
+async def test_call_id_with_a_lone_surrogate_is_asked_and_answered(store: SqliteStore) -> None:
+    key = await keep_prompt(store, "go")
+    paused = await advance(store, ToolCall("\ud800", "change", {"n": 1}), prompt=key, key=key)
+    ((question,),) = [run.questions for run in await list_waiting(store)]
+    await record_answers(store, "s", Answers().approve(question))
+    assert (await advance(store, "done", key=key, open=paused["open"]))["state"] == "done"
+
+
 async def test_cancelled_run_closes_its_turn_once(store: SqliteStore) -> None:
     key = await keep_prompt(store, "go")
     paused = await advance(store, ToolCall("c1", "change", {"n": 1}), prompt=key, key=key)

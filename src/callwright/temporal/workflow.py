@@ -37,7 +37,8 @@ def question_key(question_id: str) -> str:
 
     A question that is asked again, by another worker after a crash, has the same key.
     """
-    return sha256(question_id.rsplit(".", 2)[0].encode()).hexdigest()[:_KEY_CHARS]
+    about = question_id.rsplit(".", 2)[0].encode(errors="surrogatepass")  # a model may send any id for a call
+    return sha256(about).hexdigest()[:_KEY_CHARS]
 
 
 @workflow.defn(name=WORKFLOW, sandboxed=False)  # it does nothing a sandbox would have to prevent
