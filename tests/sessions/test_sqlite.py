@@ -17,7 +17,9 @@ from callwright.core.content import Image, Output, Text
 from callwright.core.messages import AssistantMessage, ToolMessage, UserMessage
 from callwright.hooks.builtin import Redact
 from callwright.sessions import MemoryStore, SessionBusy, SessionError, SqliteStore, export_jsonl
+from callwright.sessions.base import SessionMissing
 from callwright.sessions.records import Asked, Ended, Said, sum_usage
+from callwright.sessions.waiting import read_questions
 
 
 async def filled(path: Path, *texts: str) -> None:
@@ -219,6 +221,14 @@ async def test_title_that_a_user_gives_is_stored_as_any_text(tmp_path: Path) -> 
         await store.rename("s", f"token {secret} \ud800")
         (listed,) = await store.list()
     assert listed.title == "token [redacted] ?"
+
+
+async def test_id_that_is_not_unicode_is_that_of_no_session(tmp_path: Path) -> None:
+    async with SqliteStore(tmp_path / "s.db") as store:
+        for work in (store.read, store.delete, store.read_from):
+            with pytest.raises(SessionMissing):
+                await work("\udcff")
+        assert await read_questions(store, "\udcff") == ()
 
 
 async def test_deleted_conversation_is_erased_from_file(tmp_path: Path) -> None:

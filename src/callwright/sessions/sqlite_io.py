@@ -209,7 +209,10 @@ class SessionFile:
         return load_records(session_id, self._query(_READ, key, position, limit), position)
 
     def _lookup(self, session_id: str) -> int | None:
-        rows = self._query("SELECT key FROM sessions WHERE id = ?", session_id)
+        try:
+            rows = self._query("SELECT key FROM sessions WHERE id = ?", session_id)
+        except UnicodeEncodeError:  # a lone surrogate, as in an argument of a command that is not UTF-8
+            return None
         return int(rows[0][0]) if rows else None
 
     def _key(self, session_id: str) -> int:
