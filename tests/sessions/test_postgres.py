@@ -1,6 +1,7 @@
 """`PostgresStore` on a real server: the contract, leases and their epochs, commits together, failures."""
 
 import asyncio
+import socket
 import subprocess
 import sys
 import textwrap
@@ -246,6 +247,16 @@ async def test_unreachable_database_is_named_without_password(address: str, mess
         await PostgresStore(address).list()
     assert message in str(failed.value)
     assert "hunter2" not in "".join(traceback.format_exception(failed.value))
+
+
+async def test_database_that_does_not_answer_is_named_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("callwright.sessions.postgres_connection._CONNECT_SECONDS", 0.05)
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        address = f"127.0.0.1:{silent.getsockname()[1]}/none"
+        with pytest.raises(SessionError, match=f"{address} cannot be used: it did not answer in time"):
+            await PostgresStore(f"postgresql://me@{address}").list()
 
 
 @pytest.mark.parametrize(

@@ -376,7 +376,7 @@ class PostgresStore:
 
     def _explain(self, error: Exception) -> SessionError:
         reason = describe_exception(error.reason if isinstance(error, NoConnection) else error)
-        return SessionError(f"the database {self._place} cannot be used: {reason}")
+        return SessionError(f"the database {self._place} cannot be used: {reason or 'it did not answer in time'}")
 
     def _explain_closed(self) -> SessionError:
         return SessionError(f"the store {self._place} was closed, or the session was taken in another event loop")
