@@ -26,6 +26,7 @@ from callwright.temporal.worker import AnswerWatch
 from callwright.temporal.workflow import question_key
 from callwright.testing import ScriptedProvider
 from callwright.testing.fakes import Line
+from callwright.toolbox.ask_user import AskUser
 
 
 @tool
@@ -309,6 +310,21 @@ def test_commands_answer_in_the_store(tmp_path: Path, capsys: pytest.CaptureFixt
     assert asyncio.run(go_on(path)) == ["paid 7"]
     first, second = asyncio.run(go_on(path, "two"))
     assert first == "paid 8" and "not me" in second
+
+
+def test_command_does_not_approve_what_asks_for_a_reply(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "s.db"
+
+    async def ask() -> None:
+        async with SqliteStore(path) as store:
+            call = ToolCall("1", "ask_user", {"question": "Which one?", "choices": ["a", "b"]})
+            await Agent(ScriptedProvider(call), [AskUser()], sessions=store).run("go", session="s")
+
+    asyncio.run(ask())
+    for more in ([], ["--all"], ["--number", "1"]):
+        assert run_command(["runs", "approve", "s", *more, "--store", str(path)]) == 2
+        assert "asks for a reply, which is not an approval: reply with /runs" in capsys.readouterr().err
+    assert run_command(["runs", "decline", "s", "--store", str(path)]) == 0
 
 
 def test_command_answers_what_was_shown_or_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

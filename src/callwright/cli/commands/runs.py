@@ -30,6 +30,7 @@ _LINE_CHARS = 200
 _COLUMNS = 110
 _CODE_CHARS = 8
 _UNSERVED_SECONDS = 3.0
+_HOW_TO_REPLY = "reply with /runs inside callwright"
 _DESCRIPTION = """\
 Starts runs of agents on the workers of a Temporal server, and looks after them. Questions are listed from the store and
 answered in it: neither a worker nor the server needs to run for that."""
@@ -136,7 +137,8 @@ async def _print_questions(run: "Run") -> None:
             if question.digest not in told:
                 told.add(question.digest)
                 command = f"callwright runs approve {visible_line(run.session_id)} --question {_code(question)}"
-                print_notice(f"waiting: {_line(question.summary)}  ({command})")
+                how = _HOW_TO_REPLY if question.kind == "input" else command
+                print_notice(f"waiting: {_line(question.summary)}  ({how})")
         await asyncio.sleep(0.5)
 
 
@@ -195,6 +197,11 @@ async def _waiting(store: SessionStore, options: argparse.Namespace) -> int:
 async def _answer(store: SessionStore, options: argparse.Namespace) -> int:
     reply = make_reply(options.action == "approve", reason=getattr(options, "reason", ""))
     chosen = _choose(await read_questions(store, options.session), options)
+    if options.action == "approve" and any(question.kind == "input" for question in chosen):
+        raise UsageError(
+            f"session {visible_line(options.session)} asks for a reply, which is not an approval: {_HOW_TO_REPLY}, or "
+            "decline it"
+        )
     answers = Answers({question.id: sign_reply(reply, "the command line") for question in chosen})
     for question in await record_answers(store, options.session, answers):
         print_text(f"{options.action}d: {_line(question.summary)}")
