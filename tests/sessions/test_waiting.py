@@ -24,7 +24,7 @@ from callwright.sessions import (
     list_waiting,
     record_answers,
 )
-from callwright.sessions.records import Answered, Kept, Record, Rewound, Said, count_settled_records
+from callwright.sessions.records import Answered, Asked, Kept, Record, Rewound, Said, count_settled_records
 from callwright.sessions.waiting import find_answered
 from callwright.testing import ScriptedProvider
 from callwright.testing.fakes import Line
@@ -141,6 +141,17 @@ async def test_expired_question_takes_no_answer(store: SessionStore) -> None:
     assert not await list_waiting(store)
     with pytest.raises(QuestionClosed, match="has expired"):
         await record_answers(store, "s", Answers().approve(question))
+
+
+async def test_expired_questions_do_not_hide_one_that_waits(store: SessionStore) -> None:
+    (question,) = (await pause(store, 1, session="waits")).questions
+    for number in range(9):
+        await append(store, Said(UserMessage("go")), Asked((replace(question, expires_at=1),)), session=f"s{number}")
+    for limit in (1, 2, 20):
+        assert [run.session_id for run in await list_waiting(store, limit=limit)] == ["waits"]
+    await pause(store, 2, session="too")
+    assert [run.session_id for run in await list_waiting(store, limit=1)] == ["too"]
+    assert not await list_waiting(store, limit=0)
 
 
 async def test_question_asked_again_takes_the_answer(store: SessionStore) -> None:

@@ -61,15 +61,25 @@ async def list_waiting(store: SessionStore, *, limit: int = 100) -> Sequence[Wai
         SessionError: the store cannot be read.
     """
     found: list[WaitingRun] = []
-    for entry in await store.list(limit=limit, waiting=True):
-        try:
-            asked = await _read_asked(store, entry)
-        except SessionDamaged as error:  # it must not hide the others
-            _log.warning("%s", error)
-            continue
-        if questions := _drop_expired(asked):
-            found.append(WaitingRun(entry.session_id, entry.title, questions, entry.updated_at))
-    return found
+    seen: set[str] = set()
+    wanted = limit
+    while True:  # sessions whose questions have expired must not hide others behind them
+        listed = await store.list(limit=wanted, waiting=True)
+        fresh = [entry for entry in listed if entry.session_id not in seen]
+        found += [run for entry in fresh if (run := await _find_waiting(store, entry)) is not None]
+        if len(found) >= limit or len(listed) < wanted:
+            return found[:limit]
+        seen.update(entry.session_id for entry in fresh)
+        wanted *= 2
+
+
+async def _find_waiting(store: SessionStore, entry: SessionEntry) -> WaitingRun | None:
+    try:
+        questions = _drop_expired(await _read_asked(store, entry))
+    except SessionDamaged as error:  # it must not hide the others
+        _log.warning("%s", error)
+        return None
+    return WaitingRun(entry.session_id, entry.title, questions, entry.updated_at) if questions else None
 
 
 async def _read_asked(store: SessionStore, entry: SessionEntry) -> tuple[Question, ...]:
