@@ -35,6 +35,17 @@ CORPUS = (
     "> # heading <img src=x onerror=alert(1)>\n> - [ ] task",
     "*" * 3000 + "_" * 3000 + "[" * 3000,
 )
+TANGLED = (
+    "a" + " " * 150_000 + "x",
+    "# " + "#" * 150_000 + "x",
+    "# " + " " * 5_000 + "\u2028x",
+    "- " + " " * 150_000 + "\u2028x",
+    "`" * 75_000 + "a" * 75_000,
+    "a|b\n" + " " * 150_000 + "x",
+    "```" + "a" * 150_000 + "`",
+    "[a](" * 40_000,
+)
+"""Markdown with so many ways to read it that trying them all would take minutes."""
 LONG_LINE = "x" * 5_000_000
 MESSAGES = 10_000
 
@@ -75,6 +86,7 @@ def served(serve: Serve) -> Served:
             Said(AssistantMessage((line,))),
             Said(ToolMessage((Completed(line, Output(LONG_LINE)),))),
         ],
+        "tangled": [Said(AssistantMessage(tuple(map(Text, TANGLED)))), Said(AssistantMessage((Text("the end"),)))],
         "damaged": [Said(UserMessage("before")), Said(UserMessage("in between")), Said(UserMessage("after"))],
     }
     found = serve("hello", sessions=sessions)
@@ -117,7 +129,7 @@ def test_hostile_text_stays_text(served: Served, desktop: BrowserContext):
 
 def test_every_page_survives_hostile_titles(served: Served, desktop: BrowserContext):
     page = served.open(desktop, "/")
-    expect(page.locator(".card-row")).to_have_count(4)
+    expect(page.locator(".card-row")).to_have_count(5)
     page.get_by_label("Filter sessions by title").fill(CORPUS[1])
     page.goto(served.origin + "/search?q=" + quote(CORPUS[8] + CORPUS[0]))
     expect(page.get_by_text("Tools this sentence would find")).to_be_visible()
@@ -156,6 +168,12 @@ def test_five_megabytes_in_one_line(served: Served, desktop: BrowserContext):
     expect(page.get_by_text("Show all")).to_be_visible()
     shown = page.locator("[data-call=c1] pre.code").last.inner_text()
     assert len(shown) < 10_000
+
+
+def test_text_that_can_be_read_in_many_ways_does_not_stop_the_page(served: Served, desktop: BrowserContext):
+    page = served.open(desktop, "/session?id=tangled")
+    expect(page.get_by_text("the end")).to_be_visible()
+    expect(page.locator(".msg .md")).to_have_count(len(TANGLED) + 1)
 
 
 def test_damaged_record_is_said(served: Served, desktop: BrowserContext):

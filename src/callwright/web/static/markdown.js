@@ -2,10 +2,10 @@
 import { h, html, useMemo } from "./vendor.js";
 import { show } from "./text.js";
 
-const FENCE = /^( {0,3})(`{3,}|~{3,})\s*([^\s`]*)[^`]*$/;
-const ITEM = /^( *)([-*+]|\d{1,9}[.)])\s+(.*)$/;
+// Texts come from anywhere: no pattern here may try one stretch of a text in more than a bounded number of ways.
+const FENCE = /^( {0,3})(`{3,}|~{3,})[^`]*$/;
+const ITEM = /^( *)([-*+]|\d{1,9}[.)])\s+(.*)$/s;
 const RULE = /^ {0,3}([-*_])( *\1){2,} *$/;
-const TABLE_LINE = /^ *\|?( *:?-{1,}:? *\|)+( *:?-{1,}:? *)?\|? *$/;
 const DEPTH = 8;
 
 export function Markdown({ text }) {
@@ -52,10 +52,10 @@ function blocks(lines, depth) {
       at = end;
     } else if (!line.trim()) {
       flush();
-    } else if ((found = /^ {0,3}(#{1,6})\s+(.*?)\s*#*$/.exec(line))) {
+    } else if ((found = /^ {0,3}(#{1,6})\s+(.*)$/s.exec(line))) {
       flush();
       // the page's own headings come first in the outline, so those of a message are one level of emphasis
-      nodes.push(html`<p class="h h${found[1].length}">${inline(found[2])}</p>`);
+      nodes.push(html`<p class="h h${found[1].length}">${inline(withoutMarks(found[2]))}</p>`);
     } else if (RULE.test(line)) {
       flush();
       nodes.push(html`<hr />`);
@@ -69,7 +69,7 @@ function blocks(lines, depth) {
       const [list, end] = readList(lines, at, depth);
       nodes.push(list);
       at = end - 1;
-    } else if (line.includes("|") && TABLE_LINE.test(lines[at + 1] || "")) {
+    } else if (line.includes("|") && isTableLine(lines[at + 1] || "")) {
       flush();
       const end = findEnd(lines, at + 2, (next) => next.includes("|") && next.trim());
       nodes.push(table(lines.slice(at, end)));
@@ -80,6 +80,19 @@ function blocks(lines, depth) {
   }
   flush();
   return nodes;
+}
+
+/** The text of a heading without the marks that may close it. */
+function withoutMarks(text) {
+  let end = text.length;
+  while (end && text[end - 1] === "#") end--;
+  return text.slice(0, end).trimEnd();
+}
+
+/** Whether a line divides the head of a table from its rows. */
+function isTableLine(line) {
+  const cells = line.trim().replace(/^\||\|$/g, "").split("|");
+  return line.includes("|") && cells.every((cell) => /^:?-+:?$/.test(cell.trim()));
 }
 
 function findEnd(lines, at, belongs) {
@@ -138,7 +151,7 @@ function table(lines) {
 }
 
 const INLINE =
-  /(`+)([^`]|[^`][\s\S]*?[^`])\1(?!`)|\\([\\`*_{}\[\]()#+\-.!|~<>])|\*\*(?=\S)([\s\S]{1,2000}?\S)\*\*|__(?=\S)([\s\S]{1,2000}?\S)__(?!\w)|(?<![\w*])\*(?=[^\s*])([^*\n]{0,999}[^\s*])\*(?!\*)|(?<!\w)_(?=[^\s_])([^_\n]{0,999}[^\s_])_(?!\w)|~~([^~\n]{1,999})~~|!?\[([^\]\n]{0,500})\]\(\s*<?([^)\s>]{1,2000})>?(?:\s+"[^"\n]*")?\s*\)|(https?:\/\/[^\s<>()]{1,2000}[^\s<>().,;:!?'"])|( {2,}|\\)\n/g;
+  /(?<!`)(`{1,20})([^`]|[^`][\s\S]{0,5000}?[^`])\1(?!`)|\\([\\`*_{}\[\]()#+\-.!|~<>])|\*\*(?=\S)([\s\S]{1,1000}?\S)\*\*|__(?=\S)([\s\S]{1,1000}?\S)__(?!\w)|(?<![\w*])\*(?=[^\s*])([^*\n]{0,999}[^\s*])\*(?!\*)|(?<!\w)_(?=[^\s_])([^_\n]{0,999}[^\s_])_(?!\w)|~~([^~\n]{1,999})~~|!?\[([^[\]\n]{0,500})\]\(\s{0,9}<?([^)[\s>]{1,2000})>?(?:\s{1,9}"[^"\n]{0,500}")?\s{0,9}\)|(https?:\/\/[^\s<>()]{1,2000}[^\s<>().,;:!?'"])|( {2,9}|\\)\n/g;
 
 function inline(text, depth = 0) {
   const nodes = [];
@@ -154,7 +167,7 @@ function inline(text, depth = 0) {
 
 function span([whole, , code, escaped, strong, strong2, em, em2, gone, label, target, bare, broken], depth) {
   const inner = (part) => (depth < DEPTH ? inline(part, depth + 1) : show(part));
-  if (code !== undefined) return html`<code>${show(code.replace(/^ (.*[^ ].*) $/, "$1"))}</code>`;
+  if (code !== undefined) return html`<code>${show(/^ .* $/s.test(code) && code.trim() ? code.slice(1, -1) : code)}</code>`;
   if (escaped) return show(escaped);
   if (strong || strong2) return html`<strong>${inner(strong || strong2)}</strong>`;
   if (em || em2) return html`<em>${inner(em || em2)}</em>`;
