@@ -116,6 +116,9 @@ def test_settings_of_the_working_folder_count_too(locations: Locations) -> None:
         ("[]", "expected an object"),
         ('{"env": {"A": ["x"]}}', "env.A"),
         ("[" * 100_000, "nested too deeply"),
+        ('{"hooks": {"Stop": [{"timeout": NaN}]}}', "not valid JSON: NaN"),
+        ('{"hooks": {"Stop": [{"timeout": 1e999}]}}', "number 1e999 is too large"),
+        ('{"hooks": {"Stop": [{"timeout": ' + "9" * 5_000 + "}]}}", "not valid JSON"),
         ("\ud800".encode("utf-8", "surrogatepass").decode("latin-1"), "not valid JSON"),
     ],
 )
