@@ -16,7 +16,7 @@ from tests.waiting import until
 
 from callwright import Completed, Denied, Executor, Failed, Registry, tool
 from callwright.core.json import JsonObject
-from callwright.mcp import McpServers, PinnedTools, ServerConfig
+from callwright.mcp import McpServers, PinnedTools, PinnedToolsFile, ServerConfig
 from callwright.policy import AllowEverything
 
 if TYPE_CHECKING:
@@ -232,6 +232,15 @@ async def test_failed_start_reports_reason(open_rough: "OpenRough"):
         [status] = world.servers.status()
         assert status.condition == "waiting"
         assert "no configuration found" in status.reason
+
+
+async def test_server_whose_tools_cannot_be_pinned_is_not_used(tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    registry, pinned = Registry(), PinnedToolsFile(tmp_path / "file" / "pinned.json")
+    async with McpServers([ServerConfig("rough", sys.executable, ("-S", SCRIPT))], registry, pinned=pinned) as servers:
+        reason = servers.status()[0].reason
+    assert reason.startswith("its tools cannot be pinned in ") and "file exists" in reason  # not: cannot be started
+    assert len(registry) == 0
 
 
 async def test_missing_command_is_reported():

@@ -6,7 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
-from callwright.core.errors import UsageError
+from callwright.core.errors import UsageError, describe_exception
 from callwright.core.json import canonical
 from callwright.system.atomic_write import ABSENT, Changed, replace_file
 from callwright.system.files import digest
@@ -147,7 +147,11 @@ class PinnedToolsFile(PinnedTools):
         return UsageError(f"cannot read the pinned MCP tools in {self._path} ({error}); remove the file to start over")
 
     def _save(self) -> None:
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         data = json.dumps(self._known, indent=1, sort_keys=True).encode()
-        replace_file(self._path, data, expected=self._read_digest)
-        self._path.chmod(0o600)
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            replace_file(self._path, data, expected=self._read_digest)
+            self._path.chmod(0o600)
+        except OSError as error:
+            why = describe_exception(error)
+            raise UsageError(f"its tools cannot be pinned in {self._path}: {why}; they are not used") from error

@@ -11,7 +11,7 @@ from mcp import MCPError
 from mcp.client.auth import OAuthFlowError
 
 from callwright.core.content import File, Image, Output, Part, Text
-from callwright.core.errors import ToolError, ToolFailed, Transient, UsageError
+from callwright.core.errors import CallwrightError, ToolError, ToolFailed, Transient, UsageError
 from callwright.core.json import Json, compact
 from callwright.core.spec import REPOSITORY, SHADOWS, Annotations, Effect, Limits, ToolSpec
 from callwright.mcp.config import ServerConfig
@@ -70,6 +70,8 @@ def reason_of(error: BaseException) -> str:
             return message
         case FileNotFoundError(filename=str() as name):
             return f"{name} was not found; install it, or give its full path"
+        case CallwrightError():
+            return str(error)
         case OSError(filename=str() as name, strerror=str() as why):
             return f"{name} cannot be started: {why.lower()}"
         case _:
