@@ -150,8 +150,9 @@ class FastPath:
         """Bring a call to its outcome."""
         item: Admitted | None = None
         arguments = call.arguments
+        as_text = type(arguments) is str
         try:
-            if tool.parse_strict is not None and type(arguments) is str:
+            if as_text and tool.parse_strict is not None:
                 if tool.extra is None:  # naming it costs a call of plain values a thirtieth of its time
                     values = tool.parse_strict(arguments, strict=True)
                 else:
@@ -188,7 +189,7 @@ class FastPath:
             waits_for = running.send(None)
         except StopIteration as end:
             value: object = end.value
-            task, cancellations = None, None
+            task = cancellations = None
         except KeyboardInterrupt:
             raise
         except BaseException as raised:  # noqa: BLE001 - whatever else a tool raises becomes a value
@@ -218,7 +219,7 @@ class FastPath:
             known = count_cancellations() if cancellations is None else cancellations
             return await self._finish(item, turn, complete(call, value, seconds), began, known)
         outcome = _completed(call, _output(value, None), seconds, 1, ())
-        chars_in = len(arguments) if type(arguments) is str else count_argument_chars(arguments)
+        chars_in = len(arguments) if as_text else count_argument_chars(arguments)
         tool.note("completed", 1, seconds, chars_in, len(value))
         if observe is not None:
             observe(_call_ended(outcome, call))
