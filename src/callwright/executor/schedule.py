@@ -197,7 +197,7 @@ class Batch:
                     raise
                 except BaseException as error:  # noqa: BLE001 - whatever fails, every call gets its outcome
                     outcome = Failed(item.call, Crashed(describe_raised(error)), started=True)
-                doomed = bool(getattr(task, "_must_cancel", False))  # a tool has cancelled its own task and returned
+                doomed = getattr(task, "_must_cancel", False)  # a tool has cancelled its own task and returned
                 self._end_call(index, item, self._finish_cancelled(item, True) if doomed else outcome)
                 if doomed or task.cancelling():  # which must reach no other call
                     break
