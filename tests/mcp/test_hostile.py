@@ -115,6 +115,14 @@ async def test_long_definitions_are_cut_with_a_reason() -> None:
         assert isinstance(await call(executor, "x"), Completed)
 
 
+async def test_long_names_of_prompts_are_cut_with_a_reason() -> None:
+    async with connected("long prompts") as (servers, executor):
+        [status] = servers.status()
+        tool = executor.registry.snapshot().get("mcp__h__get_prompt")
+    assert tool is not None and len(str(tool.spec.input_schema)) < 250_000
+    assert status.problems == ("its prompts have names of more than 200,000 characters; the first 49 of 1000 are used",)
+
+
 @pytest.mark.slow
 async def test_twenty_thousand_tools_cost_little_more_than_those_used() -> None:
     async def measure(count: int) -> float:

@@ -80,7 +80,8 @@ async def list_all(client: Client, pipe: PipeFastPath | None, listing_filter: "L
         tools = await _collect_tools(listed, problems, slices)
     prompts: list[types.Prompt] = []
     if can.prompts is not None:
-        prompts = await _pages(lambda cursor: client.list_prompts(cursor=cursor), "prompts", problems)
+        listed = await _pages(lambda cursor: client.list_prompts(cursor=cursor), "prompts", problems)
+        prompts = _collect_prompts(listed, problems)
     readable = {} if can.resources is None else texts_of(await resources_of(client))
     return Listing(
         tools,
@@ -254,6 +255,20 @@ async def _collect_tools(listed: list[types.Tool], problems: list[str], slices: 
             chars += size
             tools[tool.name] = Offered(tool, digest_of(definition))
     return tools
+
+
+def _collect_prompts(listed: list[types.Prompt], problems: list[str]) -> list[types.Prompt]:
+    """Return the prompts whose names fit into the definition of one tool, which lists them for the model."""
+    chars = 0
+    for place, prompt in enumerate(listed):
+        chars += len(prompt.name)
+        if chars > _MAX_DEFINITION_CHARS:
+            problems.append(
+                f"its prompts have names of more than {_MAX_DEFINITION_CHARS:,} characters;"
+                f" the first {place} of {len(listed)} are used"
+            )
+            return listed[:place]
+    return listed
 
 
 async def _pages(fetch: _Fetch, kind: str, problems: list[str]) -> list[Any]:
