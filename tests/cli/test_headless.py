@@ -316,6 +316,15 @@ def test_changed_arguments_with_new_accesses_ask_again(machine: Any, calls: Call
     assert (machine.project / "b.txt").read_text() == "y" and not (machine.project / "a.txt").exists()
 
 
+def test_deeply_nested_input_is_an_error(machine: Any, calls: Call) -> None:
+    deep = "[" * 100_000
+    ended = machine("-p", "--input-format", "stream-json", machine.says("never"), stdin=deep)
+    assert ended.code == 2 and "stdin line 1 is not a user message" in ended.err
+    machine("-p", "go", machine.says(calls("bash", command="touch x"), "never"), "--session-id", "s1")
+    ended = machine("-p", "--resume", "s1", "--answers", deep, machine.says("never"))
+    assert ended.code == 2 and "nested too deeply" in ended.err
+
+
 def test_stream_json_input_stops_at_a_question(machine: Any, calls: Call) -> None:
     lines = [{"type": "user", "message": {"role": "user", "content": text}} for text in ("one", "two")]
     ended = machine(

@@ -91,6 +91,8 @@ def _parse_object(text: str) -> dict[str, Any]:
         raise UsageError(f"--answers: {error.key!r} is given twice") from None
     except ValueError as error:
         raise UsageError(f"--answers: expected allow, deny or JSON, got {text!r}: {error}") from None
+    except RecursionError:
+        raise UsageError("--answers: the JSON is nested too deeply") from None
     if not isinstance(content, dict):
         raise UsageError(f"--answers: expected an object by call id, got {content!r}")
     return cast("dict[str, Any]", content)
@@ -144,7 +146,7 @@ def parse_user_message(line: str, number: int) -> UserPrompt:
             text = "\n".join(part["text"] for part in parts if part["type"] == "text")
             attached = tuple(_media(part, number) for part in parts if part["type"] != "text")
             return UserPrompt(text, attachments=attached, verbatim=verbatim)
-    except (ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError, RecursionError):
         pass
     raise UsageError(
         f'stdin line {number} is not a user message: write {{"type": "user", "message": {{"content": "…"}}}}'
