@@ -146,21 +146,25 @@ def test_stop_ends_the_run(served: Served, desktop: BrowserContext):
     expect(page.get_by_role("button", name="Stop")).to_have_count(0)
 
 
-def test_killed_agent_is_said_and_its_question_can_be_answered(serve: Serve, desktop: BrowserContext):
+def test_killed_agent_is_said_and_its_questions_can_be_answered(serve: Serve, desktop: BrowserContext):
     watching = serve("Went on.")
-    agent = serve({"text": "asking", "calls": [run_line("echo one > one.txt")]}, "never said", beside=watching)
+    both = [run_line("echo one > one.txt"), run_line("echo two > two.txt")]
+    agent = serve({"text": "asking", "calls": both}, "never said", beside=watching)
     home = watching.open(desktop)
     expect(home.locator(".status")).to_have_text("live")
     with desktop.browser.new_context() as other:  # pyright: ignore[reportOptionalMemberAccess]
         session = agent.start(other).url.partition("id=")[2]
         page = watching.open(desktop, f"/session?id={session}")
-        expect(cards(page)).to_have_count(1)
+        expect(cards(page)).to_have_count(2)
         agent.process.kill()
         expect(page.get_by_text("The process that ran this session has ended", exact=False)).to_be_visible()
     expect(page.locator(".talk-head .state")).to_contain_text("paused")
     press(page, "Yes")
+    expect(page.locator(".talk-head .state")).to_contain_text("page")  # it asks again for what is left
+    expect(cards(page)).to_have_count(1)
+    press(page, "Yes")
     expect(page.get_by_text("Went on.")).to_be_visible()
-    assert (watching.project / "one.txt").read_text() == "one\n"
+    assert [(watching.project / f"{name}.txt").read_text() for name in ("one", "two")] == ["one\n", "two\n"]
 
 
 def test_vanished_server_is_said_and_the_page_stays(serve: Serve, desktop: BrowserContext):
