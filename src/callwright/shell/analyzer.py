@@ -23,6 +23,7 @@ from callwright.shell.findings import (
     XargsInput,
 )
 from callwright.shell.judge import find_danger, find_fork_bomb, judge, program_name
+from callwright.shell.named_programs import list_named_programs
 from callwright.shell.plan import ShellPlan, SimpleCommand, Verdict, worst
 from callwright.shell.programs.builtins import EVALUATORS, list_substitutions
 from callwright.shell.programs.git import enter_repository
@@ -38,7 +39,7 @@ from callwright.shell.words import (
     resolve_paths,
     single_folder,
 )
-from callwright.shell.wrappers import SHELLS, InnerCommand, list_named_programs, unwrap
+from callwright.shell.wrappers import SHELLS, InnerCommand, unwrap
 
 _command = make_constructor(SimpleCommand)
 _plan = make_constructor(ShellPlan)

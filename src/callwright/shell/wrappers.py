@@ -10,8 +10,6 @@ from callwright.shell.words import Certainty, Word, is_harmless_variable
 from callwright.shell.wrapper_tables import (
     FLOCK,
     PARALLEL,
-    PROGRAM_OPTIONS,
-    PROGRAM_VARIABLES,
     RUN_VERBS,
     WATCH,
     WRAPPERS,
@@ -66,44 +64,6 @@ def unwrap(words: Sequence[Word]) -> InnerCommand | None:
     if name in SHELLS:
         return _unwrap_shell(name, words[1:])
     return _unwrap_runner(name, words[1:]) if name in RUN_VERBS else None
-
-
-_NAMED_IN_SETTING = re.compile(r"(?:-o ?)?(?:proxycommand|localcommand)[= ](.+)|alias\.[^=]+=!(.+)", re.IGNORECASE)
-_EDITOR_COMMAND = re.compile(r"\+?:?!(.+)")
-_EDITORS = frozenset("vim vi nvim ex view less".split())
-
-
-_NAMING = frozenset(("git", "ssh", "scp", "sftp", *_EDITORS, *PROGRAM_OPTIONS))
-"""The programs that run what one of their options names."""
-
-
-def list_named_programs(
-    name: str, words: Sequence[Word], assignments: Sequence[tuple[str, str | None]]
-) -> Sequence[str]:
-    """Return the scripts that a call names in variables and options, so that deny rules see them.
-
-    `GIT_PAGER=x git log`, `tar -I x`, `ssh -o ProxyCommand=x`. Nothing is ever allowed because of them.
-    """
-    if not assignments and name not in _NAMING:
-        return ()
-    named = [value for variable, value in assignments if value and variable in PROGRAM_VARIABLES]
-    return [*named, *_read_named_programs(name, words)]
-
-
-def _read_named_programs(name: str, words: Sequence[Word]) -> Iterator[str]:
-    verb = next((word.text for word in words[1:] if word.text[:1] != "-"), "") if name == "git" else ""
-    options = PROGRAM_OPTIONS.get(f"git {verb}" if verb else name, ())
-    for word, following in pairwise((*words, Word(""))):
-        text = word.text
-        option, equals, value = text.partition("=")
-        if option in options:
-            yield value.removeprefix("exec=") if equals else following.text
-        elif text[:2] in options and text[1:2] != "-":
-            yield text[2:]
-        elif name in ("git", "ssh", "scp", "sftp") and (setting := _NAMED_IN_SETTING.fullmatch(text)):
-            yield setting[1] or setting[2]
-        elif name in _EDITORS and (command := _EDITOR_COMMAND.fullmatch(text)):
-            yield command[1]
 
 
 def _unwrap_plain(name: str, wrapper: Wrapper, words: Sequence[Word]) -> InnerCommand | None:
