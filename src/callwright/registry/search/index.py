@@ -6,7 +6,7 @@ rarest terms ──► candidates ──► (whole request + best sentence) / 2 
 """
 
 import gc
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from math import fsum  # its sum does not depend on the order of a set
@@ -61,7 +61,7 @@ def rank(postings: Postings, query: ToolQuery, k: int) -> list[tuple[WeightedToo
     named = {tool for name in query.names for tool in postings.find_named(name)}
     candidates = named.union(_pick_candidates(postings, weights, max(k, _CANDIDATES)))
     scores = _score(postings, query, weights, candidates)
-    _boost(postings, query, weights.keys(), scores)
+    _boost(postings, query, weights, scores)
     best = max(scores.values(), default=0.0)
     for tool in named:
         scores[tool] += best + 1  # above every other score, still ordered among themselves
@@ -126,7 +126,7 @@ def _sum(
     found: Mapping[str, Iterable[tuple[WeightedTool, float]]], weights: Mapping[str, float], tools: set[WeightedTool]
 ) -> _Scores:
     sums = dict.fromkeys(tools, 0.0)
-    for term, weight in sorted(weights.items()):  # in one order, so that sums are the same each time
+    for term, weight in weights.items():  # in the order of the query, so that sums are the same each time
         for tool, impact in found[term]:
             sums[tool] += weight * impact
     return sums
@@ -137,17 +137,17 @@ def _sentence_scales(heights: list[float]) -> list[float]:
     return [(max(heights) / height) ** 0.5 if height else 0.0 for height in heights]
 
 
-def _boost(postings: Postings, query: ToolQuery, terms: Set[str], scores: _Scores) -> None:
+def _boost(postings: Postings, query: ToolQuery, terms: Iterable[str], scores: _Scores) -> None:
     """Raise the scores of tools that contain phrases of the query, or whose name it contains."""
-    asked, known, rarity = query.phrases, frozenset(terms), postings.rarity
+    asked, rarity = query.phrases, {term: postings.rarity(term) for term in terms}
+    known = frozenset(rarity)
     for tool, score in scores.items():
         phrases = postings.phrases(tool)
         if not phrases.isdisjoint(asked):
             for first, second in sorted(asked & phrases):
-                score += _PHRASE * max(rarity(first), rarity(second))
-        if not known.isdisjoint(tool.name):
-            shared = known & tool.name
-            score *= 1 + _NAME_SHARE * fsum(map(rarity, shared)) / postings.name_rarity(tool)
+                score += _PHRASE * max(rarity[first], rarity[second])
+        if shared := known & tool.name:
+            score *= 1 + _NAME_SHARE * fsum(map(rarity.__getitem__, shared)) / postings.name_rarity(tool)
         scores[tool] = score
 
 

@@ -15,7 +15,7 @@ from callwright.registry.search.text import SYNONYMS, Spelling, normalize_name, 
 _SATURATION = 1.2
 _MAX_DEPTH = 6
 _BRANCHES = ("items", "anyOf", "oneOf", "allOf", "additionalProperties")
-_BRANCHING = frozenset(_BRANCHES)
+_NESTING = frozenset({"enum", "properties", *_BRANCHES})
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +95,8 @@ class _Parameters:
         text = schema.get("description")
         if isinstance(text, str):
             self.texts.append(text)
+        if _NESTING.isdisjoint(schema):  # most parameters are plain
+            return
         if "enum" in schema:
             self.choices.extend([choice for choice in _several(schema["enum"]) if isinstance(choice, str)])
         properties = schema.get("properties")
@@ -102,8 +104,6 @@ class _Parameters:
             self.names.extend(properties)
             for part in properties.values():
                 self.read(part, depth + 1)
-        if _BRANCHING.isdisjoint(schema):  # most parameters are plain
-            return
         for key in _BRANCHES:
             if key in schema:
                 for branch in _several(schema[key]):

@@ -56,7 +56,7 @@ def _without_tense(word: str) -> str:
     if word.endswith("eed"):
         return word[:-1] if _ONE_SYLLABLE.match(word[:-3]) else word
     base = word[:-2] if word.endswith("ed") else word[:-3] if word.endswith("ing") else ""
-    if not _VOWEL.match(base):
+    if not base or not _VOWEL.match(base):  # most words have no such ending, and need no pattern
         return word
     if base.endswith(("at", "bl", "iz")) or _SHORT.match(base):
         return base + "e"
