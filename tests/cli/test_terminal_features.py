@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import subprocess
+import sys
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -175,6 +176,19 @@ def test_mcp_lists_servers_and_refuses_unknown_ones(machine: Any, tmux: Any) -> 
     tmux.shows("no MCP servers")
     tmux.enter("/mcp on shop")
     tmux.shows("no MCP servers are configured")
+
+
+def test_mcp_server_of_the_command_line_is_switched_on_again(machine: Any, tmux: Any) -> None:
+    server = Path(__file__).parents[1] / "mcp" / "servers" / "rough.py"
+    config = machine.home / "servers.json"
+    config.write_text(json.dumps({"mcpServers": {"rough": {"command": sys.executable, "args": ["-S", str(server)]}}}))
+    ready(tmux, machine, machine.says("x"), "--mcp-config", str(config))
+    tmux.enter("/mcp off rough")
+    tmux.shows("rough is off until")
+    tmux.enter("/mcp")
+    tmux.shows("off; /mcp on rough connects it")
+    tmux.enter("/mcp on rough")
+    tmux.shows("rough  ready")
 
 
 def test_queued_prompt_is_taken_back_and_changed(machine: Any, tmux: Any) -> None:

@@ -1,5 +1,6 @@
 """Slash commands of the terminal: the built-in ones and the skills a user may call, with their completion."""
 
+import argparse
 import json
 import uuid
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -133,6 +134,7 @@ class ChatHost(Protocol):
     """The parts of a chat that slash commands use."""
 
     app: App
+    options: argparse.Namespace
     conversation: Conversation
     terminal: Terminal
     locations: Locations

@@ -1,5 +1,6 @@
 """The slash commands `/diff`, `/mcp`, `/init`, `/config`, `/copy`, `/theme`, `/web`, `/undo`, `/redo` and `/rewind`."""
 
+import argparse
 import asyncio
 import base64
 import json
@@ -12,6 +13,7 @@ from callwright.app.app import App
 from callwright.app.conversation import Conversation
 from callwright.app.locations import Locations, read_web_link
 from callwright.app.mcp_servers import load_servers
+from callwright.app.settings import Settings
 from callwright.app.settings_file import read_layer
 from callwright.cli.render.calls import point_lines, relative_path, rewind_lines
 from callwright.cli.render.text import THEMES, visible, visible_line
@@ -20,6 +22,7 @@ from callwright.core.calls import Completed, Outcome
 from callwright.core.errors import UsageError
 from callwright.core.json import thaw
 from callwright.core.messages import AssistantMessage
+from callwright.mcp.config import ServerConfig
 from callwright.system.atomic_write import replace_file
 
 _COPY_BYTES = 100_000
@@ -30,6 +33,7 @@ class WorkspaceHost(Protocol):
     """The parts of a chat that these commands use."""
 
     app: App
+    options: argparse.Namespace
     terminal: Terminal
     locations: Locations
 
@@ -122,7 +126,8 @@ class WorkspaceCommands:
     def _list_servers(self) -> None:
         app = self._chat.app
         statuses = {} if app.servers is None else {status.name: status for status in app.servers.status()}
-        for name in dict.fromkeys((*statuses, *app.settings.merged("mcpServers"))):
+        configs = self._configured_servers()
+        for name in dict.fromkeys((*statuses, *configs)):
             status = statuses.get(name)
             if status is None:
                 self._show(f"  {name}  off; /mcp on {name} connects it")
@@ -130,8 +135,14 @@ class WorkspaceCommands:
             hint = f"; /mcp login {name} signs in" if status.sign_in_url else ""
             why = f": {status.reason}" if status.reason else ""
             self._show(f"  {name}  {status.condition}, {len(status.tools)} tools{why}{hint}")
-        if not statuses and not app.settings.merged("mcpServers"):
+        if not statuses and not configs:
             self._show("  no MCP servers; add one with: callwright mcp add NAME -- COMMAND")
+
+    def _configured_servers(self) -> dict[str, ServerConfig]:
+        """Return the servers that this conversation may use, connected or not."""
+        app, options = self._chat.app, self._chat.options
+        settings = Settings() if options.strict_mcp_config else app.settings
+        return {each.name: each for each in load_servers(settings, options.mcp_config, [], app.locations)}
 
     async def _change_server(self, action: str, name: str) -> None:
         app = self._chat.app
@@ -142,9 +153,9 @@ class WorkspaceCommands:
             self._show(f"  {name} is off until /mcp on {name} or the next start")
             return
         if action == "on":
-            configs = {each.name: each for each in load_servers(app.settings, (), [], app.locations)}
+            configs = self._configured_servers()
             if name not in configs:
-                raise UsageError(f"no MCP server {name!r} in the settings; known: {', '.join(configs) or 'none'}")
+                raise UsageError(f"no MCP server {name!r} is configured; known: {', '.join(configs) or 'none'}")
             status = await app.servers.add_server(configs[name])
             self._show(f"  {name}  {status.condition}, {len(status.tools)} tools")
             return
