@@ -153,8 +153,7 @@ class Stats:
     def record(self, name: str, outcome: Outcome) -> None:
         """Count one outcome."""
         tally = self._tallies.get(name) or self.tally(name)
-        arguments = outcome.call.arguments
-        chars_in = len(arguments) if type(arguments) is str else count_argument_chars(arguments)
+        chars_in = count_argument_chars(outcome.call.arguments)
         if isinstance(outcome, Completed):
             content = outcome.output.content
             chars_out = len(content if isinstance(content, str) else outcome.text)

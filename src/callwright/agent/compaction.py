@@ -38,11 +38,7 @@ def estimate_message_tokens(message: Message) -> int:
             content = outcome.output.content if isinstance(outcome, Completed) else outcome.error.message
             chars += _MESSAGE_CHARS + (len(content) if type(content) is str else count_content_chars(content))
     elif isinstance(message, AssistantMessage):
-        for part in message.parts:
-            if type(part) is ToolCall and type(part.arguments) is str:  # the commonest part, without a call
-                chars += _MESSAGE_CHARS + len(part.name) + len(part.arguments)
-            else:
-                chars += _count_part_chars(part)
+        chars += sum(map(_count_part_chars, message.parts))
     else:
         chars += count_content_chars(message.content)
     return tokens_for(chars)

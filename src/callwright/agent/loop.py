@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from callwright.agent.compaction import BadSummary, Compaction, compact_history, summarise_history
-from callwright.agent.model_request import Requests, ask_model, ask_until_cancelled
+from callwright.agent.model_request import Requests, ask_model
 from callwright.agent.replay import Ending, find_outcomes
 from callwright.agent.results import Paused, Result, Stopped
 from callwright.agent.run_request import Handover
@@ -275,8 +275,7 @@ class Loop:
             self._request, self._requested = request if shaped else None, catalog
         observe = parts.executor.observe
         if observe is None:
-            asking = ask_model(parts.provider, request, parts.requests, transcript)
-            return asking if transcript.watch.cancellation is None else ask_until_cancelled(asking, transcript)
+            return ask_model(parts.provider, request, parts.requests, transcript)
         from callwright.agent.observation import ask_model_observed  # an unobserved run must not pay for it
 
         return ask_model_observed(observe, parts.provider, request, parts.requests, transcript)

@@ -13,7 +13,7 @@ from callwright.core.content import Text
 from callwright.core.errors import Transient, UsageError, describe_raised, safe_repr
 from callwright.core.json import FrozenDict, Json
 from callwright.core.messages import AssistantMessage, Thinking, Usage
-from callwright.executor.driver import count_cancellations, drive_on, is_cancelling, next_order, wrap_exit
+from callwright.executor.driver import drive, is_cancelling
 from callwright.providers.base import MessageDone, ModelRequest, Provider, ProviderError
 from callwright.retry import Clock, RetryPolicy, WallClock
 
@@ -52,43 +52,37 @@ class RequestWatch(Protocol):
         ...
 
 
-async def ask_until_cancelled(asking: Awaitable[AssistantMessage], transcript: Transcript) -> AssistantMessage:
-    """Await `ask_model` in a run that has a deadline or may be cancelled.
-
-    Raises:
-        TimeoutError: the run was stopped.
-    """
-    async with transcript.watch.time_out():
-        return await asking
-
-
-async def ask_model(
+def ask_model(
     provider: Provider,
     request: ModelRequest,
     requests: Requests,
     transcript: Transcript,
     watch: RequestWatch | None = None,
-) -> AssistantMessage:
+) -> Awaitable[AssistantMessage]:
     """Return the model's complete message.
 
     A failed request has produced nothing but deltas, so retrying it repeats no effect.
 
     Raises:
         ProviderError: the last failure, when retries are exhausted or pointless.
+        TimeoutError: the run was stopped.
     """
+    asking = _ask_with_retries(provider, request, requests, transcript, watch)
+    return asking if transcript.watch.cancellation is None else _ask_until_cancelled(asking, transcript)
+
+
+async def _ask_until_cancelled(asking: Awaitable[AssistantMessage], transcript: Transcript) -> AssistantMessage:
+    async with transcript.watch.time_out():
+        return await asking
+
+
+async def _ask_with_retries(
+    provider: Provider, request: ModelRequest, requests: Requests, transcript: Transcript, watch: RequestWatch | None
+) -> AssistantMessage:
     attempt = 1
     while True:
         try:
-            asking, order = _ask_once(provider, request, transcript, watch), next_order()
-            try:  # the first step here: an answer that is there at once needs nothing to watch over it
-                waits_for = asking.send(None)
-            except StopIteration as end:
-                message = end.value
-            except GeneratorExit as error:
-                raise wrap_exit(error) from error
-            else:
-                message = await drive_on(asking, waits_for, _GRACE_SECONDS, order, count_cancellations())
-            return _check_message(message)
+            return _check_message(await drive(_ask_once(provider, request, transcript, watch), _GRACE_SECONDS))
         except ProviderError as error:
             failure = error
         except (UsageError, KeyboardInterrupt, GeneratorExit):

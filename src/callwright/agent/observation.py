@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 from time import perf_counter
 from typing import Any
 
-from callwright.agent.model_request import Requests, ask_model, ask_until_cancelled
+from callwright.agent.model_request import Requests, ask_model
 from callwright.agent.results import Done, Paused, Result
 from callwright.agent.run_limits import Spending
 from callwright.agent.transcript import Transcript
@@ -60,9 +60,7 @@ async def ask_model_observed(
     watch = _Watch(observe, began)
     observe(began)
     try:
-        asking = ask_model(provider, request, requests, transcript, watch)
-        stoppable = transcript.watch.cancellation is not None
-        message = await (ask_until_cancelled(asking, transcript) if stoppable else asking)
+        message = await ask_model(provider, request, requests, transcript, watch)
     except BaseException as error:
         observe(RequestEnded(began, None, error, _describe_failure(error, transcript), watch.elapsed(), watch.first))
         raise

@@ -110,7 +110,7 @@ def is_filled(reply: AssistantMessage) -> bool:
 
 def is_text_call(call: ToolCall) -> bool:
     """Whether the model wrote a call as text; then it wrote all calls of the message so."""
-    return _PREFIX in call.id and call.id.startswith(_PREFIX)  # searching takes a fifth of the time
+    return call.id.startswith(_PREFIX)
 
 
 def note_text_calls(outcomes: Sequence[Completed | Failed], stats: Stats) -> Sequence[Completed | Failed]:

@@ -10,7 +10,7 @@ from callwright.agent.replay import Ending, OpenTurn
 from callwright.agent.results import AgentEvent, Paused
 from callwright.agent.text_replies import is_text_call, note_text_calls
 from callwright.agent.transcript import Transcript, wait_for_nothing
-from callwright.clip import READER, Outputs, find_output_ids
+from callwright.clip import Outputs, find_output_ids
 from callwright.core._fast import frozen, make_constructor
 from callwright.core.calls import Answers, Decline, Failed, Interrupted, Outcome, Question, ToolCall
 from callwright.core.decisions import check_answers
@@ -66,8 +66,7 @@ async def make_calls(
         settled = _find_settled(turn, catalog)
         calls = _find_open(turn.calls, settled) if settled else turn.calls
         answers = Answers(turn.replies) if turn.replies else None
-    if context.undo.log is not None:
-        context.undo.begin_turn()
+    context.undo.begin_turn()
     try:
         executor_turn = _make_turn(transcript, turn, calls, catalog, context)
         if len(calls) == 1:  # by itself: a coroutine less that waits with it
@@ -89,10 +88,7 @@ async def make_calls(
     if is_text_call(turn.calls[0]):  # then all of them are
         endings = note_text_calls(endings, context.executor.stats)
     endings = transcript.spending.count_outcomes(endings)
-    for ending in endings:
-        if READER in ending.text:
-            keep_outputs(transcript, endings, context.executor.outputs, durable=context.durable)
-            break
+    keep_outputs(transcript, endings, context.executor.outputs, durable=context.durable)
     await transcript.close_turn(turn, endings)
     return endings
 
@@ -185,7 +181,7 @@ def _make_turn(
         transcript.watch.cancellation,
         None if context.ask is None else _record_asking(context.ask, transcript, turn, running=True),
         _TurnJournal(transcript, turn, calls) if context.durable else None,
-        _observer_for(transcript, calls, context) if context.durable or transcript.emit is not None else None,
+        _observer_for(transcript, calls, context),
         _record_starts(transcript, turn, catalog) if context.durable and len(calls) > 1 else None,
         tuple(turn.questions.values()) if turn.questions else (),
         context.keep,

@@ -15,7 +15,7 @@ from callwright.core.calls import Question, Reply, ToolCall
 from callwright.core.errors import CallwrightError, describe_raised
 from callwright.core.events import BatchBegan
 from callwright.core.json import Json
-from callwright.core.messages import NO_USAGE, AssistantMessage, History, Message, ToolMessage, Usage, UserMessage
+from callwright.core.messages import AssistantMessage, History, Message, ToolMessage, Usage, UserMessage
 from callwright.executor.driver import drive, is_cancelling
 from callwright.sessions.base import SessionError, SessionHold
 from callwright.sessions.memory import MemoryHold
@@ -260,11 +260,10 @@ class Transcript:
         if self._unsaved or turn.stored:
             await self._store(*self._opening_records(turn), _said(message, "", ""))
         # Nothing of this turn is stored yet, the usual case without a journal: skip the record lists.
-        elif self._in_memory is None or not self._in_memory.keep_turn(turn.message, turn.turn_id, message):
+        elif self._failure or not self._in_memory or not self._in_memory.keep_turn(turn.message, turn.turn_id, message):
             await self._append(_said(turn.message, turn.turn_id, ""), _said(message, "", ""))
         self._append_turn(turn, message)
-        if self.emit is not None:
-            self.emit_turn_end()
+        self.emit_turn_end()
 
     async def compact(self, history: History, usage: Usage) -> None:
         """Replace the history with a shorter one; `usage`, which made it, is already counted."""
@@ -309,11 +308,10 @@ class Transcript:
     def _append_turn(self, turn: OpenTurn, outcomes: ToolMessage) -> None:
         if turn.replies:
             self._used_answers.update(turn.replies)
-        self.open, message = None, turn.message
-        self.history.extend((message, outcomes))
-        usage = message.usage
-        reported = 0 if usage is NO_USAGE else usage.total
-        self.tokens = (reported or self.tokens + estimate_message_tokens(message)) + estimate_message_tokens(outcomes)
+        self.open = None
+        self.history.extend((turn.message, outcomes))
+        self._add_tokens(turn.message)
+        self.tokens += estimate_message_tokens(outcomes)
 
     def _store(self, *records: Record) -> Awaitable[None]:
         if self._unsaved:
@@ -330,7 +328,6 @@ class Transcript:
             await (appending if self._interruptible else drive(appending, _GRACE_SECONDS))
         except CallwrightError as error:
             self._failure = error
-            self._in_memory = None  # so that the next record is refused, too
             raise
         except (KeyboardInterrupt, GeneratorExit):
             raise
@@ -338,7 +335,7 @@ class Transcript:
             if isinstance(error, asyncio.CancelledError) and is_cancelling():
                 raise
             reason = f"session {self.session_id!r} was not stored: {describe_raised(error)}"
-            self._failure, self._in_memory = SessionError(reason), None
+            self._failure = SessionError(reason)
             raise self._failure from error
 
     def _add(self, message: Message) -> None:

@@ -86,8 +86,7 @@ class Completed:
     @property
     def text(self) -> str:
         """The text for the model."""
-        content = self.output.content
-        return content if type(content) is str else self.output.text
+        return self.output.text
 
 
 @frozen

@@ -45,7 +45,6 @@ from callwright.executor.ledger import ask_again, find_expiry
 from callwright.policy.decide import Policies
 from callwright.registry.catalog import Catalog
 from callwright.tool.base import State
-from callwright.tool.function import Bound
 
 if TYPE_CHECKING:
     from callwright.executor.before_hooks import Asking
@@ -219,19 +218,12 @@ class Gate:
             raise Crashed("the call was never bound to a tool")
         asks = admitted.asks
         try:
-            if type(invocation) is Bound and invocation.tool.traits.accesses is None:
-                accesses = ()  # as it would say itself
-            else:
-                accesses = invocation.accesses()
+            accesses = invocation.accesses()
         except ApprovalRequired as error:
             accesses, asks = (), (*asks, Ask(error.reason, source=f"tool {entry.name}"))
         if accesses:
             admitted.accesses = tuple(accesses)
-        elif (
-            entry.allowed_key is not None
-            and (mode := self.policies.cacheable) is not None
-            and entry.allowed_key == mode.cache_key
-        ):
+        elif entry.allowed_key is not None and entry.allowed_key == self.policies.cache_key:
             return asks  # the policies have not changed since they allowed the same access
         denied: Deny | None = None
         allowed = True

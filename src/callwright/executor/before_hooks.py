@@ -24,8 +24,7 @@ _pending_call = make_constructor(PendingCall)
 def make_pending_call(admitted: Admitted, turn_id: str = "") -> PendingCall:
     """Return what hooks see of a call; the same value until its arguments change."""
     if admitted.pending is None:
-        spec = admitted.spec if admitted.entry is None else admitted.entry.spec  # without the calls in between
-        admitted.pending = _pending_call(admitted.call, spec, admitted.arguments, admitted.session_id, turn_id)
+        admitted.pending = _pending_call(admitted.call, admitted.spec, admitted.arguments, admitted.session_id, turn_id)
     return admitted.pending
 
 
