@@ -53,6 +53,8 @@ from callwright.toolbox.bash.wall_stops import (
 
 _PIECE_CHARS = 30_000  # at most four bytes each
 _MAX_LINE_BYTES = 1_500_000
+_WALL_ATTEMPTS = 3
+"""How often a sandbox is built that fails to start: what it was to cover may have disappeared since it was found."""
 _TOUCHES = (ReadPath, WritePath, DeletePath, Reach)
 # eval, so that the line is parsed on its own and bash counts its lines from one in messages
 _SCRIPT = 'IFS=; _line="$*"; unset IFS; set --; eval "$_line"'
@@ -338,12 +340,13 @@ class BashCall(TypedInvocation[BashArguments]):
         progress = Progress(context.report)
         masked = self.bash.sandbox.confines and not confinement & (Confinement.NAMED | Confinement.UNCONFINED)
         async with undo.watching(roots, self.named_paths().writes, masked=masked):
-            ended, confined = await self._run_line(session, confinement, progress, context)
             walled = self.bash.sandbox.confines and Confinement.UNCONFINED not in confinement
-            failure = find_wall_failure(ended) if walled else ""
-            if failure:  # nothing was run; what was to be covered may have disappeared since it was found
+            left = _WALL_ATTEMPTS
+            while True:
                 ended, confined = await self._run_line(session, confinement, progress, context)
-                failure = find_wall_failure(ended)
+                failure, left = find_wall_failure(ended) if walled else "", left - 1
+                if not failure or not left:
+                    break
         progress.flush()  # the rate limit may have held back the last lines
         if failure:
             raise ToolFailed(f"nothing was run: the sandbox failed to start: {failure}")
