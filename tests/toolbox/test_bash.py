@@ -425,9 +425,7 @@ async def test_commands_run_in_the_sandbox(tmp_path: Path):
 
 
 @pytest.mark.parametrize("times", [1, 3])
-async def test_wall_whose_parts_disappear_is_built_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
-):
+async def test_wall_whose_parts_disappear_is_built_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int):
     if bubblewrap.find_problem():
         pytest.skip(bubblewrap.find_problem())
     workspace, home, programs = (tmp_path / name for name in ("workspace", "home", "programs"))
