@@ -54,6 +54,17 @@ async def test_overwrite_is_required_to_replace(tmp_path: Path) -> None:
     assert (tmp_path / "b").read_text() == "new"
 
 
+@pytest.mark.parametrize("other", ["b", "folder/a"])
+async def test_hard_link_is_moved_over_another_of_the_same_file(tmp_path: Path, other: str) -> None:
+    make_tree(tmp_path, {"a": "text", "folder/x": ""})
+    (tmp_path / other).hardlink_to(tmp_path / "a")
+    with pytest.raises(ToolFailed, match="already exists; set overwrite"):
+        await call(Move(tmp_path), source="a", destination=other)
+    await call(Move(tmp_path), source="a", destination=other, overwrite=True)
+    assert not (tmp_path / "a").exists()
+    assert (tmp_path / other).read_text() == "text"
+
+
 async def test_folder_never_replaces_an_entry(tmp_path: Path) -> None:
     make_tree(tmp_path, {"a/x": "", "b": "kept"})
     with pytest.raises(ToolFailed, match="already exists"):

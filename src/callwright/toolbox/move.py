@@ -14,6 +14,7 @@ from callwright.core.access import Access, WritePath
 from callwright.core.errors import ToolFailed
 from callwright.core.spec import Effect
 from callwright.system.paths import Workspace, parent_folder
+from callwright.system.sensitive_paths import comparable
 from callwright.system.undo.recorder import UndoRecorder
 from callwright.tool.base import Invocation, ToolContext
 from callwright.tool.schema import Arguments
@@ -108,13 +109,26 @@ def _rename(source: tuple[int, str], destination: tuple[int, str], *, overwrite:
         os.unlink(old_name, dir_fd=old)
         return
     # folders and links cannot be hard-linked; for them the race is accepted
-    if _exists(new, new_name) and (not overwrite or not _is_file(new, new_name)):
-        raise FileExistsError(new_name)
+    if _exists(new, new_name):
+        if not overwrite or not _is_file(new, new_name):
+            raise FileExistsError(new_name)
+        if _are_hard_links(source, destination):  # rename would leave both names
+            os.unlink(old_name, dir_fd=old)
+            return
     os.rename(old_name, new_name, src_dir_fd=old, dst_dir_fd=new)
 
 
 def _is_file(folder: int, name: str) -> bool:
     return stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+
+
+def _are_hard_links(one: tuple[int, str], other: tuple[int, str]) -> bool:
+    """Tell whether two names are of one file; in one folder, names that differ in case only may be the same name."""
+    first, second = (os.stat(name, dir_fd=folder, follow_symlinks=False) for folder, name in (one, other))
+    if first.st_nlink == 1 or not os.path.samestat(first, second):
+        return False
+    in_one_folder = os.path.samestat(os.fstat(one[0]), os.fstat(other[0]))
+    return not in_one_folder or comparable(one[1]) != comparable(other[1])
 
 
 def _exists(folder: int, name: str) -> bool:
