@@ -183,6 +183,19 @@ async def test_doubted_edit_is_applied_when_repeated(executor: Executor, tmp_pat
     assert (tmp_path / "f").read_text() == "x = “1”\n"
 
 
+@pytest.mark.parametrize("old", ["x = ‘1’\n", "1\tx = '1'\n"])
+@pytest.mark.parametrize("every", [False, True])
+async def test_doubted_edit_of_a_text_with_a_typo_is_applied_when_repeated(
+    executor: Executor, tmp_path: Path, old: str, every: bool
+):
+    (tmp_path / "f").write_text("x = '1'\n\ty = 2\n")
+    await executor.run("read", {"path": "f"})
+    change: dict[str, Json] = {"old_string": old, "new_string": "x = 1\n    z = 2\n", "replace_all": every}
+    assert "send the same edit again" in await refused(executor, "f", **change)
+    assert isinstance(await executor.run("edit", {"path": "f", **change}), Completed)
+    assert (tmp_path / "f").read_text() == "x = 1\n    z = 2\n\ty = 2\n"
+
+
 async def test_read_resets_a_doubted_edit(executor: Executor, tmp_path: Path):
     (tmp_path / "f").write_text("x = 1\n")
     for _ in range(2):

@@ -182,7 +182,7 @@ def _apply(so_far: _Result, change: Replacement, name: str, *, literal: bool) ->
     if old == new:
         raise ToolFailed("old_string and new_string differ in line breaks only; there is nothing to change")
     if change.replace_all:
-        return _apply_everywhere(so_far, old, new)
+        return _apply_everywhere(so_far, old, new, literal=literal)
     place = locate(unify_line_breaks(text), old, new, literal=literal)
     typos = (*so_far.typos, place.typo) if place.typo else so_far.typos
     return _Result(replace_range(text, place.start, place.end, place.text), so_far.count + 1, typos)
@@ -206,11 +206,12 @@ def _unify_breaks(text: str, copied: str) -> str:
     return unify_line_breaks(copied).removesuffix("\r") if "\r\n" in text else unify_line_breaks(copied)
 
 
-def _apply_everywhere(so_far: _Result, old: str, new: str) -> _Result:
+def _apply_everywhere(so_far: _Result, old: str, new: str, *, literal: bool) -> _Result:
     text, plain = so_far.text, unify_line_breaks(so_far.text)
     count = plain.count(old)
-    if len(find_all(plain, old)) <= 1:  # one match is the ordinary case, and none gets the same error as ever
-        place: EditPlace = locate(plain, old, new, literal=True)
+    starts = find_all(plain, old)
+    if len(starts) <= 1:  # one match is the ordinary case, and none gets the same error as ever
+        place: EditPlace = locate(plain, old, new, literal=literal or bool(starts))
         return _Result(replace_range(text, place.start, place.end, place.text), so_far.count + 1, so_far.typos)
     if len(plain) == len(text):  # no \r\n in it, so one replace is enough
         return _Result(text.replace(old, new), so_far.count + count, so_far.typos)

@@ -145,7 +145,7 @@ def locate(text: str, old: str, new: str, *, literal: bool = False) -> EditPlace
         text: The file, with `\\n` as line break.
         old: The text to find.
         new: The text to put in its place.
-        literal: Apply an exact match as given, without doubts and corrections.
+        literal: Apply a match of the whole text as given, without doubts and corrections.
 
     Raises:
         ToolFailed: There is no such place, or more than one.
@@ -163,8 +163,8 @@ def locate(text: str, old: str, new: str, *, literal: bool = False) -> EditPlace
     if starts:
         return _place_literally(text, starts[0], old, new, literal=literal)
     if numbered:
-        return _find_by_number(text, *numbered)
-    return _find_plain(text, old, new) or _find_by_lines(text, old, new)
+        return _find_by_number(text, *numbered, literal=literal)
+    return _find_plain(text, old, new, literal=literal) or _find_by_lines(text, old, new)
 
 
 def _place_literally(text: str, start: int, old: str, new: str, *, literal: bool) -> EditPlace:
@@ -207,12 +207,17 @@ def _without_numbers(old: str, new: str) -> tuple[str, str, int] | None:
     return bare, replacement, numbers[0]
 
 
-def _find_plain(text: str, old: str, new: str) -> EditPlace | None:
+def _find_plain(text: str, old: str, new: str, *, literal: bool) -> EditPlace | None:
     write = plain_writer(old)
     if write is None or len(starts := find_all(text, write(old))) != 1:
         return None
-    place = place_exact_match(text, starts[0], starts[0] + len(old), write(new))
+    place = _place_found(text, starts[0], starts[0] + len(old), write(new), literal=literal)
     return replace(place, typo=_join_typos("typographic characters for plain ones", place.typo))
+
+
+def _place_found(text: str, start: int, end: int, new: str, *, literal: bool) -> EditPlace:
+    """Return the place of the only text that was meant; an edit that was doubted before is applied as it is."""
+    return EditPlace(start, end, new) if literal else place_exact_match(text, start, end, new)
 
 
 def _join_typos(typo: str, other: str) -> str:
@@ -227,13 +232,13 @@ def _strip_byte_order_mark(text: str, old: str, new: str) -> tuple[str, str]:
     return old, new.removeprefix(_MARK) if at_start else new
 
 
-def _find_by_number(text: str, old: str, new: str, number: int) -> EditPlace:
+def _find_by_number(text: str, old: str, new: str, number: int, *, literal: bool) -> EditPlace:
     old, new = _strip_byte_order_mark(text, old, new)
     starts = find_all(text, old)
     if len(starts) > 1:  # the number tells which
         starts = [start for start in starts if line_of(text, start) == number]
     place = (
-        place_exact_match(text, starts[0], starts[0] + len(old), new)
+        _place_found(text, starts[0], starts[0] + len(old), new, literal=literal)
         if len(starts) == 1
         else _find_by_lines(text, old, new)
     )
