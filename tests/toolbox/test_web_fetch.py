@@ -288,6 +288,13 @@ async def test_same_host_redirect_is_followed(tool: WebFetch, site: Site):
     assert await text_of(tool, site.redirect("/start", "/middle")) == f"{site.url('/end')}\n\narrived"
 
 
+@pytest.mark.parametrize("sent", ["/fünf-Å-à", "/f%C3%BCnf-%C3%85-%C3%A0"])
+async def test_redirect_to_a_path_in_utf_8_is_followed(tool: WebFetch, site: Site, sent: str):
+    site.page("/f%C3%BCnf-%C3%85-%C3%A0", "arrived", kind="text/plain")
+    header = sent.encode().decode("latin-1")  # in which the server writes its headers
+    assert (await text_of(tool, site.redirect("/start", header))).endswith("\n\narrived")
+
+
 async def test_redirect_to_other_host_is_reported(tool: WebFetch, site: Site):
     elsewhere = site.url("/end", "localhost")
     output = await text_of(tool, site.redirect("/start", elsewhere))

@@ -5,6 +5,7 @@ import codecs
 import re
 import ssl
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from email.message import Message
 from functools import partial
 from typing import Annotated
@@ -106,7 +107,7 @@ class WebFetch(TypedTool[WebFetchArguments]):
             if reply.status not in _REDIRECTS or not reply.headers.get("Location"):
                 # converting a large page takes a while
                 return await threads.run(partial(_build_output, target, reply, arguments.max_chars))
-            following = parse_url(urljoin(target.url, reply.headers["Location"].strip()))
+            following = parse_url(urljoin(target.url, _read_location(reply.headers["Location"])))
             if not self._may_follow(target, following):
                 return Output(
                     f"{target.url} redirects to {following.url}, which is another site; fetch that URL if you need it"
@@ -142,6 +143,13 @@ class WebFetch(TypedTool[WebFetchArguments]):
             raise TimedOut(f"{target.url} took longer than {self._limits.seconds:g} s") from None
         finally:
             exchange.abort()
+
+
+def _read_location(header: str) -> str:
+    """Return the address of a redirect: its bytes are UTF-8, as browsers read them, and http.client reads Latin-1."""
+    with suppress(UnicodeError):
+        header = header.encode("latin-1").decode()
+    return header.strip(" \t")
 
 
 def _build_output(target: Target, reply: HttpReply, max_chars: int) -> Output:
