@@ -107,6 +107,13 @@ async def test_encodings_are_decoded(executor: Executor, tmp_path: Path, encodin
     assert text.startswith("1\tcaf\xe9\n2\tna\xefve\n")
 
 
+async def test_half_a_wide_character_is_not_text(executor: Executor, tmp_path: Path):
+    (tmp_path / "f").write_bytes("wide\n".encode("utf-16") + b"\n")
+    outcome = await executor.run("read", {"path": "f"})
+    assert isinstance(outcome, Failed)
+    assert "is a binary file" in outcome.text
+
+
 async def test_undecodable_bytes_are_counted(executor: Executor, tmp_path: Path):
     (tmp_path / "f").write_bytes("✓ ✓ ✓ ✓\n".encode() + b"bad \xff\n")
     text = await shown(executor, "f")

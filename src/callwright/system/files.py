@@ -96,14 +96,25 @@ def detect_encoding(head: bytes, *, whole: bool = True) -> Encoding | None:
     """Detect the encoding from the first bytes, which may end inside a character unless `whole`; None means binary."""
     for mark, name in _MARKS:
         if head.startswith(mark):
-            return Encoding(name, mark)
+            return _if_decodable(Encoding(name, mark), head, whole=whole)
     if head.startswith(_SIGNATURES):
         return None
     if b"\0" in head:
-        return _detect_utf16(head)
+        found = _detect_utf16(head)
+        return found and _if_decodable(found, head, whole=whole)
     if len(head.translate(None, _CONTROLS)) < len(head) * (1 - _MOST_CONTROLS):
         return None
     return Encoding() if _is_utf8(head, whole=whole) or _mostly_utf8(head) else Encoding("latin-1")
+
+
+def _if_decodable(encoding: Encoding, head: bytes, *, whole: bool) -> Encoding | None:
+    """Return an encoding unless the bytes cannot be decoded, such as UTF-16 with half a character at its end."""
+    if whole:
+        try:
+            encoding.decode(head[len(encoding.mark) :])
+        except UnicodeDecodeError:
+            return None
+    return encoding
 
 
 def _is_utf8(head: bytes, *, whole: bool) -> bool:
