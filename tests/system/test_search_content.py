@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -10,10 +11,10 @@ from typing import TypeAlias
 import pytest
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 
-from callwright.core.errors import InvalidArguments
+from callwright.core.errors import InvalidArguments, ToolFailed
 from callwright.system.search.content import SearchResult, search, search_python
 from callwright.system.search.python_grep import find_required_literal
-from callwright.system.search.ripgrep import ContentQuery, Globs, Mode, find_ripgrep
+from callwright.system.search.ripgrep import ContentQuery, Globs, Mode, find_ripgrep, run_ripgrep
 
 Engine: TypeAlias = Callable[[ContentQuery], Awaitable[SearchResult]]
 
@@ -164,3 +165,22 @@ def test_globs_are_split_outside_braces_only() -> None:
 )
 def test_required_literal_is_found_only_where_certain(pattern: str, literal: str) -> None:
     assert find_required_literal(pattern) == literal
+
+
+async def test_a_search_that_is_killed_is_not_taken_for_one_without_matches(tmp_path: Path) -> None:
+    program = tmp_path / "rg"
+    program.write_text("#!/bin/sh\nkill -KILL $$\n")
+    program.chmod(0o755)
+    with pytest.raises(ToolFailed, match="ended by signal 9"):
+        await run_ripgrep(str(program), ContentQuery("a", tmp_path, tmp_path))
+
+
+@needs_ripgrep
+@pytest.mark.skipif(sys.platform != "linux", reason="the memory of another process can be limited on Linux only")
+async def test_an_ignore_file_without_an_end_does_not_take_all_memory(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a\n")
+    (tmp_path / ".gitignore").symlink_to("/dev/zero")
+    program = find_ripgrep() or ""
+    with pytest.raises(ToolFailed, match="too much memory"):
+        await run_ripgrep(program, ContentQuery("a", tmp_path, tmp_path), memory_bytes=256 << 20)
+    assert (await search(ContentQuery("a", tmp_path, tmp_path, ignored=True))).files == ["a.txt"]

@@ -24,6 +24,7 @@ class ChildResult:
     output: bytes
     errors: str
     code: int
+    """Below zero, the number of the signal that ended it."""
     cut: bool = False
     """The output was too long, so the child was stopped."""
 
@@ -66,10 +67,25 @@ async def _kill_and_wait(process: Process) -> None:
 
 
 async def run_child(
-    command: Sequence[str], folder: Path, *, max_bytes: int = sys.maxsize, feed: Awaitable[bytes] | None = None
+    command: Sequence[str],
+    folder: Path,
+    *,
+    max_bytes: int = sys.maxsize,
+    memory_bytes: int | None = None,
+    feed: Awaitable[bytes] | None = None,
 ) -> ChildResult:
-    """Run a child to its end, or until it has written `max_bytes`, and return its output."""
+    """Run a child to its end, or until it has written `max_bytes`, and return its output.
+
+    Args:
+        command: The program and its arguments.
+        folder: The folder it starts in.
+        max_bytes: The most output that is kept.
+        memory_bytes: The most memory it may use, where the system can limit that.
+        feed: Its input.
+    """
     async with start_child(command, folder, stdin=PIPE if feed else DEVNULL) as process:
+        if memory_bytes is not None:
+            _limit_memory(process.pid, memory_bytes)
         assert process.stdout is not None
         assert process.stderr is not None
         feeding = asyncio.ensure_future(_write_input(process, feed))
@@ -83,6 +99,14 @@ async def run_child(
             for task in (feeding, errors):
                 task.cancel()
             await asyncio.gather(feeding, errors, return_exceptions=True)
+
+
+def _limit_memory(process: int, most_bytes: int) -> None:
+    if sys.platform == "linux":  # elsewhere a process can only limit itself
+        import resource
+
+        with suppress(OSError, ValueError):  # it has ended, or has a lower limit
+            resource.prlimit(process, resource.RLIMIT_DATA, (most_bytes, most_bytes))
 
 
 async def _read(stream: asyncio.StreamReader, max_bytes: int) -> tuple[bytes, bool]:

@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from callwright.core.errors import InvalidArguments
+from callwright.core.errors import InvalidArguments, ToolFailed
 from callwright.system.search.gitignore import IGNORE_FILES, REPOSITORY_FOLDERS, find_repository
 from callwright.system.search.globs import compile_glob
 from callwright.system.subprocesses import ChildResult, run_child
@@ -19,6 +19,9 @@ MAX_COLUMNS = 500
 """Longer lines are cut."""
 MAX_OUTPUT_BYTES = 16 << 20
 """The most output one search keeps in memory; a larger search is stopped and marked as cut."""
+
+MAX_MEMORY_BYTES = 2 << 30
+"""The most memory of ripgrep: it reads an ignore file that is a link to /dev/zero until none is left."""
 
 _BETWEEN_GLOBS = re.compile(r"[,\s]+(?![^{]*\})")
 
@@ -110,13 +113,28 @@ def find_ripgrep() -> str | None:
     return str(bundled) if bundled.is_file() else shutil.which("rg")
 
 
-async def run_ripgrep(program: str, query: ContentQuery) -> ChildResult:
-    """Search, with PCRE2 if the pattern needs it; raises `InvalidArguments` with ripgrep's message."""
+async def run_ripgrep(program: str, query: ContentQuery, *, memory_bytes: int = MAX_MEMORY_BYTES) -> ChildResult:
+    """Search, with PCRE2 if the pattern needs it.
+
+    Args:
+        program: The path of ripgrep.
+        query: What to search.
+        memory_bytes: The most memory it may use.
+
+    Raises:
+        InvalidArguments: With ripgrep's message.
+        ToolFailed: It did not come to its end, so that matches may be missing.
+    """
     command = [program, *_options(query), f"--regexp={query.pattern}", f"./{query.name}"]
-    done = await run_child(command, query.folder, max_bytes=MAX_OUTPUT_BYTES)
+    done = await run_child(command, query.folder, max_bytes=MAX_OUTPUT_BYTES, memory_bytes=memory_bytes)
     if any(sign in done.errors for sign in _NEEDS_PCRE2):
         command.insert(1, "--pcre2")
-        done = await run_child(command, query.folder, max_bytes=MAX_OUTPUT_BYTES)
+        done = await run_child(command, query.folder, max_bytes=MAX_OUTPUT_BYTES, memory_bytes=memory_bytes)
+    if done.code < 0:
+        raise ToolFailed(
+            f"the search was ended by signal {-done.code}, probably because it needs too much memory; search fewer "
+            f"files, or see whether a {', '.join(IGNORE_FILES)} is a link to a device (ignored=true reads none)"
+        )
     if done.errors:
         raise InvalidArguments(done.errors.strip().removeprefix("rg: "))
     return done
