@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from callwright import tool
-from callwright.core.messages import AssistantMessage, UserMessage
+from callwright.core.messages import AssistantMessage, Usage, UserMessage
 from callwright.core.spec import ToolSpec
 from callwright.providers.anthropic_messages import AnthropicDraft
 from callwright.providers.base import ModelRequest, ProviderError
@@ -16,6 +16,8 @@ from callwright.providers.openai.client import STREAM_ENDED
 from callwright.providers.openai.responses import ResponsesDraft
 from callwright.providers.streaming import Draft
 from callwright.providers.tool_encoding import EncodedTools, ToolEncoder, ToolPayload, to_openai_chat
+from callwright.sessions.record_encoding import dump_record, load_record
+from callwright.sessions.records import Said
 
 
 @tool
@@ -251,6 +253,14 @@ def test_anthropic_empty_pieces_are_left_out(tools: EncodedTools):
     nothing = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": None}}
     pieces = [START, _block(0, type="text", text=None), nothing, _ends("end_turn"), STOP]
     assert _message(AnthropicDraft(tools), pieces).text == ""
+
+
+def test_anthropic_counts_and_model_are_what_a_session_stores(tools: EncodedTools):
+    usage = {"input_tokens": "12", "output_tokens": 3.0, "cache_read_input_tokens": "many"}
+    whole = {"type": "message", "model": None, "stop_reason": "end_turn", "usage": usage}
+    message = _message(AnthropicDraft(tools), [{**whole, "content": [{"type": "text", "text": "hi"}]}])
+    assert (message.usage, message.model) == (Usage(12, 3), "")
+    assert load_record(dump_record(Said(message))) == Said(message)
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,17 @@
 
 import json
 import sqlite3
+from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from callwright import Agent, Failed, Question, ToolCall
+from callwright import Agent, Failed, Question, ToolCall, UsageError
+from callwright.core.content import Image, Text
 from callwright.core.errors import ToolFailed
-from callwright.core.messages import UserMessage
+from callwright.core.messages import AssistantMessage, Usage, UserMessage
 from callwright.sessions import SessionDamaged, SessionError, SqliteStore
 from callwright.sessions.record_encoding import UnreadableRecord, dump_record, load_record
 from callwright.sessions.records import Asked, Ended, Said
@@ -198,3 +200,62 @@ async def test_listing_does_not_read_every_record(tmp_path: Path, monkeypatch: p
             await hold.append(*(Said(UserMessage("x" * 1000)) for _ in range(500)))
         await hold.release()
     assert steps[1] <= steps[0] * 2
+
+
+_CALL = ToolCall("c", "lookup", {})
+_UNREADABLE: list[Any] = [
+    "no record",
+    Said(UserMessage(cast("Any", ("no part",)))),
+    Said(UserMessage("x"), key=cast("Any", 42)),
+    Said(AssistantMessage((_CALL,), model=cast("Any", None))),
+    Said(AssistantMessage((_CALL,), stop=cast("Any", None))),
+    Said(AssistantMessage((_CALL,), usage=Usage(cast("Any", 1.5)))),
+]
+
+
+@pytest.mark.parametrize("record", _UNREADABLE, ids=range(len(_UNREADABLE)))
+async def test_record_that_could_not_be_read_again_is_not_stored(tmp_path: Path, record: Any) -> None:
+    async with SqliteStore(tmp_path / "s.db") as store:
+        hold = await store.hold("s")
+        await hold.append(Said(UserMessage("first")))
+        with pytest.raises(UnreadableRecord):
+            await hold.append(record)
+        await hold.append(Said(UserMessage("second")))
+        await hold.release()
+        assert len(await store.read("s")) == 2
+
+
+async def test_prompt_with_a_foreign_part_is_refused(tmp_path: Path) -> None:
+    async with SqliteStore(tmp_path / "s.db") as store:
+        agent = Agent(ScriptedProvider("hello"), sessions=store)
+        with pytest.raises(UsageError, match="a part of a prompt must be Text, Image or File, got 'look'"):
+            await agent.run(cast("Any", ("look", Image(b"x"))), session="s")
+        await agent.run((Text("look"), Image(b"x")), session="s")
+        assert len(await store.read("s")) == 2
+
+
+@pytest.mark.parametrize("position", ["'p'", "1.5", "x'ff'"])
+async def test_damaged_position_is_a_session_error(tmp_path: Path, position: str) -> None:
+    path = tmp_path / "s.db"
+    await fill(path)
+    change(path, f"UPDATE records SET position = {position} WHERE position = 1")
+    async with SqliteStore(path) as store:
+        with pytest.raises(SessionDamaged) as raised:
+            await store.read("s")
+        assert [stored.position for stored in raised.value.readable] == [0, 2]
+
+
+@pytest.mark.parametrize("time", ["'noon'", "x'ff'"])
+async def test_damaged_time_does_not_lose_the_record(tmp_path: Path, time: str) -> None:
+    path = tmp_path / "s.db"
+    await fill(path)
+    change(path, f"UPDATE records SET at = {time} WHERE position = 1")
+    async with SqliteStore(path) as store:
+        times = [stored.at for stored in await store.read_from("s")]
+        assert len(times) == 3 and times[1] == 0.0
+
+
+def change(path: Path, statement: str) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(statement)
+        connection.commit()

@@ -99,8 +99,13 @@ def check_prompt(given: object) -> None:
     Raises:
         UsageError: it is neither a text nor a tuple of parts.
     """
-    if not isinstance(given, (str, tuple)):
+    if isinstance(given, str):
+        return
+    if not isinstance(given, tuple):
         raise UsageError(f"expected a prompt as text or a tuple of content parts, got {safe_repr(given)}")
+    for part in cast("tuple[object, ...]", given):
+        if not isinstance(part, Part):
+            raise UsageError(f"a part of a prompt must be Text, Image or File, got {safe_repr(part)}")
 
 
 def check_parts(executor: object, limits: object, ask: object, compaction: object, requests: object) -> None:

@@ -360,13 +360,17 @@ def load_records(session_id: str, rows: Iterable[tuple[int, float, object]], pos
     faults: dict[int, str] = {}
     expected = position
     for found, at, body in rows:
+        if not isinstance(cast(object, found), int):  # SQLite keeps any kind of value in a column
+            faults[expected] = "its position is damaged"
+            continue
         for missing in range(expected, min(found, expected + _MOST_FAULTS)):
             faults[missing] = "it is missing"
         expected = found + 1
         try:
             if not isinstance(body, (bytes, str)):
                 raise UnreadableRecord("it is empty")
-            readable.append(StoredRecord(found, float(at), load_record(body)))
+            time = float(at) if isinstance(cast(object, at), (int, float)) else 0.0
+            readable.append(StoredRecord(found, time, load_record(body)))
         except UnreadableRecord as error:
             faults[found] = str(error)
     if faults:

@@ -45,7 +45,7 @@ _output = make_constructor(Output)  # what was read from JSON needs no check
 
 
 class UnreadableRecord(CallwrightError):
-    """A stored record is damaged, or a later version wrote it."""
+    """A stored record is damaged, or a later version wrote it; or one that is to be stored could not be read again."""
 
 
 def dump_record(record: Record, redact: Callable[[str], str] | None = None) -> str:
@@ -108,9 +108,9 @@ def encode_record(record: Record) -> Data:
         case Said(message, turn_id, key):
             said = encode_message(message)
             if turn_id:
-                said["turn"] = turn_id
+                said["turn"] = _check(turn_id, "turn", str)
             if key:
-                said["key"] = key
+                said["key"] = _check(key, "key", str)
             return said
         case Began(digests, each):
             return {"kind": "began", "digests": dict(digests), **({"each": True} if each else {})}
@@ -137,6 +137,8 @@ def encode_record(record: Record) -> Data:
             return {"kind": "undo_point", "id": point_id, "label": label, "data": data}
         case Rewound(position, restored, redo, note):
             return {"kind": "rewound", "position": position, "restored": restored, "redo": redo, "note": note}
+        case _:
+            raise UnreadableRecord(f"expected a record, got {safe_repr(record)}")
 
 
 def decode_record(data: Data) -> Record:
@@ -187,8 +189,8 @@ def encode_message(message: Message) -> Data:
         case UserMessage(content):
             return {"kind": "user", "content": encode_content(content)}
         case AssistantMessage(parts, stop, usage, model):
-            encoded = [encode_part(part) for part in parts]
-            return {"kind": "assistant", "parts": encoded, "stop": stop, "usage": _encode_usage(usage), "model": model}
+            known = {"parts": [encode_part(part) for part in parts], "stop": _check(stop, "stop", str)}
+            return {"kind": "assistant", **known, "usage": _encode_usage(usage), "model": _check(model, "model", str)}
         case ToolMessage(outcomes):
             return {"kind": "outcomes", "outcomes": [encode_outcome(outcome) for outcome in outcomes]}
 
@@ -232,6 +234,8 @@ def _encode_content_part(part: Part) -> Data:
             return {"image": b64encode(data).decode(), "media_type": media_type}
         case File(data, media_type, name):
             return {"file": b64encode(data).decode(), "media_type": media_type, "name": name}
+        case _:
+            raise UnreadableRecord(f"expected Text, Image or File, got {safe_repr(part)}")
 
 
 def _decode_content_part(data: Data) -> Part:
@@ -350,7 +354,8 @@ def decode_access(data: Data) -> Access:
 
 
 def _encode_usage(usage: Usage) -> list[int]:
-    return [usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens]
+    counts = usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens
+    return [_check(count, "usage", int) for count in counts]
 
 
 def _decode_usage(data: Data) -> Usage:
