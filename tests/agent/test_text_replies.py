@@ -10,10 +10,11 @@ from callwright.agent.results import Done, Paused, Stopped
 from callwright.agent.run_limits import RunLimits
 from callwright.core.content import Output, Text
 from callwright.core.errors import ToolFailed
-from callwright.core.messages import AssistantMessage, ToolMessage
+from callwright.core.messages import AssistantMessage, ToolMessage, UserMessage
 from callwright.policy import AllowEverything, ByMode
 from callwright.providers.base import ModelRequest
 from callwright.providers.json_actions import SchemaActions
+from callwright.sessions.records import Said
 from callwright.testing import ScriptedProvider
 from callwright.toolbox import coding_tools
 
@@ -58,6 +59,18 @@ async def test_call_in_prose_is_asked_about_once_and_never_runs(tmp_path: Path):
     assert result.kind == "empty"
     assert "a call of bash among other text" in str(provider.requests[1].messages[-1])
     assert not (tmp_path / "made").exists()
+
+
+async def test_call_in_prose_is_no_answer_of_a_killed_run_either(tmp_path: Path):
+    prose = say('I will do it:\n\n```json\n{"name": "bash", "arguments": {"command": "touch made"}}\n```\n')
+    agent, provider = agent_for(tmp_path, say("nothing was done"))
+    hold = await agent.sessions.hold("s")
+    await hold.append(Said(UserMessage("go")), Said(prose))  # killed before it was asked again
+    await hold.release()
+    result = await agent.resume("s")
+    assert isinstance(result, Done) and result.text == "nothing was done"
+    assert "a call of bash among other text" in str(provider.requests[0].messages[-1])
+    assert (await agent.resume("s")).text == result.text
 
 
 @pytest.mark.parametrize("schema", [False, True])

@@ -30,6 +30,7 @@ from callwright.agent.run_request import (
     stream_events,
 )
 from callwright.agent.subagent import Lineage, SubAgent, decline_all, inherit_executor
+from callwright.agent.text_replies import TextReplies
 from callwright.agent.transcript import Transcript
 from callwright.agent.undo import attach_recorder, make_point
 from callwright.clip import StoredOutputs
@@ -43,7 +44,7 @@ from callwright.executor.turn_context import AskPerson
 from callwright.providers.base import Provider, require_provider, vendor_of
 from callwright.providers.pricing import find_prices
 from callwright.providers.resolve import provider_for
-from callwright.registry.catalog import Toolset
+from callwright.registry.catalog import Toolset, find_snapshot
 from callwright.registry.visibility import recall_reveals
 from callwright.sessions.base import SessionError, SessionHold, SessionStore, no_such_session, require_store
 from callwright.sessions.memory import MemoryStore
@@ -354,7 +355,9 @@ class Agent:
             raise UsageError(f"no question of session {request.session_id!r} is pending: leave out the answers")
         last = transcript.history[-1] if transcript.history else None
         if isinstance(last, AssistantMessage):
-            return await read_finished_result(transcript, last, make_output_schema(request.output))
+            catalog = find_snapshot(self.registry, self.state(request.session_id))()
+            problem = partial(TextReplies(self.provider).find_problem, catalog=catalog, history=transcript.history)
+            return await read_finished_result(transcript, last, make_output_schema(request.output), problem)
         return None
 
     def _dependencies(self, request: RunRequest, transcript: Transcript) -> RunDependencies:

@@ -103,18 +103,25 @@ def find_early_stop(transcript: Transcript, reply: AssistantMessage) -> Stopped 
 
 
 async def read_finished_result(
-    transcript: Transcript, last: AssistantMessage, schema: OutputSchema | None
+    transcript: Transcript,
+    last: AssistantMessage,
+    schema: OutputSchema | None,
+    find_problem: Callable[[AssistantMessage], str | None],
 ) -> Result | None:
-    """Return the result of a session that had ended before this run; None if the model is to continue."""
+    """Return the result of a session that had ended before this run; None if the model is to continue.
+
+    `find_problem` tells what is wrong with a message that is no answer: the process may have ended before it was said.
+    """
     if last.stop == "paused":
         return None
     stopped = find_early_stop(transcript, last)
     if stopped is not None:
         return stopped
     if schema is None:
-        if not is_filled(last):
+        problem = EMPTY_REPLY if is_filled(last) else find_problem(last)
+        if problem is None:
             return transcript.finish(last.text)
-        await transcript.add_user_message(UserMessage(EMPTY_REPLY), prompt=False)
+        await transcript.add_user_message(UserMessage(problem), prompt=False)
         return None
     try:
         return transcript.finish(last.text, schema.read(last.text))
