@@ -10,17 +10,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from temporalio.common import RetryPolicy as TemporalRetryPolicy
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.testing import ActivityEnvironment
 
-from callwright import Agent, Answers, Done, Effect, Paused, RunLimits, SqliteStore, ToolCall, tool
+from callwright import Agent, Answers, Done, Effect, Executor, Paused, Registry, RunLimits, SqliteStore, ToolCall, tool
+from callwright.agent import Requests
 from callwright.agent.run_request import count_active_seconds
 from callwright.core.messages import ToolMessage, UserMessage
+from callwright.hooks.base import Halt, Hook
+from callwright.providers.base import ProviderError
+from callwright.retry import RetryPolicy
 from callwright.sessions import QuestionClosed, SessionStore, StoredRecord, list_waiting, record_answers
 from callwright.sessions.records import Said
 from callwright.temporal.activity import Advance
 from callwright.temporal.blobs import keep_prompt
-from callwright.testing import ScriptedProvider
+from callwright.testing import ScriptedHook, ScriptedProvider
 from callwright.testing.fakes import Line
 from callwright.tool.base import Tool
 
@@ -46,11 +51,18 @@ async def advance(
     limits: RunLimits = _LIMITS,
     tools: Sequence[Tool] = (),
     scheduled: datetime = datetime.fromtimestamp(0, UTC),  # noqa: B008 - it is the same each time
+    hooks: Sequence[Hook] = (),
     **order: Any,
 ) -> dict[str, Any]:
-    agent = Agent(ScriptedProvider(*lines), tools or [change], sessions=store, name="desk", limits=limits)
+    executor = Executor(Registry(*(tools or [change])), hooks=hooks)
+    once = Requests(retry=RetryPolicy(max_attempts=1))
+    agent = Agent(
+        ScriptedProvider(*lines), executor=executor, sessions=store, name="desk", limits=limits, requests=once
+    )
     environment = ActivityEnvironment()
-    environment.info = replace(environment.info, attempt=attempt, scheduled_time=scheduled, workflow_id="callwright/s")
+    policy = TemporalRetryPolicy(maximum_attempts=20)
+    about = {"scheduled_time": scheduled, "workflow_id": "callwright/s", "retry_policy": policy}
+    environment.info = replace(environment.info, attempt=attempt, **about)
     given: dict[str, Any] = {
         "agent": "desk",
         "session": "s",
@@ -71,6 +83,38 @@ async def test_retry_does_not_start_a_reached_limit_again(store: SqliteStore) ->
     assert (first["state"], first["kind"]) == ("stopped", "turns")
     again = await advance(store, call, limits=once, prompt=key, key=key, attempt=2)  # the report had not arrived
     assert (again["state"], again["kind"], again["position"]) == ("stopped", "turns", first["position"])
+
+
+async def test_retry_does_not_go_on_with_a_halted_run(store: SqliteStore) -> None:
+    key = await keep_prompt(store, "go")
+    halt = ScriptedHook(Halt("enough"))
+    first = await advance(store, ToolCall("c1", "change", {"n": 1}), hooks=[halt], prompt=key, key=key)
+    assert (first["state"], first["kind"]) == ("stopped", "halted")
+    again = await advance(store, prompt=key, key=key, attempt=2)  # its model would fail if it were asked
+    assert (again["state"], again["kind"], again["reason"]) == ("stopped", "halted", first["reason"])
+    following = await keep_prompt(store, "go on")
+    assert (await advance(store, "gone on", prompt=following, key=following, attempt=2))["state"] == "done"
+
+
+async def test_provider_that_is_away_is_tried_again(store: SqliteStore) -> None:
+    key, away = await keep_prompt(store, "go"), ProviderError("overloaded", fault="transient")
+    delays: list[float] = []
+    for attempt in (1, 2, 19):
+        with pytest.raises(ApplicationError, match="overloaded") as failed:
+            await advance(store, away, prompt=key, key=key, attempt=attempt)
+        assert failed.value.type == "ProviderError" and not failed.value.non_retryable
+        delays.append(failed.value.next_retry_delay.total_seconds() if failed.value.next_retry_delay else 0.0)
+    assert delays == [2.0, 4.0, 300.0]
+    last = await advance(store, away, prompt=key, key=key, attempt=20)
+    assert (last["state"], last["kind"]) == ("stopped", "provider")
+    assert (await advance(store, "hello", prompt=key, key=key, attempt=3))["state"] == "done"
+    assert len(await store.read("s")) == 2
+
+
+async def test_provider_that_refuses_ends_the_run(store: SqliteStore) -> None:
+    key, refused = await keep_prompt(store, "go"), ProviderError("no such key", fault="unavailable")
+    ended = await advance(store, refused, prompt=key, key=key)
+    assert (ended["state"], ended["kind"]) == ("stopped", "provider")
 
 
 async def test_limit_of_an_earlier_run_does_not_end_a_retried_one(store: SqliteStore) -> None:

@@ -212,7 +212,8 @@ class Loop:
         if isinstance(error, TimeoutError):
             return transcript.stop(*(transcript.watch.find_stop_reason() or ("cancelled", "the run was stopped")))
         if error.fault != "too_large" or self._retried_smaller or self._parts.compaction is None:
-            return transcript.stop("provider", f"the model request failed: {error}")
+            stopped = transcript.stop("provider", f"the model request failed: {error}")
+            return replace(stopped, transient=error.fault == "transient")
         # Once per run: a history that is still too large after halving will not fit by compacting again.
         self._retried_smaller = True
         self._due = replace(

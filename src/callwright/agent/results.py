@@ -69,6 +69,8 @@ class Stopped:
     """The last text of the model in this run."""
     turns: int = 0
     cost: float | None = None
+    transient: bool = False
+    """Whether the same may work later: the provider was overloaded, or could not be reached."""
 
 
 Result: TypeAlias = Done | Paused | Stopped

@@ -3,16 +3,19 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import cast
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from callwright.agent.agent import Agent
-from callwright.agent.results import Done, Paused, Result, Stopped
+from callwright.agent.results import Done, Paused, Result, StopKind, Stopped
 from callwright.agent.run_request import Handover
-from callwright.core.calls import Answers, Question
+from callwright.core.calls import Answers, Failed, Question
 from callwright.core.decisions import Decline
-from callwright.core.errors import CallwrightError, UsageError, describe_raised
+from callwright.core.errors import CallwrightError, Halted, UsageError, describe_raised
+from callwright.core.messages import ToolMessage
 from callwright.sessions.base import (
     SessionDamaged,
     SessionError,
@@ -32,6 +35,8 @@ _REASON_CHARS = 300
 _CLOSING_SECONDS = 60.0
 """How long a cancelled run may take to close its turn."""
 _STOPPED = "WorkerStopped"
+_LONGEST_AWAY_SECONDS = 300.0
+"""The longest delay before a slice is tried again whose provider is away."""
 _LAPSED = "no answer came in time"
 _CANCELLED = "the run was cancelled"
 
@@ -102,12 +107,14 @@ class _Slice:
         """Run, and return the report for the workflow."""
         if self._order.get("cancel"):
             return await self._close()
-        kind = await self._find_limit()
-        if kind is not None:
-            return await self._report(Stopped(f"the limit of {kind} is reached", kind))  # type: ignore[arg-type] - from the record
+        ended = await self._find_end()
+        if ended is not None:
+            return await self._report(ended)
         result = await self._advance()
         if isinstance(result, Paused) and self._order["lapsed"]:
             result = await self._decline_lapsed(result)
+        if isinstance(result, Stopped) and result.transient and not _is_last_attempt():
+            raise _make_failure(result.reason, "ProviderError", delay_seconds=2.0 ** activity.info().attempt)
         return await self._report(result)
 
     async def _advance(self) -> Result:
@@ -173,17 +180,22 @@ class _Slice:
             await self._store.delete_blobs([str(self._order["prompt"])])
         return await self._report(Stopped(_CANCELLED, "cancelled"))
 
-    async def _find_limit(self) -> str | None:
-        """Return the limit at which an earlier attempt of this slice ended the run; resuming would start it again."""
+    async def _find_end(self) -> Stopped | None:
+        """Return how an earlier attempt of this slice ended the run, at a limit or by a hook: resuming would go on."""
         if activity.info().attempt == 1:
             return None
         fresh = await self._read_new()
-        last = fresh[-1].record if fresh else None
-        if not isinstance(last, LimitReached):
-            return None
         if self._order["prompt"] and not self._has_heard([item.record for item in fresh]):
-            return None  # the limit of an earlier run: this one has not begun
-        return last.kind
+            return None  # this run has not begun: what is there is the end of an earlier one
+        match fresh[-1].record if fresh else None:
+            case LimitReached(kind):
+                return Stopped(f"the limit of {kind} is reached", cast("StopKind", kind))
+            case Said(ToolMessage(outcomes)):
+                errors = (outcome.error for outcome in outcomes if isinstance(outcome, Failed))
+                halted = next((error for error in errors if isinstance(error, Halted)), None)
+                return None if halted is None else Stopped(halted.message, "halted")
+            case _:
+                return None
 
     async def _read_new(self) -> Sequence[StoredRecord]:
         """Return the records since the last report; a long session is read once, when it is resumed."""
@@ -278,8 +290,18 @@ def _translate(error: Exception) -> ApplicationError:
             return _make_failure(describe_raised(error), type(error).__name__)
 
 
-def _make_failure(message: str, kind: str, *, final: bool = False) -> ApplicationError:
-    # benign for the SDK's log only, which prints a traceback of its own code for any other one: the worker says it
+def _is_last_attempt() -> bool:
+    info = activity.info()
+    most = 0 if info.retry_policy is None else info.retry_policy.maximum_attempts
+    return info.retry_policy is None or 0 < most <= info.attempt
+
+
+def _make_failure(message: str, kind: str, *, final: bool = False, delay_seconds: float = 0.0) -> ApplicationError:
     return ApplicationError(
-        message[:_REASON_CHARS], type=kind, non_retryable=final, category=ApplicationErrorCategory.BENIGN
+        message[:_REASON_CHARS],
+        type=kind,
+        non_retryable=final,
+        next_retry_delay=timedelta(seconds=min(delay_seconds, _LONGEST_AWAY_SECONDS)) if delay_seconds else None,
+        # for the SDK's log only, which prints a traceback of its own code for any other one: the worker says it
+        category=ApplicationErrorCategory.BENIGN,
     )
