@@ -11,6 +11,7 @@ from callwright.core.access import Access, Allow, Ask, Confinement, Decision, De
 from callwright.core.spec import Effect
 from callwright.policy import AllowEverything, ByMode, Policies, Subject, Tier, standard_policies
 from callwright.policy.dry_run import dry_run_call, dry_run_line
+from callwright.policy.rules.rule import rules_of
 from callwright.policy.shell_line import PartOfLine
 
 
@@ -86,6 +87,21 @@ def test_bypass_settles_asks_that_are_not_firm(ask: Ask, expected: type[Decision
     for asking in (Rule(ask), Guard(ask)):
         assert type(decide(asking, ByMode("bypass"))) is expected
         assert type(decide(asking, ByMode("dontAsk"))) is Deny
+
+
+def test_firm_ask_is_not_hidden_by_a_soft_one() -> None:
+    soft, firm = Ask("soft"), Ask("firm", firm=True)
+    for asking in ((Guard(soft), Rule(firm)), (Guard(soft), Mode(firm)), (Rule(soft), Mode(firm))):
+        decision = decide(*asking, ByMode("bypass"))
+        assert isinstance(decision, Ask) and decision.firm and decision.reason == "firm; soft"
+        assert type(decide(*asking, ByMode("dontAsk"))) is Deny
+
+
+def test_bypass_asks_where_a_deny_rule_may_match_a_protected_file(tmp_path: Path) -> None:
+    policies = standard_policies(tmp_path, mode="bypass", rules=rules_of(deny=["Edit(.vscode/tasks.json)"]))
+    for line in ("echo x > $F", "echo x > .vscode/$F"):
+        decision = policies.decide(RunCommand(line, str(tmp_path)), dry_run_line(line))
+        assert isinstance(decision, Ask) and decision.firm, line
 
 
 def test_one_firm_part_makes_the_line_firm(tmp_path: Path) -> None:

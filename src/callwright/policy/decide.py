@@ -5,7 +5,7 @@
     a rule asks                           ask
     a rule allows                         allow
     the mode decides                      as it says; no policy decides: ask
-    the result is an ask                  the mode may settle it (dontAsk, bypass), unless it is firm
+    the result is an ask                  the mode may settle it (dontAsk, bypass), unless any of the asks is firm
 
 A user's approval settles an ask before the policies are called again; it never changes a deny. Inside a tier the
 strictest decision wins, so the order of policies never matters. A shell line is decided part by part, each command and
@@ -243,10 +243,11 @@ class Policies:
         for decision in (guard, rule, mode):
             if isinstance(decision, Deny):
                 return decision
-        if isinstance(guard, Ask):  # before the rules: an allow rule must not lift a guard
-            if isinstance(mode, Ask) and mode.firm:  # the user must see this reason too
-                return self.settle(_combine_decisions((guard, mode), Confinement.READ_ONLY))
-            return self.settle(guard)
+        ask = guard if isinstance(guard, Ask) else rule  # an allow rule must not lift a guard
+        if isinstance(ask, Ask):
+            # what asks firmly must reach the user, also where another question would be settled by the mode
+            firm = [each for each in (rule, mode) if each is not ask and isinstance(each, Ask) and each.firm]
+            return self.settle(_combine_decisions((ask, *firm), Confinement.READ_ONLY) if firm else ask)
         if isinstance(rule, Allow) and isinstance(access, (WritePath, DeletePath)):
             # the rule is about this path: the sandbox opens it for the line that names it
             return Allow(rule.reason, rule.source, rule.confinement | Confinement.NAMED)
