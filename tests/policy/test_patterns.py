@@ -111,6 +111,22 @@ def _path(pattern: str, path: str, *, wide: bool) -> bool:
         (r"a\*b", "/w/axb", False, False),
         (".", "/w/anything", True, True),
         ("../out/x", "/out/x", True, True),
+        ("../out/**", "/out/a/b", True, True),
+        ("../out/*.txt", "/out/a.txt", True, True),
+        ("../out/*.txt", "/w/out/a.txt", False, False),
+        ("./../out/**", "/out/a", True, True),
+        ("..", "/out/a", True, True),
+        ("../**", "/out/a", True, True),
+        ("../../x", "/x", True, True),
+        ("./", "/w/a", True, True),
+        ("./a/./b", "/w/a/b", True, True),
+        ("a/.", "/w/a/b", True, True),
+        ("//etc/./hosts", "/etc/hosts", True, True),
+        ("/../docs/**", "/w/docs/a", True, True),
+        ("~/../bob/**", "/home/bob/a", True, True),
+        ("a/../b", "/w/b", False, True),  # a may be a link
+        ("//etc/x/../hosts", "/etc/hosts", False, True),
+        ("a/**/../b", "/w/a/c/b", False, True),
     ],
 )
 def test_path_pattern_is_anchored_by_its_first_characters(

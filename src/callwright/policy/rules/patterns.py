@@ -44,12 +44,14 @@ def path_pattern(text: str, *, base: str, cwd: str, home: str, wide: bool) -> Pa
     """Parse a path pattern.
 
     `//x` starts at the root of the file system, `~/x` at the home folder, `/x` where the rule was written, `x` and
-    `./x` at the working folder. `wide` is for deny and ask: a relative pattern then matches anywhere, in any case, and
+    `./x` at the working folder, `../x` at its parent. `wide` is for deny and ask: a relative pattern then matches anywhere, in any case, and
     `/etc/x` means the file of that name too.
     """
-    start, rest, anchored = _anchor(text, base, cwd, home)
-    folder_only = rest.endswith("/")
-    rest = rest.strip("/")
+    start, written, anchored = _anchor(text, base, cwd, home)
+    folder_only = written.endswith("/")
+    folder, rest = _resolve_dots(start, written, wide=wide)
+    anchored = anchored or folder != start or not rest
+    start = folder
     any_depth = not anchored and (wide or "/" not in rest)
     # a deny on `.env` must also hold in a folder outside the working folder, so it is not bound to one
     inside = "" if wide and any_depth else re.escape(_plain(start.rstrip("/")))
@@ -104,12 +106,22 @@ def _anchor(text: str, base: str, cwd: str, home: str) -> tuple[str, str, bool]:
         return home, text[1:], True
     if text.startswith("/"):
         return base, text, True
-    while text.startswith("./"):
-        text = text[2:]
-    up = os.path.normpath(text) if text.startswith("../") else ""
-    if up:  # "../x" leaves the working folder: it can only be meant literally
-        return os.path.normpath(os.path.join(cwd, up)), "", True  # noqa: PTH118 - patterns are text, not paths
-    return cwd, "" if text == "." else text, text == "."
+    return cwd, text, False
+
+
+def _resolve_dots(start: str, rest: str, *, wide: bool) -> tuple[str, str]:
+    """Return a pattern without `.` and `..`, which no path it is compared with has; a first `..` moves its start up."""
+    kept = list[str]()
+    for segment in rest.split("/"):
+        if segment in ("", "."):
+            continue
+        if segment != ".." or (kept and not wide):  # after a link, `..` is elsewhere: an allow rule must not guess
+            kept.append(segment)
+        elif not kept:
+            start = os.path.dirname(start.rstrip("/")) or "/"  # noqa: PTH120 - patterns are text, not paths
+        elif kept[-1] != "**":  # `a/**/..` is a folder at any depth below `a`
+            kept.pop()
+    return start, "/".join(kept)
 
 
 def _body(rest: str) -> str:
