@@ -338,12 +338,44 @@ def test_line_as_a_whole_is_judged_by_every_rule() -> None:
         ("WebFetch(domain:a.example)", "https://[", Ask),
         ("WebFetch(a.example)", "https://a.example/x", Deny),
         ("WebFetch(domain:a.example)", "https://b.example", type(None)),
+        ("WebFetch(domain:ab.example)", "https://\uff41b.example/", Deny),  # names are looked up in their plain form
+        ("WebFetch(domain:strasse.example)", "https://stra\u00dfe.example/", Deny),
+        ("WebFetch(domain:192.0.2.1)", "http://192.0.513/", Deny),
+        ("WebFetch(domain:192.0.2.1)", "http://0xc0000201/", Deny),
+        ("WebFetch(domain:192.0.2.1)", "http://3221225985/", Deny),
+        ("WebFetch(domain:192.0.2.1)", "http://[::ffff:c000:201]/", Deny),
+        ("WebFetch(domain:[2001:db8::1]:80)", "http://[2001:db8:0::1]/", Deny),
+        ("WebFetch(domain:a.example:8080)", "http://a.example/", Deny),
+        ("WebFetch(domain:a.example)", "https:/a.example", Deny),
+        ("WebFetch(domain:a.example)", "https://%61.example", Ask),
+        ("WebFetch(domain:a.example)", f"https://{'b' * 300}.example", Ask),
+        ("WebFetch(domain:a.example)", "https://{a,b}.example", Ask),
+        ("WebFetch(domain:a.example)", "https://b.example\\@c.example", Ask),
+        ("WebFetch(domain:c.example)", "https://b.example\\@c.example", Ask),
     ],
 )
 def test_deny_rule_for_a_domain_cannot_be_evaded(rule: str, url: str, kind: type) -> None:
     assert type(_judge(rules_of(deny=[rule]), Reach(url), call=_call("web_fetch"))) is kind
     allowed = _judge(rules_of(allow=[rule]), Reach(url), call=_call("web_fetch"))
     assert allowed is None  # no host, another one, or a rule without `domain:`
+
+
+@pytest.mark.parametrize(
+    ("domain", "url"),
+    [
+        ("b\u00fccher.example", "https://B\u00fccher.example/"),
+        ("b\u00fccher.example", "https://xn--bcher-kva.example/"),
+        ("xn--bcher-kva.example", "https://B\u00dcCHER.example/"),
+        ("192.0.2.1", "http://192.0.2.1:8080/"),
+        ("*.example", "https://a.b.example./"),
+        ("ab.example", "https://ab\u3002example/"),
+        ("*", "https://a.example"),
+    ],
+)
+def test_rule_for_a_domain_covers_its_other_spelling(domain: str, url: str) -> None:
+    rule = f"WebFetch(domain:{domain})"
+    assert isinstance(_judge(rules_of(allow=[rule]), Reach(url), call=_call("web_fetch")), Allow)
+    assert isinstance(_judge(rules_of(deny=[rule]), Reach(url), call=_call("web_fetch")), Deny)
 
 
 @pytest.mark.parametrize("key", ["command", "file_path", "path", "url"])

@@ -31,7 +31,14 @@ from callwright.core.uri import uri_readings
 from callwright.policy.base import Policy, Subject, Tier
 from callwright.policy.paths import PathContext, PossiblePaths, possible_paths
 from callwright.policy.rules.command_patterns import covers, may_name, names_command
-from callwright.policy.rules.patterns import PathPattern, command_pattern, domain_matches, path_pattern, wildcard
+from callwright.policy.rules.patterns import (
+    PathPattern,
+    command_pattern,
+    domain_matches,
+    host_readings,
+    path_pattern,
+    wildcard,
+)
 from callwright.policy.rules.resource_patterns import resource_pattern
 from callwright.policy.rules.rule import Rule
 from callwright.policy.shell_line import PartOfLine, paths_for_call, plan_without_redirects
@@ -52,6 +59,8 @@ _PRIMARY = {
     "agent": ("subagent_type", "agent", "agent_type", "name"),
     "websearch": ("query",),
 }
+_ONE_SLASH = re.compile(r"[a-zA-Z][\w+.-]*:/(?!/)")
+_PORT = re.compile(r"(?<![\[:]):\d+\Z|(?<=\]):\d+\Z")
 _ARGUMENTS = re.compile(r"\s*\w+:[^,]*(?:,\s*\w+:[^,]*)*")
 _JUDGED_BY_ACCESS = FILE_FAMILIES | {"bash", "webfetch"}
 _NAMED_BY_GROUP = RESOURCE_FAMILIES | {"", "bash"}
@@ -158,18 +167,38 @@ def _pattern(rule: Rule, here: PathContext) -> PathPattern:
 
 
 def _by_domain(rule: Rule, url: str) -> Match:
-    try:
-        host = urlsplit(url if "//" in url else f"//{url}").hostname or ""
-    except ValueError:
-        return Match.MAYBE if rule.restricts else Match.NO
-    if not host:  # such as `https://`: a deny rule cannot be excluded
+    readings = _hosts_of(url)
+    if not readings:  # such as `https://`: a deny rule cannot be excluded
         return Match.MAYBE if rule.restricts else Match.NO
     wanted = rule.specifier or ""
     domain = wanted.removeprefix("domain:")
     if not rule.restricts and (domain == wanted or "/" in domain):
         return Match.NO  # without `domain:`, or with an address, an allow rule would cover more than it says
+    if not rule.restricts:
+        return _match_if(all(_names_host(domain, host) for host in readings))
     named = domain.split("//", 1)[-1].split("/", 1)[0].rpartition("@")[2]  # a deny rule is about the host of an address
-    return _match_if(domain_matches(named, host))
+    named = _PORT.sub("", named.strip()).strip("[]")
+    return _match_if(any(_names_host(named, host) for host in readings))
+
+
+def _hosts_of(url: str) -> frozenset[str]:
+    """Return every host that a program could connect to for an address; empty if they cannot be listed."""
+    found = frozenset[str]()
+    short = _ONE_SLASH.match(url)  # curl reads https:/host as https://host
+    for text in (url if "//" in url else f"//{url}", *((f"//{url[short.end() :]}",) if short else ())):
+        try:
+            parts = urlsplit(text)
+            readings = host_readings(parts.hostname or "")
+        except ValueError:
+            return frozenset()
+        if not readings or "\\" in parts.netloc:  # some programs end the host at a backslash
+            return frozenset()
+        found |= readings
+    return found
+
+
+def _names_host(domain: str, host: str) -> bool:
+    return any(domain_matches(reading, host) for reading in host_readings(domain) or (domain,))
 
 
 def _by_resource(rule: Rule, access: Access, uri: str) -> Match:

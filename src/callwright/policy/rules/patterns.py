@@ -8,6 +8,8 @@ import re
 import unicodedata
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from ipaddress import IPv6Address, ip_address
+from socket import inet_aton, inet_ntoa
 
 from callwright.system.search.globs import GITIGNORE, BadClass, BadGlob, glob_regex
 
@@ -44,8 +46,8 @@ def path_pattern(text: str, *, base: str, cwd: str, home: str, wide: bool) -> Pa
     """Parse a path pattern.
 
     `//x` starts at the root of the file system, `~/x` at the home folder, `/x` where the rule was written, `x` and
-    `./x` at the working folder, `../x` at its parent. `wide` is for deny and ask: a relative pattern then matches anywhere, in any case, and
-    `/etc/x` means the file of that name too.
+    `./x` at the working folder, `../x` at its parent. `wide` is for deny and ask: a relative pattern then matches
+    anywhere, in any case, and `/etc/x` means the file of that name too.
     """
     start, written, anchored = _anchor(text, base, cwd, home)
     folder_only = written.endswith("/")
@@ -306,10 +308,48 @@ def mark_spaces(word: str) -> str:
     return word.replace(" ", INNER_SPACE) if " " in word else word
 
 
+_LONGEST_HOST = 253
+_DOTS = re.compile("[.\u3002\uff0e\uff61]")
+_HOST = re.compile(r"[\w.:*-]+")
+_NUMBERS = re.compile(r"[0-9][0-9a-fx.]*")
+
+
+@lru_cache(maxsize=1024)
+def host_readings(host: str) -> frozenset[str]:
+    """Return every spelling of a host that a program could look up; empty if they cannot be listed.
+
+    A name in full-width letters is also the plain one, `xn--bcher-kva.de` is `bücher.de`, and 127.1 is 127.0.0.1.
+    """
+    labels = _DOTS.split(host.lower())
+    while len(labels) > 1 and not labels[-1]:
+        labels.pop()
+    plain = ".".join(labels)
+    if len(plain) > _LONGEST_HOST:  # decoding a long name takes quadratic time
+        return frozenset()
+    try:
+        encoded = [label if label.isascii() else label.encode("idna").decode("ascii") for label in labels]
+        decoded = [label[4:].encode().decode("punycode") if label.startswith("xn--") else label for label in labels]
+    except UnicodeError:
+        return frozenset()
+    found = frozenset((plain, ".".join(encoded), ".".join(decoded), _address(plain))) - {""}
+    return found if all(_HOST.fullmatch(reading) for reading in found) else frozenset()
+
+
+def _address(host: str) -> str:
+    """Return the usual spelling of an address: 0x7f.1 and 2130706433 are 127.0.0.1; empty for a name."""
+    try:
+        if _NUMBERS.fullmatch(host):
+            return inet_ntoa(inet_aton(host))
+        address = ip_address(host)
+    except (OSError, ValueError):
+        return ""
+    return str((address.ipv4_mapped if isinstance(address, IPv6Address) else None) or address)
+
+
 @lru_cache(maxsize=1024)
 def domain_matches(pattern: str, host: str) -> bool:
     """Compare host labels: `*.example.com` is any depth below it, a `*` elsewhere never crosses a dot."""
-    pattern, host = pattern.strip().casefold().rstrip("."), host.casefold().rstrip(".")
+    pattern, host = pattern.strip().lower().rstrip("."), host.lower().rstrip(".")
     if pattern == "*":
         return bool(host)
     wanted, given = pattern.split("."), host.split(".")
