@@ -12,6 +12,7 @@ from tests.sessions.conftest import connect, execute, said, texts_of
 from tests.waiting import LONG_SECONDS, LoopClock, close_stream
 
 from callwright.sessions import PostgresStore, SessionBusy, SessionError
+from callwright.sessions.base import SessionMissing
 
 pytestmark = pytest.mark.timeout(600)
 BLOCKED = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
@@ -230,6 +231,38 @@ async def test_closed_store_gives_its_sessions_up(postgres: str) -> None:
     await connection.close()
     async with PostgresStore(postgres) as other:
         assert texts_of(await other.read("s")) == ["one"]
+
+
+async def test_hold_of_a_closed_store_opens_nothing(postgres: str, caplog: pytest.LogCaptureFixture) -> None:
+    store = PostgresStore(postgres)
+    hold = await store.hold("s")
+    await hold.append(said("one"))
+    hold.keep_output("o", "whole")
+    await store.aclose()
+    await hold.release()
+    connection = await connect(postgres)
+    name = postgres.rpartition("/")[2]
+    async with asyncio.timeout(LONG_SECONDS):
+        while await connection.fetchval(f"SELECT count(*) {OTHERS.format(name=name)}"):  # noqa: ASYNC110 - they end
+            await asyncio.sleep(0.01)
+    await connection.close()
+    async with PostgresStore(postgres) as other:
+        assert await other.read_output("s", "o") == "whole"
+        await (await other.hold("s")).release()  # its lease was given up
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("foreign", ["a\0b", "a\udc80"])
+async def test_id_that_the_database_cannot_hold_is_missing(postgres: str, foreign: str) -> None:
+    async with PostgresStore(postgres) as store:
+        hold = await store.hold("s")
+        await hold.append(said("one"))
+        await hold.release()
+        for asked in (store.read(foreign), store.delete(foreign), store.rename(foreign, "t"), store.fork(foreign, "t")):
+            with pytest.raises(SessionMissing, match="there is no session"):
+                await asked
+        assert await store.read_output("s", foreign) is None
+        assert await store.read_output(foreign, "o") is None
 
 
 async def test_no_append_waits_for_a_writer_that_was_stopped(postgres: str) -> None:

@@ -43,6 +43,13 @@ async def test_file_is_private_and_created_on_first_use(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
+@pytest.mark.parametrize("foreign", ["a\0b", "a\udc80"])
+async def test_output_that_cannot_exist_is_missing(tmp_path: Path, foreign: str) -> None:
+    await filled(tmp_path / "s.db", "hi")
+    async with SqliteStore(tmp_path / "s.db") as store:
+        assert await store.read_output("s", foreign) is None
+
+
 async def test_full_disk_is_an_error_that_loses_nothing(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     await filled(path, "kept")

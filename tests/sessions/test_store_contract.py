@@ -49,7 +49,8 @@ async def test_memory_session_taken_over_keeps_no_turn() -> None:
     await (await store.hold("s", owner="worker")).append(Said(outcomes))
     with pytest.raises(SessionBusy):
         await stale.append(Said(message, "stale"), Said(outcomes))
-    assert list(await store.read("s")) == [Said(outcomes)]
+    stale.keep_output("o", "stale")
+    assert list(await store.read("s")) == [Said(outcomes)] and await store.read_output("s", "o") is None
 
 
 async def test_stored_error_keeps_all_its_fields(tmp_path: Path) -> None:

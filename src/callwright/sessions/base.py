@@ -293,10 +293,14 @@ def check_session_id(session_id: str) -> str:
     Raises:
         UsageError: the id is empty, too long or not printable.
     """
-    named = isinstance(cast(object, session_id), str) and session_id.isprintable()
-    if not named or not 0 < len(session_id) <= _MAX_ID_CHARS:
+    if not is_session_id(session_id):
         raise UsageError(f"invalid session id {safe_repr(session_id)}: use 1 to {_MAX_ID_CHARS} printable characters")
     return session_id
+
+
+def is_session_id(given: object) -> bool:
+    """Whether a session can have this id; databases cannot even be asked for some texts."""
+    return isinstance(given, str) and 0 < len(given) <= _MAX_ID_CHARS and given.isprintable()
 
 
 def no_such_session(session_id: str) -> SessionMissing:

@@ -199,6 +199,8 @@ class MemoryHold:
         self._changes[0] += 1
 
     def keep_output(self, output_id: str, text: str) -> None:
+        if self._session.holder is not self:
+            return
         self._session.outputs[output_id] = limit_output(text)
 
     async def release(self) -> None:

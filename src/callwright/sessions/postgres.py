@@ -2,13 +2,11 @@
 
 import asyncio
 import math
-import re
 import secrets
 import time
 import weakref
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
@@ -25,29 +23,26 @@ from callwright.sessions.base import (
     StoreTooNew,
     check_session_id,
     escape_query,
+    is_session_id,
     load_blob,
     load_records,
     make_excerpt,
     make_like_pattern,
     no_such_session,
 )
-from callwright.sessions.postgres_connection import ERRORS, ChangeListener, Connections, NoConnection
+from callwright.sessions.postgres_connection import (
+    ERRORS,
+    ChangeListener,
+    Connections,
+    NoConnection,
+    describe_address,
+)
 from callwright.sessions.postgres_hold import PostgresHold, Write
+from callwright.sessions.postgres_loop import LoopState
 from callwright.sessions.record_encoding import dump_record
 from callwright.sessions.records import Record, count_settled_records
 
 _MOST_BATCHED = 500
-
-
-@dataclass(slots=True)
-class _Loop:
-    """What belongs to one event loop: its connections, and the writer that commits what has gathered."""
-
-    connections: Connections
-    waiting: list[Write] = field(default_factory=list[Write])
-    writer: "asyncio.Task[None] | None" = None
-    listener: ChangeListener | None = None
-    holds: "weakref.WeakSet[PostgresHold]" = field(default_factory=weakref.WeakSet[PostgresHold])
 
 
 class PostgresStore:
@@ -85,11 +80,11 @@ class PostgresStore:
             )
         if not 0 < lease_seconds < math.inf or connections < 1:
             raise UsageError(f"lease_seconds and connections must be positive, got {lease_seconds!r}, {connections!r}")
-        self._address = address
+        self._address, self._place = address, describe_address(address)
         self._redact = redact
         self._connections = connections
         self.lease_seconds = lease_seconds
-        self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Future[_Loop]] = (
+        self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Future[LoopState]] = (
             weakref.WeakKeyDictionary()
         )
 
@@ -133,6 +128,8 @@ class PostgresStore:
         return await self._read(await self._key(session_id), session_id, max(position, 0), limit)
 
     async def read_output(self, session_id: str, output_id: str) -> str | None:
+        if not is_session_id(session_id) or not output_id.isprintable():  # the model may ask for any text
+            return None
         found = await self._value(sql.READ_OUTPUT, session_id, output_id)
         return None if found is None else str(found)
 
@@ -205,16 +202,13 @@ class PostgresStore:
 
     async def aclose(self) -> None:
         """Write what waits and close the connections of this event loop; sessions that are held are given up."""
-        opened = self._loops.pop(asyncio.get_running_loop(), None)
+        running = asyncio.get_running_loop()
+        opened = self._loops.get(running)
         if opened is not None and not _has_failed(opened):
             loop = await opened
-            if loop.writer is not None:
-                await asyncio.wait([loop.writer])
-            for hold in [*loop.holds]:
-                hold.end(self._explain_closed())
-            if loop.listener is not None:
-                await loop.listener.aclose()
-            await loop.connections.close()
+            await loop.settle()
+            self._loops.pop(running, None)
+            await loop.close(self._explain_closed())
 
     async def __aenter__(self) -> "PostgresStore":
         return self
@@ -239,27 +233,24 @@ class PostgresStore:
         Raises:
             SessionError: The store was closed, or the session was taken in another event loop.
         """
-        opened = self._loops.get(asyncio.get_running_loop())
-        if opened is None or not opened.done() or _has_failed(opened):
-            raise self._explain_closed()
-        loop = opened.result()
+        loop = self._find_open()
         loop.waiting.append(write)
         if loop.writer is None or loop.writer.done():  # done: cancelled before it began
             loop.writer = asyncio.ensure_future(self._write_gathered(loop))
 
     async def keep(self, hold: PostgresHold, output_id: str, body: str) -> None:
         """Store `body` as the output `output_id`, if the lease of `hold` is still held."""
-        await self._rows(sql.KEEP, *hold.identity, output_id, body)
+        await self._fetch(self._find_open(), sql.KEEP, *hold.identity, output_id, body)
 
     async def renew(self, hold: PostgresHold) -> bool:
         """Extend a lease; False if it was lost."""
-        return bool(await self._rows(sql.RENEW, *hold.identity, self.lease_seconds))
+        return bool(await self._fetch(self._find_open(), sql.RENEW, *hold.identity, self.lease_seconds))
 
     async def give_up(self, hold: PostgresHold) -> None:
         """Release a lease; nothing happens if it was lost."""
-        await self._rows(sql.RELEASE, *hold.identity[:2])
+        await self._fetch(self._find_open(), sql.RELEASE, *hold.identity[:2])
 
-    async def _write_gathered(self, loop: _Loop) -> None:
+    async def _write_gathered(self, loop: LoopState) -> None:
         failed = SessionError(f"the writer for {self._place} was stopped; the records may be stored or not")
         batch: list[Write] = []
         try:
@@ -276,7 +267,7 @@ class PostgresStore:
             for write in left:
                 write.fail(failed)
 
-    async def _commit(self, loop: _Loop, gathered: Sequence[Write]) -> None:
+    async def _commit(self, loop: LoopState, gathered: Sequence[Write]) -> None:
         batch = [write for write in gathered if not write.refuse()]
         if not batch:
             return
@@ -297,7 +288,7 @@ class PostgresStore:
             else:
                 write.fail(SessionBusy(f"session {write.hold.session_id!r} was taken over by another process"))
 
-    async def _is_stored(self, loop: _Loop, write: Write, error: SessionError) -> bool:
+    async def _is_stored(self, loop: LoopState, write: Write, error: SessionError) -> bool:
         """Whether a write failed because it had been committed before its connection was lost."""
         if not isinstance(error.__cause__, asyncpg.UniqueViolationError):
             return False
@@ -308,7 +299,7 @@ class PostgresStore:
             return False
         return [row[0] for row in rows] == write.bodies
 
-    async def _append(self, loop: _Loop, batch: Sequence[Write]) -> set[str]:
+    async def _append(self, loop: LoopState, batch: Sequence[Write]) -> set[str]:
         """Commit a batch and return the holders whose leases were still theirs."""
         holds = {write.hold.holder: write for write in reversed(batch)}
         waiting = {write.hold.holder: write.waiting for write in batch}  # after the last write of each
@@ -326,7 +317,7 @@ class PostgresStore:
             raise self._explain(error) from error
         return {str(row[0]) for row in found}
 
-    async def _open(self) -> _Loop:
+    async def _open(self) -> LoopState:
         """Return the connections of the running loop; the first use creates the tables."""
         running = asyncio.get_running_loop()
         opened = self._loops.get(running)
@@ -334,7 +325,14 @@ class PostgresStore:
             opened = self._loops[running] = asyncio.ensure_future(self._connect())
         return await asyncio.shield(opened)
 
-    async def _connect(self) -> _Loop:
+    def _find_open(self) -> LoopState:
+        """Return the connections of the running loop, without opening any: what a hold does must not."""
+        opened = self._loops.get(asyncio.get_running_loop())
+        if opened is None or not opened.done() or _has_failed(opened):
+            raise self._explain_closed()
+        return opened.result()
+
+    async def _connect(self) -> LoopState:
         try:
             connections = await Connections.open(self._address, self._connections)
         except ERRORS as error:
@@ -350,10 +348,10 @@ class PostgresStore:
                 f"the tables in {self._place} are of version {connections.schema_version}, and this version of "
                 f"callwright uses {sql.SCHEMA_VERSION}; install a newer one, or use another database"
             )
-        return _Loop(connections)
+        return LoopState(connections)
 
     async def _key(self, session_id: str) -> int:
-        key = await self._value(sql.FIND, session_id)
+        key = await self._value(sql.FIND, session_id) if is_session_id(session_id) else None
         if key is None:
             raise no_such_session(session_id)
         return int(key)
@@ -364,7 +362,9 @@ class PostgresStore:
         return load_records(session_id, await self._rows(sql.READ, key, position, limit), position)
 
     async def _rows(self, query: str, *values: object, repeatable: bool = True) -> Sequence[Any]:
-        loop = await self._open()
+        return await self._fetch(await self._open(), query, *values, repeatable=repeatable)
+
+    async def _fetch(self, loop: LoopState, query: str, *values: object, repeatable: bool = True) -> Sequence[Any]:
         try:
             return await loop.connections.fetch(query, *values, repeatable=repeatable)
         except (NoConnection, *ERRORS) as error:
@@ -381,14 +381,6 @@ class PostgresStore:
     def _explain_closed(self) -> SessionError:
         return SessionError(f"the store {self._place} was closed, or the session was taken in another event loop")
 
-    @property
-    def _place(self) -> str:
-        """The host and the name of the database: neither a user, a password, nor parameters, which may hold one."""
-        head, *tail = re.split("[?#]", self._address.partition("://")[2], maxsplit=1)
-        if tail and "@" in tail[0]:  # where the password ends cannot be told
-            return "of the given address"
-        return head.rpartition("@")[2]
 
-
-def _has_failed(opened: "asyncio.Future[_Loop]") -> bool:
+def _has_failed(opened: "asyncio.Future[LoopState]") -> bool:
     return opened.done() and (opened.cancelled() or opened.exception() is not None)

@@ -1,6 +1,7 @@
 """The connections of one event loop to a PostgreSQL database: statements, and notices of changes by any machine."""
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -24,6 +25,14 @@ _LOST = (
     ConnectionError,
 )
 ERRORS = (asyncpg.PostgresError, *_LOST, OSError, TimeoutError)
+
+
+def describe_address(address: str) -> str:
+    """Return the host and the name of a database: neither a user, a password, nor parameters, which may hold one."""
+    head, *tail = re.split("[?#]", address.partition("://")[2], maxsplit=1)
+    if tail and "@" in tail[0]:  # where the password ends cannot be told
+        return "of the given address"
+    return head.rpartition("@")[2]
 
 
 class NoConnection(Exception):

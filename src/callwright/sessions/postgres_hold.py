@@ -75,6 +75,8 @@ class PostgresHold:
         self._last: asyncio.Future[None] | None = None
         self._questions = OpenQuestions()
         self._renewing: asyncio.Task[None] | None = None
+        self.ended = False
+        """Whether it was released, or its store was closed."""
 
     def begin(self, records: Sequence[Record], *, exists: bool) -> None:
         """Start with the records of the session."""
@@ -96,22 +98,29 @@ class PostgresHold:
             keeping.add_done_callback(self._keeping.discard)
 
     async def release(self) -> None:
-        # also an append whose caller was cancelled: a later statement of this holder would be refused
-        pending = {*self._keeping} if self._last is None else {*self._keeping, self._last}
         try:
-            if pending:
-                await asyncio.wait(pending)
+            await self.settle()
         finally:
             if self._renewing is not None:
                 self._renewing.cancel()
+        if self.ended:
+            return
+        self.ended = True
         try:
             await self._store.give_up(self)
         except SessionError as error:  # what was written is stored: a run that is done must not fail now
             _log.warning("session %s stays busy until its lease runs out: %s", ascii(self.session_id), error)
 
+    async def settle(self) -> None:
+        """Wait until what was added is stored, or cannot be."""
+        # also an append whose caller was cancelled: a later statement of this holder would be refused
+        pending = {*self._keeping} if self._last is None else {*self._keeping, self._last}
+        if pending:
+            await asyncio.wait(pending)
+
     def end(self, failure: SessionError) -> None:
-        """Let the lease run out; nothing more is added through this hold."""
-        self.failure = self.failure or failure
+        """Add nothing more through this hold; the store gives its lease up."""
+        self.failure, self.ended = self.failure or failure, True
         if self._renewing is not None:
             self._renewing.cancel()
 

@@ -57,6 +57,10 @@ RETURNING id
 """
 RELEASE = "DELETE FROM callwright_leases WHERE id = $1 AND holder = $2"
 """Without its row, a late statement of this holder cannot extend the lease again: names of holders are used once."""
+RELEASE_ALL = """
+DELETE FROM callwright_leases lease USING unnest($1::text[], $2::text[]) AS held (id, holder)
+WHERE lease.id = held.id AND lease.holder = held.holder
+"""
 
 APPEND = """
 WITH wanted AS (

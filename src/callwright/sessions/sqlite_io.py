@@ -117,8 +117,10 @@ class SessionFile:
 
     def read_output(self, session_id: str, output_id: str) -> str | None:
         """Return an output that was kept with a session; None if there is none."""
-        query = "SELECT CAST(body AS BLOB) FROM outputs WHERE session = ? AND id = ?"
-        rows = self._query(query, self._key(session_id), output_id)
+        key = self._key(session_id)
+        if not output_id.isprintable():  # the model may ask for any text, also for one that is not Unicode
+            return None
+        rows = self._query("SELECT CAST(body AS BLOB) FROM outputs WHERE session = ? AND id = ?", key, output_id)
         return _text(rows[0][0]) if rows else None
 
     def keep_blob(self, blob_id: str, body: str) -> None:

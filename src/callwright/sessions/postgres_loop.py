@@ -1,0 +1,39 @@
+"""What a PostgreSQL store has open in one event loop, and how it is closed."""
+
+import asyncio
+import weakref
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from callwright.sessions import postgres_sql as sql
+from callwright.sessions.base import SessionError
+from callwright.sessions.postgres_connection import ERRORS, ChangeListener, Connections, NoConnection
+from callwright.sessions.postgres_hold import PostgresHold, Write
+
+
+@dataclass(slots=True)
+class LoopState:
+    """The connections of one event loop, its holds, and the writer that commits what has gathered."""
+
+    connections: Connections
+    waiting: list[Write] = field(default_factory=list[Write])
+    writer: "asyncio.Task[None] | None" = None
+    listener: ChangeListener | None = None
+    holds: "weakref.WeakSet[PostgresHold]" = field(default_factory=weakref.WeakSet[PostgresHold])
+
+    async def settle(self) -> None:
+        """Wait until everything that was added is stored, or cannot be."""
+        await asyncio.gather(*(hold.settle() for hold in [*self.holds]))
+
+    async def close(self, reason: SessionError) -> None:
+        """Give up the sessions that are held, and close the connections."""
+        holds = [hold for hold in self.holds if not hold.ended]
+        for hold in holds:
+            hold.end(reason)
+        if self.listener is not None:
+            await self.listener.aclose()
+        if holds:
+            names = [hold.session_id for hold in holds], [hold.holder for hold in holds]
+            with suppress(NoConnection, *ERRORS):  # otherwise their leases run out
+                await self.connections.fetch(sql.RELEASE_ALL, *names)
+        await self.connections.close()
