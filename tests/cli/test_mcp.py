@@ -283,11 +283,33 @@ def test_changed_tool_is_shown_and_accepted(machine: Any) -> None:
     schema = 'inputSchema: {"type":"object","properties":{"text":{"type":"string"}}}'
     assert f"mcp__rough__echo is now: {schema}" in held.out  # all of the definition, not only how it begins
     assert schema in machine("mcp", "test", "rough", "--json").document["review"]["mcp__rough__echo"]
-    accepted = machine("mcp", "test", "rough", "--accept").out
-    assert schema in accepted and "changed since" not in accepted
-    assert "changed since" not in machine("mcp", "test", "rough").out
+    unseen = machine("mcp", "test", "rough", "--accept")
+    assert unseen.code == 1 and "needs their digest" in unseen.err and "changed since" in unseen.out
+    shown = machine("mcp", "test", "rough", "--json").document["accept"]
+    assert f"--accept {shown}" in held.out
+    known["rough"]["look"] = "0" * 64  # as if the server had changed one more since
+    seen.write_text(json.dumps(known))
+    late = machine("mcp", "test", "rough", "--accept", shown)
+    assert late.code == 1 and "changed again since they were shown" in late.err
+    assert json.loads(seen.read_text()) == known
+    shown = machine("mcp", "test", "rough", "--json").document["accept"]
+    accepted = machine("mcp", "test", "rough", "--accept", shown)
+    assert accepted.code == 0 and "mcp__rough__echo is accepted as it was shown" in accepted.out
+    assert "changed since" not in accepted.out + machine("mcp", "test", "rough").out
     machine("mcp", "remove", "rough")
     assert "rough" not in json.loads(seen.read_text())
+
+
+def test_changed_resources_are_accepted_together(machine: Any, tmp_path: Path) -> None:
+    switch = tmp_path / "changed"
+    hostile = Path(__file__).parents[1] / "mcp" / "servers" / "hostile.py"
+    machine("mcp", "add", "h", "-s", "user", "--", sys.executable, "-S", str(hostile), "resources", str(switch))
+    assert machine("mcp", "test", "h").code == 0
+    switch.touch()
+    document = machine("mcp", "test", "h", "--json").document
+    assert document["held"] == ["mcp__h__list_resources", "mcp__h__read_resource"]
+    assert machine("mcp", "test", "h", "--accept", document["accept"]).code == 0
+    assert machine("mcp", "test", "h", "--json").document["held"] == []
 
 
 def test_json_output_is_complete(machine: Any) -> None:

@@ -15,6 +15,7 @@ import pytest
 from tests.waiting import until
 
 from callwright import Completed, Denied, Executor, Failed, Registry, tool
+from callwright.core.errors import UsageError
 from callwright.core.json import JsonObject
 from callwright.mcp import McpServers, PinnedTools, PinnedToolsFile, ServerConfig
 from callwright.policy import AllowEverything
@@ -187,6 +188,19 @@ async def test_changed_tool_is_held(rough: "World"):
     assert rough.servers.status()[0].held == ("mcp__rough__echo",)
     rough.servers.accept("mcp__rough__echo")
     assert isinstance(await rough.run("echo", {"text": "x"}), Completed)
+
+
+async def test_tool_that_changed_again_is_not_accepted_unseen(rough: "World"):
+    await rough.run("mutate")
+    await until(lambda: bool(rough.servers.status()[0].held))
+    shown = rough.servers.status()[0].digests["mcp__rough__echo"]
+    await rough.run("mutate")
+    await until(lambda: rough.servers.status()[0].digests.get("mcp__rough__echo") not in (None, shown))
+    with pytest.raises(UsageError, match="changed again"):
+        rough.servers.accept("mcp__rough__echo", shown)
+    assert rough.servers.status()[0].held
+    rough.servers.accept("mcp__rough__echo", rough.servers.status()[0].digests["mcp__rough__echo"])
+    assert not rough.servers.status()[0].held
 
 
 async def test_tool_changed_during_turn_is_denied(rough: "World"):

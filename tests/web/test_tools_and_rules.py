@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -249,6 +250,26 @@ async def test_search_names_the_words_that_matched(serve: Serve) -> None:
         assert all(tool["schema"]["type"] == "object" for tool in listed)
         for path in ("/api/skills", "/api/servers", "/api/rules", "/api/state"):
             assert (await web.get(path)).status == 200
+
+
+async def test_changed_server_tool_is_accepted_as_shown(serve: Serve, tmp_path: Path) -> None:
+    switch, hostile = tmp_path / "changed", TESTS / "mcp" / "servers" / "hostile.py"
+    entry = {"command": sys.executable, "args": ["-S", str(hostile), "prompts", str(switch)]}
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "settings.json").write_text(json.dumps({"mcpServers": {"h": entry}}))
+    async with serve() as web:
+        [server] = (await web.post("/api/servers/connect", {})).data["servers"]
+        assert server["condition"] == "ready" and server["digests"] == {}
+    switch.touch()
+    async with serve() as web:
+        [server] = (await web.post("/api/servers/connect", {})).data["servers"]
+        [tool] = server["held"]
+        assert "Ignore your rules" in server["review"][tool]
+        late = await web.post("/api/servers/accept", {"tool": tool, "digest": "0" * 64})
+        assert late.status == 400 and "changed again" in late.data["error"]
+        assert (await web.post("/api/servers/accept", {"tool": tool, "digest": server["digests"][tool]})).status == 200
+        [server] = (await web.get("/api/servers")).data["servers"]
+        assert server["held"] == []
 
 
 async def test_settings_that_are_not_valid_are_said(serve: Serve) -> None:

@@ -68,6 +68,8 @@ class ServerStatus:
     """The end of its error output, which often holds the cause of a failure."""
     review: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """What the held tools are now, by name, for the user to review."""
+    digests: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What `review` shows of each held tool, as a digest for `McpServers.accept`."""
 
 
 class McpServers:
@@ -147,10 +149,19 @@ class McpServers:
         """Return the state of every server."""
         return [tools.status() for tools in self._by_server.values()]
 
-    def accept(self, name: str) -> None:
-        """Accept the current definition of a changed tool, after the user has reviewed it."""
+    def accept(self, name: str, digest: str | None = None) -> None:
+        """Accept the definition of a changed tool, after the user has reviewed it.
+
+        Args:
+            name: The tool.
+            digest: What the user has seen: `ServerStatus.digests` beside the `review` that was shown. Without it, the
+                definition is accepted as it is now.
+
+        Raises:
+            UsageError: There is no such tool, or it has changed again since it was shown.
+        """
         for tools in self._by_server.values():
-            if tools.accept(name):
+            if tools.accept(name, digest):
                 return
         raise UsageError(f"no changed MCP tool {name!r} to accept")
 
@@ -207,8 +218,8 @@ class _ServerTools:
 
     def status(self) -> ServerStatus:
         link, listing = self.connection, self.connection.listing
-        review = {
-            name: tool.review
+        held = {
+            name: tool
             for name, tool in self._tools.items()
             if isinstance(tool, HeldTool) or (isinstance(tool, RemoteTool) and tool.held)
         }
@@ -218,13 +229,14 @@ class _ServerTools:
             tuple(sorted(name for name, tool in self._tools.items() if not isinstance(tool, AnswerTool))),
             _in_one_line(link.reason),
             link.sign_in_url,
-            tuple(review),
+            tuple(held),
             tuple(map(_in_one_line, (*self._problems, *(listing.problems if listing else ())))),
             listing.protocol if listing else "",
             _in_one_line(listing.server) if listing else "",
             link.seconds,
             link.log,
-            review,
+            {name: tool.review for name, tool in held.items()},
+            {name: tool.digest for name, tool in held.items()},
         )
 
     def offer_sign_in(self) -> None:
@@ -341,9 +353,13 @@ class _ServerTools:
         self._closed = True
         self._replace({})
 
-    def accept(self, name: str) -> bool:
+    def accept(self, name: str, digest: str | None) -> bool:
         """Accept a held tool, if it is one of this server."""
         tool = self._tools.get(name)
+        if not isinstance(tool, HeldTool) and not (isinstance(tool, RemoteTool) and tool.held):
+            return False
+        if digest is not None and digest != tool.digest:
+            raise UsageError(f"{name} has changed again since it was shown; review it once more")
         if isinstance(tool, HeldTool):
             self._pinned.accept_all(tool.pinned_as, tool.digests)
             if self.connection.listing is not None:
@@ -351,8 +367,6 @@ class _ServerTools:
                 runtime = {identify(tool)[0]: tool for tool in self._runtime_tools(self.connection.listing)}
                 self._replace(remote | runtime)
             return True
-        if not isinstance(tool, RemoteTool) or not tool.held:
-            return False
         self._pinned.accept(self._config.pin_name, str(tool.spec.metadata["tool"]), tool.digest)
         tool.held = False
         return True

@@ -16,6 +16,7 @@ from callwright.core.spec import Limits, ToolSpec
 from callwright.mcp.connection import Connection
 from callwright.mcp.elicitation import ask_person
 from callwright.mcp.listing import Offered, resources_of, texts_of
+from callwright.mcp.pinned_tools import digest_of
 from callwright.mcp.translate import (
     claims_of,
     clean_description,
@@ -289,6 +290,8 @@ class HeldTool(SchemaTool):
         super().__init__(replace(tool.spec, description=about, input_schema={"type": "object"}), tool.handler)
         self.pinned_as = pinned_as
         self.digests = digests
+        self.digest = digest_of(digests)
+        """Of all the texts, of which `review` shows those that changed."""
         self.review = review
         self._server = server
 

@@ -240,11 +240,13 @@ class ToolRoutes:
             lists = ("tools", "held", "problems")
             if status is None:
                 empty: Fields = {"reason": "", "sign_in_url": "", "protocol": "", "server": "", "log": "", "seconds": 0}
-                server |= {**empty, "condition": "not connected", **{each: [] for each in lists}, "review": {}}
+                server |= {**empty, "condition": "not connected", **{each: [] for each in lists}}
+                server |= {"review": {}, "digests": {}}
             else:
                 server |= {each: getattr(status, each) for each in shown}
                 server |= {each: list(getattr(status, each)) for each in lists}
                 server["review"] = {name: "\n".join(lines) for name, lines in status.review.items()}
+                server["digests"] = dict(status.digests)
             found.append(server)
         return {"servers": found, "connected": self._workspace.connected, "withheld": list(app.settings.withheld)}
 
@@ -254,11 +256,11 @@ class ToolRoutes:
         return await self.list_servers(request)
 
     async def accept(self, request: Request) -> Fields:
-        body = await read_body(request, {"tool": str})
+        body = await read_body(request, {"tool": str, "digest": str})
         app = await self._workspace.app()
         if app.servers is None:
             raise ApiError(409, "gone", "the servers are not connected")
-        app.servers.accept(body["tool"])
+        app.servers.accept(body["tool"], body["digest"])
         return {}
 
     async def list_skills(self, request: Request) -> Fields:

@@ -49,7 +49,8 @@ why it fails: the program is missing, exits (with the end of its log) or hangs, 
 sign-in is needed. In a terminal it waits until you have signed in, and stores the tokens.
 
 Permissions use the effect of a tool. What a server claims about its own tools is shown beside it and not trusted. A
-tool that changed after you first saw it is denied until you accept it."""
+tool that changed after you first saw it is denied until you accept it: test prints what it is now, and the digest for
+--accept. If the server has changed it again by then, nothing is accepted."""
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -133,7 +134,9 @@ def _remove_parser() -> Parser:
 def _test_parser() -> Parser:
     parser = _parser(" test", _TEST, _EXITS)
     parser.add_argument("name")
-    parser.add_argument("--accept", action="store_true", help="accept changed tools as they are now")
+    parser.add_argument(
+        "--accept", nargs="?", const="", metavar="DIGEST", help="accept changed tools as test has shown them"
+    )
     return _add_connect_options(parser)
 
 

@@ -5,6 +5,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Sequence
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from callwright.app.locations import Locations
@@ -16,6 +17,7 @@ from callwright.cli.render.calls import one_line
 from callwright.cli.render.text import print_json, print_notice, print_text, visible, visible_line
 from callwright.cli.startup import settings_for
 from callwright.core.errors import UsageError, describe_exception
+from callwright.core.json import canonical
 from callwright.core.spec import ToolSpec
 from callwright.registry import Registry
 
@@ -66,13 +68,35 @@ async def _test_server(options: argparse.Namespace, entry: ServerEntry) -> int:
     async with _prepare(options, [entry]) as servers:
         await _sign_in(servers, entry)
         status = servers.find(entry).status
-        if options.accept and status is not None:
-            for tool in status.held:
-                servers.servers.accept(tool)
-                if not options.json:
-                    _print_review(status, tool)
-                    print_text(f"  {tool} is accepted as it is now")
-        return _report(options, servers.find(entry), servers.registry)
+        refused = options.accept is not None and status is not None and not _accept(options, servers, status)
+        code = _report(options, servers.find(entry), servers.registry)
+        return ERROR if refused and code == DONE else code
+
+
+def _accept(options: argparse.Namespace, servers: CheckedServers, status: "ServerStatus") -> bool:
+    """Accept the held tools if they are what the user was shown; return whether none is left."""
+    if not status.held:
+        print_notice(f"{status.name} has no changed tools to accept")
+        return True
+    if options.accept != _accept_digest(status):
+        changed = "they have changed again since they were shown" if options.accept else "--accept needs their digest"
+        print_notice(f"nothing is accepted: {changed}; review the tools of {status.name} below")
+        return False
+    for tool in status.held:
+        if tool in _held_now(servers, status.name):  # list_resources and read_resource are accepted together
+            servers.servers.accept(tool, status.digests[tool])
+        if not options.json:
+            print_text(f"  {tool} is accepted as it was shown")
+    return True
+
+
+def _held_now(servers: CheckedServers, name: str) -> tuple[str, ...]:
+    return next((status.held for status in servers.servers.status() if status.name == name), ())
+
+
+def _accept_digest(status: "ServerStatus") -> str:
+    """Return what stands for everything that is shown of the held tools; empty if there are none."""
+    return sha256(canonical(dict(status.digests)).encode()).hexdigest() if status.held else ""
 
 
 async def _sign_in(servers: CheckedServers, entry: ServerEntry) -> None:
@@ -177,8 +201,10 @@ def _print_ready(entry: ServerEntry, status: "ServerStatus", tools: Sequence[Any
         print_text(f"  problem: {visible(problem)}")
     for name in status.held:
         _print_review(status, name)
+        print_text(f"  {name} changed since it was accepted and is denied")
+    if status.held:
         print_text(
-            f"  {name} changed since it was accepted and is denied; review it, then run callwright mcp test --accept"
+            f"  to accept them as they are shown here, repeat this command with --accept {_accept_digest(status)}"
         )
 
 
@@ -211,4 +237,5 @@ def _fields(each: FoundServer) -> dict[str, Any]:
         return {**found, "condition": each.condition, "reason": each.problem}
     fields = ("condition", "sign_in_url", "tools", "held", "review", "problems", "protocol", "server", "log")
     more = {name: getattr(status, name) for name in fields}
+    more |= {"accept": _accept_digest(status)}
     return {**found, **more, "reason": each.problem, "seconds": round(status.seconds, 3)}

@@ -30,7 +30,7 @@ export default function Servers({ server }) {
 
 function Server({ one, readOnly, onChanged }) {
   const [error, setError] = useState(null);
-  const accept = (tool) => post("servers/accept", { tool }).then(onChanged, setError);
+  const accept = (tool) => post("servers/accept", { tool, digest: one.digests[tool] }).then(onChanged, (failure) => { setError(failure); onChanged(); });
   const mood = GOOD.has(one.condition) ? "allow" : BAD.test(one.condition) ? "deny" : "ask";
   return html`<article class="sheet pad stack" aria-label=${plain(one.name)}>
     <div class="head"><h2 class="name">${show(one.name)}</h2><span class=${"decision " + mood}>${show(one.condition)}</span><span class="space"></span>
