@@ -1,10 +1,13 @@
 """Hooks of type http and prompt, other shells, and background hooks that object."""
 
+import asyncio
 import json
 import shutil
 import socket
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -19,7 +22,10 @@ from callwright.core.errors import UsageError
 from callwright.hooks.shell.config import parse_shell_hooks
 from callwright.hooks.shell.dispatch import HookContext
 from callwright.hooks.shell.hooks import ShellHooks
-from callwright.hooks.shell.process import _post  # pyright: ignore[reportPrivateUsage] - what it leaves open is seen here only
+from callwright.hooks.shell.process import (
+    _Breaker,  # pyright: ignore[reportPrivateUsage] - what it leaves open is seen here only
+    _post,  # pyright: ignore[reportPrivateUsage] - what it leaves open is seen here only
+)
 from callwright.policy import AllowEverything
 
 DENY = json.dumps({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "deny"}})
@@ -99,9 +105,32 @@ def test_connection_ends_with_an_answer_that_does_not(tmp_path: Path) -> None:
         threading.Thread(target=stall, daemon=True).start()
         asked = replace(hook, command=f"http://127.0.0.1:{door.getsockname()[1]}/")
         with pytest.raises(TimeoutError) as caught:
-            _post(asked, b"{}")
+            _post(asked, b"{}", _Breaker())
         assert ended.wait(LONG_SECONDS)
     assert caught.value  # kept until here: its frames hold the connection
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_http_hook_that_answers_drop_by_drop_is_cut_off(scheme: str, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        cut = threading.Event()
+
+        def drip() -> None:
+            connection, _ = door.accept()
+            # over TLS a record that is announced as long: the handshake waits for the rest of it
+            drops = b"HTTP/1.1 200 OK\r\nX-Drops: " if scheme == "http" else b"\x16\x03\x03\x3f\xff"
+            with connection, suppress(OSError):
+                while True:
+                    connection.sendall(drops)
+                    drops = b"."
+                    time.sleep(0.02)
+            cut.set()
+
+        threading.Thread(target=drip, daemon=True).start()
+        entry = {"type": "http", "url": f"{scheme}://127.0.0.1:{door.getsockname()[1]}/", "timeout": 0.3}
+        outcome = await run_guarded(entry, tmp_path)
+        assert "did not end within 0.3 s" in outcome.text
+        assert await asyncio.to_thread(cut.wait, LONG_SECONDS)  # no thread is left that reads on
 
 
 async def test_http_hook_gets_the_event_and_listed_variables(

@@ -5,7 +5,9 @@ import json
 import os
 import re
 import shlex
+import socket
 import ssl
+import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -179,7 +181,7 @@ async def run_remote_hook(
         async with asyncio.timeout(hook.seconds):
             match hook.kind:
                 case "http":
-                    return await asyncio.to_thread(_post, hook, json.dumps(payload).encode())
+                    return await _post_within_time(hook, json.dumps(payload).encode())
                 case "prompt" if ask_model is not None:
                     return _read_verdict(await ask_model(hook.model, _JUDGE, _fill_in(hook.command, payload)))
                 case "callback" if call_back is not None:
@@ -212,14 +214,54 @@ def _read_verdict(text: str) -> HookRun:
     return HookRun(stdout=json.dumps({"decision": "block", "reason": str(verdict.get("reason") or "a hook objects")}))
 
 
-def _post(hook: ShellHook, body: bytes) -> HookRun:
+class _Breaker:
+    """Breaks a connection that another thread reads from."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = None
+        self._broken = False
+
+    def watch(self, connected: socket.socket) -> None:
+        """Break this connection with the others; at once if they have been broken."""
+        with self._lock:
+            # a second handle: TLS takes the first one away from whoever holds it
+            self._socket = connected.dup()
+        if self._broken:
+            self.break_off()
+
+    def break_off(self) -> None:
+        """End the connection; a read in another thread returns."""
+        with self._lock:
+            self._broken, found, self._socket = True, self._socket, None
+        if found is not None:
+            with suppress(OSError):  # it has ended
+                found.shutdown(socket.SHUT_RDWR)
+            found.close()
+
+
+async def _post_within_time(hook: ShellHook, body: bytes) -> HookRun:
+    """Send the event in a thread, which ends with this task: the limit of a socket starts again with every byte."""
+    breaker = _Breaker()
+    try:
+        return await asyncio.to_thread(_post, hook, body, breaker)
+    finally:
+        breaker.break_off()
+
+
+def _post(hook: ShellHook, body: bytes, breaker: _Breaker) -> HookRun:
     """Send the event; what a status of 200 to 299 returns is read like the output of a command."""
     url = urlsplit(hook.command)
-    if url.scheme == "https":
-        connection = HTTPSConnection(url.netloc, timeout=hook.seconds, context=ssl.create_default_context())
-    else:
+    tls = ssl.create_default_context() if url.scheme == "https" else None
+    if tls is None:
         connection = HTTPConnection(url.netloc, timeout=hook.seconds)
+    else:
+        connection = HTTPSConnection(url.netloc, timeout=hook.seconds, context=tls)
     try:
+        HTTPConnection.connect(connection)  # without TLS, whose handshake may be slow as well
+        breaker.watch(connection.sock)
+        if tls is not None:
+            connection.sock = tls.wrap_socket(connection.sock, server_hostname=connection.host)
         target = (url.path or "/") + (f"?{url.query}" if url.query else "")
         connection.request("POST", target, body, {"Content-Type": "application/json", **_headers(hook)})
         with connection.getresponse() as response:  # closed here: what it holds of the socket outlives an error
