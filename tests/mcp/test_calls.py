@@ -5,13 +5,27 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.waiting import LONG_SECONDS
 
-from callwright import Answers, Completed, Effect, Failed, Interrupted
+from callwright import (
+    Agent,
+    Answers,
+    Approve,
+    Completed,
+    Done,
+    Effect,
+    Executor,
+    Failed,
+    Interrupted,
+    Registry,
+    ToolCall,
+)
 from callwright.core.calls import Question
 from callwright.core.content import Image, Text
 from callwright.core.events import CallProgressed, Event
 from callwright.executor.turn_context import Turn
-from callwright.policy import ByMode
+from callwright.policy import AllowEverything, ByMode
+from callwright.testing import ScriptedProvider
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -135,6 +149,28 @@ async def test_elicitation_is_cancelled_while_calls_of_two_sessions_run(rough: "
     assert asked == []
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
+
+
+async def test_elicitations_of_parallel_subagents_reach_their_user(rough: "World"):
+    asked: list[Question] = []
+    both = asyncio.Event()
+
+    async def ask(questions: "Sequence[Question]") -> Answers:
+        asked.extend(questions)
+        if len(asked) == 2:
+            both.set()
+        async with asyncio.timeout(LONG_SECONDS):
+            await both.wait()  # both calls run while the server asks
+        return Answers({each.id: Approve({**each.arguments, "answer": {"name": "Ada"}}) for each in questions})
+
+    call = ToolCall("1", "mcp__rough__ask", {})
+    helpers = [Agent(ScriptedProvider(call, "helped"), executor=rough.executor) for _ in range(2)]
+    tools = [helper.as_tool(f"helper{n}", "Helps.") for n, helper in enumerate(helpers)]
+    calls = [ToolCall(str(n), tool.spec.name, {"prompt": "ask"}) for n, tool in enumerate(tools)]
+    executor = Executor(Registry(*tools), AllowEverything())
+    agent = Agent(ScriptedProvider(calls, "done"), executor=executor, ask=ask)
+    assert isinstance(await agent.run("go", session="outer"), Done)
+    assert len(asked) == 2
 
 
 async def test_empty_form_is_declined(rough: "World"):

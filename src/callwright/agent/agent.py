@@ -48,7 +48,7 @@ from callwright.registry.catalog import Toolset, find_snapshot
 from callwright.registry.visibility import recall_reveals
 from callwright.sessions.base import SessionError, SessionHold, SessionStore, no_such_session, require_store
 from callwright.sessions.memory import MemoryStore
-from callwright.tool.base import Cancellation, State, Tool
+from callwright.tool.base import Cancellation, OuterSession, State, Tool
 
 if TYPE_CHECKING:
     from callwright.system.undo.undo_store import UndoStore
@@ -383,6 +383,7 @@ class Agent:
         inherited.executor, inherited.ask, inherited.spending = executor, ask, transcript.spending
         inherited.note = transcript.hold.note
         inherited.owner = request.owner
+        state.put(OuterSession("" if lineage is None else lineage.session_id))
         inherited.depth = 0 if lineage is None else lineage.depth + 1
         return RunDependencies(
             self.provider, self.registry, executor, state, ask, durable, self.system, self.requests, self.compaction

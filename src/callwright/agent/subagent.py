@@ -22,7 +22,7 @@ from callwright.policy.base import Policy, Subject, Tier
 from callwright.policy.decide import Policies
 from callwright.sessions.records import Record, Spent
 from callwright.system.undo.recorder import UndoRecorder
-from callwright.tool.base import ToolContext
+from callwright.tool.base import OuterSession, ToolContext
 from callwright.tool.schema_tool import SchemaTool
 
 _MAX_DEPTH = 4
@@ -70,6 +70,8 @@ class Lineage:
         self.note: Callable[[Record], None] | None = None
         """Adds a record to the outer session."""
         self.depth = 0
+        self.session_id = ""
+        """The outermost session."""
         self.owner = ""
         """Who holds the outer session, and so the inner ones."""
         self.undo = UndoRecorder()
@@ -155,6 +157,7 @@ class SubAgent:
         lineage = context.state.get(Lineage)
         if lineage.depth >= _MAX_DEPTH:
             raise ToolFailed(f"agents are nested {_MAX_DEPTH} deep, which is the limit; do the work here instead")
+        lineage.session_id = context.state.get(OuterSession).session_id or context.session_id
         inner = InnerAgent(context.call.name, context.call_id, context.session_id)
         hooks = () if lineage.executor is None else lineage.executor.hooks
         for hook in hooks:

@@ -23,7 +23,7 @@ from callwright.mcp.listing import Listing
 from callwright.mcp.oauth import Tokens
 from callwright.mcp.session import FIRST_DELAY, LONGEST_DELAY, ServerLink
 from callwright.mcp.translate import ends_session, fault_of, invalid_reply
-from callwright.tool.base import ToolContext
+from callwright.tool.base import OuterSession, ToolContext
 
 Condition: TypeAlias = Literal["connecting", "ready", "waiting", "signing in", "closed"]
 Result: TypeAlias = types.CallToolResult | types.InputRequiredResult
@@ -190,8 +190,8 @@ class Connection:
 
     async def on_elicitation(self, params: types.ElicitRequestParams) -> types.ElicitResult:
         """Put a question of the server to the user, for the call that began last: the protocol does not say which."""
-        # with calls of several sessions the answer of one user could go into the call of another
-        if len({call.session_id for call in self._active_calls}) != 1:
+        # with calls of several users the answer of one could go into the call of another
+        if len({call.state.get(OuterSession).session_id or call.session_id for call in self._active_calls}) != 1:
             return types.ElicitResult(action="cancel")
         return await ask_person(params, self._active_calls[-1], self._answerer)
 

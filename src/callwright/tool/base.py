@@ -49,6 +49,19 @@ class State:
         return found  # type: ignore[return-value] - stored under its own class
 
 
+class OuterSession:
+    """The session that an inner agent works for, in the state of its own; its user answers the questions of both.
+
+    Args:
+        session_id: The outermost session; empty in the state of that session itself.
+    """
+
+    __slots__ = ("session_id",)
+
+    def __init__(self, session_id: str = "") -> None:
+        self.session_id = session_id
+
+
 class Cancellation:
     """A switch that stops a turn; every call still gets its outcome."""
 
