@@ -200,6 +200,23 @@ async def test_tool_cannot_borrow_the_pin_of_a_prompt_or_resource(tmp_path: Path
     assert len(held) == 5 and "mcp__h__get_prompt" not in held
 
 
+async def test_hashed_name_does_not_pass_to_another_tool_unseen(tmp_path: Path) -> None:
+    pins, which, name = PinnedTools(), tmp_path / "which", "mcp__h__read__-c16f5dd"
+    which.write_text("0")
+    async with connected("hashes", str(which), pinned=pins) as (servers, executor):
+        assert name in servers.status()[0].tools
+        assert isinstance(await executor.run(name, {}), Completed)
+    for other in ("1", "2"):  # another tool of the same hash, and one that is called like the result
+        which.write_text(other)
+        async with connected("hashes", str(which), pinned=pins) as (servers, executor):
+            assert servers.status()[0].held == (name,)
+            assert isinstance(await executor.run(name, {}), Failed)
+            servers.accept(name)
+            assert isinstance(await executor.run(name, {}), Completed)
+        async with connected("hashes", str(which), pinned=pins) as (servers, _):
+            assert servers.status()[0].held == ()
+
+
 async def test_project_servers_are_pinned_apart_from_the_users(tmp_path: Path) -> None:
     pins, switch = PinnedTools(), tmp_path / "changed"
     async with connected("pins", str(switch), pinned=pins):

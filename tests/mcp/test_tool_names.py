@@ -5,7 +5,7 @@ import re
 from hypothesis import given, strategies as st
 
 from callwright.core.spec import check_name
-from callwright.mcp.config import server_names, tool_names
+from callwright.mcp.config import may_be_hashed, server_names, tool_names
 
 words = st.text(st.sampled_from("ab_-.A /é"), max_size=12)
 
@@ -39,6 +39,13 @@ def test_generated_tool_names_are_unique(catalogue: dict[str, list[str]]):
     for name in full:
         check_name(name)
         assert len(name) <= 128
+
+
+@given(st.text(st.sampled_from("ab -_é"), min_size=1, max_size=12))
+def test_names_with_a_hash_are_recognised(name: str):
+    full = tool_names("a", [name])[name]
+    assert full == f"mcp__a__{name}" or may_be_hashed(full)
+    assert may_be_hashed("mcp__a__read-c16f5dd") and not may_be_hashed("mcp__a__read-file")
 
 
 @given(st.sets(st.text(min_size=1, max_size=200), max_size=6))

@@ -248,6 +248,7 @@ def expand(text: str, environment: Mapping[str, str], unset: Callable[[str], Non
 
 _SERVER_FORBIDDEN = re.compile(r"[^a-zA-Z0-9-]+")
 _TOOL_FORBIDDEN = re.compile(r"[^a-zA-Z0-9_.-]")
+_HASHED = re.compile(r"(?:__|-)[0-9a-f]{7,}", re.IGNORECASE)
 _LONGEST = 128
 _HASH_CHARS = 7
 
@@ -266,6 +267,11 @@ def tool_names(server: str, names: Iterable[str]) -> dict[str, str]:
     `server` is a name from `server_names`.
     """
     return _make_unique({name: _TOOL_FORBIDDEN.sub("_", name) for name in sorted(set(names))}, f"mcp__{server}__")
+
+
+def may_be_hashed(full: str) -> bool:
+    """Whether a full name could have a hash at its end: then it may be given to another tool in a later listing."""
+    return _HASHED.fullmatch(full, max(full.rfind("-"), full.rfind("__"), 0)) is not None
 
 
 def _make_unique(cleaned: dict[str, str], prefix: str) -> dict[str, str]:

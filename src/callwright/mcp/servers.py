@@ -16,7 +16,7 @@ from mcp.client.auth import TokenStorage
 from callwright.core.errors import UsageError
 from callwright.core.escaping import latin_form, visible_line
 from callwright.core.json import compact
-from callwright.mcp.config import ServerConfig, server_names, tool_names
+from callwright.mcp.config import ServerConfig, may_be_hashed, server_names, tool_names
 from callwright.mcp.connection import Condition, Connection
 from callwright.mcp.elicitation import AnswerTool
 from callwright.mcp.listing import Listing, Offered, Slices
@@ -29,6 +29,7 @@ _RUNTIME_TOOLS = ("answer", "get_prompt", "list_resources", "read_resource", "si
 _RESERVED = frozenset(name.replace("_", "") for name in (*_RUNTIME_TOOLS, "tool_search", "read_output"))
 _PROMPTS = "#prompts"
 _RESOURCES = "#resources"
+_NAMES = "#names"
 _MOST_PINNED_RESOURCES = 5_000
 _MOST_STATUS_CHARS = 500
 _COMPILE_SECONDS = 1.0
@@ -195,6 +196,11 @@ def _prompt_digests(listing: Listing) -> dict[str, str]:
     }
 
 
+def _name_digests(given: Mapping[str, str]) -> dict[str, str]:
+    """Return for full names that a server could pass to another tool, made of hashes, whose they are."""
+    return {full.casefold(): digest_of({"tool": tool}) for tool, full in given.items() if may_be_hashed(full)}
+
+
 def _resource_digests(texts: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
     """Return the digests of what the model reads about resources, up to a number."""
     return {uri: digest_of(entry) for uri, entry in islice(texts.items(), _MOST_PINNED_RESOURCES)}
@@ -268,6 +274,9 @@ class _ServerTools:
         given = tool_names(self._name, [*offers])
         digests = {tool: offered.digest for tool, offered in offers.items()}
         changed = self._pinned.check_all(self._config.pin_name, digests, trusted=self._config.trusted)
+        # the user's rules go by the full name, so it must not pass from one tool to another unseen
+        reused = self._check_texts(_NAMES, _name_digests(given))
+        changed |= {tool for tool, full in given.items() if full.casefold() in reused}
         desired: dict[str, Tool] = {}
         compile_until = time.monotonic() + _COMPILE_SECONDS
         for tool, offered in offers.items():
@@ -367,6 +376,8 @@ class _ServerTools:
                 runtime = {identify(tool)[0]: tool for tool in self._runtime_tools(self.connection.listing)}
                 self._replace(remote | runtime)
             return True
-        self._pinned.accept(self._config.pin_name, str(tool.spec.metadata["tool"]), tool.digest)
+        original = str(tool.spec.metadata["tool"])
+        self._pinned.accept(self._config.pin_name, original, tool.digest)
+        self._pinned.accept_all(f"{self._config.pin_name}\n{_NAMES}", _name_digests({original: name}))
         tool.held = False
         return True
