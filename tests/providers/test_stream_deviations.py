@@ -264,6 +264,24 @@ def test_anthropic_counts_and_model_are_what_a_session_stores(tools: EncodedTool
 
 
 @pytest.mark.parametrize(
+    ("given", "read"),
+    [(-5, 0), ("12", 12), (float("inf"), 0), (float("nan"), 0), ([1], 0), (10**400, 2**53 - 1)],
+    ids=str,
+)
+@pytest.mark.parametrize("model", [None, {"name": "m"}, 7], ids=repr)
+def test_counts_and_model_of_any_server_can_be_stored(given: object, read: int, model: object, tools: EncodedTools):
+    usage = dict.fromkeys(("input_tokens", "output_tokens", "prompt_tokens", "completion_tokens"), given)
+    about = {"model": model, "usage": usage}
+    chat = {**about, "choices": [{"index": 0, "message": {"content": "hi"}, "finish_reason": "stop"}]}
+    response = {**about, "object": "response", "output": [{"type": "message", "content": "hi"}]}
+    claude = {**about, "type": "message", "stop_reason": "end_turn", "content": [{"type": "text", "text": "hi"}]}
+    for draft, whole in ((ChatDraft(tools), chat), (ResponsesDraft(tools), response), (AnthropicDraft(tools), claude)):
+        message = _message(draft, [whole])
+        assert (message.text, message.usage, message.model) == ("hi", Usage(read, read), str(model or ""))
+        assert load_record(dump_record(Said(message))) == Said(message)
+
+
+@pytest.mark.parametrize(
     ("draft", "pieces"),
     [
         (ResponsesDraft, [_completed(_call(name=None))]),

@@ -1,7 +1,6 @@
 """Claude's messages: encoding of a conversation as content blocks, reading of the event stream."""
 
 import json
-from contextlib import suppress
 from secrets import token_hex
 from typing import Any
 
@@ -14,6 +13,7 @@ from callwright.providers.encoding import (
     base64_text,
     fit_media,
     parse_object,
+    read_count,
     to_bytes,
     unwrap_opaque,
     wire_id,
@@ -143,7 +143,7 @@ class AnthropicDraft:
         self._tools = tools
         self._origin = origin
         self._blocks: dict[int, Event] = {}
-        self._model = ""
+        self._model: object = ""
         self._reason: str | None = None
         self._counts: dict[str, int] = {}
         self._finished = False
@@ -152,7 +152,7 @@ class AnthropicDraft:
         """Add one event and return the model events it causes."""
         match event.get("type"):
             case "message_start":
-                self._model = str(event["message"].get("model") or "")
+                self._model = event["message"].get("model")
                 self._count(event["message"].get("usage"))
             case "content_block_start":
                 return self._start_block(event["index"], event["content_block"])
@@ -180,17 +180,16 @@ class AnthropicDraft:
         return finish_message(parts, _STOPS.get(self._reason, "other"), Usage(*counts), self._model)
 
     def _take_whole(self, message: Event) -> list[ModelEvent]:
-        self._model, self._finished = str(message.get("model") or ""), True
-        self._reason = message.get("stop_reason")
+        self._model, self._reason, self._finished = message.get("model"), message.get("stop_reason"), True
         self._count(message.get("usage"))
         blocks = enumerate(message.get("content") or ())
         return [event for index, block in blocks for event in self._start_block(index, block)]
 
     def _count(self, usage: Event | None) -> None:
         for name in _COUNTS:  # each report covers the whole request so far
-            value: Any = (usage or {}).get(name)
-            with suppress(TypeError, ValueError, OverflowError):  # missing, or of another server that sends no number
-                self._counts[name] = int(value)
+            value = (usage or {}).get(name)
+            if value is not None:
+                self._counts[name] = read_count(value)
 
     def _start_block(self, index: int, block: Event) -> list[ModelEvent]:
         if index in self._blocks:

@@ -17,6 +17,7 @@ from callwright.core.messages import History, Message, Thinking, encode_messages
 Made = TypeVar("Made")
 
 _MAX_ENTRIES = 64
+_MOST_TOKENS = 2**53 - 1
 _ALLOWED_ID = re.compile(r"[a-zA-Z0-9_-]{1,40}")
 _FORBIDDEN = re.compile(r"[^a-zA-Z0-9_-]")
 
@@ -191,6 +192,17 @@ def get_object(data: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return the object under a name; an empty one where there is none."""
     found = data.get(name)
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+
+
+def read_count(value: object) -> int:
+    """Read a number of tokens: some servers send it as text, and what is no number counts as none.
+
+    A negative one would give a run more tokens than its limit, and a giant one could be stored and not be read again.
+    """
+    try:
+        return min(max(0, int(cast("Any", value) or 0)), _MOST_TOKENS)
+    except (TypeError, ValueError, OverflowError):
+        return 0
 
 
 def call_arguments(call: ToolCall) -> JsonObject:

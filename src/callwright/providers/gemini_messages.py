@@ -16,6 +16,7 @@ from callwright.providers.encoding import (
     base64_text,
     file_text,
     fit_media,
+    read_count,
     to_bytes,
     unwrap_opaque,
     wire_id,
@@ -247,6 +248,7 @@ def _signature_part(signature: bytes | None) -> list[AssistantPart]:
 
 
 def _usage(counts: "types.GenerateContentResponseUsageMetadata") -> Usage:
-    cached = counts.cached_content_token_count or 0
-    fresh = (counts.prompt_token_count or 0) + (counts.tool_use_prompt_token_count or 0) - cached
-    return Usage(max(0, fresh), (counts.candidates_token_count or 0) + (counts.thoughts_token_count or 0), cached)
+    cached = read_count(counts.cached_content_token_count)
+    fresh = read_count(counts.prompt_token_count) + read_count(counts.tool_use_prompt_token_count) - cached
+    written = read_count(counts.candidates_token_count) + read_count(counts.thoughts_token_count)
+    return Usage(max(0, fresh), written, cached)

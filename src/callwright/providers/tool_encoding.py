@@ -318,8 +318,8 @@ class ToolEncoder:
         return join_list([to_bytes(shape) for shape in shown]) if shown else b""
 
 
-def finish_message(parts: Iterable[AssistantPart], stop: Stop, usage: Usage, model: str) -> AssistantMessage:
-    """Build the finished message.
+def finish_message(parts: Iterable[AssistantPart], stop: Stop, usage: Usage, model: object) -> AssistantMessage:
+    """Build the finished message; `model` is what the server calls itself, which need not be text.
 
     Calls beside an ordinary end make the stop `calls`. Calls beside a refusal or an unknown stop are left out: the
     server took the message back or may not have finished it, so they must not run.
@@ -332,7 +332,7 @@ def finish_message(parts: Iterable[AssistantPart], stop: Stop, usage: Usage, mod
         stop = "calls"
     elif stop == "calls" and not calls:  # reported without one: the message is an ordinary answer
         stop = "end"
-    return AssistantMessage(found, stop, usage, model)
+    return AssistantMessage(found, stop, usage, str(model or ""))
 
 
 Fields = dict[str, bytes]

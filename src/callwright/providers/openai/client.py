@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from callwright.core.json import JsonObject
 from callwright.core.messages import Usage
 from callwright.providers.clients import Clients, require
-from callwright.providers.encoding import get_object, parse_object
+from callwright.providers.encoding import get_object, parse_object, read_count
 from callwright.providers.errors import refuse_web_page, status_failure
 from callwright.providers.schemas.openai_strict import strict_form
 
@@ -114,14 +114,6 @@ def answer_format(schema: JsonObject) -> JsonObject:
 def openai_usage(counts: dict[str, Any], inward: str, outward: str) -> Usage:
     """Read token counts; OpenAI counts cached tokens as part of the input, `Usage` does not."""
     details = get_object(counts, f"{inward}_tokens_details")
-    cached, written = _count(details.get("cached_tokens")), _count(details.get("cache_write_tokens"))
-    fresh = _count(counts.get(f"{inward}_tokens")) - cached - written
-    return Usage(max(0, fresh), _count(counts.get(f"{outward}_tokens")), cached, written)
-
-
-def _count(value: Any) -> int:
-    """Read a count; some servers send it as text."""
-    try:
-        return max(0, int(value or 0))
-    except (TypeError, ValueError):
-        return 0
+    cached, written = read_count(details.get("cached_tokens")), read_count(details.get("cache_write_tokens"))
+    fresh = read_count(counts.get(f"{inward}_tokens")) - cached - written
+    return Usage(max(0, fresh), read_count(counts.get(f"{outward}_tokens")), cached, written)

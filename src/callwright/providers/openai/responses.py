@@ -178,7 +178,7 @@ class ResponsesDraft:
         for item in items:
             parts += self._parts(item, cut=stop == "length" and item is items[-1])
         usage = openai_usage(get_object(response, "usage"), "input", "output")
-        return finish_message(parts, stop, usage, response.get("model", ""))
+        return finish_message(parts, stop, usage, response.get("model"))
 
     def _check_done(self, index: int) -> Event:
         item = self._items[index]
