@@ -95,6 +95,19 @@ async def test_mid_stream_error_is_transient(
     assert caught.value.fault == "transient"
 
 
+@pytest.mark.parametrize("streamed", [True, False])
+async def test_error_of_a_gateway_is_told(
+    server: Loopback, claude: AnthropicMessages, request_for: Requests, *, streamed: bool
+) -> None:
+    error = {"error": {"message": "no such model", "code": 404}}
+    kind = "text/event-stream" if streamed else "application/json"
+    body = b"event: message\ndata: %s\n\n" % json.dumps(error).encode() if streamed else json.dumps(error).encode()
+    server.reply(LoopbackReply([body], headers={"content-type": kind}))
+    with pytest.raises(ProviderError, match="no such model") as caught:
+        await asked(claude, request_for(UserMessage("hi")))
+    assert caught.value.fault == "invalid"
+
+
 async def test_cache_off_marks_nothing(server: Loopback, request_for: Requests, recorded: Recorded) -> None:
     server.reply(LoopbackReply([recorded("anthropic")]))
     provider = AnthropicMessages("claude-test", api_key="k", base_url=server.url, cache=False)

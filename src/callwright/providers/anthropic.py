@@ -16,7 +16,7 @@ from callwright.providers.anthropic_messages import PROVIDER, AnthropicDraft, en
 from callwright.providers.base import ModelEvent, ModelRequest
 from callwright.providers.clients import Clients, require
 from callwright.providers.encoding import Pieces, encode_history, list_pieces, parse_object, to_bytes
-from callwright.providers.errors import refuse_web_page, status_failure
+from callwright.providers.errors import refuse_web_page
 from callwright.providers.options import ModelOptions, limit_effort, set_fields
 from callwright.providers.schemas.anthropic_output import anthropic_output_schema
 from callwright.providers.streaming import read_stream
@@ -177,8 +177,6 @@ def _is_unstreamed(events: "AsyncStream[object]") -> bool:
 
 async def _read_whole(events: "AsyncStream[object]") -> AsyncIterator[Any]:
     found = parse_object(await events.response.aread())
-    if found is not None and found.get("type") == "error":
-        raise status_failure(200, found, {})
     if found is not None:
         yield found
 

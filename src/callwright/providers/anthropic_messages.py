@@ -19,7 +19,7 @@ from callwright.providers.encoding import (
     wire_id,
     wrap_opaque,
 )
-from callwright.providers.errors import broken_stream, context_is_full
+from callwright.providers.errors import broken_stream, context_is_full, status_failure
 from callwright.providers.tool_encoding import EncodedTools, finish_message
 
 Block = dict[str, Any]
@@ -166,7 +166,8 @@ class AnthropicDraft:
             case "message":  # a server that does not stream
                 return self._take_whole(event)
             case _:  # pings, and kinds added to the API later
-                pass
+                if event.get("error"):  # of a gateway that does not name its kind
+                    raise status_failure(200, event, {})
         return []
 
     def message(self) -> AssistantMessage:
