@@ -29,6 +29,12 @@ async def refuse() -> str:
     raise ToolFailed("no")
 
 
+@tool(effect=Effect.READ, aliases=("find_it",))
+async def seek() -> str:
+    """Seek."""
+    return "ok"
+
+
 async def test_requests_record_duration_and_tokens_by_type(collected: "Collected") -> None:
     said = AssistantMessage((Text("hi"),), usage=Usage(100, 20, 30, 7), model="m-1")
     agent = Agent(ScriptedProvider(said, model="m"), observe=collected.telemetry)
@@ -81,6 +87,20 @@ async def test_calls_are_counted_by_outcome_and_timed_if_run(collected: "Collect
         for found, point in collected.points("gen_ai.execute_tool.duration")
     }
     assert timed == {("look", None): 2, ("refuse", "tool_failed"): 1}
+
+
+async def test_calls_are_counted_by_the_name_of_the_tool(collected: "Collected") -> None:
+    executor = Executor(Registry(seek, refuse), AllowEverything(), observe=collected.telemetry)
+    for name in ("seek", "SEEK", "find_it", "functions.seek"):
+        await executor.run(name)
+    await executor.execute([ToolCall(str(n), name) for n, name in enumerate(("Seek", "find_it", "REFUSE", "x"))])
+    counts = {found["gen_ai.tool.name"]: point.value for found, point in collected.points("callwright.tool.calls")}
+    assert counts == {"seek": 6, "refuse": 1, "_OTHER": 1}
+    timed = {
+        found["gen_ai.tool.name"]: point.count for found, point in collected.points("gen_ai.execute_tool.duration")
+    }
+    assert timed == {"seek": 6, "refuse": 1}
+    assert {span.name for span in collected.spans} == {"execute_tool seek", "execute_tool refuse", "execute_tool x"}
 
 
 async def test_cost_uses_prices_of_run_limits_first(collected: "Collected") -> None:

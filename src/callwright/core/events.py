@@ -140,6 +140,8 @@ class CallEnded:
     outcome: Outcome
     call: ToolCall
     """The call that was made; the outcome has the arguments that ran, which a hook or the user may have changed."""
+    tool: str = ""
+    """The tool's own name, which the call may have in another spelling; empty if there is no such tool."""
 
 
 @frozen

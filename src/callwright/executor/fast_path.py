@@ -222,7 +222,7 @@ class FastPath:
         chars_in = len(arguments) if as_text else count_argument_chars(arguments)
         tool.note("completed", 1, seconds, chars_in, len(value))
         if observe is not None:
-            observe(_call_ended(outcome, call))
+            observe(_call_ended(outcome, call, tool.name))
         if task is None or cancellations is None or task.cancelling() <= cancellations:
             return outcome
         return _return_unless_cancelled(outcome, cancellations)

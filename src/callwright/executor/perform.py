@@ -263,7 +263,7 @@ class Runner:
             outcome = _tell_changes(admitted, outcome)
         self.stats.record(admitted.name, outcome)
         if observe is not None:
-            observe(_call_ended(outcome, admitted.call))
+            observe(_call_ended(outcome, admitted.call, "" if entry is None else entry.name))
         if outcome is whole or entry is None or not admitted.output_chars:
             return outcome
         # what made the call reads the output as data: longer than a model does, and without notes for a model

@@ -121,7 +121,8 @@ def _request_entry(event: RequestBegan | RequestRetried | RequestEnded) -> Entry
 
 def _call_entry(event: CallBegan | CallRetried | CallEnded, entry: OpenCall[None]) -> Entry:
     call = entry.call
-    about: dict[str, Any] = {"session": entry.session_id, "turn": entry.turn_id, "call": call.id, "tool": call.name}
+    tool = (event.tool if isinstance(event, CallEnded) else "") or call.name
+    about: dict[str, Any] = {"session": entry.session_id, "turn": entry.turn_id, "call": call.id, "tool": tool}
     match event:
         case CallBegan():
             return _DEBUG, "call began", about

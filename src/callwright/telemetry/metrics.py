@@ -67,12 +67,11 @@ class Metrics:
             about[names.ERROR] = event.reason
         self._runs.record(event.seconds, about)
 
-    def record_call(self, outcome: Completed | Failed, seconds: float | None) -> None:
-        """Record a call, and its duration if it ran."""
+    def record_call(self, tool: str, outcome: Completed | Failed, seconds: float | None) -> None:
+        """Record a call of a tool by its own name, empty if there is none, and the call's duration if it ran."""
         code = outcome.error.code if isinstance(outcome, Failed) else "completed"
-        tool = (
-            names.UNKNOWN if code == "not_found" else outcome.call.name
-        )  # invented names would make the number of time series unbounded
+        # names that a model invents, or spells in its own way, would make the number of time series unbounded
+        tool = tool or names.UNKNOWN
         self._calls.add(1, {names.TOOL: tool, names.OUTCOME: code})
         if seconds is not None:
             about = {names.OPERATION: "execute_tool", names.TOOL: tool, names.TOOL_TYPE: "function"}

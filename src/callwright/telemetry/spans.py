@@ -205,8 +205,8 @@ class CallSpans:
                 entry.kept.span.set_attribute(names.OUTCOME, "interrupted")
                 entry.kept.close()
             return
-        self._end_span(entry, outcome)
-        self._metrics.record_call(outcome, None if entry.kept is None else entry.kept.seconds)
+        self._end_span(entry, event.tool, outcome)
+        self._metrics.record_call(event.tool, outcome, None if entry.kept is None else entry.kept.seconds)
 
     def end_abandoned(self, event: RunEnded) -> None:
         """End the spans that a failed run has left open."""
@@ -238,8 +238,11 @@ class CallSpans:
             attributes[names.ARGUMENTS] = self._content.render_arguments(call)
         return self._tracer.start_span(f"execute_tool {call.name}", attributes=attributes)
 
-    def _end_span(self, entry: OpenCall[CurrentSpan], outcome: Completed | Failed) -> None:
+    def _end_span(self, entry: OpenCall[CurrentSpan], tool: str, outcome: Completed | Failed) -> None:
         span = self._start_span(entry) if entry.kept is None else entry.kept.span
+        if tool and tool != entry.call.name:  # the model called it by another name
+            span.set_attribute(names.TOOL, tool)
+            span.update_name(f"execute_tool {tool}")
         failed = isinstance(outcome, Failed)
         span.set_attribute(names.ATTEMPTS, outcome.attempts)
         span.set_attribute(names.STARTED, outcome.started if failed else outcome.attempts > 0)
