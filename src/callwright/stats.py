@@ -5,12 +5,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from callwright.core._fast import field, frozen
-from callwright.core.calls import Completed, Interrupted, Outcome, Repair
+from callwright.core.calls import Completed, Failed, Interrupted, Outcome, Repair
 from callwright.core.content import tokens_for
+from callwright.core.errors import UnknownTool
 from callwright.core.json import Json
 
 _KEPT_DURATIONS = 1024
 _NOTED_VALUES = 5
+_MOST_UNKNOWN = 256
+OTHER_NAMES = "(other names)"
+"""Under which calls of unknown tools are counted after the first of them."""
 _MOST_NOTED = _KEPT_DURATIONS * _NOTED_VALUES
 
 
@@ -142,6 +146,7 @@ class Stats:
 
     def __init__(self) -> None:
         self._tallies: dict[str, Tally] = {}
+        self._unknown = 0
 
     def tally(self, name: str) -> Tally:
         """Return a tool's running figures, for callers that note calls themselves."""
@@ -152,7 +157,10 @@ class Stats:
 
     def record(self, name: str, outcome: Outcome) -> None:
         """Count one outcome."""
-        tally = self._tallies.get(name) or self.tally(name)
+        tally = self._tallies.get(name)
+        if tally is None:
+            name = self._limit_names(name, outcome)
+            tally = self.tally(name)
         chars_in = count_argument_chars(outcome.call.arguments)
         if isinstance(outcome, Completed):
             content = outcome.output.content
@@ -166,6 +174,13 @@ class Stats:
             tally.note(error.code, outcome.attempts, outcome.seconds, chars_in, len(error.message))
         if outcome.repairs:
             self.count_repairs(name, outcome.repairs)
+
+    def _limit_names(self, name: str, outcome: Outcome) -> str:
+        """Return the name to count a call under: models and clients invent names of tools without end."""
+        if not isinstance(outcome, Failed) or outcome.error.code != UnknownTool.code:
+            return name
+        self._unknown += 1
+        return name if self._unknown <= _MOST_UNKNOWN else OTHER_NAMES
 
     def count_repairs(self, name: str, repairs: Iterable[Repair]) -> None:
         """Count repairs of a tool's calls."""

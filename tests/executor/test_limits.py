@@ -179,6 +179,15 @@ async def test_statistics_count_calls_outcomes_time_and_size() -> None:
     assert executor.stats.to_json()[1]["calls"] == 3  # type: ignore[index,call-overload] - a list of objects
 
 
+async def test_invented_names_do_not_fill_the_statistics() -> None:
+    executor = Executor(Registry(talk))
+    for number in range(1_000):
+        await executor.run(f"invented{number}")
+    figures = list(executor.stats)
+    assert len(figures) < 300
+    assert sum(each.calls for each in figures) == 1_000
+
+
 NO_NUMBERS: list[Any] = [True, "5", float("nan"), [], -1]
 
 
