@@ -1,6 +1,7 @@
 """Settings: sources, precedence, and errors with line numbers."""
 
 import json
+import re
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
@@ -14,7 +15,7 @@ from callwright.app.locations import Locations
 from callwright.app.permissions import load_rules
 from callwright.app.run_context import RunOptions
 from callwright.app.settings import Settings, load_settings
-from callwright.app.settings_file import SCHEMA_FILE, line_of, parse_layer
+from callwright.app.settings_file import SCHEMA_FILE, is_known, line_of, parse_layer
 from callwright.core.errors import UsageError
 from callwright.hooks.shell.config import EVENTS, UNSUPPORTED_EVENTS
 from callwright.policy.paths import PathContext
@@ -120,10 +121,45 @@ def test_duplicate_key_is_an_error() -> None:
         parse_layer("user", "x", '{"permissions": {"deny": ["Bash"]}, "permissions": {}}')
 
 
-def test_unknown_keys_inside_sections_are_reported() -> None:
-    text = '{\n "permissions": {\n  "denny": ["Bash"]\n }\n}'
-    (problem,) = parse_layer("user", "x", text).problems
-    assert problem.startswith("x:3: 'permissions.denny'") and "did you mean 'deny'?" in problem
+@pytest.mark.parametrize(
+    ("section", "key", "meant"),
+    [
+        ("permissions", "alow", "allow"),
+        ("limits", "turn", "turns"),
+        ("sandbox", "readble", "readable"),
+        ("undo", "megabyte", "megabytes"),
+    ],
+)
+def test_unknown_keys_inside_sections_are_reported(section: str, key: str, meant: str) -> None:
+    (problem,) = parse_layer("user", "x", f'{{\n "{section}": {{\n  "{key}": []\n }}\n}}').problems
+    assert problem.startswith(f"x:3: '{section}.{key}'") and f"did you mean '{meant}'?" in problem
+    assert not is_known(section, key) and is_known(section, meant)
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ('{"permissions": {"denny": ["Bash"]}}', "deny"),
+        ('{"deny": ["Bash"]}', "permissions.deny"),
+        ('{"ask": ["Bash"]}', "permissions.ask"),
+        ('{"sandbox": {"mod": "require"}}', "mode"),
+        ('{"sandbox": {"Mode": "require"}}', "mode"),
+        ('{"sandbox": {"excludeCommands": ["docker"]}}', "excludedCommands"),
+    ],
+)
+def test_misspelt_protection_stops_the_start(text: str, meant: str) -> None:
+    with pytest.raises(UsageError, match=f"would be lost; write '{re.escape(meant)}'"):
+        parse_layer("user", "x", text)
+
+
+def test_key_outside_its_section_is_placed() -> None:
+    (problem,) = parse_layer("user", "x", '{"allow": ["Bash(make *)"]}').problems
+    assert problem.endswith("did you mean 'permissions.allow'?")
+
+
+def test_sandbox_of_other_agents_is_read() -> None:
+    layer = parse_layer("user", "x", '{"sandbox": {"enabled": true, "autoAllowBashIfSandboxed": true, "network": {}}}')
+    assert layer.section("sandbox")["mode"] == "prefer" and len(layer.problems) == 2
 
 
 def test_invalid_rule_is_reported_with_its_line() -> None:

@@ -275,18 +275,27 @@ def _describe_unexpected(content: object, path: Sequence[str | int]) -> Iterator
 
 
 _GUARDS = ("permissions", "hooks", "disableAllHooks")
+_WALLS = ("mode", "excludedCommands")
 _RESTRICTING = ("deny", "denied", "denies", "ask", "block", "forbid", "disallow")
 
 
 def find_misspelt(path: Sequence[str]) -> str | None:
-    """Return the section or list that an unknown key means, if rules or hooks under the wrong name would be lost."""
+    """Return the setting that an unknown key means, if rules, hooks or a sandbox under the wrong name would be lost."""
     key = path[-1].strip().casefold()
     if len(path) == 1:
-        near = get_close_matches(key, [name.casefold() for name in _GUARDS], n=1, cutoff=0.8)
-        return next((name for name in _GUARDS if near and name.casefold() == near[0]), None)
-    if path[0] != "permissions" or not key.startswith(_RESTRICTING):
+        return f"permissions.{key}" if key in ("deny", "ask") else _find_near(key, _GUARDS)
+    if path[0] == "sandbox":
+        return _find_near(key, _WALLS)
+    if path[0] != "permissions":
         return None
-    return "ask" if key.startswith("ask") else "deny"
+    if key.startswith(_RESTRICTING):
+        return "ask" if key.startswith("ask") else "deny"
+    return _find_near(key, ("deny", "ask"))
+
+
+def _find_near(key: str, names: Sequence[str]) -> str | None:
+    near = get_close_matches(key, [name.casefold() for name in names], n=1, cutoff=0.8)
+    return next((name for name in names if near and name.casefold() == near[0]), None)
 
 
 def _unknown_keys(settings: Mapping[str, Any]) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
@@ -296,7 +305,7 @@ def _unknown_keys(settings: Mapping[str, Any]) -> Iterator[tuple[Sequence[str], 
         if key not in known:
             yield (key,), list(known)
         for inner in _unknown_inner_keys(known.get(key, {}), value):
-            yield (key, inner), list(known[key]["properties"])
+            yield (key, inner), list(_inner_properties(known[key]))
 
 
 def is_known(section: str, key: str = "") -> bool:
@@ -306,14 +315,27 @@ def is_known(section: str, key: str = "") -> bool:
 
 
 def _unknown_inner_keys(schema: Mapping[str, Any], value: Any) -> Iterator[str]:
-    if "properties" in schema and isinstance(value, Mapping):
-        yield from (key for key in cast("Mapping[str, Any]", value) if key not in schema["properties"])
+    known = _inner_properties(schema)
+    if known and isinstance(value, Mapping):
+        yield from (key for key in cast("Mapping[str, Any]", value) if key not in known)
+
+
+def _inner_properties(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the keys of a section, also of one that may be a word in place of an object; empty if it takes any."""
+    return schema.get("properties") or schema.get("then", {}).get("properties", {})
 
 
 def _describe_unknown_key(path: Sequence[str], known: Sequence[str]) -> str:
     # unknown keys are only reported, because files written for other agents must load
-    near = get_close_matches(path[-1], known, n=1)
+    inner = _find_sections(path[-1]) if len(path) == 1 else []
+    near = inner or get_close_matches(path[-1], known, n=1)
     return f"{'.'.join(path)!r} {_IGNORED}" + (f"; did you mean {near[0]!r}?" if near else "")
+
+
+def _find_sections(key: str) -> list[str]:
+    """Return where a key belongs that stands outside of its section, such as `permissions.allow`."""
+    sections = _schema()["properties"].items()
+    return [f"{name}.{key}" for name, schema in sections if key in _inner_properties(schema)]
 
 
 @cache
