@@ -135,12 +135,38 @@ def test_doctor_reports_findings_and_advice(machine: Any, monkeypatch: pytest.Mo
     monkeypatch.setattr("callwright.app.models._SERVERS", (("none", 9),))
     shown = machine("doctor")
     assert shown.code == 0 and "model" in shown.out and "do: export ANTHROPIC_API_KEY" in shown.out
+    (machine.project / "x").write_text('["hello"]')
     monkeypatch.setenv("CALLWRIGHT_MODEL", "script:x")
     found = {finding["about"]: finding for finding in machine("doctor", "--json").document}
     assert found["model"]["text"] == "script:x (configured by CALLWRIGHT_MODEL)"
     machine.settings("{")
     broken = machine("doctor")
     assert broken.code == 1 and "FAIL" in broken.out
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        ("gpt-4", "unknown model 'gpt-4'"),
+        ("anthropic:x", "set ANTHROPIC_API_KEY"),
+        ("script:nowhere", "no such file"),
+        ("local:nowhere.gguf", "no such file"),
+        ("http://127.0.0.1:9/v1", "names no model"),
+    ],
+)
+def test_doctor_fails_for_a_model_that_cannot_be_used(
+    machine: Any, monkeypatch: pytest.MonkeyPatch, model: str, reason: str
+) -> None:
+    monkeypatch.setenv("CALLWRIGHT_MODEL", model)
+    shown = machine("doctor")
+    assert shown.code == 1 and f"FAIL  model       {model} (configured by CALLWRIGHT_MODEL)" in shown.out
+    assert reason in shown.out
+
+
+def test_doctor_reads_the_environment_of_the_settings(machine: Any) -> None:
+    machine.user_settings({"model": "anthropic:x", "env": {"ANTHROPIC_API_KEY": "k"}})
+    found = {finding["about"]: finding for finding in machine("doctor", "--json").document}
+    assert found["model"]["level"] == "ok"
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, a device without room")

@@ -135,6 +135,23 @@ def open_model(choice: ModelChoice, options: ModelOptions = _NO_OPTIONS) -> Prov
     return provider_for(f"{choice.base_url}#{rest or choice.name}", options=options, tool_mode=choice.tool_mode)
 
 
+def check_model(
+    choice: ModelChoice, options: ModelOptions = _NO_OPTIONS, *, environment: Mapping[str, str] = os.environ
+) -> None:
+    """Check that a model can be opened, without loading a model file and without a request.
+
+    Raises:
+        UsageError: As `open_model`, but for a file that cannot be loaded.
+    """
+    kind, _, rest = choice.name.partition(":")
+    if kind == "local":
+        _find_model_file(rest)
+    elif choice.base_url and kind != "script":
+        open_model(choice, options)
+    else:
+        provider_for(choice.name, options=options, tool_mode=choice.tool_mode, environment=environment)
+
+
 def open_with_fallbacks(
     choice: ModelChoice, others: Sequence[str], options: ModelOptions, report: Callable[[str], None]
 ) -> Provider:
@@ -298,12 +315,18 @@ def local_provider(file: str, options: ModelOptions = _DEFAULTS, tool_mode: Tool
     Raises:
         UsageError: The file or the package `xllamacpp` is missing, or the model cannot be loaded.
     """
+    path = _find_model_file(file)
+    return provider_for(f"{_start_server(path, options)}/v1#{path.stem}", options=options, tool_mode=tool_mode)
+
+
+def _find_model_file(file: str) -> Path:
+    """Return the path of a model file; raises `UsageError` if it or the package that loads it is missing."""
     path = expand_home(file)
     if not path.is_file():
         raise UsageError(f"--model local:{file}: no such file; give a model file in GGUF format")
     if find_spec("xllamacpp") is None:
         raise UsageError("a local model needs the package xllamacpp: pip install 'callwright[local,openai]'")
-    return provider_for(f"{_start_server(path, options)}/v1#{path.stem}", options=options, tool_mode=tool_mode)
+    return path
 
 
 def _start_server(path: Path, options: ModelOptions) -> str:

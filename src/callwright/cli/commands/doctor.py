@@ -1,6 +1,7 @@
 """`callwright doctor`: checks the installation, the settings, the model and the sandbox."""
 
 import errno
+import os
 import platform
 import shutil
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from typing import Literal
 from callwright import __version__
 from callwright.app.locations import Locations
 from callwright.app.mcp_servers import find_entries
-from callwright.app.models import choose_model
+from callwright.app.models import ModelChoice, check_model, choose_model, fallback_names, model_options
 from callwright.app.run_context import SandboxOptions
 from callwright.app.settings import Settings
 from callwright.app.trust import Trust, load_trusted_settings
@@ -120,23 +121,24 @@ def _servers(locations: Locations) -> Iterator[CheckResult]:
 
 
 def _model(settings: Settings) -> CheckResult:
-    choice = choose_model(settings)
+    variables = {**os.environ, **settings.merged("env")}
+    choice = choose_model(settings, environment=variables)
     if choice is None:
         return CheckResult(
             "model",
             "note",
             "none: no setting, no API key in the environment, no server on this machine",
-            "export ANTHROPIC_API_KEY=…, or run ollama serve, or use --model local:FILE",
+            "export ANTHROPIC_API_KEY=…, or run ollama serve, or use --model local:FILE.gguf",
         )
-    package = {"anthropic": "anthropic", "openai": "openai", "google": "google.genai"}.get(
-        choice.name.partition(":")[0]
-    )
-    if package is not None and not _is_installed(package):
-        extra = choice.name.partition(":")[0]
-        return CheckResult(
-            "model", "fail", f"{choice.name}: its package is not installed", f"pip install 'callwright[{extra}]'"
-        )
-    return CheckResult("model", "ok", f"{choice.name} ({choice.why})")
+    shown = f"{choice.name} ({choice.why})"
+    try:
+        options = model_options(settings)
+        check_model(choice, options, environment=variables)
+        for name in fallback_names(settings):
+            check_model(ModelChoice(name, "a fallback"), options, environment=variables)
+    except UsageError as error:
+        return CheckResult("model", "fail", f"{shown} cannot be used", str(error))
+    return CheckResult("model", "ok", shown)
 
 
 def _sandbox(settings: Settings, locations: Locations) -> CheckResult:
