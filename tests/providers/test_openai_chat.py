@@ -137,6 +137,19 @@ async def test_strict_arguments_with_two_values_for_a_key_stay_as_written(server
     await provider.aclose()
 
 
+@pytest.mark.parametrize(("key", "advice"), [(None, "none is sent to a server"), ("k", "check OPENAI_API_KEY")])
+async def test_refused_key_names_what_was_sent(
+    server: Loopback, monkeypatch: pytest.MonkeyPatch, key: str | None, advice: str
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "for OpenAI only")
+    server.reply(LoopbackReply([b'{"error": {"message": "bad key"}}'], 401, {"content-type": "application/json"}))
+    provider = OpenAIChat("m", base_url=server.url, api_key=key)
+    with pytest.raises(ProviderError, match=advice) as caught:
+        await asked(provider, ModelRequest([UserMessage("hi")]))
+    assert caught.value.fault == "auth"
+    await provider.aclose()
+
+
 async def test_missing_key_is_named(request_for: Requests, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(ProviderError, match="set OPENAI_API_KEY or pass api_key=") as caught:

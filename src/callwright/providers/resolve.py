@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 ToolMode: TypeAlias = Literal["auto", "native", "schema"]
 """How tools are called: by what the server supports, by the API's tool calling, or by one JSON action."""
 
-_FORMS = "anthropic:NAME, openai:NAME, openai-chat:NAME, google:NAME, http://HOST/v1#NAME or script:FILE"
+_FORMS = (
+    "anthropic:NAME, openai:NAME, openai-chat:NAME, google:NAME, http://HOST/v1#NAME, script:FILE, "
+    "or in the command local:FILE.gguf"
+)
 _KEYS = {
     "anthropic": ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
     "openai": ("OPENAI_API_KEY",),

@@ -30,7 +30,7 @@ from callwright.providers.encoding import (
     wire_id,
 )
 from callwright.providers.openai.chat_stream import PROVIDER, ChatDraft
-from callwright.providers.openai.client import answer_format, open_stream, openai_clients
+from callwright.providers.openai.client import KEY_NOT_SENT, answer_format, open_stream, openai_clients
 from callwright.providers.options import ModelOptions, set_fields
 from callwright.providers.streaming import read_stream
 from callwright.providers.tool_encoding import (
@@ -212,6 +212,8 @@ class OpenAIChat:
         self._bodies = RequestBodies(self._fields, "messages", merged=("stream_options",))
         self._systems: IdentityCache[bytes] = IdentityCache()
         self._clients = openai_clients(client, api_key, base_url)
+        keyless = client is None and api_key is None and base_url is not None
+        self._key = KEY_NOT_SENT if keyless else "OPENAI_API_KEY"
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         """Send the request and yield the model's events. Closing the iterator ends the request.
@@ -254,7 +256,7 @@ class OpenAIChat:
 
     def _send(self, request: ModelRequest, tools: EncodedTools) -> AsyncGenerator[ModelEvent]:
         sent = open_stream(self._clients, "/chat/completions", lambda: self._body(request, tools))
-        events = read_stream(ChatDraft(tools, self._dialect.tag), sent, key="OPENAI_API_KEY")
+        events = read_stream(ChatDraft(tools, self._dialect.tag), sent, key=self._key)
         return cast("AsyncGenerator[ModelEvent]", events)
 
     def _give_up(self, error: ProviderError) -> bool:

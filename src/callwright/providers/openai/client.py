@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 _NO_KEY = "none"
 """Sent to servers that need no key; the SDK refuses to be created without one."""
+KEY_NOT_SENT = (
+    "the key: none is sent to a server that is named by its address; "
+    "use openai-chat:NAME with OPENAI_BASE_URL and OPENAI_API_KEY, or in a program api_key="
+)
 STREAM_ENDED: Final = object()
 """Follows the last chunk of a stream that ended with its end marker."""
 
