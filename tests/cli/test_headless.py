@@ -200,6 +200,13 @@ def test_no_session_persistence_writes_nothing(machine: Any) -> None:
     assert not list(machine.home.rglob("*.db"))
 
 
+def test_pause_of_an_unstored_session_offers_no_way_to_resume(machine: Any, calls: Call) -> None:
+    script = machine.says(calls("write", path="a", content="b"))
+    paused = machine("-p", "go", script, "--no-session-persistence")
+    assert paused.code == 4 and "--resume" not in paused.err and "cannot be continued" in paused.err
+    assert "--resume" in machine("-p", "go", script).err
+
+
 def test_add_dir_extends_the_workspace(machine: Any, calls: Call, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()

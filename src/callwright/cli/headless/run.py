@@ -271,13 +271,18 @@ class _HeadlessRun:
         if isinstance(result, Paused):
             for question in result.questions:
                 print_notice(f"{question.summary} {question.reason} (call {question.call_id})")
-            asks = any(question.kind == "input" for question in result.questions)
-            form = '\'{"CALL": {"reply": "…"}}\'' if asks else "allow|deny"
-            print_notice(f"paused; continue with: callwright -p --resume {result.session_id} --answers {form}")
+            print_notice(f"paused; {self._how_to_go_on(result)}")
         elif isinstance(result, Stopped):
             print_notice(f"stopped: {result.reason}")
         for denied in self._denials:
             print_notice(f"denied: {denied['tool_name']}: {denied['reason']}")
+
+    def _how_to_go_on(self, result: Paused) -> str:
+        if self._options.no_session_persistence:
+            return "the session was not stored and cannot be continued: run without --no-session-persistence"
+        asks = any(question.kind == "input" for question in result.questions)
+        form = '\'{"CALL": {"reply": "…"}}\'' if asks else "allow|deny"
+        return f"continue with: callwright -p --resume {result.session_id} --answers {form}"
 
     def _tap(self, provider: Provider) -> Provider:
         return TappedProvider(provider, self._on_model_event)

@@ -119,7 +119,7 @@ class TerminalChat:
                 await self._handle_line(text)
             await self.conversation.end("prompt_input_exit")
             await self.slash.aclose()
-        if self._has_messages:
+        if self._has_messages and not self.options.no_session_persistence:
             terminal.show(f"session {self.conversation.session_id}; to continue: callwright --continue")
         return 0
 
