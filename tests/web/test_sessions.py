@@ -224,6 +224,24 @@ async def test_question_of_a_paused_session_keeps_its_first_id(serve: Serve) -> 
         assert (web.project / "a.txt").exists() and (web.project / "b.txt").exists()
 
 
+async def test_answer_counts_later_if_the_session_was_busy(serve: Serve) -> None:
+    async with serve(done("went on")) as web, web.events() as events:
+        session = await pause(web, "a.txt")
+        path = f"/api/session?id={quote(session, safe='')}"
+        (question,) = (await web.get(path)).data["questions"]
+        async with SqliteStore(web.locations.sessions) as store:
+            hold = await store.hold(session)  # a process without a live socket
+            assert (await answer(web, session, question["id"], approved=True)).status == 200
+            again = await events.wait(type="asked", session=session)
+            assert [each["id"] for each in again["questions"]] == [question["id"]]
+            await hold.release()
+        assert [each["id"] for each in (await web.get(path)).data["questions"]] == [question["id"]]
+        assert (await answer(web, session, question["id"], approved=True)).status == 200
+        assert (await answer(web, session, question["id"], approved=False)).status == 409
+        await web.until(path, lambda data: data["state"] == "idle" and not data["questions"])
+        assert (web.project / "a.txt").exists()
+
+
 async def test_session_of_another_process_is_followed(serve: Serve) -> None:
     async with serve() as web:
         await pause(web, "a.txt")
@@ -262,6 +280,13 @@ async def test_messages_come_by_position(serve: Serve) -> None:
         for query in ("id=s&limit=0", "id=s&limit=x", "id=s&limit=9999", ""):
             assert (await web.get(f"/api/messages?{query}")).status == 400
         assert (await web.get("/api/messages?id=nothing")).status == 404
+
+
+@pytest.mark.parametrize("path", ["/api/messages?id=s&from=", "/api/image?id=s&position=", "/api/image?id=s&place="])
+async def test_number_that_no_record_can_have_is_refused(serve: Serve, path: str) -> None:
+    async with serve() as web:
+        await fill(web, 1)
+        assert (await web.get(f"{path}{10**20}")).status == 400
 
 
 async def test_damaged_record_is_said_and_the_others_are_shown(serve: Serve) -> None:

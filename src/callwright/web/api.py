@@ -21,6 +21,8 @@ from callwright.sessions.base import SessionDamaged
 
 _log = logging.getLogger("callwright")
 _MOST_BODY_BYTES = 1 << 20
+_MOST_NUMBER = 1 << 53
+"""Larger numbers are not exact in JavaScript, and some not in a database."""
 BODY_SECONDS = 30.0
 _LEAST_GZIP_BYTES = 300
 _LONG_BYTES = 1 << 15
@@ -156,7 +158,7 @@ def take_text(request: Request, name: str) -> str:
     return found
 
 
-def take_int(request: Request, name: str, default: int, *, least: int | None = None, most: int | None = None) -> int:
+def take_int(request: Request, name: str, default: int, *, least: int = -_MOST_NUMBER, most: int = _MOST_NUMBER) -> int:
     """Return a whole number of the query.
 
     Raises:
@@ -169,6 +171,6 @@ def take_int(request: Request, name: str, default: int, *, least: int | None = N
         number = int(text)
     except ValueError:
         raise ApiError(400, "invalid", f"expected a whole number as {name}, got {text!r}") from None
-    if (least is not None and number < least) or (most is not None and number > most):
+    if not least <= number <= most:
         raise ApiError(400, "invalid", f"expected {name} from {least} to {most}, got {number}")
     return number

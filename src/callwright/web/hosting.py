@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import uuid
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Protocol
 
@@ -53,6 +53,8 @@ class HostedSession:
         self._prompts: asyncio.Queue[str | Answers | None] = asyncio.Queue()
         self._replies: dict[str, Reply] = {}
         """Answers to questions on record, for the run that resumes the session."""
+        self._lost: list[Callable[[], Awaitable[None]]] = []
+        """Told if the session cannot be resumed, so that the answers count nowhere."""
         self._cancellation: Cancellation | None = None
         self._task: asyncio.Task[None] | None = None
         self._ready: asyncio.Future[None] | None = None
@@ -80,8 +82,12 @@ class HostedSession:
         """Resume the session."""
         self._prompts.put_nowait(Answers())
 
-    def answer(self, question_id: str, reply: Reply) -> None:
-        """Resume the session with the answer to a question on record; a run that goes on already takes it too."""
+    def answer(self, question_id: str, reply: Reply, lost: Callable[[], Awaitable[None]]) -> None:
+        """Resume the session with the answer to a question on record; a run that goes on already takes it too.
+
+        `lost` is called if the session cannot be resumed.
+        """
+        self._lost.append(lost)
         if self._cancellation is not None:
             self.live.questions.settle_again(question_id, reply, "page")
             return
@@ -146,9 +152,13 @@ class HostedSession:
                     await self._follow(conversation.go_on(answers, cancellation=self._cancellation))
             except CallwrightError as error:
                 self.live.notice(str(error))
+                for tell in self._lost:
+                    await tell()
             finally:
                 self._cancellation = None
                 self.live.questions.forget_early()
+                if not self._replies:  # otherwise the next run takes them
+                    self._lost.clear()
 
     async def _follow(self, stream: AsyncGenerator[AgentEvent, None]) -> None:
         async with aclosing(stream) as events:

@@ -7,7 +7,7 @@ import asyncio
 import os
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import Any
 
 from starlette.requests import Request
@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from callwright.agent.undo import Rewinding, UndoHistory
 from callwright.app.live_client import AgentLink
-from callwright.app.questions import read_reply
+from callwright.app.questions import question_fields, read_reply
 from callwright.app.shared_questions import Settled
 from callwright.app.waiting_runs import answer_run, find_run_store, list_waiting_runs, open_run_store
 from callwright.core.calls import Question
@@ -176,10 +176,19 @@ class SessionActions:
             raise
         if len(self._shown.answered) > _MOST_ANSWERED:
             del self._shown.answered[next(iter(self._shown.answered))]
-        hosted.answer(question.id, reply)
+        hosted.answer(question.id, reply, lambda: self._ask_again(session_id, question_id))
         settled = {"question": question_id, **self._shown.answered[question_id].fields()}
         self._hub.publish({"type": "settled", "session": session_id, **settled})
         return {"settled": settled, "resumed": True}
+
+    async def _ask_again(self, session_id: str, question_id: str) -> None:
+        """Show a question again whose answer counts nowhere: its session could not be resumed."""
+        self._shown.answered.pop(question_id, None)
+        with suppress(SessionError):
+            question = _find_open(await self._shown.store.read(session_id), question_id)
+            if question is not None:
+                shown = question_fields(question, session_id, (await self._workspace.app()).executor.registry)
+                self._hub.publish({"type": "asked", "session": session_id, "questions": [shown]})
 
     async def say(self, request: Request) -> Response:
         body = await read_body(request, {"text": str}, "session")

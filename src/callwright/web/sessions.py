@@ -1,6 +1,7 @@
 """The routes that show sessions: the list, one session, its records by position, and live events."""
 
 import asyncio
+import os
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -184,7 +185,7 @@ class SessionRoutes:
             if tail is not None:
                 return await self._show_tail(entry, link, tail)
             records, faults = await self.records.read(self.store, session_id)
-        questions = list(link.questions.values()) if link is not None else await self._paused(session_id, records)
+        questions = await self._open_questions(session_id, link, records)
         summary = self._summaries.get(session_id)
         if summary is None or summary[0] != len(records):
             summary = self._summaries[session_id] = (len(records), _summarize(records, await self._workspace.prices()))
@@ -214,7 +215,7 @@ class SessionRoutes:
 
     async def _show_tail(self, entry: SessionEntry, link: AgentLink | None, tail: Sequence[StoredRecord]) -> Fields:
         records = [each.record for each in tail]
-        questions = list(link.questions.values()) if link is not None else await self._paused(entry.session_id, records)
+        questions = await self._open_questions(entry.session_id, link, records)
         points = [(each.position, each.record) for each in tail if isinstance(each.record, UndoPoint)]
         undo = [{"position": at, "id": point.point_id, "label": point.label} for at, point in points]
         unknown = {"usage": None, "cost": None, "todos": _todos(records), "undo": undo, "damaged": []}
@@ -245,8 +246,10 @@ class SessionRoutes:
         except SessionError:
             return False
 
-    async def _paused(self, session_id: str, records: Sequence[Record]) -> list[Fields]:
-        """Return the open questions of a session that no process runs."""
+    async def _open_questions(self, session_id: str, link: AgentLink | None, records: Sequence[Record]) -> list[Fields]:
+        """Return the questions of the running agent; those on record if no process runs the session."""
+        if link is not None and (link.state != "idle" or link.pid != os.getpid()):
+            return list(link.questions.values())
         app = await self._workspace.app()
         open_questions = [each for each in OpenQuestions(records) if each.id not in self.answered]
         return [question_fields(each, session_id, app.executor.registry) for each in open_questions]

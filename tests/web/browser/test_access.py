@@ -69,6 +69,19 @@ def test_without_a_token_the_page_says_how_to_get_one(served: Served, desktop: B
     expect(page.get_by_role("heading", name="Rules", level=1)).to_be_visible()
 
 
+def test_link_with_a_wrong_token_does_not_sign_the_user_out(served: Served, desktop: BrowserContext):
+    page = served.open(desktop, "/rules")
+    expect(page.locator(".status")).to_have_text("live")
+    for wrong in ("wrong", "%"):
+        other = desktop.new_page()
+        other.goto(f"{served.origin}/tools#token={wrong}")
+        expect(other.get_by_role("heading", name="Tools", level=1)).to_be_visible()
+        page.goto(f"{served.origin}/rules#token={wrong}")  # the same document
+        page.reload()
+        expect(page.get_by_role("heading", name="Rules", level=1)).to_be_visible()
+        expect(page.locator(".status")).to_have_text("live")
+
+
 def test_evil_page_reaches_nothing(served: Served, desktop: BrowserContext, evil: str):
     own = served.open(desktop)  # the same browser has the token
     expect(own.locator(".status")).to_have_text("live")

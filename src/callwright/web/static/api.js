@@ -9,18 +9,33 @@ export function takeToken() {
   if (!found) return;
   history.replaceState(null, "", location.pathname + location.search);
   try {
-    localStorage.setItem(KEY, decodeURIComponent(found[1]));
-  } catch {
     memory = decodeURIComponent(found[1]);
+  } catch {
+    memory = found[1];
+  }
+  if (!stored()) keepToken(memory);
+}
+
+let memory = ""; // the token of a link until the server has accepted it, and for browsers that forbid storage
+export function token() {
+  return memory || stored();
+}
+
+function stored() {
+  try {
+    return localStorage.getItem(KEY) || "";
+  } catch {
+    return "";
   }
 }
 
-let memory = ""; // for browsers that forbid storage
-export function token() {
+function keepToken(accepted) {
+  if (accepted !== memory) return;
   try {
-    return localStorage.getItem(KEY) || memory;
+    localStorage.setItem(KEY, memory);
+    memory = "";
   } catch {
-    return memory;
+    // it stays in memory
   }
 }
 
@@ -37,7 +52,8 @@ export class RequestError extends Error {
 const GONE = "The server does not answer. Is callwright web still running? The page goes on by itself when it is back.";
 
 async function request(path, options = {}) {
-  const headers = { Authorization: `Bearer ${token()}`, ...options.headers };
+  const sent = token();
+  const headers = { Authorization: `Bearer ${sent}`, ...options.headers };
   let response;
   try {
     response = await fetch(path, { ...options, headers, cache: "no-store", credentials: "omit" });
@@ -45,8 +61,13 @@ async function request(path, options = {}) {
     if (error.name === "AbortError") throw error;
     throw new RequestError(0, { error: GONE, code: "unreachable" });
   }
-  if (response.ok) return response;
+  if (response.ok) {
+    keepToken(sent);
+    return response;
+  }
   const body = await response.json().catch(() => null);
+  if (response.status === 401 && sent === memory && stored()) memory = ""; // a wrong link must not sign the user out
+  if (response.status === 401 && token() !== sent) return request(path, options);
   if (response.status === 401) listeners.forEach((listener) => listener([{ type: "token" }]));
   throw new RequestError(response.status, body);
 }

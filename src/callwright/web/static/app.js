@@ -93,7 +93,7 @@ function App() {
     load();
     startStream();
     addEventListener("keydown", onKey);
-    addEventListener("hashchange", () => token() && (setRefused(false), load(), reconnect()));
+    addEventListener("hashchange", () => token() && (setRefused(false), load().then(reconnect)));
   }, []);
 
   const name = MODULES[url.pathname];

@@ -220,6 +220,7 @@ export class Conversation {
         if (event.outcome.code !== "interrupted") this.fresh.set(event.outcome.call, event.outcome);
         break;
       case "asked":
+        for (const one of event.questions) this.settled.delete(one.id); // its answer counted nowhere
         this.questions = [...this.questions.filter((old) => !event.questions.some((one) => aboutOf(one.id) === aboutOf(old.id))), ...event.questions];
         this.setState("waiting");
         break;
