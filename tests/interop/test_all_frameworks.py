@@ -172,6 +172,20 @@ async def test_writes_to_one_file_keep_the_models_order(play: "Play", notes: "No
     assert played.texts["c4"] == "01234"
 
 
+@pytest.mark.parametrize("elsewhere", [False, True])
+async def test_call_does_not_overtake_one_that_waits(
+    play_with_edits: "Play", notes: "Notes", elsewhere: bool
+) -> None:  # OpenAI Agents does not tell us of a call that waits before it runs the others
+    calls = [write(1, "one"), ToolCall("c2", "read", {"path": "note"}), ToolCall("c3", "read", {"path": "other"})]
+    kept: dict[str, str] | None = {} if elsewhere else None
+    played = await play_with_edits(
+        notes.executor(ask=True), calls, [ToolCall("c4", "read", {"path": "note"})], pending=kept
+    )
+    assert played.failed == {"c2"} and "call read again" in played.texts["c2"]
+    assert (played.texts["c3"], played.texts["c4"]) == ("nothing", "one")
+    assert "read note" not in notes.log[: notes.log.index("end one")]
+
+
 async def test_writes_to_two_files_run_in_parallel(play: "Play", notes: "Notes") -> None:
     await play(notes.executor(), [write(1, "one", "a"), write(2, "two", "b")])
     assert notes.log[:2] == ["begin one", "begin two"]

@@ -9,7 +9,7 @@ from tests.waiting import LONG_SECONDS
 from callwright import Effect, Registry, ToolCall, tool
 from callwright.core.access import Access, ReadPath, WritePath
 from callwright.core.json import JsonObject
-from callwright.interop.bridge import CallOrder
+from callwright.interop.call_order import CallOrder
 
 
 def touched(arguments: JsonObject) -> list[Access]:
@@ -51,7 +51,7 @@ class Line:
         self.began: list[int] = []
 
     async def run(self, number: int, call: ToolCall, batch: Hashable = "turn") -> None:
-        async def perform() -> None:
+        async def perform(behind: bool) -> None:
             self.beside |= {(other, number) for other in self.running}
             self.began.append(number)
             self.running.append(number)
@@ -111,15 +111,15 @@ async def test_inner_call_does_not_wait_for_its_outer_call() -> None:
     async def note(text: str) -> None:
         log.append(text)
 
-    async def outer() -> None:
+    async def outer(behind: bool) -> None:
         await asyncio.sleep(0)  # the second call is in the line by now, and waits for this one
-        await order.run("turn", made("anything", ""), CATALOG, lambda: note("inner"))
+        await order.run("turn", made("anything", ""), CATALOG, lambda behind: note("inner"))
         log.append("outer")
 
     async with asyncio.timeout(LONG_SECONDS):
         await asyncio.gather(
             order.run("turn", made("anything", ""), CATALOG, outer),
-            order.run("turn", made("anything", ""), CATALOG, lambda: note("second")),
+            order.run("turn", made("anything", ""), CATALOG, lambda behind: note("second")),
         )
     assert log == ["inner", "outer", "second"]
 
@@ -127,11 +127,11 @@ async def test_inner_call_does_not_wait_for_its_outer_call() -> None:
 async def test_cancelled_call_releases_waiting_calls() -> None:
     order, started = CallOrder(), asyncio.Event()
 
-    async def hang() -> None:
+    async def hang(behind: bool) -> None:
         started.set()
         await asyncio.sleep(30)
 
-    async def quick() -> str:
+    async def quick(behind: bool) -> str:
         return "done"
 
     hanging = asyncio.create_task(order.run("turn", made("write", "a"), CATALOG, hang))
@@ -140,6 +140,28 @@ async def test_cancelled_call_releases_waiting_calls() -> None:
     await asyncio.sleep(0)
     hanging.cancel()
     assert await waiting == "done"
+
+
+async def test_call_behind_one_that_waits_is_told() -> None:
+    order, told = CallOrder(), dict[str, bool]()
+
+    async def run(number: str, path: str, *, waits: bool = False) -> None:
+        async def perform(behind: bool) -> bool:
+            told[number] = behind
+            return waits or behind
+
+        call = ToolCall(number, "write", {"path": path})
+        await order.run("turn", call, CATALOG, perform, lambda waiting: waiting)
+
+    await run("1", "a", waits=True)
+    await run("2", "a", waits=True)
+    await run("3", "c")
+    await run("4", "a/b")
+    assert told == {"1": False, "2": True, "3": False, "4": True}
+    await run("1", "a")  # approved: it keeps its place, before the others
+    await run("2", "a")
+    await run("4", "a/b")
+    assert told == {"1": False, "2": False, "3": False, "4": False}
 
 
 async def test_call_that_fails_to_bind_blocks_no_call() -> None:

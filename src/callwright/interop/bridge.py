@@ -1,89 +1,21 @@
 """The part that all adapters share: calls through an executor, their approvals, and a framework's tools."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Iterable, MutableMapping, Sequence
-from contextvars import ContextVar
+from collections.abc import Callable, Hashable, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
-from callwright.core.access import Access
 from callwright.core.calls import Answers, Failed, Interrupted, Outcome, Question, Reply, ToolCall
 from callwright.core.content import Output, Part, Text
-from callwright.core.errors import Denied, Halted, ToolError
+from callwright.core.errors import Denied, Halted, ToolFailed
 from callwright.core.json import Json, JsonObject, canonical, compact, thaw
 from callwright.core.spec import Annotations, Effect, Limits, ToolSpec
-from callwright.executor.conflicts import find_conflicts
 from callwright.executor.executor import Executor
 from callwright.executor.turn_context import Turn
+from callwright.interop.call_order import CallOrder
 from callwright.registry.catalog import Catalog, session_catalog
 from callwright.tool.arguments import from_text
 from callwright.tool.base import State
 from callwright.tool.schema_tool import Handler, SchemaTool
-
-Claim: TypeAlias = tuple[Annotations, Sequence[Access]]
-Value = TypeVar("Value")
-_HARMLESS: Claim = (Annotations(Effect.READ), ())
-
-
-class _QueuedCall:
-    """One call of a batch; its accesses are computed only when another call of the batch arrives."""
-
-    def __init__(self, call: ToolCall, catalog: Catalog) -> None:
-        self._call = call
-        self._catalog = catalog
-        self.done = asyncio.Event()
-
-    @cached_property
-    def claim(self) -> Claim:
-        tool = self._catalog.get(self._call.name)
-        if tool is None:
-            return _HARMLESS
-        try:
-            return tool.spec.annotations, tuple(tool.bind(self._call.arguments).accesses())
-        except ToolError:  # its arguments are invalid, so it fails conflicts it accesses anything
-            return _HARMLESS
-        except Exception:  # noqa: BLE001 - without accesses it conflicts with every write
-            return tool.spec.annotations, ()
-
-
-_current_call: ContextVar[_QueuedCall | None] = ContextVar("callwright_interop_inside", default=None)
-"""The call that makes the present one. It ends later, so waiting for it would be a deadlock."""
-
-
-class CallOrder:
-    """Queues of calls, one per batch; calls of different batches do not wait for each other."""
-
-    def __init__(self) -> None:
-        self._queues: dict[Hashable, list[_QueuedCall]] = {}
-
-    async def run(
-        self, batch: Hashable, call: ToolCall, catalog: Catalog, perform: Callable[[], Awaitable[Value]]
-    ) -> Value:
-        """Run a call after all earlier calls of its batch that it conflicts with."""
-        key = (_current_call.get(), batch)
-        queue = self._queues.setdefault(key, [])
-        queued = _QueuedCall(call, catalog)
-        conflicts = _find_conflicts(queue, queued)
-        queue.append(queued)
-        token = _current_call.set(queued)
-        try:
-            for other in conflicts:
-                await other.done.wait()
-            return await perform()
-        finally:
-            _current_call.reset(token)
-            queued.done.set()
-            queue.remove(queued)
-            if not queue:
-                del self._queues[key]
-
-
-def _find_conflicts(queue: Sequence[_QueuedCall], queued: _QueuedCall) -> list[_QueuedCall]:
-    if not queue:
-        return []
-    return [queue[index] for index in sorted(find_conflicts(other.claim for other in (*queue, queued))[-1])]
-
 
 _MAX_PENDING = 4096
 _USED = compact({"ids": [], "used": True})
@@ -222,6 +154,7 @@ class Bridge:
         answers: Answers | None = None,
         approval: tuple[ShownQuestions, Reply] | None = None,
         catalog: Catalog | None = None,
+        resumes: bool = False,
     ) -> Outcome:
         """Run a call after the calls of its batch that it conflicts with, and return its outcome.
 
@@ -233,6 +166,8 @@ class Bridge:
             approval: A reply to the questions that were shown, perhaps by another executor; it counts for the call's
                 present questions where they are the same.
             catalog: The tools; by default those of the session.
+            resumes: Whether a call that is interrupted waits for an approval; later calls of its batch that conflict
+                with it fail instead of running before it.
 
         Raises:
             Halted: a hook ended the run. All other failures are outcomes.
@@ -240,7 +175,10 @@ class Bridge:
         tools = self.catalog(session_id) if catalog is None else catalog
         turn = Turn(session_id, state=self.state(session_id), catalog=tools)
 
-        async def perform() -> Outcome:
+        async def perform(behind: bool) -> Outcome:
+            # a call that has to be asked about itself is asked about together with the one before it
+            if behind and (answers or approval or not await self.executor.questions(call, turn=turn)):
+                return Failed(call, _Behind(call.name))
             outcome = (await self.executor.execute((call,), answers=answers, turn=turn))[0]
             if approval is None or not isinstance(outcome, Interrupted):
                 return outcome
@@ -248,7 +186,11 @@ class Bridge:
             given = shown.answer_all(outcome.questions, reply)
             return (await self.executor.execute((call,), answers=given, turn=turn))[0] if len(given) else outcome
 
-        outcome = await self._order.run(batch, call, tools, perform)
+        def waits(outcome: Outcome) -> bool:
+            behind = isinstance(outcome, Failed) and isinstance(outcome.error, _Behind)
+            return resumes and (behind or isinstance(outcome, Interrupted))
+
+        outcome = await self._order.run(batch, call, tools, perform, waits)
         if isinstance(outcome, Failed) and isinstance(outcome.error, Halted):
             raise outcome.error
         return outcome
@@ -281,6 +223,16 @@ class Bridge:
     async def questions(self, call: ToolCall, session_id: str) -> tuple[Question, ...]:
         """Return the approval requests of a call. Changes nothing, so it may be called repeatedly."""
         return await self.executor.questions(call, turn=Turn(session_id, catalog=self.catalog(session_id)))
+
+
+class _Behind(ToolFailed):
+    """The call would run before one that it conflicts with."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            "not run: an earlier call of the same message, which it must not overtake, waits for an approval;"
+            f" call {name} again after it"
+        )
 
 
 _EDIT_REFUSED = "the call has arguments that are not shown, so its edit cannot be asked about; decline the call instead"

@@ -69,7 +69,7 @@ class _LangChainCaller:
     async def _run_with_approvals(self, call: ToolCall, session: str, batch: Hashable, task: GraphTask) -> Outcome:
         current, edited, answers, claimed = call, None, None, ()
         while True:
-            outcome = await self._bridge.call(current, session, batch, answers=answers)
+            outcome = await self._bridge.call(current, session, batch, answers=answers, resumes=True)
             if not isinstance(outcome, Interrupted):
                 return outcome
             task.give_back(claimed)

@@ -102,7 +102,8 @@ class _ExecutorToolset(AbstractToolset[Any]):
             return ToolDenied("the approval of this call was used already")
         approved, approval = (call, None) if shown is None else _apply_approval(call, shown, ctx.tool_call_approved)
         catalog = tool.catalog if isinstance(tool, _AdvertisedTool) else None
-        outcome = await self._bridge.call(approved, session, ctx.run_id, approval=approval, catalog=catalog)
+        batch = (ctx.run_id, ctx.run_step)
+        outcome = await self._bridge.call(approved, session, batch, approval=approval, catalog=catalog, resumes=True)
         if isinstance(outcome, Interrupted):
             given, written = plain_arguments(call), None
             if approved is not call:  # edited: with the next approval, pydantic-ai has only what was shown of it
