@@ -274,5 +274,6 @@ def test_landlock_is_used_only_with_all_that_it_needs(
     sandbox = find_sandbox("prefer", roots=[tmp_path])
     assert sandbox.kind == kind and not sandbox.complete
     assert ("secrets can be read" if kind == "landlock" else "install bubblewrap") in sandbox.describe()
+    assert "or read secrets" not in sandbox.describe()
     with pytest.raises(UsageError, match="commands cannot be confined here"):
         find_sandbox("require", roots=[tmp_path])

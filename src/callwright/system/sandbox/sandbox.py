@@ -114,7 +114,8 @@ class Sandbox:
             return f"commands are not confined{''.join(f': {gap}' for gap in self.gaps)}"
         missing = f"; not covered: {'; '.join(self.gaps)}" if self.gaps else ""
         what = "commands that were not approved cannot write outside the workspace"
-        return f"{self.kind}: {what}, use the network or read secrets{missing}"
+        more = " or use the network" if self.gaps else ", use the network or read secrets"
+        return f"{self.kind}: {what}{more}{missing}"
 
     def writable_roots(self, confinement: Confinement) -> tuple[str, ...]:
         """Return the folders of the workspace if a command may write to them, else none."""
