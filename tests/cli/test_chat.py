@@ -291,6 +291,15 @@ def test_user_can_leave_at_any_time(machine: Any, tmux: Any, calls: Call) -> Non
     assert not (machine.project / "a").exists()
 
 
+def test_resumed_session_is_shown_as_it_was(machine: Any, tmux: Any) -> None:
+    prompt = "\n".join(f"line {number}" for number in range(1, 60))
+    machine("-p", prompt, machine.says("- milk\n- bread\n\n| a | b |\n|---|---|\n| 1 | 2 |"))
+    tmux.start(machine.project, machine.says("x"), "--continue")
+    shown = tmux.shows("default mode")
+    assert "• milk" in shown and "a  b" in shown and "|---" not in shown
+    assert "line 12" in shown and "… 47 more lines" in shown and "line 13" not in shown
+
+
 def test_picker_offers_the_sessions_beside_a_damaged_one(machine: Any, tmux: Any) -> None:
     for name in ("s1", "s2"):
         machine("-p", f"prompt of {name}", machine.says("x"), "--session-id", name)

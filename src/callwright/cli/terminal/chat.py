@@ -18,7 +18,7 @@ from callwright.app.locations import Locations
 from callwright.app.questions import open_questions
 from callwright.app.run_context import SandboxOptions
 from callwright.cli.main import ERROR, USAGE
-from callwright.cli.render.calls import CallLines, transcript
+from callwright.cli.render.calls import CallLines
 from callwright.cli.render.markdown import MarkdownLines
 from callwright.cli.render.text import visible, visible_line, wrap_line
 from callwright.cli.startup import opened, read_readable, resolve_session, start
@@ -28,9 +28,11 @@ from callwright.cli.terminal.chat_actions import (
     HistorySearch,
     Outputs,
     ShellLines,
+    cut_prompt,
     mention_dropped,
     notification,
     session_entries,
+    show_earlier,
 )
 from callwright.cli.terminal.external_programs import ClipboardImages
 from callwright.cli.terminal.input import PromptHistory
@@ -49,7 +51,6 @@ from callwright.tool.base import Cancellation
 from callwright.toolbox.todo import read_todos
 
 _MODES = ("default", "auto", "plan")
-_MOST_ECHOED_LINES = 12
 _MOST_PICKED = 50
 
 
@@ -175,8 +176,7 @@ class TerminalChat:
         if self._has_messages:
             records = await self.app.agent.sessions.read(session_id)
             self.usage.load(records, partial(prices_in, self.app.settings))
-            for text in transcript(await self.app.agent.messages(session_id)):
-                self.terminal.show(*text.splitlines())
+            show_earlier(self.terminal, await self.app.agent.messages(session_id))
             self._todos.update((await self.conversation.todos()).items)
             self.terminal.show(*self._todos.rows(self.terminal.screen.width))
             self._todos.changed = False
@@ -241,9 +241,7 @@ class TerminalChat:
         return await self.terminal.ask("resume", view=Picker("sessions", entries, self.terminal.palette)) or ""
 
     def _echo(self, text: str) -> None:
-        lines = visible(text).splitlines()
-        more = len(lines) - _MOST_ECHOED_LINES
-        shown = lines if more <= 0 else [*lines[:_MOST_ECHOED_LINES], f"… {more} more lines"]
+        shown = cut_prompt(visible(text).splitlines())
         self.terminal.show("", *(self._paint(f"> {line}", "bold") for line in shown), "")
 
     async def send(self, prompt: str) -> None:

@@ -11,13 +11,14 @@ from urllib.parse import unquote, urlsplit
 
 from callwright.app.app import App
 from callwright.app.conversation import Conversation
-from callwright.cli.render.calls import call_line
+from callwright.cli.render.calls import call_line, transcript
 from callwright.cli.render.text import cut, visible, visible_line, wrap_line
 from callwright.cli.terminal.ui import Terminal
 from callwright.cli.terminal.views import PickEntry, Picker
 from callwright.core.calls import Completed, Failed, Outcome, ToolCall
 from callwright.core.content import Part, Text
 from callwright.core.errors import UsageError
+from callwright.core.messages import AssistantMessage, Message, UserMessage
 from callwright.executor.turn import Turn
 from callwright.tool.base import Cancellation
 
@@ -26,8 +27,30 @@ SHELL_CALL = "shell-"
 _KEPT_OUTPUTS = 30
 _MOST_LINES = 2_000
 _MOST_NOTICE_CHARS = 120
+_MOST_PROMPT_LINES = 12
+_STYLED_MESSAGES = 100
+"""How many of the last messages are shown as Markdown: more takes long, and is above the screen."""
 _IMAGES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf"})
 _OSC9 = frozenset({"iTerm.app", "WezTerm", "ghostty", "vscode"})
+
+
+def show_earlier(terminal: Terminal, messages: Sequence[Message]) -> None:
+    """Show the messages of a resumed session: answers as when they were written, long prompts cut."""
+    plain = len(messages) - _STYLED_MESSAGES
+    for index, message in enumerate(messages):
+        if isinstance(message, AssistantMessage) and index >= plain:
+            terminal.stream(message.text)
+            terminal.end_stream()
+        else:
+            for text in transcript([message]):
+                lines = text.splitlines()
+                terminal.show(*(cut_prompt(lines) if isinstance(message, UserMessage) else lines))
+
+
+def cut_prompt(lines: list[str]) -> list[str]:
+    """Return the first lines of a prompt, and how many follow."""
+    more = len(lines) - _MOST_PROMPT_LINES
+    return lines if more <= 0 else [*lines[:_MOST_PROMPT_LINES], f"… {more} more lines"]
 
 
 class ShellHost(Protocol):
