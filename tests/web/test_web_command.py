@@ -39,7 +39,8 @@ def test_missing_extra_names_the_line_to_install_it(
         (["--port", "x"], "port"),
         (["--host", "0.0.0.0"], "--host"),
         (["--host", "::"], "--host"),
-        (["--host", "192.0.2.1", "--port", "0"], "192.0.2.1"),
+        (["--host", "192.0.2.1", "--port", "0"], "cannot assign requested address; choose another with --host"),
+        (["--host", "x" * 80], "choose another with --host"),
     ],
 )
 def test_address_that_cannot_be_used_is_an_error(

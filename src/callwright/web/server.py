@@ -1,6 +1,7 @@
 """The server of the page: its address, its routes and static files; runs until it is stopped."""
 
 import asyncio
+import errno
 import json
 import os
 import secrets
@@ -110,10 +111,12 @@ def listen(host: str, port: int | None) -> socket.socket:
                 raise
             found.setblocking(False)
             return found
-        except (OSError, OverflowError) as error:
+        except (OSError, OverflowError, ValueError) as error:  # ValueError: a name that no host can have
             failure = error if isinstance(error, OSError) else OSError(str(error))
     reason = "" if failure is None else describe_exception(failure)
-    raise UsageError(f"cannot serve the page on {host} port {ports[0]}: {reason}; choose another with --port")
+    taken = failure is not None and failure.errno in (errno.EADDRINUSE, errno.EACCES)
+    option = "--port" if taken else "--host"
+    raise UsageError(f"cannot serve the page on {host} port {ports[0]}: {reason}; choose another with {option}")
 
 
 @dataclass(frozen=True, slots=True)
