@@ -11,8 +11,10 @@ import pytest
 from tests.sessions.conftest import connect, execute, said, texts_of
 from tests.waiting import LONG_SECONDS, LoopClock, close_stream
 
+from callwright import Agent
 from callwright.sessions import PostgresStore, SessionBusy, SessionError
 from callwright.sessions.base import SessionMissing
+from callwright.testing import ScriptedProvider
 
 pytestmark = pytest.mark.timeout(600)
 BLOCKED = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
@@ -250,6 +252,27 @@ async def test_hold_of_a_closed_store_opens_nothing(postgres: str, caplog: pytes
         assert await other.read_output("s", "o") == "whole"
         await (await other.hold("s")).release()  # its lease was given up
     assert not caplog.records
+
+
+def test_event_loops_that_end_leave_no_connections(postgres: str) -> None:
+    store = PostgresStore(postgres)
+    for text in ("one", "two"):
+        result = Agent(ScriptedProvider(text), sessions=store).run_sync("go", session="s")
+        assert result.text == text
+    asyncio.run(store.hold("s"))  # never released
+    assert len(asyncio.run(store.read("s"))) == 4
+
+    async def end() -> None:
+        place, _, name = postgres.rpartition("/")
+        connection = await connect(f"{place}/postgres")
+        async with asyncio.timeout(LONG_SECONDS):
+            while await connection.fetchval(f"SELECT count(*) {OTHERS.format(name=name)}"):  # noqa: ASYNC110 - they end
+                await asyncio.sleep(0.01)
+        await connection.close()
+        async with store:
+            await (await store.hold("s")).release()
+
+    asyncio.run(end())
 
 
 @pytest.mark.parametrize("foreign", ["a\0b", "a\udc80"])

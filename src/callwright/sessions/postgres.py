@@ -202,12 +202,23 @@ class PostgresStore:
 
     async def aclose(self) -> None:
         """Write what waits and close the connections of this event loop; sessions that are held are given up."""
-        running = asyncio.get_running_loop()
-        opened = self._loops.get(running)
+        opened = self._loops.get(asyncio.get_running_loop())
         if opened is not None and not _has_failed(opened):
             loop = await opened
+            if loop.at_end is not None and not loop.closing:
+                await loop.at_end.aclose()
+
+    async def _close_at_end(self, loop: LoopState) -> AsyncGenerator[None]:
+        """Wait to be closed, by `aclose` or by an event loop that ends: that closes the generators under way.
+
+        Otherwise every `run_sync` would leave a connection open, until the database refuses further ones.
+        """
+        try:
+            yield
+        finally:
+            loop.closing = True
             await loop.settle()
-            self._loops.pop(running, None)
+            self._loops.pop(asyncio.get_running_loop(), None)
             await loop.close(self._explain_closed())
 
     async def __aenter__(self) -> "PostgresStore":
@@ -348,7 +359,10 @@ class PostgresStore:
                 f"the tables in {self._place} are of version {connections.schema_version}, and this version of "
                 f"callwright uses {sql.SCHEMA_VERSION}; install a newer one, or use another database"
             )
-        return LoopState(connections)
+        loop = LoopState(connections)
+        loop.at_end = self._close_at_end(loop)
+        await anext(loop.at_end)
+        return loop
 
     async def _key(self, session_id: str) -> int:
         key = await self._value(sql.FIND, session_id) if is_session_id(session_id) else None

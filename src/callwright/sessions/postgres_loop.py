@@ -2,6 +2,7 @@
 
 import asyncio
 import weakref
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -20,6 +21,9 @@ class LoopState:
     writer: "asyncio.Task[None] | None" = None
     listener: ChangeListener | None = None
     holds: "weakref.WeakSet[PostgresHold]" = field(default_factory=weakref.WeakSet[PostgresHold])
+    at_end: AsyncGenerator[None] | None = None
+    """Closes all of this when it is closed."""
+    closing: bool = False
 
     async def settle(self) -> None:
         """Wait until everything that was added is stored, or cannot be."""
