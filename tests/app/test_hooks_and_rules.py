@@ -57,6 +57,23 @@ async def test_hook_allow_does_not_override_plan_mode_or_guards(locations: Locat
     assert isinstance(await guarded.executor.run("write", {"path": ".git/hooks/x", "content": "x"}), Interrupted)
 
 
+@pytest.mark.parametrize("rule", ["Read(~/notes/**)", "Read(../home/notes)"])
+async def test_sandbox_masks_what_a_deny_rule_names_outside_the_project(
+    locations: Locations, monkeypatch: pytest.MonkeyPatch, rule: str
+) -> None:
+    home = locations.project.parent / "home"
+    monkeypatch.setenv("HOME", str(home))  # else it is not shown behind the wall anyway
+    (home / "notes").mkdir(parents=True)
+    (home / "notes" / "plan").write_text("content of the plan")
+    (locations.project / "Makefile").write_text("test:\n\t@cat ../home/notes/plan; echo done\n")
+    app = app_with(locations, {"permissions": {"deny": [rule]}})
+    outcome = await app.executor.run("bash", {"command": "make test"})
+    if isinstance(outcome, Interrupted):
+        pytest.skip("no complete sandbox on this machine")
+    assert isinstance(outcome, Completed) and "done" in outcome.text
+    assert "content of the plan" not in outcome.text
+
+
 async def test_rules_judge_rewritten_arguments(locations: Locations) -> None:
     rewrite = json.dumps(
         {"hookSpecificOutput": {"permissionDecision": "allow", "updatedInput": {"command": "make install"}}}

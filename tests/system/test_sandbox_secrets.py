@@ -5,6 +5,7 @@ import subprocess
 import tempfile
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,38 @@ def test_paths_of_deny_rules_are_masked(workspace: Path, attempt: Attempt, compl
     hidden = find_sandbox("require", roots=[workspace], hidden=lambda path: "/private/" in path)
     assert "hunter2" in attempt(complete, "grep -r . private").stdout
     assert "hunter2" not in attempt(hidden, "grep -r . private").stdout
+
+
+def test_paths_of_deny_rules_outside_the_workspace_are_masked(
+    home: Path, tmp_path: Path, attempt: Attempt, complete: Sandbox
+):
+    for name in ("home/notes/plan", "home/one", "data/deep/er/a.pem", "data/deep/a.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"content of {name}\n")
+    denied = tuple(f"{tmp_path}/{name}" for name in ("home/notes", "home/one", "data", "missing"))
+    above = (f"{home}/notes/", f"{home}/one")
+    found = find_sandbox(
+        "require", roots=complete.roots, hidden=lambda path: path.startswith(above) or path.endswith(".pem")
+    )
+    hiding = replace(found, denied=denied)
+    named = NamedPaths(reads=(str(home), f"{tmp_path}/data"))  # keeps them visible below /tmp
+    line = "cat ~/notes/plan ~/one ../data/deep/er/a.pem ../data/deep/a.txt"
+    assert attempt(complete, line, named=named).stdout.count("content of") == 4
+    for confinement in (READ_ONLY, WORKSPACE):
+        done = attempt(hiding, line, confinement, named)
+        assert done.stdout.count("content of") == 1 and "content of data/deep/a.txt" in done.stdout
+
+
+def test_large_place_of_a_deny_rule_counts_as_unsearched(home: Path, tmp_path: Path, complete: Sandbox):
+    for number in range(5):
+        (tmp_path / "data" / str(number)).mkdir(parents=True)
+    found = find_sandbox("require", roots=complete.roots, hidden=lambda path: path.endswith(".pem"))
+    hiding = replace(found, denied=(f"{tmp_path}/data", str(home), "/"))
+    for most, unsearched in ((10, ()), (3, (f"{tmp_path}/data",))):
+        wall, _ = replace(hiding, max_folders=most, roots=(), _scans={}).wall(
+            READ_ONLY, str(tmp_path), tmp_path / "scratch"
+        )
+        assert wall.unsearched == unsearched
 
 
 PROTECTED = [

@@ -1,8 +1,8 @@
 """The options and limits of one run, and the workspace context that its tools, hooks and policies share."""
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -76,9 +76,11 @@ class SandboxOptions:
         )
 
 
-def shell_tool(workspace: Workspace, options: SandboxOptions, hidden: Hidden | None = None) -> Bash:
-    """Return the bash tool with the sandbox that was asked for."""
-    return Bash(
+def shell_tool(
+    workspace: Workspace, options: SandboxOptions, hidden: Hidden | None = None, denied: Sequence[str] = ()
+) -> Bash:
+    """Return the bash tool with the sandbox that was asked for; `denied` is where `hidden` is true of something."""
+    bash = Bash(
         workspace,
         sandbox=options.mode,
         writable=options.writable,
@@ -87,6 +89,8 @@ def shell_tool(workspace: Workspace, options: SandboxOptions, hidden: Hidden | N
         pass_environment=options.pass_environment,
         excluded=options.excluded,
     )
+    bash.sandbox = replace(bash.sandbox, denied=tuple(denied))
+    return bash
 
 
 COMPACT_TOOLS: Mapping[str, tuple[str, tuple[str, ...]]] = {
@@ -360,7 +364,7 @@ def workspace_context(settings: Settings, locations: Locations, options: RunOpti
     barred = ("bypass",) if settings.last("permissions", "disableBypassPermissionsMode") else ()
     switch = ModeSwitch(options.mode or settings.last("permissions", "defaultMode") or "default", barred=barred)
     rules = Rules(loaded.rules, here)
-    bash = shell_tool(workspace, SandboxOptions.of(settings), _read_deny(rules))
+    bash = shell_tool(workspace, SandboxOptions.of(settings), _read_deny(rules), rules.denied_places())
     # with a gap in the wall, a wrong guess about a line could do harm
     unsearched = bash.sandbox.find_unsearched()
     walled = bash.sandbox.complete and not unsearched and settings.last("autoAllow") != "proven"

@@ -107,9 +107,13 @@ def hides(rule: Rule, path: str, here: PathContext) -> bool:
     if rule.specifier is None:
         # a denied tool such as glob is not offered; only `Read` is about reading with any tool
         return names_tool(rule.tool, ("read",), "")
-    if not names_tool(rule.tool, FILE_FAMILIES - {"edit"}, ""):
+    if not _is_about_reading(rule):
         return False
     return _by_path(rule, ReadPath(path), possible_paths(path, here, shell=False), here) > Match.NO
+
+
+def _is_about_reading(rule: Rule) -> bool:
+    return names_tool(rule.tool, FILE_FAMILIES - {"edit"}, "")
 
 
 def _match_if(claim: bool) -> Match:
@@ -324,6 +328,11 @@ class Rules(Policy):
     def hides(self, path: str | PathLike[str]) -> bool:
         """Whether a deny rule forbids reading a file; listings and searches leave it out."""
         return any(hides(rule, fspath(path), self.here) for rule in self._by_kind["deny"])
+
+    def denied_places(self) -> tuple[str, ...]:
+        """Return the paths that `hides` is true of, or of something below them, as far as rules begin with one."""
+        about = (rule for rule in self._by_kind["deny"] if rule.specifier and _is_about_reading(rule))
+        return tuple(dict.fromkeys(place for rule in about for place in _pattern(rule, self.here).beginnings()))
 
     def forbids_tool(self, name: str, group: str = "") -> bool:
         """Whether a deny rule forbids every call of a tool, which is then not offered to the model.

@@ -6,6 +6,7 @@ Command, domain and value patterns are matched without backtracking, so a hostil
 import os
 import re
 import unicodedata
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
@@ -29,6 +30,11 @@ class PathPattern:
         if self.expression.match(_plain(path)) is not None:
             return True
         return self.other is not None and self.other.matches(path)
+
+    def beginnings(self) -> Iterator[str]:
+        """Yield the paths it is bound to: all that it matches is one of them, or below it."""
+        yield from (self.literal,) if self.literal else ()
+        yield from () if self.other is None else self.other.beginnings()
 
     def below(self, folder: str) -> bool:
         """Whether the folder it is bound to lies inside another one."""

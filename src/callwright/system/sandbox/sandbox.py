@@ -30,6 +30,7 @@ from callwright.system.sandbox.wall import (
     NamedPaths,
     Wall,
     hideable_parts,
+    is_around_home,
     move_away,
     outermost,
     user_secrets,
@@ -77,6 +78,8 @@ class Sandbox:
     readable: tuple[str, ...] = ()
     """Patterns of secrets that are not masked, matched against the path and the name."""
     hidden: Hidden | None = None
+    denied: tuple[str, ...] = ()
+    """Paths outside the workspace that are hidden, or have something hidden below them."""
     max_folders: int = MAX_FOLDERS
     """How many folders of the workspace are searched for secrets."""
     _scans: dict[str, FolderScan] = field(default_factory=dict[str, FolderScan], repr=False, compare=False)
@@ -136,6 +139,7 @@ class Sandbox:
         opened = named if Confinement.NAMED in confinement else _NOTHING
         found = {root: self._scan(root).find() for root in self.roots}
         found |= self._scan_named(found, named)
+        denied = self._scan_denied()
         writes = Confinement.WORKSPACE in confinement
         writable = outermost((*self.roots, *self.writable, *opened.folders_to_open(self.roots))) if writes else []
         protected = frozenset(path for root in self.roots for path in found[root].protected).union(
@@ -147,10 +151,10 @@ class Sandbox:
             writable=tuple(writable),
             visible=visible_below_temporary(self.roots, named.reads),
             protected=tuple(self._protect(protected, opened)) if writes else (),
-            masked=tuple(self._mask(found.values(), opened)),
+            masked=tuple(self._mask((*found.values(), *denied.values()), opened)),
             network=Confinement.NETWORK in confinement,
             searched=tuple(folder for folder, each in found.items() if each.complete),
-            unsearched=tuple(folder for folder, each in found.items() if not each.complete),
+            unsearched=tuple(folder for folder, each in (*found.items(), *denied.items()) if not each.complete),
         ), protected
 
     @contextmanager
@@ -192,7 +196,7 @@ class Sandbox:
     def _scan(self, folder: str, max_folders: int | None = None) -> FolderScan:
         scan = self._scans.get(folder)
         if scan is None:
-            if len(self._scans) > _MAX_OTHER_SCANS + len(self.roots):
+            if len(self._scans) > _MAX_OTHER_SCANS + len(self.roots) + len(self.denied):
                 self._scans.clear()
             scan = FolderScan(folder, self.hidden, max_folders=max_folders or self.max_folders)
             self._scans[folder] = scan
@@ -221,6 +225,20 @@ class Sandbox:
         for path in found:
             if path != "/":
                 found[path] = self._scan(path, None if is_below(path, self.roots) else _OTHER_FOLDERS).find()
+        return found
+
+    def _scan_denied(self) -> dict[str, Sensitive]:
+        """Search the places outside the workspace that read-deny rules are about."""
+        found: dict[str, Sensitive] = {}
+        for path in self.denied:
+            if self.hidden is None or is_below(path, self.roots):
+                continue
+            if self.hidden(path):
+                found[path] = Sensitive(frozenset((path,)))
+            elif os.path.isdir(path) and not is_around_home(path):
+                found[path] = self._scan(path).find()
+            elif os.path.isdir(path):  # as a rule for any depth: the whole disk or home folder is not searched
+                found[path] = self._scan(path, _OTHER_FOLDERS).find()._replace(complete=True)
         return found
 
     def _mask(self, found: Iterable[Sensitive], opened: NamedPaths) -> list[str]:

@@ -149,6 +149,11 @@ def _homes() -> tuple[str, ...]:
     return tuple(dict.fromkeys(os.path.realpath(home) for home in found if home != "/"))
 
 
+def is_around_home(folder: str) -> bool:
+    """Whether a folder is the user's home folder or contains it."""
+    return any(is_below(home, (os.path.realpath(folder),)) for home in _homes())
+
+
 def _secrets_of_home(home: str) -> Iterator[str]:
     for folder in ("", ".ssh"):
         with suppress(OSError), os.scandir(os.path.join(home, folder)) as entries:
