@@ -29,6 +29,7 @@ _SILENCE_SECONDS = 300.0
 _HELPER_SECONDS = 10.0
 _MOST_HELPER_BYTES = 1 << 16
 _BUSY = frozenset({429, 502, 503, 504})
+_NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 _CREDENTIALS = "the server does not accept these credentials"
 _MEANING = {401: _CREDENTIALS, 403: _CREDENTIALS, 404: "there is no MCP server at this path"}
 
@@ -130,7 +131,8 @@ class _GuardedTransport(httpx2.AsyncBaseTransport):
         except httpx2.TransportError as error:
             if request.method != "POST":  # the SDK reopens its listening stream itself
                 raise
-            return _refusal(request, 502, CONNECTION_CLOSED, _describe_unreached(request, error), busy="")
+            why, sent = _describe_unreached(request, error), not isinstance(error, _NOT_SENT)
+            return _refusal(request, 502, CONNECTION_CLOSED, why, busy="", sent=sent)
         kind = response.headers.get("content-type", "").lower()
         if _is_message(request) and not kind.startswith(("application/json", "text/event-stream")):
             refusal = self._refusal_for(request, response, kind)
@@ -169,7 +171,9 @@ class _GuardedTransport(httpx2.AsyncBaseTransport):
             return _refusal(request, 404, METHOD_NOT_FOUND, no_server) if no_server else None
         if status in _BUSY:
             after = response.headers.get("retry-after", "")
-            return _refusal(request, 503, INTERNAL_ERROR, f"HTTP status {status}", busy=after)
+            # a proxy gives the others too when the server ended the connection after it had got the request
+            sent = status != 429 and not (status == 503 and after)
+            return _refusal(request, 503, INTERNAL_ERROR, f"HTTP status {status}", busy=after, sent=sent)
         # the SDK handles sign-ins, and a 404 inside a session, which means that the session ended
         if (self._signs_in and _requires_sign_in(response)) or (status == 404 and "mcp-session-id" in request.headers):
             return None
@@ -210,12 +214,15 @@ def _phrase(status: int) -> str:
 
 
 def _refusal(
-    request: httpx2.Request, status: int, code: int, message: str, *, busy: str | None = None
+    request: httpx2.Request, status: int, code: int, message: str, *, busy: str | None = None, sent: bool = False
 ) -> httpx2.Response:
-    """Build an error response; `busy` marks it as retryable and holds the wait in seconds, if known."""
+    """Build an error response; `busy` marks it as retryable and holds the wait in seconds, if known.
+
+    `sent` says that the server may have got the request, so that only a harmless one can be repeated.
+    """
     error: dict[str, object] = {"code": code, "message": message}
     if busy is not None:
-        error["data"] = {"busy": True, "retryAfter": busy}
+        error["data"] = {"busy": True, "retryAfter": busy, "sent": sent}
     body = json.dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode()
     return httpx2.Response(status, headers={"content-type": "application/json"}, content=body, request=request)
 

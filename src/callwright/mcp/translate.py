@@ -47,7 +47,9 @@ def fault_of(error: MCPError, server: str) -> ToolError:
     details = cast("Mapping[str, Any]", data if isinstance(data, dict) else {})
     if details.get("busy"):
         after = str(details.get("retryAfter") or "")
-        return Transient(f"{server}: {error.message}", retry_after=float(after) if after.isdecimal() else None)
+        busy = Transient(f"{server}: {error.message}", retry_after=float(after) if after.isdecimal() else None)
+        busy.inferred = details.get("sent") is True
+        return busy
     return ToolFailed(f"{server}: {error.message}")
 
 

@@ -1,0 +1,102 @@
+"""Servers over HTTP whose connections and proxies fail."""
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from callwright import Executor, Failed, Registry
+from callwright.mcp import McpServers, ServerConfig
+from callwright.policy import AllowEverything
+from callwright.retry import RetryPolicy
+
+
+class Site(ThreadingHTTPServer):
+    """A server with one tool, whose calls fail in one way."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.calls = 0
+        self.status = 0
+        """The status of calls; 0 to end the connection without a response."""
+        self.headers: dict[str, str] = {}
+
+    @property
+    def config(self) -> ServerConfig:
+        return ServerConfig("site", url=f"http://127.0.0.1:{self.server_address[1]}/mcp")
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Site  # pyright: ignore[reportIncompatibleVariableOverride] - always made by it
+
+    def do_POST(self) -> None:
+        message = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if message["method"] == "tools/call":
+            self.server.calls += 1
+            if self.server.status:
+                self._send(self.server.status, b"busy", "text/plain", **self.server.headers)
+            else:
+                self.connection.shutdown(socket.SHUT_RDWR)
+        elif "id" not in message:
+            self._send(202, b"", "text/plain")
+        else:
+            body = {"jsonrpc": "2.0", "id": message["id"], **self._answer(message["method"])}
+            self._send(200, json.dumps(body).encode(), "application/json")
+
+    def _answer(self, method: str) -> dict[str, Any]:
+        match method:
+            case "initialize":
+                told = {"protocolVersion": "2025-06-18", "serverInfo": {"name": "site", "version": "1"}}
+                return {"result": {**told, "capabilities": {"tools": {}}}}
+            case "tools/list":
+                return {"result": {"tools": [{"name": "pay", "inputSchema": {"type": "object"}}]}}
+            case _:
+                return {"error": {"code": -32601, "message": "there is no such method"}}
+
+    def _send(self, status: int, body: bytes, kind: str, **more: str) -> None:
+        self.send_response(status)
+        for name, value in {"content-type": kind, "content-length": str(len(body)), **more}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self) -> None:
+        self.send_error(405)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base class
+        return None
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with Site() as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "times"),
+    [
+        (0, {}, 1),
+        (502, {}, 1),
+        (504, {}, 1),
+        (503, {}, 1),
+        (503, {"retry-after": "0"}, 3),
+        (429, {}, 3),
+    ],
+)
+async def test_call_that_may_have_run_is_not_repeated(site: Site, status: int, headers: dict[str, str], times: int):
+    site.status, site.headers = status, headers
+    registry = Registry()
+    executor = Executor(registry, AllowEverything(), retry=RetryPolicy(initial_seconds=0))
+    async with McpServers([site.config], registry):
+        outcome = await executor.run("mcp__site__pay", {})
+    assert isinstance(outcome, Failed)
+    assert site.calls == times
