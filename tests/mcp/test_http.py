@@ -1,9 +1,11 @@
 """Servers over HTTP whose connections and proxies fail."""
 
+import gzip
 import json
 import socket
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -23,8 +25,11 @@ class Site(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.calls = 0
+        """How many calls have come."""
         self.status = 0
         """The status of calls; 0 to end the connection without a response."""
+        self.packs = False
+        """Whether results are compressed, although they were not asked for like that."""
         self.headers: dict[str, str] = {}
 
     @property
@@ -39,7 +44,12 @@ class _Handler(BaseHTTPRequestHandler):
         message = json.loads(self.rfile.read(int(self.headers["content-length"])))
         if message["method"] == "tools/call":
             self.server.calls += 1
-            if self.server.status:
+            if self.server.packs:
+                result: dict[str, Any] = {"content": [], "_meta": {"x": "x" * 1_000_000}}
+                body = {"jsonrpc": "2.0", "id": message["id"], "result": result}
+                packed = gzip.compress(json.dumps(body).encode())
+                self._send(200, packed, "application/json", **{"content-encoding": "gzip"})
+            elif self.server.status:
                 self._send(self.server.status, b"busy", "text/plain", **self.server.headers)
             else:
                 self.connection.shutdown(socket.SHUT_RDWR)
@@ -100,3 +110,10 @@ async def test_call_that_may_have_run_is_not_repeated(site: Site, status: int, h
         outcome = await executor.run("mcp__site__pay", {})
     assert isinstance(outcome, Failed)
     assert site.calls == times
+
+
+async def test_compressed_response_is_refused(site: Site):
+    site.packs, registry = True, Registry()
+    async with McpServers([replace(site.config, message_bytes=100_000)], registry):
+        outcome = await Executor(registry, AllowEverything()).run("mcp__site__pay", {})
+    assert isinstance(outcome, Failed) and "compressed response" in outcome.text

@@ -127,12 +127,17 @@ class _GuardedTransport(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         try:
             await self._check_address(request)
+            # a small message could be unpacked to one that fills the memory
+            request.headers["accept-encoding"] = "identity"
             response = await self._inner.handle_async_request(request)
         except httpx2.TransportError as error:
             if request.method != "POST":  # the SDK reopens its listening stream itself
                 raise
             why, sent = _describe_unreached(request, error), not isinstance(error, _NOT_SENT)
             return _refusal(request, 502, CONNECTION_CLOSED, why, busy="", sent=sent)
+        if response.headers.get("content-encoding", "identity").lower() != "identity":
+            await response.aclose()
+            return _refusal(request, 502, INTERNAL_ERROR, "it sent a compressed response, which was not asked for")
         kind = response.headers.get("content-type", "").lower()
         if _is_message(request) and not kind.startswith(("application/json", "text/event-stream")):
             refusal = self._refusal_for(request, response, kind)
