@@ -1,5 +1,7 @@
 """Rule patterns match what a person would expect, in linear time."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, strategies as st
 
@@ -134,6 +136,23 @@ def test_path_pattern_is_anchored_by_its_first_characters(
 ) -> None:
     assert _path(pattern, path, wide=False) is allowed
     assert _path(pattern, path, wide=True) is denied
+
+
+@pytest.mark.parametrize("pattern", ["~/notes/**", "//{home}/notes/*.txt", "~/notes", "~/linked/**", "~/linked/a.txt"])
+def test_deny_pattern_through_a_link_is_about_its_target(tmp_path: Path, pattern: str) -> None:
+    target = tmp_path / "var[1]" / "ann"
+    (target / "notes").mkdir(parents=True)
+    home = tmp_path / "home"
+    home.symlink_to(target)
+    (target / "linked").symlink_to("notes")
+    text = pattern.format(home=str(home).lstrip("/"))
+    found = path_pattern(text, base="/b", cwd="/w", home=str(home), wide=True)
+    assert found.matches(f"{target}/notes/a.txt")
+    assert found.matches(f"{home}/{'linked' if 'linked' in pattern else 'notes'}/a.txt")
+    assert not found.matches(f"{target}/other/a.txt")
+    assert found.below(str(target))
+    allowed = path_pattern(text, base="/b", cwd="/w", home=str(home), wide=False)
+    assert not allowed.matches(f"{target}/notes/a.txt")  # the agent could have made the link
 
 
 def test_only_deny_and_ask_patterns_ignore_case() -> None:

@@ -22,25 +22,27 @@ class PathPattern:
     expression: re.Pattern[str]
     literal: str = ""
     """The folder it is bound to before its first wildcard; empty when it matches at any depth."""
-    other: "PathPattern | None" = None
-    """A second reading of the same text, which counts too."""
+    others: "tuple[PathPattern, ...]" = ()
+    """Further readings of the same text, which count too."""
 
     def matches(self, path: str) -> bool:
         """Compare an absolute path."""
-        if self.expression.match(_plain(path)) is not None:
-            return True
-        return self.other is not None and self.other.matches(path)
+        return self.expression.match(_plain(path)) is not None or any(each.matches(path) for each in self.others)
 
     def beginnings(self) -> Iterator[str]:
         """Yield the paths it is bound to: all that it matches is one of them, or below it."""
         yield from (self.literal,) if self.literal else ()
-        yield from () if self.other is None else self.other.beginnings()
+        for other in self.others:
+            yield from other.beginnings()
 
     def below(self, folder: str) -> bool:
         """Whether the folder it is bound to lies inside another one."""
         if self.literal and self.literal.casefold().startswith(_plain(folder).rstrip("/").casefold() + "/"):
             return True
-        return self.other is not None and self.other.below(folder)
+        return any(other.below(folder) for other in self.others)
+
+
+_SPECIAL = frozenset("*?[\\")
 
 
 def _plain(path: str) -> str:
@@ -53,7 +55,7 @@ def path_pattern(text: str, *, base: str, cwd: str, home: str, wide: bool) -> Pa
 
     `//x` starts at the root of the file system, `~/x` at the home folder, `/x` where the rule was written, `x` and
     `./x` at the working folder, `../x` at its parent. `wide` is for deny and ask: a relative pattern then matches
-    anywhere, in any case, and `/etc/x` means the file of that name too.
+    anywhere, in any case, `/etc/x` means the file of that name too, and a path through a link means its target too.
     """
     start, written, anchored = _anchor(text, base, cwd, home)
     folder_only = written.endswith("/")
@@ -61,17 +63,32 @@ def path_pattern(text: str, *, base: str, cwd: str, home: str, wide: bool) -> Pa
     anchored = anchored or folder != start or not rest
     start = folder
     any_depth = not anchored and (wide or "/" not in rest)
+    found = _bind(start, rest, "/.+" if folder_only and not wide else "(?:/.*)?", any_depth=any_depth, wide=wide)
+    others = list[PathPattern]()
+    if wide and _may_be_absolute(text):
+        others.append(path_pattern(f"/{text}", base=base, cwd=cwd, home=home, wide=True))
+    if wide and found.literal and (target := _follow_links(found.literal)) != found.literal:
+        bound = found.literal.count("/") - start.rstrip("/").count("/")
+        others.append(_bind(target, "/".join(rest.split("/")[bound:]), "(?:/.*)?", any_depth=False, wide=True))
+    return replace(found, others=tuple(others))
+
+
+def _bind(start: str, rest: str, tail: str, *, any_depth: bool, wide: bool) -> PathPattern:
+    """Make the pattern of a text that starts at a folder."""
     # a deny on `.env` must also hold in a folder outside the working folder, so it is not bound to one
     inside = "" if wide and any_depth else re.escape(_plain(start.rstrip("/")))
     body = _body(_plain(rest)) if rest else ""
-    tail = r"/.+" if folder_only and not wide else r"(?:/.*)?"
     middle = "/(?:.*/)?" if any_depth else "/" if body else ""
     flags = re.DOTALL | (re.IGNORECASE if wide else 0)
     literal = "" if any_depth else _literal_part(start, rest)
-    other = None
-    if wide and _may_be_absolute(text):
-        other = path_pattern(f"/{text}", base=base, cwd=cwd, home=home, wide=True)
-    return PathPattern(re.compile(inside + middle + body + tail + r"\Z", flags), literal, other)
+    return PathPattern(re.compile(inside + middle + body + tail + r"\Z", flags), literal)
+
+
+def _follow_links(path: str) -> str:
+    try:
+        return os.path.realpath(path)
+    except (OSError, ValueError):  # a link that may not be read, a NUL
+        return path
 
 
 def _may_be_absolute(text: str) -> bool:
@@ -101,7 +118,7 @@ def check_path_pattern(text: str) -> None:
 def _literal_part(start: str, rest: str) -> str:
     segments = list[str]()
     for segment in rest.split("/"):
-        if not segment or not frozenset("*?[\\").isdisjoint(segment):
+        if not segment or not _SPECIAL.isdisjoint(segment):
             break
         segments.append(segment)
     return "/".join((_plain(start.rstrip("/")), *segments))
