@@ -25,7 +25,15 @@ def test_unknown_tool_in_a_deny_rule_is_reported() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["Bash(ls && rm *)", "Bash(cat a | sh)", "Bash(git:* push)", "Bash(echo x > y)", "Read(!a)"],
+    [
+        "Bash(ls && rm *)",
+        "Bash(cat a | sh)",
+        "Bash(git:* push)",
+        "Bash(echo x > y)",
+        "Read(!a)",
+        "Read($HOME/a)",
+        "Edit(~ann/a)",
+    ],
 )
 def test_rule_that_never_matches_is_reported(text: str) -> None:
     assert _problems(deny=[text]) == {text: "never matches"}

@@ -77,6 +77,10 @@ def _why_never_matches(rule: Rule) -> str:
         return "write WebFetch(domain:example.com)"
     if rule.tool in FILE_FAMILIES | RESOURCE_FAMILIES and specifier.startswith("!"):
         return "patterns cannot be negated; write a rule of the other kind"
+    if rule.tool in FILE_FAMILIES and re.match(r"\$\{?\w|~\w|file:", specifier):
+        return (
+            "variables, ~user and file: are not replaced in a pattern; write ~/x for the home folder, //x for the root"
+        )
     if rule.tool in FILE_FAMILIES and re.search(r"\{[^{}]*,[^{}]*\}", specifier):
         return "braces stand for themselves in a pattern; write one rule for each name"
     if rule.tool in RESOURCE_FAMILIES and specifier and ":" not in specifier and not specifier.startswith("*"):
