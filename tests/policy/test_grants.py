@@ -121,7 +121,20 @@ def test_relative_path_gets_a_rule_for_this_folder() -> None:
     )
 
 
-@pytest.mark.parametrize("access", [Reach("file:///etc/passwd"), Reach("not a url"), WriteResource("db:a\nb")])
+@pytest.mark.parametrize(
+    "access",
+    [
+        Reach("file:///etc/passwd"),
+        Reach("not a url"),
+        Reach("https://*/a"),
+        Reach("https://*.example/a"),
+        Reach("https://a,b.example/a"),
+        Reach("https://["),
+        WritePath("/w/a "),
+        ReadPath("a\n"),
+        WriteResource("db:a\nb"),
+    ],
+)
 def test_what_no_rule_can_name_is_refused(access: Access) -> None:
     """One access without a rule leaves the whole call without one: half of an approval would not be what was shown."""
     proposal = propose([ReadPath("/w/a"), access])

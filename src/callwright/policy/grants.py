@@ -36,7 +36,7 @@ from callwright.policy.dry_run import dry_run_line
 from callwright.policy.paths import PathContext
 from callwright.policy.rules.command_patterns import covers, outermost
 from callwright.policy.rules.matching import Rules
-from callwright.policy.rules.patterns import command_pattern, escape_wildcards
+from callwright.policy.rules.patterns import command_pattern, escape_wildcards, host_readings
 from callwright.policy.rules.resource_patterns import escape_uri, resource_pattern
 from callwright.policy.rules.rule import Rule, RuleKind, parse_rule
 from callwright.policy.rules.too_broad import (
@@ -111,23 +111,31 @@ def _propose_all(accesses: Iterable[Access], propose_command: _ProposeCommand) -
 
 def _propose_one(access: Access) -> Proposal:
     match access:
+        case ReadPath(path) | WritePath(path) | DeletePath(path) if not path or path[-1].isspace():
+            return Proposal(refusal=f"the path {path!r} cannot be written as a rule")  # blanks at its end are not read
         case ReadPath(path):
             return Proposal((f"Read({_path_text(path)})",))
         case WritePath(path) | DeletePath(path):
             return Proposal((f"Edit({_path_text(path)})",))
         case Reach(url):
-            host = urlsplit(url).hostname or ""
-            return (
-                Proposal((f"WebFetch(domain:{host})",))
-                if host
-                else Proposal(refusal=f"{make_printable(url)} has no host")
-            )
+            return _propose_host(url)
         case ReadResource(uri) | WriteResource(uri) | DeleteResource(uri):
             return _propose_resource(type(access).__name__, uri)
         case UseTool(name):
             return Proposal((name,))
         case _:  # pyright: ignore[reportUnnecessaryComparison] - an unknown kind of access must not become a rule
             return Proposal(refusal=f"{access!r} cannot be written as a rule")
+
+
+def _propose_host(url: str) -> Proposal:
+    """Propose a rule for the host of an address, if it is a plain name: `https://*/` is no approval of every host."""
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        host = ""
+    if "*" in host or "\\" in url or not host_readings(host):
+        return Proposal(refusal=f"{make_printable(url)} has no host that a rule can name")
+    return Proposal((f"WebFetch(domain:{host})",))
 
 
 def _propose_resource(kind: str, uri: str) -> Proposal:
