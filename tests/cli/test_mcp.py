@@ -109,6 +109,8 @@ def test_invalid_file_is_not_changed(machine: Any, text: str, said: str) -> None
         (("x", "-e", "A", "--", "run"), "expected -e KEY=VALUE, got 'A'"),
         (("x", "https://example.com", "-H", "A"), "expected --header"),
         (("x", "-t", "http", "run"), "expected an http or https url, got 'run'"),
+        (("x", "ftp://example.com"), "expected an http or https url, got 'ftp://example.com'"),
+        (("x", "https://"), "expected an http or https url, got 'https://'"),
         (("x", "-t", "sse", "https://example.com"), "invalid value 'sse'"),
     ],
 )

@@ -68,7 +68,7 @@ class ServerConfig:
             raise UsageError(f"an MCP server needs a name of printable characters, got {self.name!r}")
         if [bool(self.command), bool(self.url), self.relay is not None].count(True) != 1:
             raise UsageError(f"MCP server {self.name!r} needs either a command or a url")
-        if self.url and not self.url.startswith(("http://", "https://")):
+        if self.url and not re.match(r"https?://[^\s/?#]", self.url):
             raise UsageError(f"MCP server {self.name!r}: expected an http or https url, got {self.url!r}")
         if not (self.seconds > 0 and self.connect_seconds > 0 and self.message_bytes > 0):
             raise UsageError(f"MCP server {self.name!r}: time and size limits must be above 0")

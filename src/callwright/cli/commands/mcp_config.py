@@ -52,7 +52,7 @@ def add(options: argparse.Namespace) -> int:
 def _entry(options: argparse.Namespace) -> dict[str, Any]:
     """Return the entry for the file: a command with its arguments, or a URL."""
     words: Sequence[str] = options.target
-    remote = options.transport == "http" or (options.transport is None and words[0].startswith(("http://", "https://")))
+    remote = options.transport == "http" or (options.transport is None and "://" in words[0])
     if remote and len(words) > 1:
         raise UsageError(f"a URL takes no arguments, got {' '.join(words[1:])!r}")
     if remote and options.env:
