@@ -382,3 +382,14 @@ def test_skill_whose_guards_would_not_run_is_not_used(tmp_path: Path, hooks: str
     (folder / "SKILL.md").write_text(f"---\nname: x\ndescription: D.\n{hooks}\n---\nDo it.")
     skills = Skills(tmp_path, home=tmp_path / "home")
     assert ("x" in skills) is used and any("not run here" in problem.text for problem in skills.problems)
+
+
+@pytest.mark.parametrize("glob", ["{" * 2000 + "a" + "}" * 2000, "{*a,*b}" * 20])
+def test_paths_that_cannot_be_matched_are_a_problem_of_their_skill(
+    project: Path, home: Path, write: Write, glob: str
+) -> None:
+    write("good")
+    write("bad", "Do it.", f'paths: "{glob}"')
+    skills = Skills(project, home=home)
+    assert [skill.name for skill in skills] == ["good"]
+    assert problems(skills)[0].startswith("bad:4: paths: the glob")

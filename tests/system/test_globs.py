@@ -2,6 +2,7 @@
 
 import json
 import os
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,11 @@ from callwright.system.search.globs import GITIGNORE, SHELL, BadGlob, Dialect, m
         ("[!a]b", "cb", True),
         ("[^a]b", "ab", False),
         ("a[!b]c", "a/c", False),
+        ("a[,-0]c", "a/c", False),
+        ("{src/**,lib}/a.py", "src/x/a.py", True),
+        ("{src/**,lib}/a.py", "lib/a.py", True),
+        ("x/{**/a,b*}", "x/y/z/a", True),
+        ("{a,b}{c,d}{e,f*}", "bcfx", True),
         ("[]x]", "]", True),
         ("[a-c]", "b", True),
         ("[[:digit:]]", "7", True),
@@ -50,7 +56,9 @@ def test_a_glob_matches_as_in_a_shell(pattern: str, path: str, expected: bool) -
     assert matches(pattern, path) is expected
 
 
-@pytest.mark.parametrize("pattern", ["[a", "{a,b", "a}", "a\\", "[[:nope:]]"])
+@pytest.mark.parametrize(
+    "pattern", ["[a", "{a,b", "a}", "a\\", "[[:nope:]]", "{" * 2000 + "a" + "}" * 2000, "{a*,b,c}" * 20, "{**,a}b" * 4]
+)
 def test_malformed_glob_raises(pattern: str) -> None:
     with pytest.raises(BadGlob, match="the glob"):
         matches(pattern, "a")
@@ -68,7 +76,28 @@ def test_many_deep_folders_match_without_backtracking() -> None:
     assert not IgnoreRules(parse_rules("a**" + "/a/**" * 12 + "/x")).verdict("a/" * 60 + "y", "y", folder=False)
 
 
+def test_many_alternatives_match_without_backtracking() -> None:
+    assert not matches("{*a,*b}" * 8 + "c", "a" * 250)
+    assert not matches("*a{,b}" * 6 + "c", "a" * 250)
+    assert not matches("*[,-0]" * 20 + "c", "." * 250)
+    assert not matches("*{*,**}*a{*a,b}*[!b]/c", "a" * 250)
+
+
 _TEXT = st.text("ab/.", max_size=8)
+_BRANCH = st.text("ab*?/", max_size=3)
+_GROUPS = st.lists(st.one_of(_BRANCH, st.lists(_BRANCH, min_size=1, max_size=3)), max_size=4)
+
+
+@settings(max_examples=500)
+@given(_GROUPS, st.text("aab/", max_size=10))
+def test_alternatives_match_like_the_patterns_that_they_stand_for(groups: list[str | list[str]], path: str) -> None:
+    choices = [[group] if isinstance(group, str) else group for group in groups]
+    if any("**" in part or "//" in part for choice in choices for part in choice):
+        return
+    pattern = "".join(group if isinstance(group, str) else f"{{{','.join(group)}}}" for group in groups)
+    expanded = ["".join(parts) for parts in product(*choices)]
+    if not any("**" in each for each in expanded):
+        assert matches(pattern, path) == any(_slow(each, path) for each in expanded)
 
 
 @given(st.text("ab*?/.", max_size=8), _TEXT)

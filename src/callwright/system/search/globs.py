@@ -4,8 +4,10 @@ The only glob compiler of the package: search, ignore files and permission rules
 """
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Literal, NamedTuple, TypeAlias
 
 Backslash: TypeAlias = Literal["escape", "literal", "separator"]
@@ -25,6 +27,14 @@ _POSIX = {
     "xdigit": "0-9A-Fa-f",
 }
 _NEVER = "(?!)"
+_SHOWN_CHARS = 200
+_MOST_NESTED = 10
+_MOST_PLAIN_GROUPS = 2
+"""How many groups of plain alternatives are left to the regular expression, which may try each with each."""
+_MOST_TOKENS = 5_000
+"""How long a pattern may be with every choice of its alternatives written out."""
+_MOST_DEEP_BRANCHES = 1
+"""How many `**` of one choice may have no slash beside them: each multiplies the places that are tried."""
 
 
 class BadGlob(ValueError):
@@ -55,8 +65,10 @@ GITIGNORE = Dialect(braces=False)
 
 
 class _Token(NamedTuple):
-    kind: Literal["star", "fixed", "other", "slash", "deep"]
+    kind: Literal["star", "fixed", "other", "slash", "deep", "rest", "group"]
     regex: str = ""
+    branches: "tuple[tuple[_Token, ...], ...]" = ()
+    """The alternatives of a group in braces."""
 
 
 def compile_glob(pattern: str, dialect: Dialect = SHELL) -> re.Pattern[str]:
@@ -85,7 +97,7 @@ def glob_regex(pattern: str, dialect: Dialect = SHELL) -> str:
     tokens = reader.read()
     if reader.place < len(pattern):
         raise BadGlob(f"the glob {pattern!r} closes a brace that was never opened")
-    return ".*" if tokens == [_Token("deep")] else reader.emit(tokens)
+    return ".*" if tokens == [_Token("deep")] else reader.write(tokens)
 
 
 class _GlobReader:
@@ -94,6 +106,35 @@ class _GlobReader:
         self.dialect = dialect
         self.place = 0
         self.any = "." if dialect.crossing else "[^/]"
+        self.groups: list[_Token] = []
+
+    def write(self, tokens: list[_Token]) -> str:
+        """Write a pattern as one expression.
+
+        With alternatives inside, a star cannot be written so that it is never tried twice. Few plain ones do no harm;
+        of others, every choice is written out as a pattern of its own.
+        """
+        if len(self.groups) <= _MOST_PLAIN_GROUPS and all(map(_is_plain, self.groups)):
+            return self.emit([self._inline(token) if token.kind == "group" else token for token in tokens])
+        return f"(?:{'|'.join(map(self.emit, self._write_out(tokens)))})"
+
+    def _inline(self, group: _Token) -> _Token:
+        return _Token("other", f"(?:{'|'.join(self.emit(list(branch)) for branch in group.branches)})")
+
+    def _write_out(self, tokens: Iterable[_Token]) -> list[list[_Token]]:
+        """Return the pattern for every choice of the alternatives."""
+        choices: list[list[_Token]] = [[]]
+        for token in tokens:
+            ends = [[token]]
+            if token.kind == "group":
+                ends = [end for branch in token.branches for end in self._write_out(branch)]
+            size = len(ends) * sum(map(len, choices)) + len(choices) * sum(map(len, ends))
+            if size > _MOST_TOKENS or len(choices) * len(ends) > _MOST_TOKENS:
+                raise BadGlob(f"the glob {_shorten(self.pattern)} has too many alternatives; write several globs")
+            choices = [_join(choice, end) for choice in choices for end in ends]
+        if any(map(_has_many_deep_ends, choices)):
+            raise BadGlob(f"the glob {_shorten(self.pattern)} has ** in too many alternatives; write several globs")
+        return choices
 
     def read(self, depth: int = 0) -> list[_Token]:
         """Read tokens up to the end, or inside braces up to the comma or brace that ends a branch."""
@@ -117,7 +158,7 @@ class _GlobReader:
             case "[":
                 tokens.append(self._read_class())
             case "{" if self.dialect.braces:
-                tokens.append(_Token("other", self._read_branches(depth)))
+                tokens.append(self._read_group(depth))
             case "\\" if self.dialect.backslash == "escape":
                 tokens.append(_Token("fixed", re.escape(self._read_escaped())))
             case _:
@@ -138,18 +179,23 @@ class _GlobReader:
         self.place += 1
         return self.pattern[self.place - 1]
 
-    def _read_branches(self, depth: int) -> str:
-        branches: list[str] = []
+    def _read_group(self, depth: int) -> _Token:
+        if depth == _MOST_NESTED:
+            raise BadGlob(f"the glob {_shorten(self.pattern)} nests braces more than {_MOST_NESTED} deep")
+        branches: list[tuple[_Token, ...]] = []
         while True:
             tokens = self.read(depth + 1)
-            branches.append(self.emit(tokens))
+            if tokens and tokens[-1].kind == "deep":  # whatever follows the braces, it reaches to anything
+                tokens[-1] = _Token("rest", ".*")
+            branches.append(tuple(tokens))
             if self.place == len(self.pattern):
-                raise BadGlob(f"the glob {self.pattern!r} opens a brace that it never closes")
+                raise BadGlob(f"the glob {_shorten(self.pattern)} opens a brace that it never closes")
             self.place += 1
             if self.pattern[self.place - 1] == "}":
                 break
         kept = branches if self.dialect.empty_alternatives else [branch for branch in branches if branch]
-        return f"(?:{'|'.join(kept)})"
+        self.groups.append(_Token("group", "", tuple(kept) or ((),)))
+        return self.groups[-1]
 
     def _read_class(self) -> _Token:
         negated = self.pattern.startswith(("!", "^"), self.place)
@@ -158,10 +204,8 @@ class _GlobReader:
         if not body:
             return _Token("fixed", self.any if negated else _NEVER)
         regex = f"[{'^' if negated else ''}{body}]"
-        if not self.dialect.crossing and (negated or not self.dialect.braces):
-            return _Token("fixed", f"(?!/){regex}")
-        # a class that may match a slash breaks the argument for the atomic groups below
-        return _Token("other" if re.match(regex, "/") else "fixed", regex)
+        slash = not self.dialect.crossing and re.match(regex, "/")  # as in a shell, only a slash matches a slash
+        return _Token("fixed", f"(?!/){regex}" if slash else regex)
 
     def _read_members(self) -> str:
         parts: list[str] = []
@@ -230,7 +274,7 @@ class _GlobReader:
         if self.dialect.crossing or place + slash >= len(tokens) or tokens[place + slash].kind != "deep":
             return None
         begin = end = self._past_deep(tokens, place + slash)
-        while end < len(tokens) and tokens[end].kind != "other":
+        while end < len(tokens) and tokens[end].kind not in ("other", "rest", "deep"):
             if tokens[end].kind == "slash" and end + 1 < len(tokens) and tokens[end + 1].kind == "deep":
                 gap = "(?:/|/.*?/)" if slash else "(?:|.*?/)"
                 return f"(?>{gap}{self.emit(tokens[begin:end])}(?=/))", end
@@ -249,7 +293,35 @@ class _GlobReader:
         while end < len(tokens) and tokens[end].kind == "fixed":
             end += 1
         fixed = "".join(token.regex for token in tokens[place + 1 : end])
-        if end < len(tokens) and tokens[end].kind == "star":
+        if end < len(tokens) and tokens[end].kind in ("star", "rest"):
             # with another star behind it, the leftmost place is as good as any: no need to come back
             return f"(?>{self.any}*?{fixed})", end
         return f"{self.any}*{fixed}", end
+
+
+def _is_plain(group: _Token) -> bool:
+    return all(token.kind in ("fixed", "slash") for branch in group.branches for token in branch)
+
+
+def _join(tokens: Sequence[_Token], end: Sequence[_Token]) -> list[_Token]:
+    """Join two parts of a pattern; a star beside what reaches to anything adds nothing to it."""
+    joined = list(tokens)
+    for token in end:
+        wild = token.kind in ("star", "rest")
+        if token.kind == "rest":
+            while joined and joined[-1].kind in ("star", "rest"):
+                joined.pop()
+        if not (wild and joined and joined[-1].kind == "rest"):
+            joined.append(token)
+    return joined
+
+
+def _has_many_deep_ends(tokens: Sequence[_Token]) -> bool:
+    """Whether several `**` have no slash beside them, which only alternatives make possible."""
+    inside = pairwise(tokens)
+    begun = sum(token.kind == "deep" and before.kind != "slash" for before, token in inside)
+    return begun + sum(token.kind == "rest" for token in tokens[:-1]) > _MOST_DEEP_BRANCHES
+
+
+def _shorten(pattern: str) -> str:
+    return repr(pattern if len(pattern) <= _SHOWN_CHARS else f"{pattern[:_SHOWN_CHARS]}…")
