@@ -129,6 +129,9 @@ def test_skills_list_and_check(machine: Any) -> None:
     (folder / "SKILL.md").write_text("---\nname: Brew Tea\n---\n")
     broken = machine("skills", "check")
     assert broken.code == 1 and "SKILL.md:" in broken.out
+    for listed in (machine("skills", "list"), machine("skills", "list", "--json")):
+        assert listed.code == 0 and "cannot be used" in listed.err and f"{folder / 'SKILL.md'}:" in listed.err
+        assert "No skills found" not in listed.out
 
 
 def test_doctor_reports_findings_and_advice(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:

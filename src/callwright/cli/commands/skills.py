@@ -6,7 +6,7 @@ from pathlib import Path
 
 from callwright.cli.parsing import Parser
 from callwright.cli.render.calls import one_line
-from callwright.cli.render.text import print_json, print_text
+from callwright.cli.render.text import print_json, print_notice, print_text
 from callwright.core.errors import UsageError
 from callwright.skills import SkillProblem, Skills
 from callwright.skills.check import check_agent, check_body, check_skill_file
@@ -33,6 +33,9 @@ def run(arguments: list[str]) -> int:
 
 
 def _list(skills: Skills, *, as_json: bool) -> int:
+    broken = {problem.file: problem for problem in reversed(skills.problems) if problem.fatal}
+    for problem in reversed(broken.values()):
+        print_notice(f"left out, as it cannot be used: {problem}")
     if as_json:
         fields = ("name", "description", "kind", "scope")
         listed = [{**{name: getattr(skill, name) for name in fields}, "file": str(skill.file)} for skill in skills]
@@ -40,7 +43,7 @@ def _list(skills: Skills, *, as_json: bool) -> int:
         return 0
     for skill in skills:
         print_text(f"{skill.name:<24}  {skill.scope:<7}  {one_line(skill.description, 80)}")
-    if not len(skills):
+    if not len(skills) and not broken:
         print_text("No skills found. Add one as .callwright/skills/NAME/SKILL.md.")
     return 0
 
