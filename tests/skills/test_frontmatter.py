@@ -3,6 +3,7 @@
 import textwrap
 
 import pytest
+import yaml
 from hypothesis import given, strategies as st
 
 from callwright.skills import frontmatter
@@ -172,3 +173,23 @@ def test_result_is_the_same_without_libyaml(text: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.delattr(frontmatter.yaml, "CBaseLoader", raising=False)
         assert read() == fast
+
+
+@pytest.mark.skipif(not hasattr(yaml, "CBaseLoader"), reason="this build of PyYAML has no fast parser")
+def test_long_front_matter_is_repaired_without_the_slow_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(text: str) -> None:
+        raise AssertionError(f"parsed slowly: {len(text)} characters")
+
+    monkeypatch.setattr(yaml, "BaseLoader", refuse)
+    many = "".join(f"key-{number}: text\n" for number in range(2000))
+    wrong = "".join(f"more-{number}: Use when: needed\n" for number in range(10))
+    front = parse_front_matter(many + wrong)
+    assert front.fields["more-9"] == "Use when: needed"
+    assert [line for line, _ in front.warnings] == list(range(2001, 2011))
+    assert front.lines["key-1999"] == 2000
+
+
+def test_long_front_matter_that_only_the_slow_parser_reads_is_not_repaired() -> None:
+    many = "".join(f"key-{number}: text\n" for number in range(400))
+    with pytest.raises(InvalidFrontMatter, match="line 402: ': ' stands inside an unquoted text"):
+        parse_front_matter(f"{many}tab: 'a\tb'\nmore: Use when: needed\n")

@@ -18,6 +18,8 @@ YamlValue: TypeAlias = "str | list[YamlValue] | dict[str, YamlValue] | None"
 _MAX_CHARS = 1 << 16
 _MAX_DEPTH = 8
 _MAX_REPAIRS = 20
+_MAX_SLOW_CHARS = 1 << 12
+"""A longer text is repaired only if the fast parser finds the places: the other one takes a second for each."""
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _UNQUOTED_VALUE = re.compile(r"""(\s*(?:-\s+)*[^\s#'"\[{&*!|>%@`:-][^:#]*:\s+)(?![\s'"\[{&*!|>%@`])(.*?:(?:\s.*)?)""")
 _COLON_WARNING = "the value holds ': ', which is not valid YAML without quotes; put the value in quotes"
@@ -74,7 +76,8 @@ def parse_front_matter(text: str, *, first_line: int = 1) -> FrontMatter:
         except _ColonInText as error:
             # `description: Use when: needed` is the most frequent mistake in skills, and other programs forgive it
             fixed = _quote_value(text, error.index)
-            if fixed is None or error.line in repaired or len(repaired) >= _MAX_REPAIRS:
+            slow = len(text) > _MAX_SLOW_CHARS and not _is_fast(text)
+            if fixed is None or slow or error.line in repaired or len(repaired) >= _MAX_REPAIRS:
                 raise
             repaired[error.line], text = _COLON_WARNING, fixed
         else:
@@ -100,13 +103,24 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip(" "))
 
 
+def _fast_loader() -> Any:
+    return getattr(yaml, "CBaseLoader", None)  # twenty times as fast, but not in every build of PyYAML
+
+
+def _is_fast(text: str) -> bool:
+    """Whether the fast parser finds the same `: ` in unquoted texts as the other one, which refuses more tabs."""
+    return _fast_loader() is not None and "\t" not in text
+
+
 def _parse(text: str, first_line: int) -> FrontMatter:
-    fast: Any = getattr(yaml, "CBaseLoader", None)  # twenty times as fast, but not in every build of PyYAML
-    if fast is not None:
+    if (fast := _fast_loader()) is not None:
         try:
             return _Builder(text, first_line, fast(text)).build()
-        except (yaml.YAMLError, ValueError):
-            pass  # the Python parser repeats it: `_explain` is written for its messages
+        except (yaml.YAMLError, ValueError) as error:
+            found = _explain(error, text, first_line) if isinstance(error, yaml.MarkedYAMLError) else None
+            if isinstance(found, _ColonInText) and _is_fast(text):
+                raise found from None
+            # the Python parser repeats the others: `_explain` is written for its messages
     try:
         return _Builder(text, first_line, yaml.BaseLoader(text)).build()
     except yaml.MarkedYAMLError as error:
@@ -124,6 +138,8 @@ class _Builder:
         self._first_line = first_line
         self._loader = loader
         self._front = FrontMatter()
+        self._counted = (0, first_line)
+        """An index in the text and its line: counting from the start for every key takes quadratic time."""
 
     def build(self) -> FrontMatter:
         self._next()  # the stream starts
@@ -189,7 +205,10 @@ class _Builder:
 
     def _line(self, event: Any) -> int:
         # counted here: for PyYAML U+0085 and U+2028 are line breaks too, for editors they are not
-        return self._first_line + self._text.count("\n", 0, event.start_mark.index)
+        index: int = event.start_mark.index
+        start, line = self._counted if index >= self._counted[0] else (0, self._first_line)
+        self._counted = index, line + self._text.count("\n", start, index)
+        return self._counted[1]
 
     def _text_at(self, event: Any) -> str:
         return _line_from(self._text, event.start_mark.index)
@@ -209,7 +228,7 @@ def _explain(error: yaml.MarkedYAMLError, text: str, first_line: int) -> Invalid
     problem, context = error.problem or "", error.context or ""
     index = error.problem_mark.index if error.problem_mark else 0
     opened = error.context_mark.index if error.context_mark else index
-    if problem == "mapping values are not allowed here":
+    if problem.startswith("mapping values are not allowed"):
         return _ColonInText(first_line + text.count("\n", 0, index), index)
     if "quoted scalar" in context and "end of stream" in problem:
         return _at(opened, f"the quote {text[opened]} is not closed", text, first_line)
