@@ -15,7 +15,7 @@ from callwright.core.errors import ToolFailed
 from callwright.core.messages import AssistantMessage, Usage, UserMessage
 from callwright.sessions import SessionDamaged, SessionError, SqliteStore
 from callwright.sessions.record_encoding import UnreadableRecord, dump_record, load_record
-from callwright.sessions.records import Asked, Ended, Said
+from callwright.sessions.records import Asked, Ended, Kept, Said
 from callwright.testing.fakes import ScriptedProvider
 from callwright.testing.stores import STORED_RECORDS
 
@@ -146,6 +146,16 @@ def test_error_that_was_stored_with_a_foreign_type_is_read(kind: object) -> None
     data["error"]["type"] = kind
     again = cast("Ended", load_record(json.dumps(data))).outcome
     assert isinstance(again, Failed) and type(again.error) is ToolFailed
+
+
+@pytest.mark.parametrize("note", ["\ud800", "é " * 5_000, [1.5, 1e-7, float("inf")], {"n": 10**4000}, [[[]]] * 2_000])
+def test_unusual_value_is_read_as_it_was_written(note: Any) -> None:
+    assert load_record(dump_record(Kept("c", note))) == Kept("c", note)
+
+
+def test_number_that_could_not_be_read_again_is_not_written() -> None:
+    with pytest.raises(ValueError, match="digits"):
+        dump_record(Kept("c", {"n": 10**5000}))
 
 
 def test_every_field_of_every_record_is_checked() -> None:

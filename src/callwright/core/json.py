@@ -139,7 +139,8 @@ def _canonical_writer() -> Callable[[object], str]:
 def copy_json(value: Any) -> Any:
     """Return a value with its lists and objects copied, so that changing one changes nothing of the other."""
     if type(value) is dict:
-        return {key: copy_json(item) for key, item in cast("dict[str, Any]", value).items()}
+        items = cast("dict[str, Any]", value).items()
+        return {key: item if type(item) in _PLAIN_KINDS else copy_json(item) for key, item in items}
     return [copy_json(item) for item in cast("list[Any]", value)] if type(value) is list else value
 
 
@@ -162,9 +163,14 @@ _BRACKET = r"[\[\]{}]"
 
 def hash_text(text: str) -> str:
     """Return the SHA-256 of a text in hexadecimal."""
+    return _sha256()(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@cache
+def _sha256() -> Callable[[bytes], Any]:
     from hashlib import sha256  # OpenSSL is loaded with the first digest
 
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return sha256
 
 
 def check_json(value: object) -> Any:

@@ -195,7 +195,8 @@ class OpenQuestions:
                 questions = OpenQuestions([*before, *added])
                 self._open = {(question.call_id, question.digest): question for question in questions}
                 return
-            self._add(record)
+            if self._open or isinstance(record, Asked):  # nothing else changes that there are none
+                self._add(record)
 
     def _add(self, record: Record) -> None:
         match record:
