@@ -15,6 +15,7 @@ import anyio
 import mcp_types as types
 import pytest
 from mcp.shared.message import SessionMessage
+from tests.waiting import until
 
 from callwright import Answers, Approve, Completed, Executor, Failed, Interrupted, Registry, Turn
 from callwright.core.calls import Outcome
@@ -215,6 +216,16 @@ async def test_hashed_name_does_not_pass_to_another_tool_unseen(tmp_path: Path) 
             assert isinstance(await executor.run(name, {}), Completed)
         async with connected("hashes", str(which), pinned=pins) as (servers, _):
             assert servers.status()[0].held == ()
+
+
+@pytest.mark.slow
+async def test_call_that_waits_for_a_restart_is_of_the_tool_as_it_is_then(tmp_path: Path) -> None:
+    async with connected("restart", str(tmp_path / "changed")) as (servers, executor):
+        assert isinstance(await executor.run("mcp__h__leave", {}), Failed)
+        await until(lambda: servers.status()[0].condition == "waiting")
+        outcome = await executor.run("mcp__h__echo", {"text": "x"})
+        assert isinstance(outcome, Failed) and "changed mcp__h__echo since" in outcome.text
+        assert servers.status()[0].held == ("mcp__h__echo", "mcp__h__leave")
 
 
 async def test_project_servers_are_pinned_apart_from_the_users(tmp_path: Path) -> None:

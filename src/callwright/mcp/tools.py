@@ -88,10 +88,10 @@ class RemoteTool(SchemaTool):
         self._input = ForeignSchema(schema, about=about, compile_now=self._compile_now)
 
     async def _call(self, arguments: dict[str, Any], context: ToolContext) -> Output:
-        self._refuse_if_changed()
         if not self._input.is_small(arguments):
             await self._validate_large(arguments)
         async with self._connection.session(context) as client:
+            self._refuse_if_changed()  # only now: a server that had to be started again may list other tools
             try:
                 result = await self._send_call(client, arguments, context)
             except MCPError as error:
