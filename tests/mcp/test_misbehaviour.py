@@ -232,6 +232,14 @@ async def test_tools_added_during_session_can_be_called(rough: "World"):
     assert isinstance(await rough.run("late"), Completed)
 
 
+@pytest.mark.slow
+async def test_failed_listing_ends_no_running_call(rough: "World"):
+    waiting = asyncio.ensure_future(rough.run("wait", {"seconds": 0.5}))
+    assert isinstance(await rough.run("lock"), Completed)
+    assert isinstance(await waiting, Completed)
+    await until(lambda: "mcp__rough__late" in rough.registry)  # listed again later
+
+
 async def test_servers_can_be_added_and_removed(rough: "World"):
     config = ServerConfig("second", sys.executable, ("-S", SCRIPT))
     status = await rough.servers.add_server(config)

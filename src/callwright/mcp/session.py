@@ -12,7 +12,7 @@ import anyio
 import httpx2
 import mcp_types as types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-from mcp import Client
+from mcp import Client, MCPError
 from mcp.client import ClientRequestContext, IncomingMessage
 from mcp.client.auth import TokenStorage
 from mcp.shared.message import SessionMessage
@@ -25,7 +25,7 @@ from callwright.mcp.http import http_transport
 from callwright.mcp.listing import Listing, ListingFilter, list_all
 from callwright.mcp.oauth import SignIn, registered_port
 from callwright.mcp.stdio import ServerProcess
-from callwright.mcp.translate import reason_of
+from callwright.mcp.translate import ends_session, reason_of
 
 _MOST_WAITING = 1_000
 _log = logging.getLogger("callwright")
@@ -284,6 +284,7 @@ class ServerLink:
 
     async def _follow(self, client: Client) -> None:
         """Stay until the session is lost, and list again whenever the server reports a change."""
+        delay = FIRST_DELAY
         while not self._lost:
             await self._wake.wait()
             await asyncio.sleep(_SETTLE_SECONDS)  # a hundred announced changes cause one listing
@@ -293,9 +294,16 @@ class ServerLink:
                 try:
                     async with asyncio.timeout(self._config.connect_seconds):
                         listing = await self.list_all(client)
-                except ValidationError as error:  # the session works, so the listing before this one stays
+                except (ValidationError, MCPError, TimeoutError) as error:
+                    if isinstance(error, MCPError) and ends_session(error):
+                        raise
+                    # the session works, so the listing before this one stays; to end it would end running calls
                     _log.warning("MCP server %s: its new list is not valid: %s", self._config.name, reason_of(error))
+                    if not isinstance(error, ValidationError):
+                        asyncio.get_running_loop().call_later(delay, self.refresh)
+                        delay = min(delay * 2, LONGEST_DELAY)
                     continue
+                delay = FIRST_DELAY
                 await self._listener.on_listing(listing)
 
 

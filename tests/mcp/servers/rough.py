@@ -32,6 +32,7 @@ TOOLS: dict[str, dict[str, Any]] = {
     "garbage": {"description": "Prints a line that is no message, then answers.", "inputSchema": {"type": "object"}},
     "mutate": {"description": "Changes what echo says of itself.", "inputSchema": {"type": "object"}},
     "grow": {"description": "Adds a tool.", "inputSchema": {"type": "object"}},
+    "lock": {"description": "Adds a tool, and cannot list it once.", "inputSchema": {"type": "object"}},
     "ask": {"description": "Asks for a name.", "inputSchema": {"type": "object"}},
     "visit": {"description": "Wants a visit first.", "inputSchema": {"type": "object"}},
     "cancelled": {"description": "Tells how many requests were cancelled.", "inputSchema": {"type": "object"}},
@@ -51,6 +52,7 @@ lock = threading.Lock()
 answers: dict[str, Any] = {}
 stopped: list[object] = []
 waits: list[object] = []
+locked: list[object] = []
 visited = threading.Event()
 
 
@@ -100,6 +102,10 @@ def call(number: object, name: str, arguments: dict[str, Any], token: object) ->
     elif name == "grow":
         TOOLS["late"] = {"description": "Came later.", "inputSchema": {"type": "object"}}
         tell_change()
+    elif name == "lock":
+        TOOLS["late"] = {"description": "Came later.", "inputSchema": {"type": "object"}}
+        locked.append(number)
+        tell_change()
     elif name == "spoil":
         TOOLS["spoilt"] = {"inputSchema": "nope"}
         tell_change()
@@ -146,6 +152,9 @@ def handle(message: dict[str, Any]) -> None:
         can = {"tools": {"listChanged": True}, "resources": {}, "prompts": {}}
         info = {"name": "rough", "version": "1"}
         send({"id": number, "result": {"protocolVersion": "2025-11-25", "capabilities": can, "serverInfo": info}})
+    elif method == "tools/list" and locked:
+        locked.clear()
+        send({"id": number, "error": {"code": -32603, "message": "the database is locked"}})
     elif method == "tools/list":
         send({"id": number, "result": {"tools": [{"name": name, **tool} for name, tool in TOOLS.items()]}})
     elif method == "resources/list":
