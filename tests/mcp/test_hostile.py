@@ -191,6 +191,20 @@ async def test_changed_resource_text_is_held_until_accepted(tmp_path: Path) -> N
             assert isinstance(await executor.run(name, arguments), Completed)
 
 
+async def test_changed_text_does_not_hide_behind_the_one_that_was_accepted(tmp_path: Path) -> None:
+    pins, switch = PinnedTools(), tmp_path / "changed"
+    async with connected("twice", str(switch), pinned=pins) as (servers, executor):
+        [status] = servers.status()
+        assert status.held == () and status.problems == ("prompt 'greet': listed twice; the first definition is used",)
+        listed = await executor.run("mcp__h__list_resources", {})
+        assert listed.text.count("notes://a") == 1
+    switch.touch()
+    async with connected("twice", str(switch), pinned=pins) as (servers, executor):
+        assert sorted(servers.status()[0].held) == [
+            f"mcp__h__{name}" for name in ("get_prompt", "list_resources", "read_resource")
+        ]
+
+
 async def test_tool_cannot_borrow_the_pin_of_a_prompt_or_resource(tmp_path: Path) -> None:
     pins, switch = PinnedTools(), tmp_path / "changed"
     async with connected("pins", str(switch), pinned=pins) as (servers, _):

@@ -102,15 +102,18 @@ async def resources_of(client: Client) -> dict[str, list[dict[str, str]]]:
     """List the resources and the resource templates."""
     listed = await _pages(lambda cursor: client.list_resources(cursor=cursor), "resources", [])
     templates = await _pages(lambda cursor: client.list_resource_templates(cursor=cursor), "resource_templates", [])
+    # accepted texts are known by the address, so of several entries with one address only the first is shown
+    found = {str(item.uri): item for item in reversed(listed)}
+    made = {item.uri_template: item for item in reversed(templates) if item.uri_template not in found}
     return {
-        "resources": [_entry(str(item.uri), item) for item in listed],
-        "templates": [_entry(item.uri_template, item) for item in templates],
+        "resources": [_entry(uri, item) for uri, item in reversed(found.items()) if uri],
+        "templates": [_entry(uri, item) for uri, item in reversed(made.items()) if uri],
     }
 
 
 def texts_of(resources: Mapping[str, list[dict[str, str]]]) -> dict[str, Mapping[str, str]]:
     """Return the entries of `resources_of` by URI."""
-    return {entry["uri"]: entry for entries in resources.values() for entry in entries if "uri" in entry}
+    return {entry["uri"]: entry for entries in resources.values() for entry in entries}
 
 
 def _entry(uri: str, item: types.Resource | types.ResourceTemplate) -> dict[str, str]:
@@ -258,17 +261,25 @@ async def _collect_tools(listed: list[types.Tool], problems: list[str], slices: 
 
 
 def _collect_prompts(listed: list[types.Prompt], problems: list[str]) -> list[types.Prompt]:
-    """Return the prompts whose names fit into the definition of one tool, which lists them for the model."""
+    """Return the prompts whose names fit into the definition of one tool, which lists them for the model.
+
+    Accepted texts are known by the name, so of several prompts with one name only the first is used.
+    """
     chars = 0
+    prompts: dict[str, types.Prompt] = {}
     for place, prompt in enumerate(listed):
+        if prompt.name in prompts:
+            problems.append(f"prompt {prompt.name[:80]!r}: listed twice; the first definition is used")
+            continue
         chars += len(prompt.name)
         if chars > _MAX_DEFINITION_CHARS:
             problems.append(
                 f"its prompts have names of more than {_MAX_DEFINITION_CHARS:,} characters;"
                 f" the first {place} of {len(listed)} are used"
             )
-            return listed[:place]
-    return listed
+            break
+        prompts[prompt.name] = prompt
+    return [*prompts.values()]
 
 
 async def _pages(fetch: _Fetch, kind: str, problems: list[str]) -> list[Any]:
