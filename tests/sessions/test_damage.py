@@ -255,14 +255,17 @@ async def test_damaged_position_is_a_session_error(tmp_path: Path, position: str
         assert [stored.position for stored in raised.value.readable] == [0, 2]
 
 
-@pytest.mark.parametrize("time", ["'noon'", "x'ff'"])
+@pytest.mark.parametrize("time", ["'noon'", "x'ff'", "9e999", "-1", "1e13"])
 async def test_damaged_time_does_not_lose_the_record(tmp_path: Path, time: str) -> None:
     path = tmp_path / "s.db"
     await fill(path)
-    change(path, f"UPDATE records SET at = {time} WHERE position = 1")
+    change(path, f"UPDATE records SET at = {time} WHERE position > 0")
+    change(path, f"UPDATE sessions SET created_at = {time}")
     async with SqliteStore(path) as store:
         times = [stored.at for stored in await store.read_from("s")]
-        assert len(times) == 3 and times[1] == 0.0
+        assert len(times) == 3 and times[0] > 0 and times[1:] == [0.0, 0.0]
+        (entry,) = await store.list()
+        assert (entry.created_at, entry.updated_at) == (0.0, 0.0)
 
 
 def change(path: Path, statement: str) -> None:

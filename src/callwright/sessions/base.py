@@ -1,6 +1,5 @@
 """The contract of a session store: one writer at a time, append-only, durable when `append` returns."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -335,8 +334,9 @@ async def list_undo_points(store: SessionStore, session_id: str) -> list[StoredR
     return [stored for stored in await store.read_from(session_id) if isinstance(stored.record, UndoPoint)]
 
 
-_AROUND_CHARS = 60
 _MOST_FAULTS = 100
+_END_OF_TIME = 253_402_214_400.0
+"""The last day of the year 9999, after which there are no dates."""
 _MOST_OUTPUT_CHARS = 20_000_000
 
 
@@ -347,6 +347,11 @@ def limit_output(text: str) -> str:
         return text
     half = _MOST_OUTPUT_CHARS // 2
     return f"{text[:half]}\n[{missing} characters were too many to keep]\n{text[-half:]}"
+
+
+def read_time(stored: object) -> float:
+    """Return a stored time; 0 if it is damaged: programs take it for a date."""
+    return float(stored) if isinstance(stored, (int, float)) and 0 <= stored < _END_OF_TIME else 0.0
 
 
 def load_records(session_id: str, rows: Iterable[tuple[int, float, object]], position: int) -> list[StoredRecord]:
@@ -373,28 +378,9 @@ def load_records(session_id: str, rows: Iterable[tuple[int, float, object]], pos
         try:
             if not isinstance(body, (bytes, str)):
                 raise UnreadableRecord("it is empty")
-            time = float(at) if isinstance(cast(object, at), (int, float)) else 0.0
-            readable.append(StoredRecord(found, time, load_record(body)))
+            readable.append(StoredRecord(found, read_time(at), load_record(body)))
         except UnreadableRecord as error:
             faults[found] = str(error)
     if faults:
         raise SessionDamaged(session_id, faults, readable)
     return readable
-
-
-def make_like_pattern(query: str) -> str:
-    """Return the pattern of SQL's LIKE, with `!` as its escape character, for texts that contain a query."""
-    return f"%{query.replace('!', '!!').replace('%', '!%').replace('_', '!_')}%"
-
-
-def escape_query(text: str) -> str:
-    """Return the text as it appears inside the JSON of a record."""
-    written = json.dumps(text, ensure_ascii=False)[1:-1]
-    return written.encode(errors="backslashreplace").decode()  # as records hold lone surrogates
-
-
-def make_excerpt(body: str, query: str) -> str:
-    """Return the text around the first match."""
-    at = max(body.lower().find(query.lower()), 0)
-    start, end = max(at - _AROUND_CHARS, 0), at + len(query) + _AROUND_CHARS
-    return f"{'…' if start else ''}{body[start:end]}{'…' if end < len(body) else ''}"

@@ -13,14 +13,13 @@ from callwright.sessions.base import (
     SessionHit,
     StoredRecord,
     check_session_id,
-    escape_query,
     limit_output,
-    make_excerpt,
     no_such_session,
 )
 from callwright.sessions.lease import may_take_over
 from callwright.sessions.record_encoding import dump_record
 from callwright.sessions.records import Record, Said, count_settled_records, find_first_prompt, find_open_questions
+from callwright.sessions.text_search import escape_query, make_excerpt
 
 _TITLE_CHARS = 80
 

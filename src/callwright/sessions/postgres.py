@@ -22,12 +22,9 @@ from callwright.sessions.base import (
     StoredRecord,
     StoreTooNew,
     check_session_id,
-    escape_query,
     is_session_id,
     load_blob,
     load_records,
-    make_excerpt,
-    make_like_pattern,
     no_such_session,
 )
 from callwright.sessions.postgres_connection import (
@@ -41,6 +38,7 @@ from callwright.sessions.postgres_hold import PostgresHold, Write
 from callwright.sessions.postgres_loop import LoopState
 from callwright.sessions.record_encoding import dump_record
 from callwright.sessions.records import Record, count_settled_records
+from callwright.sessions.text_search import escape_query, make_excerpt, make_like_pattern
 
 _MOST_BATCHED = 500
 

@@ -14,15 +14,14 @@ from callwright.sessions.base import (
     SessionError,
     SessionHit,
     StoredRecord,
-    escape_query,
     load_records,
-    make_excerpt,
-    make_like_pattern,
     no_such_session,
+    read_time,
 )
 from callwright.sessions.lease import Lease
 from callwright.sessions.records import count_settled_records
 from callwright.sessions.sqlite_connection import connect
+from callwright.sessions.text_search import escape_query, make_excerpt, make_like_pattern
 from callwright.system.platforms import keep_forever
 
 # Positions are dense, so the last record tells both the count and the time: no other record is read. CROSS JOIN makes
@@ -87,7 +86,7 @@ class SessionFile:
     def entries(self, limit: int, *, waiting: bool = False) -> list[SessionEntry]:
         """Return the sessions, most recently used first."""
         return [
-            SessionEntry(_text(session_id), _text(title), created_at, updated_at, records)
+            SessionEntry(_text(session_id), _text(title), read_time(created_at), read_time(updated_at), records)
             for session_id, title, created_at, updated_at, records in self._query(_LIST, waiting, limit)
         ]
 
