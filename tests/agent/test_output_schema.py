@@ -4,6 +4,9 @@ from pydantic import BaseModel
 
 from callwright import Effect, ToolCall, tool
 from callwright.agent import Agent, Done, Stopped
+from callwright.core.content import Text
+from callwright.core.messages import AssistantMessage, UserMessage
+from callwright.sessions.records import Said
 from callwright.testing.fakes import ScriptedProvider
 
 
@@ -45,3 +48,14 @@ async def test_wrong_output_is_returned_at_most_twice() -> None:
     assert isinstance(result, Stopped) and result.kind == "output" and result.text == "no"
     again = await agent.resume("s", output=City)
     assert isinstance(again, Stopped) and again.kind == "output"
+
+
+async def test_wrong_output_of_a_killed_run_is_corrected() -> None:
+    with ScriptedProvider('{"name":"Bern","people":1}') as provider:
+        agent = Agent(provider)
+        hold = await agent.sessions.hold("s")
+        await hold.append(Said(UserMessage("which city?")), Said(AssistantMessage((Text("Bern"),))))  # killed here
+        await hold.release()
+        result = await agent.resume("s", output=City)
+    assert isinstance(result, Done) and result.output == City(name="Bern", people=1)
+    assert "does not match the requested schema" in str(provider.requests[0].messages[-1])

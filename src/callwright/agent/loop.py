@@ -121,12 +121,15 @@ async def read_finished_result(
         problem = EMPTY_REPLY if is_filled(last) else find_problem(last)
         if problem is None:
             return transcript.finish(last.text)
-        await transcript.add_user_message(UserMessage(problem), prompt=False)
-        return None
-    try:
-        return transcript.finish(last.text, schema.read(last.text))
-    except InvalidArguments as error:
-        return transcript.stop("output", schema.describe_error(error))
+    else:
+        try:
+            return transcript.finish(last.text, schema.read(last.text))
+        except InvalidArguments as error:
+            problem = schema.describe_error(error)
+            if transcript.corrections >= _MAX_REPAIRS:
+                return transcript.stop("output", problem)
+    await transcript.add_user_message(UserMessage(problem), prompt=False)
+    return None
 
 
 class Loop:

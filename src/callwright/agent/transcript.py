@@ -100,6 +100,12 @@ class Transcript:
                     pass
         self.spending.carry(earlier)
 
+    @property
+    def corrections(self) -> int:
+        """How often the run that is resumed had asked the model to correct its answer."""
+        said = (record for record in self._replay.run if isinstance(record, Said) and record.turn_id)
+        return sum(isinstance(record.message, UserMessage) for record in said)
+
     def has_heard(self, key: str) -> bool:
         """Whether the current run began with the prompt of this key; an empty key identifies none.
 
