@@ -107,3 +107,10 @@ async def test_waiting_run_is_answered_in_the_browser(
         await page.get_by_text("Allowed once on a page").wait_for()
         await browser.close()
     assert (await make_agent(store, "thanks").resume("run/1")).text == "thanks" and paid == [7]
+
+
+async def test_store_that_cannot_be_looked_at_is_said(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CALLWRIGHT_STORE", "a" * 300)
+    async with serve() as web:
+        found = (await web.get("/api/runs")).data
+        assert found["runs"] == [] and "name too long" in found["error"]

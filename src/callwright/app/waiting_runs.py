@@ -14,7 +14,7 @@ from typing import Any
 
 from callwright.app.questions import question_fields, read_reply
 from callwright.core.calls import Answers, Question, Reply
-from callwright.core.errors import UsageError
+from callwright.core.errors import UsageError, describe_exception
 from callwright.core.escaping import visible_line
 from callwright.registry import Registry
 from callwright.sessions.base import SessionStore
@@ -53,8 +53,11 @@ async def open_run_store(address: str, *, create: bool = False) -> AsyncGenerato
     if "://" in address:  # it may hold a password, and is no name of a file
         kind = visible_line(address.partition("://")[0])
         raise UsageError(f"the store {kind}://…: expected postgresql://user@host/name, or an SQLite file")
-    if not create and not Path(address).exists():  # noqa: ASYNC240 - one look
-        raise UsageError(f"the store {visible_line(address)}: there is no such file")
+    try:
+        if not create and not Path(address).exists():  # noqa: ASYNC240 - one look
+            raise UsageError(f"the store {visible_line(address)}: there is no such file")
+    except OSError as error:  # a name that is too long, or in a folder that must not be entered
+        raise UsageError(f"the store {visible_line(address)}: {describe_exception(error)}") from None
     from callwright.sessions import SqliteStore
 
     async with SqliteStore(address) as file:
