@@ -1,7 +1,11 @@
 """Instructions of a repository, which are read before the user trusts it."""
 
+from callwright.app.app import assemble
 from callwright.app.locations import Locations
 from callwright.app.prompts import instruction_files, instructions_for
+from callwright.app.run_context import RunOptions
+from callwright.app.settings import load_settings
+from callwright.testing.fakes import ScriptedProvider
 
 
 def names(locations: Locations) -> list[str]:
@@ -41,3 +45,13 @@ def test_imports_that_cannot_be_files_are_ignored(locations: Locations) -> None:
     (locations.project / "rest.md").write_text("Be brief.")
     (locations.project / "AGENTS.md").write_text(f"@loop.md @nul\0.md @{'x' * 5000}.md @rest.md")
     assert names(locations) == ["AGENTS.md", "rest.md"]
+
+
+def test_imports_that_the_model_may_not_read_are_left_out(locations: Locations) -> None:
+    for name in ("private/plan.md", "config/.env.txt", "rest.md"):
+        (locations.project / name).parent.mkdir(exist_ok=True)
+        (locations.project / name).write_text(f"content of {name}")
+    (locations.project / "AGENTS.md").write_text("@private/plan.md @config/.env.txt @rest.md")
+    settings = load_settings(locations, trusted=False, given=['{"permissions": {"deny": ["Read(private/**)"]}}'])
+    system = assemble(ScriptedProvider(), settings, locations, RunOptions(keep=False)).agent.system
+    assert [line for line in system.splitlines() if "content of" in line] == ["content of rest.md"]

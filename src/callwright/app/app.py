@@ -204,7 +204,7 @@ def assemble(
         toolset,
         executor=executor,
         sessions=store,
-        system=_write_system_prompt(options, locations, settings, skill_service.skills),
+        system=_write_system_prompt(options, locations, settings, skill_service.skills, context.hidden),
         limits=run_limits(settings, options, provider.model),
         requests=Requests(max_tokens=options.max_tokens) if options.max_tokens else Requests(),
         compaction=compaction_for(options.context),
@@ -254,9 +254,12 @@ def _find_plugins(
     return found, problems
 
 
-def _write_system_prompt(options: RunOptions, locations: Locations, settings: Settings, skills: Skills) -> str:
+def _write_system_prompt(
+    options: RunOptions, locations: Locations, settings: Settings, skills: Skills, hidden: Hidden | None
+) -> str:
     if options.system is None:
-        return system_prompt(locations, settings, skills, more=options.more_system, compact=options.tools == "compact")
+        compact = options.tools == "compact"
+        return system_prompt(locations, settings, skills, more=options.more_system, compact=compact, hidden=hidden)
     return "\n\n".join(filter(None, (options.system, options.more_system)))
 
 

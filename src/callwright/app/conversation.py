@@ -210,7 +210,7 @@ class Conversation:
 
     async def _begin(self) -> str:
         if self.app.hooks.has_hooks_for("InstructionsLoaded"):
-            for file, kind, reason in instruction_files(self.app.locations):
+            for file, kind, reason in instruction_files(self.app.locations, self.app.hidden):
                 fields = {"file_path": str(file), "memory_type": kind, "load_reason": reason}
                 await self._fire("InstructionsLoaded", fields)
         fields = {"source": self.source, "model": self.app.agent.provider.model}

@@ -11,10 +11,12 @@ from pathlib import Path
 from callwright.agent import default_system_prompt
 from callwright.agent.agent import Prompt
 from callwright.app.locations import Locations
+from callwright.app.run_context import Hidden
 from callwright.app.settings import Settings
 from callwright.core.content import Part, Text
 from callwright.skills import Skills, list_skills
 from callwright.system.paths import resolve_links, trusted_owners
+from callwright.system.sensitive_paths import comparable, is_secret
 
 _NAMES = ("AGENTS.override.md", "AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md")
 _LOCAL_NAME = "CLAUDE.local.md"
@@ -80,11 +82,16 @@ class UserPrompt:
         return (Text(text), *self.attachments) if text else self.attachments
 
 
-def instructions_for(locations: Locations) -> str:
-    """Return the instructions of the user and the project, general ones first, cut at a total of 32 KiB."""
+def instructions_for(locations: Locations, hidden: Hidden | None = None) -> str:
+    """Return the instructions of the user and the project, general ones first, cut at a total of 32 KiB.
+
+    Args:
+        locations: The working folder and the project.
+        hidden: Tells which files must not be read, as those that rules hide.
+    """
     texts: list[str] = []
     room = _MAX_BYTES
-    for file, _, _ in instruction_files(locations):
+    for file, _, _ in instruction_files(locations, hidden):
         text = _read_bytes(file)[:room].decode("utf-8", errors="ignore").strip()
         if text:
             texts.append(f"Instructions from {file}:\n\n{text}")
@@ -93,14 +100,14 @@ def instructions_for(locations: Locations) -> str:
     return "\n\n".join(texts)
 
 
-def instruction_files(locations: Locations) -> list[tuple[Path, str, str]]:
+def instruction_files(locations: Locations, hidden: Hidden | None = None) -> list[tuple[Path, str, str]]:
     """Return the instruction files in order, each with its owner (User, Project) and the reason it is loaded."""
     found: dict[Path, tuple[Path, str, str]] = {}
     for file in _files(locations):
         kind = "User" if file.parent in (locations.home, locations.claude) else "Project"
         found.setdefault(file.resolve(), (file, kind, "session_start"))
         root = (file.parent if kind == "User" else locations.project).resolve()
-        for imported in _imports(file, root):
+        for imported in _imports(file, root, hidden):
             found.setdefault(imported, (imported, kind, "include"))
     return list(found.values())
 
@@ -120,12 +127,18 @@ def _files(locations: Locations) -> Iterator[Path]:
                 yield file
 
 
-def _imports(file: Path, root: Path) -> list[Path]:
-    """Return the text files that a file imports with @, recursively; files outside its root are ignored."""
+def _imports(file: Path, root: Path, hidden: Hidden | None) -> list[Path]:
+    """Return the text files that a file imports with @, recursively.
+
+    Files outside its root are ignored, and those that the model could not read unasked: a repository may name them.
+    """
     found: dict[Path, None] = {}
     level = [file]
     for _ in range(_DEEPEST):  # breadth first, each once: files that import each other would never end
         level = [target for each in level for target in _mentioned_files(each, root) if target not in found]
+        level = [
+            target for target in level if not is_secret(comparable(str(target))) and not (hidden and hidden(target))
+        ]
         found |= dict.fromkeys(level[: _MOST_IMPORTED - len(found)])
         level = [target for target in dict.fromkeys(level) if target in found]
     return list(found)
@@ -170,7 +183,13 @@ words."""
 
 
 def system_prompt(
-    locations: Locations, settings: Settings, skills: Skills, *, more: str = "", compact: bool = False
+    locations: Locations,
+    settings: Settings,
+    skills: Skills,
+    *,
+    more: str = "",
+    compact: bool = False,
+    hidden: Hidden | None = None,
 ) -> str:
     """Return the system prompt: role, environment, instructions and skills, in this order.
 
@@ -180,6 +199,7 @@ def system_prompt(
         skills: Listed for the model.
         more: Text to add at the end.
         compact: Whether the model is small, and has the compact tool set.
+        hidden: Tells which files must not be read, as those that rules hide.
     """
     environment = "\n".join(
         [
@@ -193,7 +213,7 @@ def system_prompt(
     parts = [
         _COMPACT_ROLE if compact else default_system_prompt(_ROLE),
         environment,
-        instructions_for(locations),
+        instructions_for(locations, hidden),
         settings.last("instructions") or "",
         f"Skills (load one with the tool skill when it fits):\n{offered}" if offered else "",
         more,
