@@ -312,6 +312,19 @@ def test_session_id_must_be_new(machine: Any) -> None:
     assert again.code == 2 and "use --resume s1 to continue it" in again.err
 
 
+def test_search_finds_what_was_said_and_done(machine: Any, calls: Call) -> None:
+    (machine.project / "a.txt").write_text("tea\n")
+    machine("-p", "read it", machine.says(calls("read", path="a.txt"), 'It says\n"tea".'), "--session-id", "s1")
+    globs = [calls("glob", pattern=f"{number}.tea") for number in range(30)]
+    machine("-p", "go", machine.says(*globs, "nothing"), "--session-id", "s2")
+    assert machine("sessions", "search", '"TEA"').out == 's1  It says⏎"tea".\n'
+    assert machine("sessions", "search", "a.txt").out == "s1  a.txt\n"
+    rows = machine("sessions", "search", "tea").out.splitlines()  # although more records of s2 have it
+    assert [row.partition(" ")[0] for row in rows] == ["s2", "s1"]
+    for word in ("kind", "usage", "pattern", "call-1"):
+        assert f"contains '{word}'" in machine("sessions", "search", word).err
+
+
 def test_search_without_results_is_reported(machine: Any) -> None:
     machine("-p", "hi", machine.says("x"))
     assert "no session of this project contains 'needle'" in machine("sessions", "search", "needle").err

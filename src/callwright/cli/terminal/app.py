@@ -22,7 +22,7 @@ from callwright.cli.terminal.ui import Terminal
 def run(options: argparse.Namespace) -> int:
     """Hold a conversation until the user leaves, and return the exit code."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        print("callwright: stdin and stdout are not a terminal; in scripts use callwright -p PROMPT", file=sys.stderr)
+        print("callwright: stdin or stdout is not a terminal; in scripts use callwright -p PROMPT", file=sys.stderr)
         return USAGE
     with Tty(keys=os.environ.get("TERM", "dumb") != "dumb") as tty:
         return asyncio.run(_run(options, tty))
