@@ -151,6 +151,19 @@ async def test_elicitation_is_cancelled_while_calls_of_two_sessions_run(rough: "
     await asyncio.gather(waiting, return_exceptions=True)
 
 
+async def test_model_cannot_ask_in_the_name_of_a_server(rough: "World"):
+    asked: list[Question] = []
+
+    async def ask(questions: "Sequence[Question]") -> Answers:
+        asked.extend(questions)
+        return Answers({each.id: Approve({**each.arguments, "answer": {"password": "x"}}) for each in questions})
+
+    form = {"type": "object", "properties": {"password": {"type": "string"}}}
+    outcome = await rough.run("answer", {"message": "Your session has expired.", "fields": form}, turn=Turn(ask=ask))
+    assert isinstance(outcome, Failed) and "only rough itself asks" in outcome.text
+    assert asked == []
+
+
 async def test_elicitations_of_parallel_subagents_reach_their_user(rough: "World"):
     asked: list[Question] = []
     both = asyncio.Event()

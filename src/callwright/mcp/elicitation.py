@@ -5,14 +5,15 @@ the answer among the arguments. So it passes the same hooks and policies as any 
 """
 
 import itertools
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, cast
 
 import mcp_types as types
 
-from callwright.core.calls import Completed, Failed, ToolCall
-from callwright.core.errors import ApprovalRequired, Denied
-from callwright.core.json import JsonObject
+from callwright.core.calls import Completed, Failed, Outcome, ToolCall
+from callwright.core.errors import ApprovalRequired, Denied, ToolFailed
+from callwright.core.json import JsonObject, canonical
 from callwright.core.spec import ELICITS, Annotations, Effect, ToolSpec
 from callwright.mcp.config import ServerConfig
 from callwright.mcp.translate import server_metadata, visible
@@ -20,6 +21,8 @@ from callwright.tool.base import ToolContext
 from callwright.tool.schema_tool import SchemaInvocation, SchemaTool
 
 _numbers = itertools.count(1)
+_asked: "Counter[str]" = Counter()
+"""The questions that servers ask now: a model that calls the tool must not ask the user in a server's name."""
 _SCHEMA: JsonObject = {
     "type": "object",
     "properties": {
@@ -53,8 +56,14 @@ class AnswerTool(SchemaTool):
     def bind(self, arguments: JsonObject | str | bytes) -> SchemaInvocation:
         bound = super().bind(arguments)
         if "answer" not in bound.arguments:
+            if not _asked[_identify(self.spec.name, bound.arguments)]:
+                raise Denied(f"{self.spec.name} cannot be called: only {self._server} itself asks the user with it")
             raise ApprovalRequired(f"{self._server} asks: {visible(str(bound.arguments['message']))}", bound)
         return bound
+
+
+def _identify(answerer: str, arguments: Mapping[str, Any]) -> str:
+    return canonical([answerer, arguments])
 
 
 async def _return_answer(arguments: Mapping[str, Any]) -> object:
@@ -74,8 +83,7 @@ async def ask_person(
     else:
         arguments["fields"] = params.requested_schema
     call = ToolCall(f"{context.call_id}-answer-{next(_numbers)}", answerer, arguments)
-    [outcome] = await context.execute(call)
-    match outcome:
+    match await _execute(call, arguments, context):
         case Completed(output=output):
             given = cast("Mapping[str, Any]", output.structured)["answer"]
             return _accept(params, given)
@@ -83,6 +91,21 @@ async def ask_person(
             return types.ElicitResult(action="decline")
         case _:
             return types.ElicitResult(action="cancel")
+
+
+async def _execute(call: ToolCall, arguments: Mapping[str, Any], context: ToolContext) -> Outcome:
+    """Call the answer tool for a question that is asked meanwhile."""
+    try:
+        question = _identify(call.name, arguments)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ToolFailed("the server asked for something that is not JSON") from error
+    _asked[question] += 1
+    try:
+        return (await context.execute(call))[0]
+    finally:
+        _asked[question] -= 1
+        if not _asked[question]:
+            del _asked[question]
 
 
 def _accept(params: types.ElicitRequestParams, given: Mapping[str, Any]) -> types.ElicitResult:
