@@ -47,7 +47,7 @@ async def test_wrong_output_is_returned_at_most_twice() -> None:
         result = await agent.run("which city?", session="s", output=City)
     assert isinstance(result, Stopped) and result.kind == "output" and result.text == "no"
     again = await agent.resume("s", output=City)
-    assert isinstance(again, Stopped) and again.kind == "output"
+    assert isinstance(again, Stopped) and again.kind == "output" and again.text == "no"
 
 
 async def test_wrong_output_of_a_killed_run_is_corrected() -> None:

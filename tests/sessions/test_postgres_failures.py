@@ -254,6 +254,19 @@ async def test_hold_of_a_closed_store_opens_nothing(postgres: str, caplog: pytes
     assert not caplog.records
 
 
+async def test_close_ends_while_the_server_does_not_answer(postgres: str) -> None:
+    clock = LoopClock()
+    async with Proxy(postgres).run() as proxy:
+        store = PostgresStore(proxy.address)
+        await (await store.hold("s")).append(said("one"))
+        proxy.open.clear()
+        closing = asyncio.ensure_future(store.aclose())
+        for _ in range(60):
+            clock.pass_seconds(1)
+            await asyncio.wait([closing], timeout=0.001)
+        assert closing.done()
+
+
 def test_event_loops_that_end_leave_no_connections(postgres: str) -> None:
     store = PostgresStore(postgres)
     for text in ("one", "two"):

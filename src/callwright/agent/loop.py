@@ -127,7 +127,7 @@ async def read_finished_result(
         except InvalidArguments as error:
             problem = schema.describe_error(error)
             if transcript.corrections >= _MAX_REPAIRS:
-                return transcript.stop("output", problem)
+                return transcript.stop("output", problem, last)
     await transcript.add_user_message(UserMessage(problem), prompt=False)
     return None
 

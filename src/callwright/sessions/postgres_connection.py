@@ -14,7 +14,8 @@ _connect: Callable[..., Any] = getattr(asyncpg, "connect")  # noqa: B009 - it ha
 _create_pool: Callable[..., Any] = getattr(asyncpg, "create_pool")  # noqa: B009 - it has no types
 _CONNECT_SECONDS = 10
 _STATEMENT_SECONDS = 60
-_CLOSE_SECONDS = _STATEMENT_SECONDS + 5
+CLOSE_SECONDS = 10.0
+"""How long closing waits for a server that does not answer; a process that ends must not hang."""
 _REOPEN_SECONDS = 1.0
 # InternalClientError: a connection that was lost between two messages of one statement
 _LOST = (
@@ -105,7 +106,7 @@ class Connections:
     async def close(self) -> None:
         """Close the connections, after the statements that run; those of a server that does not answer are cut."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(_CLOSE_SECONDS):
+            async with asyncio.timeout(CLOSE_SECONDS):
                 await self._pool.close()
 
     async def _fetch(self, query: str, values: Sequence[object]) -> Sequence[Any]:

@@ -2,13 +2,13 @@
 
 import asyncio
 import weakref
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from callwright.sessions import postgres_sql as sql
 from callwright.sessions.base import SessionError
-from callwright.sessions.postgres_connection import ERRORS, ChangeListener, Connections, NoConnection
+from callwright.sessions.postgres_connection import CLOSE_SECONDS, ERRORS, ChangeListener, Connections, NoConnection
 from callwright.sessions.postgres_hold import PostgresHold, Write
 
 
@@ -37,7 +37,11 @@ class LoopState:
         if self.listener is not None:
             await self.listener.aclose()
         if holds:
-            names = [hold.session_id for hold in holds], [hold.holder for hold in holds]
-            with suppress(NoConnection, *ERRORS):  # otherwise their leases run out
-                await self.connections.fetch(sql.RELEASE_ALL, *names)
+            giving_up = asyncio.ensure_future(self._give_up(holds))
+            await asyncio.wait([giving_up], timeout=CLOSE_SECONDS)  # not cancelled: that would wait for the server too
         await self.connections.close()
+
+    async def _give_up(self, holds: Sequence[PostgresHold]) -> None:
+        with suppress(NoConnection, *ERRORS):  # otherwise their leases run out
+            names = [hold.session_id for hold in holds], [hold.holder for hold in holds]
+            await self.connections.fetch(sql.RELEASE_ALL, *names)
