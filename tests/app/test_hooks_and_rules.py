@@ -74,6 +74,22 @@ async def test_sandbox_masks_what_a_deny_rule_names_outside_the_project(
     assert "content of the plan" not in outcome.text
 
 
+@pytest.mark.parametrize("rule", ["Edit(/made/**)", "Write(made)", "Edit(made/*.txt)", "Edit(../*/made/a.txt)"])
+async def test_sandbox_keeps_what_a_deny_rule_forbids_to_change(locations: Locations, rule: str) -> None:
+    made = locations.project / "made"
+    made.mkdir()
+    (made / "a.txt").write_text("as it was")
+    (locations.project / "change.sh").write_text("echo x > made/a.txt; rm -f made/a.txt; mv made b; echo x > other")
+    content = {"permissions": {"deny": [rule]}}
+    app = app_with(locations, content, options=RunOptions(mode="auto", keep=False))
+    outcome = await app.executor.run("bash", {"command": "bash change.sh"})
+    if isinstance(outcome, Interrupted):
+        pytest.skip("no complete sandbox on this machine")
+    assert isinstance(outcome, Completed), outcome.text
+    assert (made / "a.txt").read_text() == "as it was"
+    assert (locations.project / "other").exists()
+
+
 async def test_rules_judge_rewritten_arguments(locations: Locations) -> None:
     rewrite = json.dumps(
         {"hookSpecificOutput": {"permissionDecision": "allow", "updatedInput": {"command": "make install"}}}

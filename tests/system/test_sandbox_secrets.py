@@ -138,6 +138,21 @@ def test_large_place_of_a_deny_rule_counts_as_unsearched(home: Path, tmp_path: P
         assert wall.unsearched == unsearched
 
 
+def _is_lock(path: str) -> bool:
+    return path.endswith(".lock")
+
+
+def test_many_unwritable_paths_become_whole_folders(workspace: Path, attempt: Attempt, complete: Sandbox):
+    for number in range(500):
+        folder = workspace / f"f{number % 50}"
+        folder.mkdir(exist_ok=True)
+        (folder / f"{number}.lock").write_text("as it was")
+    kept = replace(complete, unwritable=_is_lock, _scans={})
+    attempt(kept, "for each in f*/*.lock; do echo x > $each; done; echo x > new.lock; echo x > rest", WORKSPACE)
+    assert {file.read_text() for file in workspace.glob("f*/*.lock")} == {"as it was"}
+    assert (workspace / "rest").exists() and not (workspace / "new.lock").exists()
+
+
 PROTECTED = [
     "echo evil > .git/hooks/pre-commit",
     "echo evil > .git/config",

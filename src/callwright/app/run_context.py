@@ -1,7 +1,7 @@
 """The options and limits of one run, and the workspace context that its tools, hooks and policies share."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
@@ -76,20 +76,19 @@ class SandboxOptions:
         )
 
 
-def shell_tool(
-    workspace: Workspace, options: SandboxOptions, hidden: Hidden | None = None, denied: Sequence[str] = ()
-) -> Bash:
-    """Return the bash tool with the sandbox that was asked for; `denied` is where `hidden` is true of something."""
+def shell_tool(workspace: Workspace, options: SandboxOptions, rules: Rules) -> Bash:
+    """Return the bash tool with the sandbox that was asked for, which also holds what deny rules are about."""
     bash = Bash(
         workspace,
         sandbox=options.mode,
         writable=options.writable,
         readable=options.readable,
-        hidden=hidden,
+        hidden=_read_deny(rules),
         pass_environment=options.pass_environment,
         excluded=options.excluded,
     )
-    bash.sandbox = replace(bash.sandbox, denied=tuple(denied))
+    unwritable = rules.forbids_writing if any(rule.kind == "deny" for rule in rules.rules) else None
+    bash.sandbox = replace(bash.sandbox, denied=rules.denied_places(), unwritable=unwritable)
     return bash
 
 
@@ -364,7 +363,7 @@ def workspace_context(settings: Settings, locations: Locations, options: RunOpti
     barred = ("bypass",) if settings.last("permissions", "disableBypassPermissionsMode") else ()
     switch = ModeSwitch(options.mode or settings.last("permissions", "defaultMode") or "default", barred=barred)
     rules = Rules(loaded.rules, here)
-    bash = shell_tool(workspace, SandboxOptions.of(settings), _read_deny(rules), rules.denied_places())
+    bash = shell_tool(workspace, SandboxOptions.of(settings), rules)
     # with a gap in the wall, a wrong guess about a line could do harm
     unsearched = bash.sandbox.find_unsearched()
     walled = bash.sandbox.complete and not unsearched and settings.last("autoAllow") != "proven"

@@ -60,6 +60,8 @@ _PRIMARY = {
     "websearch": ("query",),
 }
 _ONE_SLASH = re.compile(r"[a-zA-Z][\w+.-]*:/(?!/)")
+_ANY_NAME = "\ue000" * 12
+"""A name that only wildcards match."""
 _PORT = re.compile(r"(?<![\[:]):\d+\Z|(?<=\]):\d+\Z")
 _ARGUMENTS = re.compile(r"\s*\w+:[^,]*(?:,\s*\w+:[^,]*)*")
 _JUDGED_BY_ACCESS = FILE_FAMILIES | {"bash", "webfetch"}
@@ -110,6 +112,14 @@ def hides(rule: Rule, path: str, here: PathContext) -> bool:
     if not _is_about_reading(rule):
         return False
     return _by_path(rule, ReadPath(path), possible_paths(path, here, shell=False), here) > Match.NO
+
+
+def forbids_writing(rule: Rule, path: str, here: PathContext) -> bool:
+    """Whether a deny rule is about changing a path, or everything below it."""
+    if not names_tool(rule.tool, ("edit",), ""):
+        return False
+    places = (path, f"{path}/{_ANY_NAME}")
+    return rule.specifier is None or any(map(_pattern(rule, here).matches, places))
 
 
 def _is_about_reading(rule: Rule) -> bool:
@@ -328,6 +338,10 @@ class Rules(Policy):
     def hides(self, path: str | PathLike[str]) -> bool:
         """Whether a deny rule forbids reading a file; listings and searches leave it out."""
         return any(hides(rule, fspath(path), self.here) for rule in self._by_kind["deny"])
+
+    def forbids_writing(self, path: str | PathLike[str]) -> bool:
+        """Whether a deny rule forbids changing a file, or everything in a folder; the sandbox keeps it read-only."""
+        return any(forbids_writing(rule, fspath(path), self.here) for rule in self._by_kind["deny"])
 
     def denied_places(self) -> tuple[str, ...]:
         """Return the paths that `hides` is true of, or of something below them, as far as rules begin with one."""

@@ -80,6 +80,8 @@ class Sandbox:
     hidden: Hidden | None = None
     denied: tuple[str, ...] = ()
     """Paths outside the workspace that are hidden, or have something hidden below them."""
+    unwritable: Hidden | None = None
+    """Says which further paths of the workspace stay read-only, or hold only such paths."""
     max_folders: int = MAX_FOLDERS
     """How many folders of the workspace are searched for secrets."""
     _scans: dict[str, FolderScan] = field(default_factory=dict[str, FolderScan], repr=False, compare=False)
@@ -198,7 +200,7 @@ class Sandbox:
         if scan is None:
             if len(self._scans) > _MAX_OTHER_SCANS + len(self.roots) + len(self.denied):
                 self._scans.clear()
-            scan = FolderScan(folder, self.hidden, max_folders=max_folders or self.max_folders)
+            scan = FolderScan(folder, self.hidden, self.unwritable, max_folders=max_folders or self.max_folders)
             self._scans[folder] = scan
         return scan
 
@@ -210,7 +212,7 @@ class Sandbox:
     def _protect(self, protected: Iterable[str], opened: NamedPaths) -> list[str]:
         # a mount covers the target of a link; the link itself could be replaced, which is undone afterwards
         real = {real for path in protected if (real := os.path.realpath(path)) == path or self._is_inside(real)}
-        return outermost(path for path in real if not opened.writes_protected(path))
+        return self._limit_mounts(outermost(path for path in real if not opened.writes_protected(path)))
 
     def _is_inside(self, path: str) -> bool:
         """Whether a path exists in the workspace, and is not all of it."""
@@ -253,13 +255,15 @@ class Sandbox:
             and not (opened.reads_masked(path) or opened.reads_masked(real))
             and not self._is_readable(path)
         )
-        if len(masked) > _MAX_MASKS:  # the kernel and the command line have limits: hide whole folders instead
-            half = _MAX_MASKS // 2
-            masked = outermost((*masked[:half], *map(self._widen_mask, masked[half:])))
-        return masked
+        return self._limit_mounts(masked)
 
-    def _widen_mask(self, path: str) -> str:
-        """Return the folder of a secret, or the secret itself if its folder is or holds the workspace."""
+    def _limit_mounts(self, paths: list[str]) -> list[str]:
+        """Return whole folders instead of many paths: the kernel and the command line have limits."""
+        half = _MAX_MASKS // 2
+        return paths if len(paths) <= _MAX_MASKS else outermost((*paths[:half], *map(self._widen, paths[half:])))
+
+    def _widen(self, path: str) -> str:
+        """Return the folder of a path, or the path itself if its folder is or holds the workspace."""
         folder = os.path.dirname(path)
         return path if any(is_below(root, (folder,)) for root in self.roots) else folder
 

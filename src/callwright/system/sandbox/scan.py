@@ -49,12 +49,21 @@ class FolderScan:
     Args:
         root: The folder, without links on the way to it.
         hidden: Further paths to treat as secrets, for read-deny rules.
+        unwritable: Further paths to treat as protected, for edit-deny rules.
         max_folders: How many folders are visited.
     """
 
-    def __init__(self, root: str, hidden: Hidden | None = None, *, max_folders: int = MAX_FOLDERS) -> None:
+    def __init__(
+        self,
+        root: str,
+        hidden: Hidden | None = None,
+        unwritable: Hidden | None = None,
+        *,
+        max_folders: int = MAX_FOLDERS,
+    ) -> None:
         self._root = root
         self._hidden = hidden
+        self._unwritable = unwritable
         self._max_folders = max_folders
         self._known: dict[str, _Folder] = {}
         self._lock = threading.Lock()
@@ -106,7 +115,7 @@ class FolderScan:
                 if is_folder and entry.name.casefold() == ".git":
                     repositories.append(entry.path)
                     continue
-                if is_protected(name):
+                if is_protected(name) or (self._unwritable is not None and self._unwritable(entry.path)):
                     protected.append(entry.path)
                 if is_folder and entry.name not in _SKIPPED:
                     below.append(entry.path)
