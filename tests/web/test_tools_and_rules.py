@@ -252,6 +252,15 @@ async def test_search_names_the_words_that_matched(serve: Serve) -> None:
             assert (await web.get(path)).status == 200
 
 
+async def test_search_finds_what_was_done_in_sessions(serve: Serve) -> None:
+    async with serve() as web:
+        await _record(web.locations, web.project, ["echo needle"], declined="")
+        found = (await web.get("/api/search?q=Needle")).data["sessions"]
+        assert {place["id"] for place in found} == {"past"}
+        assert {place["excerpt"].strip() for place in found} == {"echo needle", "needle\nexit code: 0"}
+        assert (await web.get("/api/search?q=kind")).data["sessions"] == []  # the name of a field in every record
+
+
 async def test_changed_server_tool_is_accepted_as_shown(serve: Serve, tmp_path: Path) -> None:
     switch, hostile = tmp_path / "changed", TESTS / "mcp" / "servers" / "hostile.py"
     entry = {"command": sys.executable, "args": ["-S", str(hostile), "prompts", str(switch)]}

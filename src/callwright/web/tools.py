@@ -13,6 +13,7 @@ from callwright.app.app import App
 from callwright.app.permission_test import judge_call
 from callwright.app.permissions import change_rule, rule_file, withheld_rules
 from callwright.app.questions import preview_fields, question_fields, read_reply
+from callwright.app.session_search import find_excerpt
 from callwright.app.session_view import outcome_fields
 from callwright.app.settings_file import SettingsLayer
 from callwright.app.trust import Trust
@@ -24,7 +25,7 @@ from callwright.executor.turn_context import Turn
 from callwright.policy import Rule
 from callwright.policy.rules.rule import RuleKind
 from callwright.registry import ToolIndex
-from callwright.sessions.base import SessionHit
+from callwright.sessions.base import SessionStore
 from callwright.skills import Skill, SkillProblem
 from callwright.web.api import ApiError, Fields, read_body, route, take_text
 from callwright.web.hub import Hub
@@ -35,6 +36,8 @@ from callwright.web.workspace import WebWorkspace
 _SCOPES = ("managed", "command line", "local", "project", "user")
 _KINDS: tuple[RuleKind, ...] = ("allow", "ask", "deny")
 _MOST_OPEN = 200
+_MOST_HITS = 1_000
+_MOST_PLACES = 50
 _SESSION = "tried on the page"
 
 
@@ -283,18 +286,22 @@ class ToolRoutes:
             for hit in hits
         ]
         store = self._hub.store
-        found: Sequence[SessionHit] = () if store is None else await store.search(text, limit=50)
-        titles = {} if store is None else {each.session_id: each.title for each in await store.list(limit=1000)}
-        sessions = [
-            {
-                "id": hit.session_id,
-                "title": titles.get(hit.session_id, ""),
-                "position": hit.position,
-                "excerpt": hit.excerpt,
-            }
-            for hit in found
-        ]
+        sessions = [] if store is None else await _find_places(store, text)
         return {"tools": tools, "sessions": sessions}
+
+
+async def _find_places(store: SessionStore, text: str) -> list[Fields]:
+    titles = {each.session_id: each.title for each in await store.list(limit=1000)}
+    places: list[Fields] = []
+    for hit in await store.search(text, limit=_MOST_HITS):
+        excerpt = await find_excerpt(store, hit, text)
+        if excerpt is None:
+            continue
+        title = titles.get(hit.session_id, "")
+        places.append({"id": hit.session_id, "title": title, "position": hit.position, "excerpt": excerpt})
+        if len(places) == _MOST_PLACES:
+            break
+    return places
 
 
 def _tool_fields(spec: ToolSpec, app: App) -> Fields:

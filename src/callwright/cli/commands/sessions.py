@@ -5,25 +5,23 @@ import asyncio
 import sys
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from callwright.agent.replay import SessionReplay
 from callwright.agent.undo import RewindScope, UndoConflict, UndoHistory
 from callwright.app.costs import cost_of_records, price_lookup
 from callwright.app.locations import Locations
+from callwright.app.session_search import find_excerpt
 from callwright.app.transcripts import export_redacted, redact_records
 from callwright.cli.parsing import Parser, positive_int
-from callwright.cli.render.calls import arguments_of, one_line, point_lines, rewind_lines, transcript
+from callwright.cli.render.calls import one_line, point_lines, rewind_lines, transcript
 from callwright.cli.render.text import print_json, print_text, visible, visible_line
 from callwright.cli.startup import find_session
-from callwright.core.content import Text
 from callwright.core.errors import UsageError, describe_exception
-from callwright.core.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from callwright.sessions import SessionDamaged, SessionStore, SqliteStore
-from callwright.sessions.base import SessionHit, make_excerpt
-from callwright.sessions.records import Compacted, Ended, Said, sum_usage
+from callwright.sessions.records import sum_usage
 from callwright.system.private_files import write_private
 from callwright.system.undo.undo_store import UndoStore
 
@@ -144,62 +142,14 @@ async def _search(options: argparse.Namespace, store: SqliteStore) -> None:
     for hit in hits:
         if hit.session_id in shown:
             continue
-        # a record holds more than its texts: a word such as "text" is in every one
-        found = next((text for text in await _texts(store, hit) if _contains(text, options.text)), None)
-        if found is not None:
+        excerpt = await find_excerpt(store, hit, options.text)
+        if excerpt is not None:
             shown.add(hit.session_id)
-            print_text(f"{hit.session_id}  {one_line(visible_line(make_excerpt(found, options.text)))}")
+            print_text(f"{hit.session_id}  {one_line(visible_line(excerpt))}")
     if not shown:
         print_text(f"callwright: no session of this project contains {options.text!r}", file=sys.stderr)
     if len(hits) == _MOST_HITS:
         print_text(f"callwright: only the last {_MOST_HITS:,} records were searched", file=sys.stderr)
-
-
-async def _texts(store: SqliteStore, hit: SessionHit) -> list[str]:
-    """Return what the user, the model and the tools said in a record; nothing of one that cannot be read."""
-    try:
-        stored = await store.read_from(hit.session_id, hit.position, limit=1)
-    except SessionDamaged:
-        return []
-    match stored[0].record if stored else None:
-        case Said(message):
-            return list(_message_texts(message))
-        case Ended(outcome):
-            return [outcome.text]
-        case Compacted(messages):
-            return [text for message in messages for text in _message_texts(message)]
-        case _:
-            return []
-
-
-def _message_texts(message: Message) -> Iterator[str]:
-    match message:
-        case UserMessage(str() as content):
-            yield content
-        case UserMessage(parts):
-            yield from (part.text for part in parts if isinstance(part, Text))
-        case AssistantMessage():
-            yield message.text
-            for call in message.calls:
-                yield call.name
-                yield from _leaves(arguments_of(call))
-        case ToolMessage(outcomes):
-            yield from (outcome.text for outcome in outcomes)
-
-
-def _leaves(value: object) -> Iterator[str]:
-    """Yield the texts in a JSON value, without its keys."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        yield from _leaves(list(cast("Mapping[str, object]", value).values()))
-    elif isinstance(value, Sequence):
-        for item in cast("Sequence[object]", value):
-            yield from _leaves(item)
-
-
-def _contains(text: str, query: str) -> bool:
-    return query.lower() in text.lower()
 
 
 async def _show(options: argparse.Namespace, store: SqliteStore) -> None:

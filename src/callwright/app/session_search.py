@@ -1,0 +1,85 @@
+"""Finds what was said and done in sessions; a search of the store also finds the names of fields in its records."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import cast
+
+from callwright.core.calls import ToolCall
+from callwright.core.content import Text
+from callwright.core.messages import AssistantMessage, Message, ToolMessage, UserMessage
+from callwright.sessions.base import SessionDamaged, SessionHit, SessionStore
+from callwright.sessions.records import Compacted, Ended, Record, Said
+from callwright.sessions.text_search import make_excerpt
+
+
+async def find_excerpt(store: SessionStore, hit: SessionHit, query: str) -> str | None:
+    """Return the text around a query in what the user, the model or a tool said.
+
+    Args:
+        store: Where the session is.
+        hit: A record that `store.search` found.
+        query: The text that was searched for.
+
+    Returns:
+        The text; None if the query is only in other parts of the record, or the record cannot be read.
+    """
+    try:
+        stored = await store.read_from(hit.session_id, hit.position, limit=1)
+    except SessionDamaged:
+        return None
+    wanted = query.lower()
+    texts = (text for each in stored for text in _record_texts(each.record))
+    return next((make_excerpt(text, query) for text in texts if wanted in text.lower()), None)
+
+
+def _record_texts(record: Record) -> Iterator[str]:
+    match record:
+        case Said(message):
+            yield from _message_texts(message)
+        case Ended(outcome):
+            yield outcome.text
+        case Compacted(messages):
+            for message in messages:
+                yield from _message_texts(message)
+        case _:
+            pass
+
+
+def _message_texts(message: Message) -> Iterator[str]:
+    match message:
+        case UserMessage(str() as content):
+            yield content
+        case UserMessage(parts):
+            yield from (part.text for part in parts if isinstance(part, Text))
+        case AssistantMessage():
+            yield message.text
+            for call in message.calls:
+                yield call.name
+                yield from _argument_texts(call)
+        case ToolMessage(outcomes):
+            yield from (outcome.text for outcome in outcomes)
+
+
+def _argument_texts(call: ToolCall) -> Iterator[str]:
+    arguments = call.arguments
+    if isinstance(arguments, bytes):
+        arguments = arguments.decode(errors="replace")
+    if isinstance(arguments, str):
+        try:
+            yield from _leaves(json.loads(arguments))
+        except (ValueError, RecursionError):
+            yield arguments
+    else:
+        yield from _leaves(arguments)
+
+
+def _leaves(value: object) -> Iterator[str]:
+    """Yield the texts in a JSON value, without its keys."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for inner in cast("Mapping[str, object]", value).values():
+            yield from _leaves(inner)
+    elif isinstance(value, Sequence):
+        for inner in cast("Sequence[object]", value):
+            yield from _leaves(inner)
