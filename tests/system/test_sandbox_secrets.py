@@ -126,6 +126,13 @@ def test_paths_of_deny_rules_outside_the_workspace_are_masked(
         assert done.stdout.count("content of") == 1 and "content of data/deep/a.txt" in done.stdout
 
 
+def test_deny_rule_for_a_system_folder_leaves_programs_runnable(attempt: Attempt, complete: Sandbox):
+    hiding = find_sandbox("require", roots=complete.roots, hidden=lambda path: path.startswith(("/etc/", "/usr/")))
+    hiding = replace(hiding, denied=("/etc", "/usr", "/usr/bin", "/etc/passwd"))
+    done = attempt(hiding, "ls /etc/group && grep -c root: /etc/passwd")
+    assert done.stdout == "/etc/group\n0\n"
+
+
 def test_large_place_of_a_deny_rule_counts_as_unsearched(home: Path, tmp_path: Path, complete: Sandbox):
     for number in range(5):
         (tmp_path / "data" / str(number)).mkdir(parents=True)

@@ -50,6 +50,8 @@ _LANDLOCK_GAPS = (
 )
 _MAX_MASKS = 400
 _OTHER_FOLDERS = 300
+_PROGRAMS = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/nix", "/dev", "/proc", "/sys")
+_NEEDED_FOLDERS = frozenset(("/", "/etc", "/opt", "/run", "/var"))
 _MAX_OTHER_SCANS = 8
 _NOTHING = NamedPaths()
 _TOO_LARGE = Sensitive(complete=False)
@@ -233,8 +235,8 @@ class Sandbox:
         """Search the places outside the workspace that read-deny rules are about."""
         found: dict[str, Sensitive] = {}
         for path in self.denied:
-            if self.hidden is None or is_below(path, self.roots):
-                continue
+            if self.hidden is None or path in _NEEDED_FOLDERS or is_below(path, (*self.roots, *_PROGRAMS)):
+                continue  # no program runs without these
             if self.hidden(path):
                 found[path] = Sensitive(frozenset((path,)))
             elif os.path.isdir(path) and not is_around_home(path):
