@@ -225,3 +225,19 @@ async def test_database_in_use_is_not_read(tmp_path: Path):
     connection.close()
     bench.undo(0)
     assert not (bench.root / "new").exists()
+
+
+async def test_command_that_is_cancelled_before_it_starts_leaves_its_turn_undoable(tmp_path: Path):
+    bench = Workbench(tmp_path)
+    for number in range(3000):  # so that keeping them takes a moment
+        (bench.root / f"{number}").write_text(f"{number}\n")
+    bench.begin_turn()
+    await bench.call("write", path="0", content="new\n", overwrite=True)
+    call = asyncio.ensure_future(bench.call("bash", command="echo more > 1"))
+    while b'"watch"' not in (bench.log.folder / "journal").read_bytes():  # noqa: ASYNC110 - another thread writes the file
+        await asyncio.sleep(0)
+    call.cancel()
+    await asyncio.wait({call})
+    assert (bench.root / "1").read_text() == "1\n"
+    later = UndoStore(bench.kept).open("session")
+    assert later.plan_undo(0).paths == (str(bench.root / "0"),)

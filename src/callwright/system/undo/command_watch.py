@@ -1,6 +1,7 @@
 """Records what a command changes in the workspace."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from callwright.core.errors import CallwrightError
 from callwright.system.sensitive_paths import comparable, is_secret
@@ -31,6 +32,12 @@ class CommandWatch:
             self._log.scan.keep_all(self._before, _never if everything else _is_masked)
         except (NotKept, OSError) as error:
             self._log.add_gap(f"a command: {error}")
+
+    def drop(self) -> None:
+        """Record that no command was run after all; never raises."""
+        if self._id and not self._log.idle:
+            with suppress(NotKept):
+                self._log.close_watch(self._id)
 
     def end(self) -> None:
         """Compare and record; never raises."""

@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,16 +72,15 @@ class UndoRecorder:
         outside = [path for path in map(os.path.realpath, more) if not is_below(path, roots)]
         outside = [path for path in outside if not any(is_below(root, (path,)) for root in roots)]
         watch = CommandWatch(self.log, [*roots, *dict.fromkeys(outside)])
-        await asyncio.to_thread(watch.begin, everything=not masked)
+        try:
+            await _finish_in_thread(partial(watch.begin, everything=not masked))
+        except asyncio.CancelledError:  # the command was not started, and must not count as one that was killed
+            watch.drop()
+            raise
         try:
             yield
         finally:
-            ending = asyncio.ensure_future(asyncio.to_thread(watch.end))
-            try:
-                await asyncio.shield(ending)
-            except asyncio.CancelledError:  # a cancelled command has changed files too
-                await ending
-                raise
+            await _finish_in_thread(watch.end)  # a cancelled command has changed files too
             self._report_gaps()
 
     def note(self, text: str) -> None:
@@ -92,3 +92,13 @@ class UndoRecorder:
         if self.log is not None and self._report is not None:
             for reason in self.log.take_new_gaps():
                 self._report(f"this turn cannot be undone: {reason}")
+
+
+async def _finish_in_thread(work: Callable[[], None]) -> None:
+    """Run work in a thread to its end, also if the task is cancelled meanwhile."""
+    running = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await running
+        raise
