@@ -317,6 +317,20 @@ async def test_a_skill_does_not_take_the_place_of_a_tool(tmp_path: Path, caplog:
     assert registry.names() == ["bash", "other"]
 
 
+async def test_a_skill_that_no_tool_can_be_named_like_is_left_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / f"{'x' * 130}.md").write_text("Too long.")
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "b.md").write_text("Inside.")
+    (tmp_path / "a.b.md").write_text("Beside.")
+    registry = Registry()
+    MarkdownTools(Skills(tmp_path, home=tmp_path / "none", more=[tmp_path]), registry, echo)
+    assert registry.names() == ["a.b"]
+    assert registry["a.b"].spec.description == "Beside."
+    assert "its name is too long" in caplog.text and "a.b is not offered as a tool: there is a tool" in caplog.text
+
+
 async def test_skill_tools_pass_conformance(bench: Bench, write: Write) -> None:
     write("review", "Review $ARGUMENTS.")
     bench.skills.reload()

@@ -1,7 +1,7 @@
 """The `skill` tool, skills as tools of their own, the list of skills for prompts, and calls while one is rendered."""
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeAlias
@@ -9,9 +9,9 @@ from typing import Protocol, TypeAlias
 from callwright.core.access import Access, ReadPath, UseTool
 from callwright.core.calls import Completed, Failed, Outcome, ToolCall
 from callwright.core.content import estimate_tokens
-from callwright.core.errors import ToolFailed
+from callwright.core.errors import ToolFailed, UsageError
 from callwright.core.json import JsonObject
-from callwright.core.spec import Annotations, Effect, Limits, ToolSpec
+from callwright.core.spec import Annotations, Effect, Limits, ToolSpec, check_name
 from callwright.skills.loader import Reloaded, Skills
 from callwright.skills.render import ExpansionContext, render_skill
 from callwright.skills.skill import Skill, list_files, read_inside, resolve_inside
@@ -303,7 +303,7 @@ class MarkdownTools:
     """Keeps a registry in step with the skills a model may use.
 
     A skill with the name of another tool is left out, with a warning in the log: skills come with the project, and none
-    of them may take the place of a tool.
+    of them may take the place of a tool. So is one whose name is too long for a tool.
 
     Args:
         skills: The skills.
@@ -325,13 +325,28 @@ class MarkdownTools:
         return reloaded
 
     def _update_registry(self) -> None:
-        now = {tool_name(skill): skill for skill in self._skills if skill.model_invocable}
-        for name in [name for name in now if name in self._registry and name not in self._offered]:
-            _log.warning("skill %s is not offered as a tool: there is a tool of this name; rename its folder", name)
-            del now[name]
+        now: dict[str, Skill] = {}
+        for skill in self._skills:
+            if not skill.model_invocable:
+                continue
+            name = tool_name(skill)
+            if problem := self._find_problem(name, now):
+                _log.warning("skill %s is not offered as a tool: %s; rename its folder", name, problem)
+            else:
+                now[name] = skill
         for name in self._offered.keys() - now.keys():
             self._registry.remove(name)
         for name, skill in now.items():
             if self._offered.get(name) != skill:
                 self._registry.add(markdown_tool(skill, self._subagent))
         self._offered = now
+
+    def _find_problem(self, name: str, taken: Collection[str]) -> str:
+        """Return why a skill cannot be a tool of this name; empty if it can."""
+        if name in taken or (name in self._registry and name not in self._offered):
+            return "there is a tool of this name"
+        try:
+            check_name(name)
+        except UsageError:
+            return "its name is too long for a tool"
+        return ""
