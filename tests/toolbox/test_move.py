@@ -1,6 +1,9 @@
 """The move tool on real files."""
 
 import os
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -63,6 +66,32 @@ async def test_hard_link_is_moved_over_another_of_the_same_file(tmp_path: Path, 
     await call(Move(tmp_path), source="a", destination=other, overwrite=True)
     assert not (tmp_path / "a").exists()
     assert (tmp_path / other).read_text() == "text"
+
+
+@contextmanager
+def as_other_user() -> Generator[None, None, None]:
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
+async def test_file_that_may_not_be_linked_is_moved() -> None:
+    with tempfile.TemporaryDirectory() as place:  # the folders of pytest are closed to other users
+        folder = Path(place)
+        folder.chmod(0o777)
+        make_tree(folder, {"a": "text", "b": "kept", "x": ""})
+        await call(Move(folder), source="x", destination="y")  # imports what it needs
+        with as_other_user():
+            with suppress(PermissionError):
+                (folder / "linked").hardlink_to(folder / "a")
+                pytest.skip("this system lets users make links to the files of others")
+            with pytest.raises(ToolFailed, match="already exists; set overwrite"):
+                await call(Move(folder), source="a", destination="b")
+            await call(Move(folder), source="a", destination="c")
+        assert sorted(names_in(folder)) == ["b", "c", "y"]
 
 
 async def test_folder_never_replaces_an_entry(tmp_path: Path) -> None:

@@ -22,6 +22,8 @@ from callwright.tool.typed import TypedTool, describe
 from callwright.toolbox._path_repairs import PathChanges, repair_fields
 from callwright.toolbox._paths import check_entry, explain_no_entry, resolve_entry
 
+_NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
+
 
 class MoveArguments(Arguments):
     """Arguments of `move`."""
@@ -103,9 +105,7 @@ def _refuse_folder_name(arguments: MoveArguments, name: str, found: os.stat_resu
 
 def _rename(source: tuple[int, str], destination: tuple[int, str], *, overwrite: bool) -> None:
     (old, old_name), (new, new_name) = source, destination
-    if not overwrite and _is_file(old, old_name):
-        # a hard link fails if the name is taken; check-then-rename would have a race in between
-        os.link(old_name, new_name, src_dir_fd=old, dst_dir_fd=new, follow_symlinks=False)
+    if not overwrite and _is_file(old, old_name) and _link(source, destination):
         os.unlink(old_name, dir_fd=old)
         return
     # folders and links cannot be hard-linked; for them the race is accepted
@@ -116,6 +116,21 @@ def _rename(source: tuple[int, str], destination: tuple[int, str], *, overwrite:
             os.unlink(old_name, dir_fd=old)
             return
     os.rename(old_name, new_name, src_dir_fd=old, dst_dir_fd=new)
+
+
+def _link(source: tuple[int, str], destination: tuple[int, str]) -> bool:
+    """Make a hard link, which fails if the name is taken: a check before a rename would have a race in between.
+
+    Returns:
+        False where there are none: on some file systems, and of the files of other users.
+    """
+    try:
+        os.link(source[1], destination[1], src_dir_fd=source[0], dst_dir_fd=destination[0], follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        return False
+    return True
 
 
 def _is_file(folder: int, name: str) -> bool:
