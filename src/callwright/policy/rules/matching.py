@@ -59,7 +59,7 @@ _PRIMARY = {
     "agent": ("subagent_type", "agent", "agent_type", "name"),
     "websearch": ("query",),
 }
-_ONE_SLASH = re.compile(r"[a-zA-Z][\w+.-]*:/(?!/)")
+_ONE_SLASH = re.compile(r"(?:https?|ftps?|wss?):/(?!/)", re.IGNORECASE)
 _ANY_NAME = "\ue000" * 12
 """A name that only wildcards match."""
 _PORT = re.compile(r"(?<![\[:]):\d+\Z|(?<=\]):\d+\Z")
