@@ -347,3 +347,26 @@ def test_unparsed_line_is_never_allowed_unasked(tmp_path: Path, line: str) -> No
 def test_plain_writers_run_unasked_in_auto_mode(tmp_path: Path, line: str) -> None:
     decision = judge_command(line, cwd=tmp_path, workspace=tmp_path, mode="auto")
     assert isinstance(decision, Allow), decision
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "curl --url https://bad.example/x",
+        "curl --url=https://bad.example/x",
+        "curl -s https://a.example --url bad.example",
+        "curl -x http://bad.example:80 https://a.example",
+        "curl -xbad.example https://a.example",
+        "curl --proxy=bad.example https://a.example",
+        "curl --socks5-hostname bad.example:1080 https://a.example",
+        "curl --connect-to ::bad.example:443 https://a.example",
+        "curl --connect-to a.example:443:bad.example:443 https://a.example",
+        "curl --resolve a.example:443:192.0.2.1 https://a.example",
+        "curl --resolve a.example:443:192.0.2.9,192.0.2.1 https://a.example",
+    ],
+)
+def test_denied_host_in_an_option_of_curl_is_denied(tmp_path: Path, line: str) -> None:
+    deny = ["WebFetch(domain:bad.example)", "WebFetch(domain:192.0.2.1)"]
+    for mode in ("auto", "bypass"):
+        decision = judge_command(line, cwd=tmp_path, workspace=tmp_path, mode=mode, deny=deny, network_reads="allow")
+        assert isinstance(decision, Deny), (mode, decision)

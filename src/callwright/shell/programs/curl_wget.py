@@ -36,6 +36,8 @@ _CURL_OUTPUTS = tuple(
 )
 _CURL_LETTERS = _CURL.values | {"-c"}
 _REMOTE_NAME = re.compile(r"-(?!-)[^oHXAebcdDFmrtTuUwxyYzCEPQK]*[OJ]|--remote-n|--remote-h")
+_PROXIES = frozenset("-x --proxy --preproxy --socks4 --socks4a --socks5 --socks5-hostname --doh-url".split())
+_CONNECTED = re.compile(r"\A(?:\[[^\]]*\]|[^:]*):[^:]*:")
 _METHODS = frozenset(("GET", "HEAD", "OPTIONS"))
 _WGET_OUTPUTS = (
     *("-O", "--output-document", "-P", "--directory-prefix", "-o", "--output-file", "-a", "--append-output"),
@@ -58,14 +60,16 @@ wget: only -q -v -S -d -c -4 -6 -nv --quiet --verbose --no-verbose --server-resp
 def curl(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     """Judge a curl call: only listed flags, only reading methods, only the screen as output."""
     addresses = [word.text for word in _CURL.operand_words(arguments)]
-    touched = (*_list_reaches(addresses, arguments), *_list_output_files(arguments, folders))
+    addresses += [value for flag, value in _iter_option_values(arguments) if flag == "--url"]
+    reached = [*addresses, *_list_other_hosts(arguments)]
+    touched = (*_list_reaches(reached, arguments), *_list_output_files(arguments, folders))
     if any(_REMOTE_NAME.match(word.text) for word in arguments):
         touched = (*touched, *_list_saved_files(addresses, _list_folders(arguments, ("--output-dir",)), folders))
     objection = next((f"{word.text} is not literal" for word in arguments if not word.literal), "")
     objection = objection or _CURL.objection(arguments) or next(_curl_problems(arguments, addresses), "")
     if objection:
         return unknown(f"curl: {objection}", touched)
-    if not addresses and not any(word.text.startswith("--url") for word in arguments):
+    if not addresses:
         return Judgement(Verdict.READ_ONLY, "curl shows its version or help")
     return Judgement(Verdict.READS_NETWORK, "curl prints the response", touched)
 
@@ -82,12 +86,25 @@ def _curl_problems(arguments: Sequence[Word], addresses: Sequence[str]) -> Itera
             value.startswith("@") or _is_file(flag, value)
         ):
             yield f"{flag} sends the file {value}"
-        if flag == "--url":
-            yield from _scheme_problem(value)
+        if flag == "--url" and value.startswith("@"):
+            yield f"the file {value[1:]} names the addresses"
         if flag in ("--proto", "--proto-redir", "--proto-default") and not re.fullmatch(r"[=+-]?(?:https?,?)+", value):
             yield f"{value} may be any protocol"
     for address in addresses:
         yield from _scheme_problem(address)
+
+
+def _list_other_hosts(arguments: Sequence[Word]) -> Iterator[str]:
+    """Yield the hosts that a request is sent to or through in place of the one in its address."""
+    for flag, value in _iter_option_values(arguments):
+        if flag in _PROXIES:
+            yield value
+        elif flag == "--connect-to":  # HOST1:PORT1:HOST2:PORT2
+            yield _CONNECTED.sub("", value)
+        elif flag == "--resolve":  # HOST:PORT:ADDRESS[,ADDRESS]
+            yield from value.split(":", 2)[-1].split(",")
+        elif flag == "--dns-servers":
+            yield from value.split(",")
 
 
 def _is_file(flag: str, value: str) -> bool:
