@@ -336,6 +336,10 @@ def test_config_option_replaces_the_files(machine: Any) -> None:
     file = machine.home / "servers.json"
     file.write_text(json.dumps({"mcpServers": {"rough": {"command": SERVER[0], "args": list(SERVER[1:])}}}))
     assert "rough  ready" in machine("mcp", "list", "--config", str(file)).out
+    deep = machine.home / "deep.json"
+    deep.write_text('{"mcpServers": ' + "[" * 100_000 + "]" * 100_000 + "}")
+    for refused in (machine("mcp", "list", "--config", str(deep)), machine("tools", "list", "--mcp-config", str(deep))):
+        assert refused.code == 2 and "deep.json" in refused.err
     missing = machine("mcp", "list", "--config", str(machine.home / "none.json"))
     assert missing.code == 2 and "none.json" in missing.err
 

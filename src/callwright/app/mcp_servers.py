@@ -235,6 +235,6 @@ def _read_source(text: str) -> tuple[str, Any]:
     source = "--mcp-config" if text.lstrip().startswith("{") else text
     try:
         return source, json.loads(text if source == "--mcp-config" else expand_home(text).read_text("utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         reason = describe_exception(error)
         raise UsageError(f"--mcp-config {source}: {reason}; give a file name or the JSON itself") from None

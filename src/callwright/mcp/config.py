@@ -112,7 +112,7 @@ def load_servers(*paths: Path | str, trusted: Collection[str] = ()) -> LoadedSer
     for path in map(Path, paths):
         try:
             data = json.loads(path.read_text("utf-8"))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             problems.append(f"{path}: {error}")
             continue
         loaded = servers_of(data, trusted=trusted, written_in=str(path))

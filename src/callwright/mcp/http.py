@@ -76,7 +76,7 @@ async def _help_headers(config: ServerConfig) -> dict[str, str]:
         given: object = json.loads(printed)
     except TimeoutError:
         raise ToolFailed(f"its headersHelper did not end within {_HELPER_SECONDS:g} s") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ToolFailed(f"its headersHelper printed no JSON: {error}") from None
     finally:
         await asyncio.shield(asyncio.ensure_future(process.close()))

@@ -120,7 +120,7 @@ def _entries(options: argparse.Namespace) -> list[ServerEntry]:
             content = json.loads(file.read_text("utf-8"))
             servers: dict[str, Any] = content["mcpServers"]
             entries += [ServerEntry(name, "given", file, entry) for name, entry in servers.items()]
-        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise UsageError(f"--config {file}: {describe_exception(error) or 'no mcpServers in it'}") from None
     return entries
 

@@ -204,7 +204,7 @@ def _read_verdict(text: str) -> HookRun:
     body = text.strip().removeprefix("```json").removeprefix("```").removesuffix("```").strip()
     try:
         given: object = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return HookRun(problem=f"was answered without JSON: {text[:200]!r}")
     verdict: Mapping[str, Any] = cast("Mapping[str, Any]", given) if isinstance(given, dict) else {}
     if verdict.get("ok") is True:
