@@ -157,6 +157,19 @@ def test_too_many_clients_get_an_error_and_displace_no_other() -> None:
     assert states.find("1", known=True) is first[1]
 
 
+async def test_calls_are_suspended_while_expired_ones_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def wait(asker: object) -> None:
+        await asyncio.Event().wait()
+
+    suspended = SuspendedCalls()
+    expired = [await suspended.keep(SuspendableCall("old", wait), "a") for _ in range(3)]
+    monkeypatch.setattr("callwright.serve.call._WAIT_SECONDS", -1.0)
+    tokens = await asyncio.gather(*(suspended.keep(SuspendableCall("new", wait), "b") for _ in range(2)))
+    assert all(suspended.take(token, "old") is None for token in expired)
+    assert suspended.take(tokens[1], "new") is not None
+    await suspended.stop()
+
+
 async def test_suspended_calls_of_one_client_displace_only_its_own() -> None:
     async def wait(asker: object) -> None:
         await asyncio.Event().wait()
