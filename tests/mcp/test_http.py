@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from callwright import Executor, Failed, Registry
+from callwright import Completed, Executor, Failed, Registry
 from callwright.mcp import McpServers, ServerConfig
 from callwright.policy import AllowEverything
 from callwright.retry import RetryPolicy
@@ -28,6 +28,9 @@ class Site(ThreadingHTTPServer):
         """How many calls have come."""
         self.status = 0
         """The status of calls; 0 to end the connection without a response."""
+        self.sessions = 0
+        self.lost: tuple[int, int, str] | None = None
+        """How the first session of the client ends: the status, and the code and message of the error."""
         self.packs = False
         """Whether results are compressed, although they were not asked for like that."""
         self.headers: dict[str, str] = {}
@@ -42,7 +45,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         message = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        if message["method"] == "tools/call":
+        if message["method"] == "tools/call" and self.server.lost and self.headers.get("mcp-session-id") == "1":
+            status, code, said = self.server.lost
+            body = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": said}}
+            self._send(status, json.dumps(body).encode(), "application/json")
+        elif message["method"] == "tools/call" and self.server.lost:
+            body = {"jsonrpc": "2.0", "id": message["id"], "result": {"content": [{"type": "text", "text": "paid"}]}}
+            self._send(200, json.dumps(body).encode(), "application/json")
+        elif message["method"] == "tools/call":
             self.server.calls += 1
             if self.server.packs:
                 result: dict[str, Any] = {"content": [], "_meta": {"x": "x" * 1_000_000}}
@@ -56,8 +66,10 @@ class _Handler(BaseHTTPRequestHandler):
         elif "id" not in message:
             self._send(202, b"", "text/plain")
         else:
+            self.server.sessions += message["method"] == "initialize"
             body = {"jsonrpc": "2.0", "id": message["id"], **self._answer(message["method"])}
-            self._send(200, json.dumps(body).encode(), "application/json")
+            session = {"mcp-session-id": str(self.server.sessions)} if self.server.lost else {}
+            self._send(200, json.dumps(body).encode(), "application/json", **session)
 
     def _answer(self, method: str) -> dict[str, Any]:
         match method:
@@ -117,3 +129,23 @@ async def test_compressed_response_is_refused(site: Site):
     async with McpServers([replace(site.config, message_bytes=100_000)], registry):
         outcome = await Executor(registry, AllowEverything()).run("mcp__site__pay", {})
     assert isinstance(outcome, Failed) and "compressed response" in outcome.text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("lost", "renewed"),
+    [
+        ((404, -32600, "Session not found"), True),
+        ((404, -32001, "Session not found"), True),
+        ((400, -32000, "Bad Request: No valid session ID provided"), True),
+        ((404, -32601, "Method not found"), False),
+        ((400, -32602, "Invalid params"), False),
+    ],
+)
+async def test_session_that_the_server_forgot_is_renewed(site: Site, lost: tuple[int, int, str], renewed: bool):
+    site.lost, registry = lost, Registry()
+    async with McpServers([site.config], registry):
+        outcome = await Executor(registry, AllowEverything()).run("mcp__site__pay", {})
+    assert isinstance(outcome, Completed) is renewed
+    assert site.sessions == 1 + renewed
+    assert renewed or lost[2] in outcome.text

@@ -12,15 +12,17 @@ from types import TracebackType
 from typing import cast
 
 import httpx2
+import mcp_types as types
 from mcp.client.stdio import get_default_environment
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
-from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, METHOD_NOT_FOUND
+from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND
 
 from callwright.core.errors import ToolFailed
 from callwright.mcp.config import ServerConfig
 from callwright.mcp.listing import ListingFilter
 from callwright.mcp.stdio import RateLimit
+from callwright.mcp.translate import SESSION_ENDED
 from callwright.system.addresses import is_public
 from callwright.system.piped_process import PipedProcess
 
@@ -146,6 +148,8 @@ class _GuardedTransport(httpx2.AsyncBaseTransport):
                 return refusal
         if not kind.startswith("text/event-stream"):
             response.stream = _CappedStream(cast("httpx2.AsyncByteStream", response.stream), self._message_bytes)
+        if _is_message(request) and response.status_code in (400, 404) and "mcp-session-id" in request.headers:
+            return await _end_lost_session(request, response)
         return response
 
     async def _check_address(self, request: httpx2.Request) -> None:
@@ -230,6 +234,28 @@ def _refusal(
         error["data"] = {"busy": True, "retryAfter": busy, "sent": sent}
     body = json.dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode()
     return httpx2.Response(status, headers={"content-type": "application/json"}, content=body, request=request)
+
+
+async def _end_lost_session(request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+    """Return the SDK's own error for a session that the server does not know, also if it says so in its own words.
+
+    The SDK passes on the words of the server, and the session would stay lost: after every restart of a server.
+    """
+    body, code, message = b"", 0, ""
+    try:
+        body = await response.aread()
+        error = types.JSONRPCError.model_validate_json(body, by_name=False).error
+        code, message = error.code, error.message
+    except (httpx2.StreamError, httpx2.TransportError, ValueError):
+        pass
+    finally:
+        await response.aclose()
+    # many servers answer with 400 where the protocol wants 404
+    lost = code != METHOD_NOT_FOUND if response.status_code == 404 else "session" in message.lower()
+    if lost:
+        return _refusal(request, 404, INVALID_REQUEST, SESSION_ENDED)
+    kind = {"content-type": response.headers.get("content-type", "")}
+    return httpx2.Response(response.status_code, headers=kind, content=body, request=request)
 
 
 class _CappedStream(httpx2.AsyncByteStream):

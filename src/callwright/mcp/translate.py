@@ -18,13 +18,15 @@ from callwright.mcp.config import ServerConfig
 from callwright.mcp.fast_path import ConnectionLost, ServerError
 
 _REASON_CHARS = 500
+SESSION_ENDED = "Session terminated"
+"""The message of the SDK's own error when the server does not know the session."""
 _SDK_CLOSED = "Connection closed"
 """The message of the SDK's own error when its stream ends."""
 
 
 def ends_session(error: MCPError) -> bool:
     """Whether the error means that the session is over and a new one is needed."""
-    ended = error.code == types.INVALID_REQUEST and error.message == "Session terminated"
+    ended = error.code == types.INVALID_REQUEST and error.message == SESSION_ENDED
     return ended or _is_connection_lost(error)
 
 
