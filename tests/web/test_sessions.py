@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from tests.waiting import until
 from tests.web.conftest import Serve, Served
 
 from callwright import Agent, Registry, SqliteStore
@@ -240,6 +241,22 @@ async def test_answer_counts_later_if_the_session_was_busy(serve: Serve) -> None
         assert (await answer(web, session, question["id"], approved=False)).status == 409
         await web.until(path, lambda data: data["state"] == "idle" and not data["questions"])
         assert (web.project / "a.txt").exists()
+
+
+async def test_hooks_hear_of_questions_and_of_the_end(serve: Serve, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    events = ("SessionStart", "Notification", "SessionEnd")
+    commands = {event: {"type": "command", "command": f"echo {event} >> {log}"} for event in events}
+    settings = {"hooks": {event: [{"hooks": [command]}] for event, command in commands.items()}}
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "settings.json").write_text(json.dumps(settings))
+    async with serve(call("a.txt"), done("written")) as web:
+        session = await say(web)
+        question = await open_question(web, session)
+        await until(lambda: log.exists() and "Notification" in log.read_text())
+        assert (await answer(web, session, question["id"], approved=True)).status == 200
+        await web.until(f"/api/session?id={session}", lambda data: data["state"] == "idle")
+    assert log.read_text().split() == list(events)
 
 
 async def test_session_of_another_process_is_followed(serve: Serve) -> None:

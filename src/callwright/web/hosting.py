@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Protocol
 
 from callwright.agent.results import AgentEvent, Stopped
@@ -12,7 +13,7 @@ from callwright.app.app import App
 from callwright.app.conversation import Conversation
 from callwright.app.live import LiveAgent
 from callwright.app.locations import Locations
-from callwright.core.calls import Answers, Reply
+from callwright.core.calls import Answers, Question, Reply
 from callwright.core.errors import CallwrightError, UsageError, describe_exception
 from callwright.core.events import Event
 from callwright.providers.base import ModelEvent, Provider
@@ -56,6 +57,7 @@ class HostedSession:
         self._lost: list[Callable[[], Awaitable[None]]] = []
         """Told if the session cannot be resumed, so that the answers count nowhere."""
         self._cancellation: Cancellation | None = None
+        self._telling: set[asyncio.Task[None]] = set()
         self._task: asyncio.Task[None] | None = None
         self._ready: asyncio.Future[None] | None = None
 
@@ -116,7 +118,6 @@ class HostedSession:
                 self._open_app, report=self._report, wrap=self._tap_provider, observe=self._observe
             )
             async with app, live:
-                app.agent.ask = live.questions.ask
                 live.toolset, live.model, live.mode = (
                     app.executor.registry,
                     app.agent.provider.model,
@@ -141,6 +142,22 @@ class HostedSession:
 
     async def _serve(self, app: App) -> None:
         conversation = Conversation(app, self.session_id, self._source)
+        app.agent.ask = partial(self._ask, conversation)
+        try:
+            await self._run_prompts(conversation)
+        finally:
+            for task in [*self._telling]:
+                task.cancel()
+            await conversation.end()
+
+    async def _ask(self, conversation: Conversation, questions: Sequence[Question]) -> Answers:
+        """Show questions on the pages, and tell the Notification hooks meanwhile."""
+        telling = asyncio.create_task(conversation.notify(questions[0].summary))
+        self._telling.add(telling)
+        telling.add_done_callback(self._telling.discard)
+        return await self.live.questions.ask(questions)
+
+    async def _run_prompts(self, conversation: Conversation) -> None:
         while (given := await self._prompts.get()) is not None:
             self._cancellation = Cancellation()
             try:
