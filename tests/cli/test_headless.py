@@ -227,7 +227,10 @@ def test_missing_model_is_explained_in_five_lines(machine: Any, monkeypatch: pyt
 
 
 @pytest.mark.slow
-def test_interrupt_has_its_exit_code_and_keeps_the_session(machine: Any, calls: Call) -> None:
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_interrupt_has_its_exit_code_and_keeps_the_session(
+    machine: Any, calls: Call, sent: signal.Signals, code: int
+) -> None:
     script = machine.says(calls("bash", command="sleep 30"), "never")
     command = warm_command("-m", "callwright", "-p", "go", script, "--session-id", "s1")
     process = subprocess.Popen(
@@ -243,11 +246,11 @@ def test_interrupt_has_its_exit_code_and_keeps_the_session(machine: Any, calls: 
         if json.loads(line)["type"] == "assistant":
             break
     time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(sent)
     rest = [json.loads(line) for line in process.stdout]
     process.stdout.close()
-    assert process.wait(timeout=60) == 130
-    assert rest[-1]["subtype"] == "interrupted"
+    assert process.wait(timeout=60) == code
+    assert rest[-1]["subtype"] == "interrupted" and rest[-1]["exit_code"] == code
     assert machine("-p", "and now?", "--resume", "s1", machine.says("fine")).code == 0
 
 

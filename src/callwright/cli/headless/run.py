@@ -215,7 +215,7 @@ class _HeadlessRun:
                     result = event
         if result is None:
             raise UsageError("the run ended without a result")
-        code = _exit_code(result, denied=bool(self._denials))
+        code = TERMINATED if self._terminated else _exit_code(result, denied=bool(self._denials))
         seconds = time.monotonic() - began
         line = stream_json.result_line(result, code=code, seconds=seconds, denials=self._denials, totals=self._totals)
         self._conclude(result, line)
