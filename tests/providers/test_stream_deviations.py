@@ -1,6 +1,7 @@
 """Streams that deviate from the standard: each becomes the message the model meant, or a `ProviderError`."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from callwright.providers.errors import reading_errors
 from callwright.providers.openai.chat_stream import ChatDraft
 from callwright.providers.openai.client import STREAM_ENDED
 from callwright.providers.openai.responses import ResponsesDraft
-from callwright.providers.streaming import Draft
+from callwright.providers.streaming import Draft, read_stream
 from callwright.providers.tool_encoding import EncodedTools, ToolEncoder, ToolPayload, to_openai_chat
 from callwright.sessions.record_encoding import dump_record, load_record
 from callwright.sessions.records import Said
@@ -279,6 +280,39 @@ def test_counts_and_model_of_any_server_can_be_stored(given: object, read: int, 
         message = _message(draft, [whole])
         assert (message.text, message.usage, message.model) == ("hi", Usage(read, read), str(model or ""))
         assert load_record(dump_record(Said(message))) == Said(message)
+
+
+@pytest.mark.parametrize(
+    ("draft", "piece"),
+    [
+        (ResponsesDraft, {"type": "response.output_text.delta", "delta": {"text": "hi"}}),
+        (ResponsesDraft, {**ADDED, "item": _call(call_id=7)}),
+        (ResponsesDraft, {**ADDED, "item": _call(name=None)}),
+        (AnthropicDraft, _block(0, type="text", text=5)),
+        (AnthropicDraft, _use(0, id=7)),
+        (AnthropicDraft, _use(0, name={"a": 1})),
+    ],
+)
+async def test_what_is_shown_while_it_arrives_is_text(
+    draft: type[ResponsesDraft] | type[AnthropicDraft], piece: dict[str, Any], tools: EncodedTools
+):
+    @asynccontextmanager
+    async def opened() -> AsyncGenerator[AsyncIterator[Any]]:
+        async def pieces() -> AsyncIterator[Any]:
+            yield piece
+
+        yield pieces()
+
+    with pytest.raises(ProviderError) as caught:
+        async for event in read_stream(draft(tools), opened(), key="KEY"):
+            pytest.fail(f"was shown: {event}")
+    assert caught.value.fault == "transient"
+
+
+def test_opaque_part_that_could_not_be_stored_is_refused(tools: EncodedTools):
+    block = _block(0, type="server_tool_use", id="s1", name="web_search", input={"most": [1, float("inf")]})
+    with pytest.raises(ProviderError, match="not JSON"):
+        _message(AnthropicDraft(tools), [START, block, _ends("end_turn"), STOP])
 
 
 @pytest.mark.parametrize(

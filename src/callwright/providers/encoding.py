@@ -232,8 +232,22 @@ def wrap_opaque(provider: str, value: Json, origin: str = "") -> Json:
     """Tag a value that a provider must get back unchanged, so that no other provider receives it.
 
     `origin` is the server that made it, if that is not the vendor's own.
+
+    Raises:
+        ValueError: A number in it is not finite, so that it could not be stored.
     """
+    _check_finite(value)
     return {"provider": provider, "value": value, **({"origin": origin} if origin else {})}
+
+
+def _check_finite(value: object) -> None:
+    if isinstance(value, Mapping):
+        value = list(cast("Mapping[str, object]", value).values())
+    if isinstance(value, (list, tuple)):
+        for part in cast("Sequence[object]", value):
+            _check_finite(part)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"the number {value} is not JSON")
 
 
 def unwrap_opaque(provider: str, part: Thinking, origin: str = "") -> Any:

@@ -5,7 +5,16 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 from callwright.core.messages import AssistantMessage
-from callwright.providers.base import MessageDone, ModelEvent, ModelRequest, Provider, vendor_of
+from callwright.providers.base import (
+    CallDelta,
+    MessageDone,
+    ModelEvent,
+    ModelRequest,
+    Provider,
+    TextDelta,
+    ThinkingDelta,
+    vendor_of,
+)
 from callwright.providers.clients import close_provider
 from callwright.providers.errors import reading_errors, vendor_errors
 
@@ -33,11 +42,27 @@ async def read_stream(
         async for piece in pieces:
             with reading_errors():
                 events = draft.take(piece)
+                for event in events:
+                    _check_event(event)
             for event in events:
                 yield event
     with reading_errors():
         message = draft.message()
     yield MessageDone(message)
+
+
+def _check_event(event: ModelEvent) -> None:
+    """Refuse an event with another value than text: a server may send anything, and it is shown while it arrives."""
+    match event:
+        case TextDelta(text) | ThinkingDelta(text):
+            fields: list[object] = [text]
+        case CallDelta(call_id, name, arguments):
+            fields = [call_id, name, arguments]
+        case MessageDone():
+            fields = []
+    for field in fields:
+        if not isinstance(field, str):
+            raise TypeError(f"expected text, got {field!r:.80}")
 
 
 class TappedProvider:
