@@ -25,7 +25,7 @@ from callwright.mcp.http import http_transport
 from callwright.mcp.listing import Listing, ListingFilter, list_all
 from callwright.mcp.oauth import SignIn, registered_port
 from callwright.mcp.stdio import ServerProcess
-from callwright.mcp.translate import ends_session, reason_of
+from callwright.mcp.translate import ends_session, is_unreached, reason_of
 
 _MOST_WAITING = 1_000
 _log = logging.getLogger("callwright")
@@ -295,10 +295,10 @@ class ServerLink:
                     async with asyncio.timeout(self._config.connect_seconds):
                         listing = await self.list_all(client)
                 except (ValidationError, MCPError, TimeoutError) as error:
-                    if isinstance(error, MCPError) and ends_session(error):
+                    if isinstance(error, MCPError) and (ends_session(error) or is_unreached(error)):
                         raise
                     # the session works, so the listing before this one stays; to end it would end running calls
-                    _log.warning("MCP server %s: its new list is not valid: %s", self._config.name, reason_of(error))
+                    _log.warning("MCP server %s: its new list cannot be used: %s", self._config.name, reason_of(error))
                     if not isinstance(error, ValidationError):
                         asyncio.get_running_loop().call_later(delay, self.refresh)
                         delay = min(delay * 2, LONGEST_DELAY)

@@ -30,6 +30,12 @@ def ends_session(error: MCPError) -> bool:
     return ended or _is_connection_lost(error)
 
 
+def is_unreached(error: MCPError) -> bool:
+    """Whether the error is one of our own, for a server that cannot be reached over HTTP."""
+    data: Any = error.data
+    return error.code == types.CONNECTION_CLOSED and isinstance(data, dict) and "busy" in data
+
+
 def _is_connection_lost(error: MCPError) -> bool:
     """Whether the connection broke; healthy servers answer with the same code, so the code alone says nothing."""
     if isinstance(error, (ConnectionLost, ServerError)):
