@@ -118,6 +118,18 @@ def test_first_definition_is_accepted():
     assert seen.accepts("s", "t", "2")
 
 
+def test_names_of_a_server_are_bounded(tmp_path: Path):
+    pinned = PinnedToolsFile(tmp_path / "pins.json")
+    for turn in range(4):
+        assert not pinned.check_all("a", {f"{turn} {number}": "d" for number in range(5_000)})
+    assert pinned.check_all("a", {"0 0": "d", "more": "d"}) == {"more"}
+    assert "more" not in (tmp_path / "pins.json").read_text()
+    pinned.accept("a", "more", "d")
+    assert not pinned.check_all("a", {"0 0": "d", "more": "d"})
+    assert not pinned.check_all("a", {"0 0": "e", "others": "d"}, trusted=True)
+    assert not pinned.check_all("a", {"0 0": "e"})
+
+
 def test_pinned_tools_survive_restart(tmp_path: Path):
     file = tmp_path / "deep" / "seen.json"
     assert PinnedToolsFile(file).accepts("s", "t", "1")

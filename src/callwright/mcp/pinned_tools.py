@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,6 +14,8 @@ from callwright.system.files import digest
 
 _Result = TypeVar("_Result")
 _MOST_ATTEMPTS = 20
+_MOST_OF_SERVER = 20_000
+"""How many names of one server are kept: one that lists other names every time would fill the disk."""
 
 
 def digest_of(definition: Mapping[str, Any]) -> str:
@@ -59,17 +62,23 @@ class PinnedTools:
     def check_all(self, server: str, digests: Mapping[str, str], *, trusted: bool = False) -> set[str]:
         """Return the tools of a listing that are not the accepted ones; new ones are accepted, all of a trusted server.
 
+        Beyond 20,000 names of a server that is not trusted, new ones are not accepted by themselves.
+
         Args:
             server: The server.
             digests: The definitions it lists now, by tool.
             trusted: Whether changes are accepted too.
         """
         known = self._known.setdefault(server, {})
-        new = {tool: digest for tool, digest in digests.items() if trusted or tool not in known}
-        if any(known.get(tool) != digest for tool, digest in new.items()):
+        changed = {tool: digest for tool, digest in digests.items() if known.get(tool) != digest}
+        room = max(_MOST_OF_SERVER - len(known), 0)
+        new = dict(islice(((tool, digest) for tool, digest in changed.items() if tool not in known), room))
+        if trusted:
+            new |= {tool: digest for tool, digest in changed.items() if tool in known}
+        if new:
             known |= new
             self._save()
-        return {tool for tool, digest in digests.items() if known[tool] != digest}
+        return set() if trusted else changed.keys() - new.keys()
 
     def _save(self) -> None:
         """Write what is known; in memory there is nothing to write."""
