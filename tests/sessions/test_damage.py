@@ -13,7 +13,7 @@ from callwright import Agent, Failed, Question, ToolCall, UsageError
 from callwright.core.content import Image, Text
 from callwright.core.errors import ToolFailed
 from callwright.core.messages import AssistantMessage, Usage, UserMessage
-from callwright.sessions import SessionDamaged, SessionError, SqliteStore
+from callwright.sessions import MemoryStore, SessionDamaged, SessionError, SqliteStore
 from callwright.sessions.record_encoding import UnreadableRecord, dump_record, load_record
 from callwright.sessions.records import Asked, Ended, Kept, Said
 from callwright.testing.fakes import ScriptedProvider
@@ -240,6 +240,9 @@ async def test_prompt_with_a_foreign_part_is_refused(tmp_path: Path) -> None:
         agent = Agent(ScriptedProvider("hello"), sessions=store)
         with pytest.raises(UsageError, match="a part of a prompt must be Text, Image or File, got 'look'"):
             await agent.run(cast("Any", ("look", Image(b"x"))), session="s")
+        for store_ in (store, MemoryStore()):
+            with pytest.raises(UsageError, match="the key of a prompt as text, got 42"):
+                await Agent(ScriptedProvider("hello"), sessions=store_).run("hi", session="s", key=cast("Any", 42))
         await agent.run((Text("look"), Image(b"x")), session="s")
         assert len(await store.read("s")) == 2
 

@@ -141,9 +141,9 @@ class Agent:
         Raises:
             SessionBusy: another run is writing this session.
             SessionError: the session cannot be stored, or a later prompt followed the one with this key.
-            UsageError: the prompt is neither a text nor a tuple of parts.
+            UsageError: the prompt is neither a text nor a tuple of parts, or the key is no text.
         """
-        check_prompt(prompt)
+        check_prompt(prompt, key)
         request = RunRequest(session or "", prompt, None, output, cancellation, key=key, handover=handover)
         return await self._run_session(request)
 

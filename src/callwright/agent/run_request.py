@@ -93,12 +93,14 @@ class Handover:
         return None
 
 
-def check_prompt(given: object) -> None:
-    """Check that a prompt is one.
+def check_prompt(given: object, key: object = "") -> None:
+    """Check that a prompt is one, and its key a text.
 
     Raises:
-        UsageError: it is neither a text nor a tuple of parts.
+        UsageError: it is neither a text nor a tuple of parts, or the key is no text.
     """
+    if not isinstance(key, str):
+        raise UsageError(f"expected the key of a prompt as text, got {safe_repr(key)}")
     if isinstance(given, str):
         return
     if not isinstance(given, tuple):
