@@ -19,7 +19,7 @@ from tests.waiting import until
 
 from callwright import Answers, Approve, Completed, Executor, Failed, Interrupted, Registry, Turn
 from callwright.core.calls import Outcome
-from callwright.mcp import McpServers, PinnedTools, ServerConfig
+from callwright.mcp import McpServers, PinnedTools, PinnedToolsFile, ServerConfig
 from callwright.mcp.http import RateLimitedReader
 from callwright.mcp.listing import ListingFilter
 from callwright.policy import AllowEverything, ByMode, Grants, PathContext, Policies
@@ -165,6 +165,18 @@ async def test_changed_prompt_is_held_until_accepted(tmp_path: Path) -> None:
         outcome = await executor.run("mcp__h__get_prompt", {"name": "greet"})
         assert isinstance(outcome, Failed) and "review" in outcome.text
         servers.accept("mcp__h__get_prompt")
+        assert isinstance(await executor.run("mcp__h__get_prompt", {"name": "greet"}), Completed)
+
+
+async def test_prompt_that_another_process_accepted_is_released(tmp_path: Path) -> None:
+    pins, switch = tmp_path / "pins.json", tmp_path / "changed"
+    async with connected("prompts", str(switch), pinned=PinnedToolsFile(pins)):
+        switch.touch()
+    async with connected("prompts", str(switch), pinned=PinnedToolsFile(pins)) as (_, executor):
+        async with connected("prompts", str(switch), pinned=PinnedToolsFile(pins)) as (others, _):
+            others.accept("mcp__h__get_prompt")
+        outcome = await executor.run("mcp__h__get_prompt", {"name": "greet"})
+        assert isinstance(outcome, Failed) and "call it again" in outcome.text
         assert isinstance(await executor.run("mcp__h__get_prompt", {"name": "greet"}), Completed)
 
 

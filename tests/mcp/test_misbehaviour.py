@@ -203,6 +203,17 @@ async def test_tool_that_changed_again_is_not_accepted_unseen(rough: "World"):
     assert not rough.servers.status()[0].held
 
 
+async def test_tool_that_another_process_accepted_is_released(open_rough: "OpenRough", tmp_path: Path):
+    async with open_rough(pinned=PinnedToolsFile(tmp_path / "pins.json")) as world:
+        await world.run("mutate")
+        await until(lambda: world.servers.status()[0].held)
+        assert isinstance(await world.run("echo", {"text": "x"}), Failed)
+        digest = world.servers.status()[0].digests["mcp__rough__echo"]
+        PinnedToolsFile(tmp_path / "pins.json").accept("rough", "echo", digest)
+        assert isinstance(await world.run("echo", {"text": "x"}), Completed)
+        assert world.servers.status()[0].held == ()
+
+
 async def test_tool_changed_during_turn_is_denied(rough: "World"):
     shown = rough.registry["mcp__rough__echo"].bind({"text": "x"})
     await rough.run("mutate")

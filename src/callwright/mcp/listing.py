@@ -5,6 +5,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import islice
 from typing import Any, TypeAlias, cast, get_args
 
 import mcp_types as types
@@ -119,6 +120,18 @@ def texts_of(resources: Mapping[str, list[dict[str, str]]]) -> dict[str, Mapping
 def _entry(uri: str, item: types.Resource | types.ResourceTemplate) -> dict[str, str]:
     entry = {"uri": uri, "name": item.title or item.name, "description": item.description or ""}
     return {key: value for key, value in (*entry.items(), ("type", item.mime_type or "")) if value}
+
+
+def prompt_digests(listing: Listing) -> dict[str, str]:
+    """Return the digests of the prompts' texts, which the model reads like a tool's description."""
+    return {
+        prompt.name: digest_of(prompt.model_dump(mode="json", exclude={"icons", "meta"})) for prompt in listing.prompts
+    }
+
+
+def resource_digests(texts: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """Return the digests of what the model reads about resources, up to a number."""
+    return {uri: digest_of(entry) for uri, entry in islice(texts.items(), _MAX_ITEMS)}
 
 
 def cut_listing(message: SessionMessage | Exception) -> SessionMessage | Exception:

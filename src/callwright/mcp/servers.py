@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import islice
 from types import TracebackType
 from typing import Protocol
 
@@ -19,7 +18,7 @@ from callwright.core.json import compact
 from callwright.mcp.config import ServerConfig, may_be_hashed, server_names, tool_names
 from callwright.mcp.connection import Condition, Connection
 from callwright.mcp.elicitation import AnswerTool
-from callwright.mcp.listing import Listing, Offered, Slices
+from callwright.mcp.listing import Listing, Offered, Slices, prompt_digests, resource_digests
 from callwright.mcp.pinned_tools import PinnedTools, digest_of
 from callwright.mcp.tools import HeldTool, RemoteTool, SignInTool, prompt_line, prompt_tool, resource_tools
 from callwright.tool.base import Tool, identify
@@ -30,7 +29,6 @@ _RESERVED = frozenset(name.replace("_", "") for name in (*_RUNTIME_TOOLS, "tool_
 _PROMPTS = "#prompts"
 _RESOURCES = "#resources"
 _NAMES = "#names"
-_MOST_PINNED_RESOURCES = 5_000
 _MOST_STATUS_CHARS = 500
 _COMPILE_SECONDS = 1.0
 """How long schemas are compiled when a server lists its tools; those of further tools with their first call."""
@@ -189,21 +187,9 @@ def _fold_name(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name)
 
 
-def _prompt_digests(listing: Listing) -> dict[str, str]:
-    """Return the digests of the prompts' texts, which the model reads like a tool's description."""
-    return {
-        prompt.name: digest_of(prompt.model_dump(mode="json", exclude={"icons", "meta"})) for prompt in listing.prompts
-    }
-
-
 def _name_digests(given: Mapping[str, str]) -> dict[str, str]:
     """Return for full names that a server could pass to another tool, made of hashes, whose they are."""
     return {full.casefold(): digest_of({"tool": tool}) for tool, full in given.items() if may_be_hashed(full)}
-
-
-def _resource_digests(texts: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """Return the digests of what the model reads about resources, up to a number."""
-    return {uri: digest_of(entry) for uri, entry in islice(texts.items(), _MOST_PINNED_RESOURCES)}
 
 
 class _ServerTools:
@@ -223,6 +209,7 @@ class _ServerTools:
         self.names: Mapping[str, str] = tool_names(name, _RUNTIME_TOOLS)
 
     def status(self) -> ServerStatus:
+        self.release_accepted()
         link, listing = self.connection, self.connection.listing
         held = {
             name: tool
@@ -288,6 +275,7 @@ class _ServerTools:
             try:
                 now = time.monotonic() < compile_until
                 fresh = RemoteTool(offered, given[tool], self.connection, self.names["answer"], compile_now=now)
+                fresh.release = self.release_accepted
             except UsageError as error:
                 problems.append(f"left out: {error}")
                 continue
@@ -311,9 +299,9 @@ class _ServerTools:
             changed = self._changed_resources(listing.resources)
             review = tuple(compact(dict(listing.resources[uri])) for uri in sorted(changed))
             for tool in resource_tools(self.names, self.connection, lambda texts: not self._changed_resources(texts)):
-                tools.append(self._hold(tool, _RESOURCES, _resource_digests(listing.resources), review))
+                tools.append(self._hold(tool, _RESOURCES, resource_digests(listing.resources), review))
         if listing.prompts:
-            digests = _prompt_digests(listing)
+            digests = prompt_digests(listing)
             changed = self._check_texts(_PROMPTS, digests)
             review = tuple(prompt_line(prompt) for prompt in listing.prompts if prompt.name in changed)
             prompts = prompt_tool(self.names["get_prompt"], self.connection, listing.prompts)
@@ -321,7 +309,7 @@ class _ServerTools:
         return [self._keep_unchanged(tool) for tool in tools]
 
     def _changed_resources(self, texts: Mapping[str, Mapping[str, str]]) -> set[str]:
-        return self._check_texts(_RESOURCES, _resource_digests(texts))
+        return self._check_texts(_RESOURCES, resource_digests(texts))
 
     def _check_texts(self, kind: str, digests: Mapping[str, str]) -> set[str]:
         return self._pinned.check_all(f"{self._config.pin_name}\n{kind}", digests, trusted=self._config.trusted)
@@ -331,7 +319,9 @@ class _ServerTools:
         if not review:
             return tool
         pinned_as = f"{self._config.pin_name}\n{kind}"
-        return HeldTool(tool, self._config.name, pinned_as=pinned_as, digests=digests, review=review)
+        held = HeldTool(tool, self._config.name, pinned_as=pinned_as, digests=digests, review=review)
+        held.release = self.release_accepted
+        return held
 
     def _keep_unchanged(self, tool: Tool) -> Tool:
         kept = self._tools.get(identify(tool)[0])
@@ -357,6 +347,28 @@ class _ServerTools:
         with suppress(UsageError):  # the owner of the registry may have removed it
             self._registry.remove(name)
 
+    def release_accepted(self) -> None:
+        """Release held tools that have been accepted meanwhile, perhaps by another process."""
+        held = {str(t.spec.metadata["tool"]): t for t in self._tools.values() if isinstance(t, RemoteTool) and t.held}
+        texts = [tool for tool in self._tools.values() if isinstance(tool, HeldTool)]
+        if not held and not texts:
+            return
+        with suppress(UsageError):  # they stay held if the file cannot be read
+            changed = self._pinned.check_all(self._config.pin_name, {name: tool.digest for name, tool in held.items()})
+            reused = self._check_texts(_NAMES, _name_digests({name: tool.spec.name for name, tool in held.items()}))
+            for name, tool in held.items():
+                tool.held = name in changed or tool.spec.name.casefold() in reused
+            for tool in texts:
+                tool.held = bool(self._pinned.check_all(tool.pinned_as, tool.digests))
+            if not all(tool.held for tool in texts):
+                self._make_runtime_tools_again()
+
+    def _make_runtime_tools_again(self) -> None:
+        if self.connection.listing is not None:
+            remote = {name: tool for name, tool in self._tools.items() if isinstance(tool, RemoteTool)}
+            runtime = {identify(tool)[0]: tool for tool in self._runtime_tools(self.connection.listing)}
+            self._replace(remote | runtime)
+
     def clear(self) -> None:
         """Remove all tools from the registry; an update under way adds none."""
         self._closed = True
@@ -371,10 +383,7 @@ class _ServerTools:
             raise UsageError(f"{name} has changed again since it was shown; review it once more")
         if isinstance(tool, HeldTool):
             self._pinned.accept_all(tool.pinned_as, tool.digests)
-            if self.connection.listing is not None:
-                remote = {name: tool for name, tool in self._tools.items() if isinstance(tool, RemoteTool)}
-                runtime = {identify(tool)[0]: tool for tool in self._runtime_tools(self.connection.listing)}
-                self._replace(remote | runtime)
+            self._make_runtime_tools_again()
             return True
         original = str(tool.spec.metadata["tool"])
         self._pinned.accept(self._config.pin_name, original, tool.digest)

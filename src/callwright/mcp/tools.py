@@ -54,6 +54,8 @@ class RemoteTool(SchemaTool):
         """The server's annotations, whether or not the server is trusted."""
         self.held = False
         """Whether the server changed it after it was accepted, and the user has not reviewed it since."""
+        self.release: Callable[[], None] = lambda: None
+        """Looks whether the user has accepted it meanwhile, and then sets `held` to false."""
         self._tool = offered.tool.name
         self._connection = connection
         self._answerer = answerer
@@ -67,6 +69,8 @@ class RemoteTool(SchemaTool):
     def bind(self, arguments: JsonObject | str | bytes) -> SchemaInvocation:
         """Bind, unless the user has to review the tool or sign in to its server first."""
         self._connection.check()
+        if self.held:
+            self.release()
         if self.held:
             raise Denied(describe_hold(self._connection.config.name, self.spec.name))
         return super().bind(arguments)
@@ -293,9 +297,15 @@ class HeldTool(SchemaTool):
         self.digest = digest_of(digests)
         """Of all the texts, of which `review` shows those that changed."""
         self.review = review
+        self.release: Callable[[], None] = lambda: None
+        """Looks whether the user has accepted the texts meanwhile, and then puts the tool itself in this place."""
+        self.held = True
         self._server = server
 
     def bind(self, arguments: JsonObject | str | bytes) -> SchemaInvocation:
+        self.release()
+        if not self.held:
+            raise Denied(f"the user has accepted {self.spec.name} just now; call it again")
         raise Denied(describe_hold(self._server, self.spec.name))
 
 
