@@ -166,6 +166,21 @@ def test_doctor_fails_for_a_model_that_cannot_be_used(
     assert reason in shown.out
 
 
+@pytest.mark.parametrize(
+    ("settings", "code", "told"),
+    [
+        ({"permissions": {"deny": ["Bash("]}}, 1, "FAIL  settings"),
+        ({"permissions": {"defaultMode": "bypass", "disableBypassPermissionsMode": "disable"}}, 1, "FAIL  settings"),
+        ({"permissions": {"deny": ["Bsh(x)"]}}, 0, "note  settings    deny rule Bsh(x)"),
+        ({"hooks": {"Sessionstart": [{"hooks": [{"command": "true"}]}]}}, 0, "did you mean SessionStart?"),
+    ],
+)
+def test_doctor_reports_rules_and_hooks(machine: Any, settings: dict[str, Any], code: int, told: str) -> None:
+    machine.user_settings(settings)
+    shown = machine("doctor")
+    assert shown.code == code and told in shown.out
+
+
 def test_doctor_reads_the_environment_of_the_settings(machine: Any) -> None:
     machine.user_settings({"model": "anthropic:x", "env": {"ANTHROPIC_API_KEY": "k"}})
     found = {finding["about"]: finding for finding in machine("doctor", "--json").document}

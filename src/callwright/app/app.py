@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 from callwright.agent import Requests
 from callwright.app.agents import read_given_agents
 from callwright.app.claude_settings import plugin_folders, unused_parts
+from callwright.app.hook_settings import read_hooks
 from callwright.app.locations import Locations
 from callwright.app.mcp_servers import describe_problems, load_servers, prepare_servers
 from callwright.app.models import Models
 from callwright.app.observability import Observability, open_observability
-from callwright.app.permissions import Conditions, HookAllows, ProjectGrants, condition_fault
+from callwright.app.permissions import Conditions, HookAllows, ProjectGrants
 from callwright.app.prompts import system_prompt
 from callwright.app.run_context import (
     Hidden,
@@ -29,7 +30,6 @@ from callwright.app.run_context import (
     workspace_context,
 )
 from callwright.app.settings import Settings
-from callwright.app.settings_file import SettingsLayer
 from callwright.app.skills.grants import ActiveSkills
 from callwright.app.skills.service import AppAgent, SkillService
 from callwright.app.task_tool import TaskTool, open_tasks
@@ -43,7 +43,6 @@ from callwright.executor.executor import Executor
 from callwright.executor.repair import RepairMode
 from callwright.executor.runtime import TurnLimits
 from callwright.hooks.base import Hook
-from callwright.hooks.shell.config import parse_shell_hooks
 from callwright.hooks.shell.dispatch import HookContext
 from callwright.hooks.shell.hooks import ShellHooks
 from callwright.mcp.config import ServerConfig
@@ -190,7 +189,8 @@ def assemble(
     hook_context = replace(_make_hook_context(context, locations, report, toolset, store), ask_model=models.ask)
     if host is not None:
         hook_context = replace(hook_context, call_back=host.call_back, trace=host.trace)
-    hooks, hook_problems = _make_hooks(settings, hook_context, {} if host is None else host.hooks)
+    shell_hooks, hook_problems = read_hooks(settings, {} if host is None else host.hooks)
+    hooks = ShellHooks(shell_hooks, hook_context)
 
     observability = open_observability(settings, options.log)
     observers = [each for each in (*observability.observers, observe, _batch_observer(hooks)) if each is not None]
@@ -327,27 +327,6 @@ def _make_hook_context(
         TranscriptFiles(store),
         context.bash.pass_environment,
     )
-
-
-def _make_hooks(
-    settings: Settings, hook_context: HookContext, given: Mapping[str, Any]
-) -> tuple[ShellHooks, list[str]]:
-    layers = settings.layers
-    if settings.last("disableAllHooks"):
-        # an administrator's hooks may be guards, which a user's setting must not switch off
-        layers = tuple(layer for layer in layers if layer.scope == "managed")
-    found = [
-        parse_shell_hooks(layer.section("hooks"), written_in=layer.source, line_of=partial(_hook_line, layer))
-        for layer in layers
-    ]
-    found.append(parse_shell_hooks(given, written_in="the driving program", kind="callback"))
-    hooks = ShellHooks((hook for hooks, _ in found for hook in hooks), hook_context)
-    faults = [fault for hook in hooks.hooks if (fault := condition_fault(hook))]
-    return hooks, [*(problem for _, problems in found for problem in problems), *faults]
-
-
-def _hook_line(layer: SettingsLayer, path: Sequence[str | int]) -> int:
-    return layer.line(("hooks", *path))
 
 
 def _batch_observer(hooks: ShellHooks) -> Callable[[Event], None] | None:

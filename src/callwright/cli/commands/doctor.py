@@ -11,15 +11,18 @@ from importlib.util import find_spec
 from typing import Literal
 
 from callwright import __version__
+from callwright.app.hook_settings import read_hooks
 from callwright.app.locations import Locations
 from callwright.app.mcp_servers import find_entries
 from callwright.app.models import ModelChoice, check_model, choose_model, fallback_names, model_options
-from callwright.app.run_context import SandboxOptions
+from callwright.app.run_context import RunOptions, SandboxOptions, workspace_context
 from callwright.app.settings import Settings
+from callwright.app.settings_file import SettingsLayer
 from callwright.app.trust import Trust, load_trusted_settings
 from callwright.cli.parsing import Parser
 from callwright.cli.render.text import print_json, print_text
 from callwright.core.errors import UsageError
+from callwright.core.json import freeze
 from callwright.skills import Skills
 from callwright.system.sandbox.sandbox import INSTALL, find_sandbox
 from callwright.system.search.ripgrep import find_ripgrep
@@ -84,8 +87,9 @@ def examine(locations: Locations) -> Iterator[CheckResult]:
     try:
         settings = load_trusted_settings(locations)
         sources = ", ".join(layer.source for layer in settings.layers) or "none; using the defaults"
+        problems = [*settings.problems, *_find_problems(settings, locations)]
         yield CheckResult("settings", "ok", sources)
-        yield from (CheckResult("settings", "note", problem) for problem in settings.problems)
+        yield from (CheckResult("settings", "note", problem) for problem in problems)
     except UsageError as error:
         yield CheckResult("settings", "fail", str(error), "correct the file; callwright does not start without it")
     yield _trust(locations)
@@ -96,6 +100,14 @@ def examine(locations: Locations) -> Iterator[CheckResult]:
     yield _search()
     yield _extras()
     yield _record(locations)
+
+
+def _find_problems(settings: Settings, locations: Locations) -> list[str]:
+    """Return what is wrong with the rules and hooks; raises `UsageError` where it stops every start."""
+    # the sandbox has a check of its own, and one that is required may be missing
+    without_sandbox = SettingsLayer("command line", "callwright doctor", freeze({"sandbox": "off"}))
+    context = workspace_context(Settings((*settings.layers, without_sandbox)), locations, RunOptions())
+    return [*map(str, context.loaded.problems), *read_hooks(settings)[1]]
 
 
 def _trust(locations: Locations) -> CheckResult:
