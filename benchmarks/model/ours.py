@@ -25,7 +25,7 @@ from callwright.core.messages import AssistantMessage, Usage
 from callwright.providers.base import MessageDone, ModelEvent, ModelRequest, Provider
 from callwright.repairs.prose_calls import find_call_in_prose, find_unknown_call
 from callwright.repairs.text_calls import read_text_calls
-from callwright.sessions.record_encoding import encode_message
+from callwright.sessions.message_encoding import encode_message
 
 PROJECT = "{project}"
 """Stands for the project's folder in recorded replies."""

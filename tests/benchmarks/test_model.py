@@ -12,7 +12,7 @@ from benchmarks.model.run import KeptRuns, find_left, record, report
 from benchmarks.model.tasks import CALC, TASKS, Task
 
 from callwright.core.messages import AssistantMessage
-from callwright.sessions.record_encoding import decode_message
+from callwright.sessions.message_encoding import decode_message
 from callwright.testing import ScriptedProvider
 
 _FIXED = CALC.replace("a - b", "a + b")

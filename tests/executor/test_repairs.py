@@ -11,7 +11,7 @@ from callwright.hooks import Hook
 from callwright.hooks.base import PendingCall
 from callwright.policy import AllowEverything
 from callwright.policy.base import Policy
-from callwright.sessions.record_encoding import decode_outcome, encode_outcome
+from callwright.sessions.message_encoding import decode_outcome, encode_outcome
 from callwright.toolbox import coding_tools
 
 

@@ -9,7 +9,7 @@ from callwright import Completed, Executor, Failed, Registry
 from callwright.hooks import Hook
 from callwright.hooks.base import PendingCall
 from callwright.policy import AllowEverything
-from callwright.sessions.record_encoding import decode_outcome, encode_outcome
+from callwright.sessions.message_encoding import decode_outcome, encode_outcome
 from callwright.toolbox import Delete, List, Move, coding_tools
 
 from .slip_classes import CLASSES, FILES, Accepted, Refused, Repaired, read_files, write_files

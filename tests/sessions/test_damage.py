@@ -14,7 +14,8 @@ from callwright.core.content import Image, Text
 from callwright.core.errors import ToolFailed
 from callwright.core.messages import AssistantMessage, Usage, UserMessage
 from callwright.sessions import MemoryStore, SessionDamaged, SessionError, SqliteStore
-from callwright.sessions.record_encoding import UnreadableRecord, dump_record, load_record
+from callwright.sessions.message_encoding import UnreadableRecord
+from callwright.sessions.record_encoding import dump_record, load_record
 from callwright.sessions.records import Asked, Ended, Kept, Said
 from callwright.testing.fakes import ScriptedProvider
 from callwright.testing.stores import STORED_RECORDS

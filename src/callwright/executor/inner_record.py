@@ -128,7 +128,7 @@ class InnerRecord:
                 if path is not None and self.find(path)[-1:] == (_BEGUN,):
                     await self.keep(path, _WAITS, wait=True)
             elif path is not None and _has_run(outcome):
-                from callwright.sessions.record_encoding import encode_outcome
+                from callwright.sessions.message_encoding import encode_outcome
 
                 await self.keep(path, cast(Json, encode_outcome(outcome)), wait=True)
             if batch.ended is not None:
@@ -160,7 +160,7 @@ def _has_run(outcome: Completed | Failed) -> bool:
 
 
 def _read_outcome(call: ToolCall, note: Json) -> Outcome:
-    from callwright.sessions.record_encoding import UnreadableRecord, decode_outcome
+    from callwright.sessions.message_encoding import UnreadableRecord, decode_outcome
 
     if isinstance(note, Mapping) and note != _BEGUN:
         try:

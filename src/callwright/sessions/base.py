@@ -6,7 +6,8 @@ from os import PathLike
 from typing import Protocol, cast
 
 from callwright.core.errors import CallwrightError, UsageError, check_members, safe_repr
-from callwright.sessions.record_encoding import UnreadableRecord, dump_record, load_record
+from callwright.sessions.message_encoding import UnreadableRecord
+from callwright.sessions.record_encoding import dump_record, load_record
 from callwright.sessions.records import Record, UndoPoint
 
 _MAX_ID_CHARS = 256

@@ -19,7 +19,7 @@ from callwright.providers.base import (
     TextDelta,
     ThinkingDelta,
 )
-from callwright.sessions.record_encoding import decode_message, encode_message
+from callwright.sessions.message_encoding import decode_message, encode_message
 
 Data = dict[str, Any]
 _KINDS = {"text": TextDelta, "thinking": ThinkingDelta, "call": CallDelta}
