@@ -10,6 +10,7 @@ from callwright import Completed, Failed, ToolCall, Transient
 from callwright.core.content import Output
 from callwright.core.messages import AssistantMessage, ToolMessage, UserMessage
 from callwright.sessions import MemoryStore, SessionBusy, SqliteStore
+from callwright.sessions.base import SessionMissing
 from callwright.sessions.records import Said
 from callwright.testing.stores import check_store
 
@@ -51,6 +52,19 @@ async def test_memory_session_taken_over_keeps_no_turn() -> None:
         await stale.append(Said(message, "stale"), Said(outcomes))
     stale.keep_output("o", "stale")
     assert list(await store.read("s")) == [Said(outcomes)] and await store.read_output("s", "o") is None
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+async def test_session_exists_from_its_first_record_on(tmp_path: Path, kind: str) -> None:
+    store = MemoryStore() if kind == "memory" else SqliteStore(tmp_path / "s.db")
+    hold = await store.hold("s")
+    for asked in (store.read("s"), store.read_from("s"), store.fork("s", "t"), store.rename("s", "t")):
+        with pytest.raises(SessionMissing):
+            await asked
+    assert not await store.list() and not await store.search("", session=None)
+    await hold.append(Said(UserMessage("go")))
+    assert [entry.records for entry in await store.list()] == [1]
+    await hold.release()
 
 
 async def test_stored_error_keeps_all_its_fields(tmp_path: Path) -> None:

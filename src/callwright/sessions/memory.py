@@ -145,12 +145,13 @@ class MemoryStore:
 
     def _get(self, session_id: str) -> _Session:
         session = self._sessions.get(session_id)
-        if session is None:
+        if session is None or not session.kept:  # a session exists from its first record on
             raise no_such_session(session_id)
         return session
 
     def _most_recent(self) -> Sequence[tuple[str, _Session]]:
-        return sorted(self._sessions.items(), key=lambda item: item[1].updated_at, reverse=True)
+        existing = (item for item in self._sessions.items() if item[1].kept)
+        return sorted(existing, key=lambda item: item[1].updated_at, reverse=True)
 
 
 class MemoryHold:
@@ -193,8 +194,9 @@ class MemoryHold:
     def note(self, record: Record) -> None:
         if self._session.holder is not self:
             return
+        self._session.updated_at = now = time.time()
         self._session.kept.append(record)
-        self._session.times.append(time.time())
+        self._session.times.append(now)
         self._changes[0] += 1
 
     def keep_output(self, output_id: str, text: str) -> None:
