@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from callwright import Agent, Effect, ToolCall, UsageError, tool
-from callwright.agent import Done, RunLimits
+from callwright.agent import Done, Requests, RunLimits
 from callwright.core.content import Text
 from callwright.core.events import Event
 from callwright.core.messages import AssistantMessage, Usage, UserMessage
@@ -20,7 +20,7 @@ from callwright.providers.openai.chat import OpenAIChat
 from callwright.providers.openai.responses import OpenAIResponses
 from callwright.sessions import MemoryStore
 from callwright.sessions.records import Said
-from callwright.testing import ScriptedProvider, check_provider
+from callwright.testing import FakeClock, ScriptedProvider, check_provider
 from callwright.testing.loopback import Loopback, LoopbackReply
 from callwright.testing.requests import (
     FindFaults,
@@ -204,6 +204,19 @@ async def test_all_failures_are_told() -> None:
     with pytest.raises(ProviderError, match="no model can answer: a: no; b: no") as caught:
         _ = [event async for event in fallback.stream(ModelRequest([UserMessage("hi")]))]
     assert caught.value.fault == "too_large"  # which compaction can help
+
+
+async def test_run_waits_for_the_model_that_can_be_asked_first() -> None:
+    for first in (
+        ProviderError("down", fault="unavailable"),
+        ProviderError("busy", fault="transient", retry_after=9e9),
+    ):
+        clock = FakeClock()
+        down = ScriptedProvider.answering(lambda _, first=first: first, model="big")
+        busy = ScriptedProvider(ProviderError("busy", fault="transient", retry_after=2), "hello", model="small")
+        result = await Agent(Fallback(down, busy), requests=Requests(clock=clock)).run("hi")
+        assert isinstance(result, Done) and result.text == "hello"
+        assert clock.slept == [2]
 
 
 async def test_answer_names_its_model_and_is_charged_at_its_price() -> None:

@@ -67,7 +67,7 @@ class Fallback:
         """Send the request to the first model that can answer it.
 
         Raises:
-            ProviderError: No model can; the first failure counts.
+            ProviderError: No model can; the first failure counts, but for one out of reach if another may be retried.
         """
         failures: list[tuple[Provider, ProviderError]] = []
         for place in self._order():
@@ -119,9 +119,13 @@ class Fallback:
 
 
 def _summarise(failures: list[tuple[Provider, ProviderError]]) -> ProviderError:
-    _, first = failures[0]
+    fault = failures[0][1].fault
+    # the run waits for the model that can be asked again first
+    waits = [error.retry_after or 0.0 for _, error in failures if error.fault == "transient"]
+    if waits and fault == "unavailable":
+        fault = "transient"
     told = "; ".join(f"{provider.model}: {error}" for provider, error in failures)
-    return ProviderError(f"no model can answer: {told}", fault=first.fault, retry_after=first.retry_after)
+    return ProviderError(f"no model can answer: {told}", fault=fault, retry_after=min(waits, default=0.0) or None)
 
 
 async def _generate(events: AsyncIterator[ModelEvent]) -> AsyncGenerator[ModelEvent]:
