@@ -64,6 +64,7 @@ async def test_session_exists_from_its_first_record_on(tmp_path: Path, kind: str
     assert not await store.list() and not await store.search("", session=None)
     await hold.append(Said(UserMessage("go")))
     assert [entry.records for entry in await store.list()] == [1]
+    assert [stored.position for stored in await store.read_from("s", -1, limit=1)] == [0]
     await hold.release()
 
 

@@ -77,9 +77,9 @@ class MemoryStore:
     async def read_from(
         self, session_id: str, position: int = 0, *, limit: int | None = None
     ) -> Sequence[StoredRecord]:
-        session = self._get(session_id)
-        end = len(session.records) if limit is None else min(position + limit, len(session.records))
-        return [StoredRecord(at, session.times[at], session.records[at]) for at in range(max(position, 0), end)]
+        session, start = self._get(session_id), max(position, 0)
+        end = len(session.records) if limit is None else min(start + limit, len(session.records))
+        return [StoredRecord(at, session.times[at], session.records[at]) for at in range(start, end)]
 
     async def read_output(self, session_id: str, output_id: str) -> str | None:
         return self._get(session_id).outputs.get(output_id)
