@@ -105,9 +105,9 @@ class PostgresHold:
                 self._renewing.cancel()
         if self.ended:
             return
-        self.ended = True
         try:
             await self._store.give_up(self)
+            self.ended = True
         except SessionError as error:  # what was written is stored: a run that is done must not fail now
             _log.warning("session %s stays busy until its lease runs out: %s", ascii(self.session_id), error)
 
