@@ -172,6 +172,21 @@ async def test_invalid_tool_is_left_out_without_a_pipe_too(kind: str):
         assert isinstance(outcome, Completed)
 
 
+@pytest.mark.parametrize("how", [UsageError(""), KeyError("x"), {"method": "ping"}, {"id": 77, "result": {}}])
+async def test_relay_without_an_answer_fails_its_call_at_once(how: Exception | dict[str, Any]):
+    async def relay(message: dict[str, Any]) -> dict[str, Any]:
+        if message["method"] != "tools/call":
+            return answer_listing(message)
+        if isinstance(how, Exception):
+            raise how
+        return {"jsonrpc": "2.0", "id": message["id"], **how}
+
+    registry = Registry()
+    async with McpServers([ServerConfig("rough", relay=relay)], registry):
+        outcome = await Executor(registry, AllowEverything()).run("mcp__rough__echo", {})
+    assert isinstance(outcome, Failed) and outcome.error.code == "tool_failed"
+
+
 async def test_result_that_is_not_json_is_the_servers_fault(rough: "World"):
     outcome = await rough.run("nan")
     assert isinstance(outcome, Failed)

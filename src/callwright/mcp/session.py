@@ -18,7 +18,6 @@ from mcp.client.auth import TokenStorage
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
-from callwright.core.errors import CallwrightError
 from callwright.mcp.config import Relay, ServerConfig
 from callwright.mcp.fast_path import PipeFastPath
 from callwright.mcp.http import http_transport
@@ -69,12 +68,13 @@ class RelayWriter:
             if number is None or "method" not in message:
                 return  # a notification: its reply is only a receipt
             parsed = types.jsonrpc_message_adapter.validate_python(answer, by_name=False)
-            if getattr(parsed, "id", None) != number:
-                raise ValueError(f"the answer is for {answer.get('id')!r}, not for {number!r}")
-        except (CallwrightError, ValueError) as error:
+            if not isinstance(parsed, (types.JSONRPCResponse, types.JSONRPCError)) or parsed.id != number:
+                raise ValueError(f"it is not the answer to {number!r}")
+        except Exception as error:  # noqa: BLE001 - every request has an answer
             if number is None:
                 return
-            fault = types.ErrorData(code=types.INTERNAL_ERROR, message=str(error).splitlines()[0][:500])
+            why = next(iter(str(error).splitlines()), "") or type(error).__name__
+            fault = types.ErrorData(code=types.INTERNAL_ERROR, message=why[:500])
             parsed = types.JSONRPCError(jsonrpc="2.0", id=number, error=fault)
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             await self._answers.send(self._listing_filter.apply(SessionMessage(parsed)))
