@@ -5,7 +5,7 @@ import gc
 import os
 import sys
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from mcp.shared.message import SessionMessage
 from tests.waiting import until
 
 from callwright import Answers, Approve, Completed, Executor, Failed, Interrupted, Registry, Turn
-from callwright.core.calls import Outcome
+from callwright.core.calls import Outcome, Question
 from callwright.mcp import McpServers, PinnedTools, PinnedToolsFile, ServerConfig
 from callwright.mcp.http import RateLimitedReader
 from callwright.mcp.listing import ListingFilter
@@ -252,6 +252,19 @@ async def test_call_that_waits_for_a_restart_is_of_the_tool_as_it_is_then(tmp_pa
         outcome = await executor.run("mcp__h__echo", {"text": "x"})
         assert isinstance(outcome, Failed) and "changed mcp__h__echo since" in outcome.text
         assert servers.status()[0].held == ("mcp__h__echo", "mcp__h__leave")
+
+
+@pytest.mark.slow
+async def test_tool_that_changes_while_the_user_is_asked_is_not_called(tmp_path: Path) -> None:
+    async with connected("restart", str(tmp_path / "changed")) as (servers, executor):
+
+        async def ask(questions: Sequence[Question]) -> Answers:
+            assert isinstance(await executor.run("mcp__h__leave", {}), Failed)
+            await until(lambda: bool(servers.status()[0].held))
+            return Answers.approving(questions)
+
+        outcome = await executor.run("mcp__h__echo", {"text": "visit"}, turn=Turn(ask=ask))
+        assert isinstance(outcome, Failed) and "changed mcp__h__echo since" in outcome.text
 
 
 async def test_project_servers_are_pinned_apart_from_the_users(tmp_path: Path) -> None:

@@ -95,7 +95,6 @@ class RemoteTool(SchemaTool):
         if not self._input.is_small(arguments):
             await self._validate_large(arguments)
         async with self._connection.session(context) as client:
-            self._refuse_if_changed()  # only now: a server that had to be started again may list other tools
             try:
                 result = await self._send_call(client, arguments, context)
             except MCPError as error:
@@ -125,6 +124,8 @@ class RemoteTool(SchemaTool):
         report = _ProgressThrottle(context)
 
         async def send(given: types.InputResponses | None, state: str | None) -> Any:
+            # only now: a server that had to be started again, perhaps while the user was asked, may list other tools
+            self._refuse_if_changed()
             params = types.CallToolRequestParams(
                 name=self._tool, arguments=arguments, input_responses=given, request_state=state
             )
@@ -138,7 +139,6 @@ class RemoteTool(SchemaTool):
         """Handle two errors with a remedy: an outdated tool definition, or a URL that the user must visit first."""
         if error.code == types.HEADER_MISMATCH:
             await self._connection.refresh()
-            self._refuse_if_changed()
             return await self._send_call(client, arguments, context)
         if error.code != types.URL_ELICITATION_REQUIRED:
             raise error

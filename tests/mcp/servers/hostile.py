@@ -133,6 +133,9 @@ for line in sys.stdin:
     wanted = message.get("params", {}).get("arguments", {}).get("text")
     if wanted == "error":
         said["error"] = {"code": -32000, "message": "Connection closed"}
+    elif wanted == "visit" and not Path(sys.argv[2]).exists():
+        page = {"mode": "url", "message": "Pay.", "url": "https://pay.example/1", "elicitationId": "1"}
+        said["error"] = {"code": -32042, "message": "pay first", "data": {"elicitations": [page]}}
     elif wanted == "surrogate":
         said["result"] = {"content": [{"type": "text", "text": "\ud800"}]}
     else:
