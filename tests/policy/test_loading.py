@@ -33,6 +33,8 @@ def test_unknown_tool_in_a_deny_rule_is_reported() -> None:
         "Read(!a)",
         "Read($HOME/a)",
         "Edit(~ann/a)",
+        "Read(a, b)",
+        "WebFetch(domain:a.example, domain:b.example)",
     ],
 )
 def test_rule_that_never_matches_is_reported(text: str) -> None:

@@ -83,6 +83,8 @@ def _why_never_matches(rule: Rule) -> str:
         )
     if rule.tool in FILE_FAMILIES and re.search(r"\{[^{}]*,[^{}]*\}", specifier):
         return "braces stand for themselves in a pattern; write one rule for each name"
+    if rule.tool in (*FILE_FAMILIES, "webfetch") and re.search(r",\s", specifier):
+        return "a rule has one pattern; write one rule for each"
     if rule.tool in RESOURCE_FAMILIES and specifier and ":" not in specifier and not specifier.startswith("*"):
         return f"a resource is named by a URI; write its scheme too, such as db://{specifier.lstrip('/')}"
     return ""
