@@ -369,6 +369,7 @@ def test_deny_rule_for_a_domain_cannot_be_evaded(rule: str, url: str, kind: type
         ("192.0.2.1", "http://192.0.2.1:8080/"),
         ("*.example", "https://a.b.example./"),
         ("ab.example", "https://ab\u3002example/"),
+        ("\u2603.example", "https://xn--n3h.example/"),
         ("ab.example", "ann@ab.example:/srv/x"),
         ("*", "https://a.example"),
     ],

@@ -333,7 +333,7 @@ def mark_spaces(word: str) -> str:
 
 _LONGEST_HOST = 253
 _DOTS = re.compile("[.\u3002\uff0e\uff61]")
-_HOST = re.compile(r"[\w.:*-]+")
+_HOST = re.compile(r"(?:[\w.:*-]|[^\x00-\x7f\s])+")
 _NUMBERS = re.compile(r"[0-9][0-9a-fx.]*")
 
 
