@@ -10,7 +10,7 @@ import pytest
 from callwright.app.locations import Locations
 from callwright.app.permissions import load_rules
 from callwright.app.prompts import instruction_files
-from callwright.app.settings import Settings
+from callwright.app.settings import Settings, SettingsWatch
 from callwright.app.trust import Trust, load_trusted_settings
 from callwright.core.errors import UsageError
 from callwright.policy.paths import PathContext
@@ -206,3 +206,13 @@ def machine_locations(locations: Locations, tmp_path: Path) -> tuple[Locations, 
     )
     write(locations.claude, {"enabledPlugins": {"tidy@shop": True, "gone@shop": True, "off@shop": False}})
     return locations, plugin
+
+
+def test_changes_of_the_files_in_the_working_folder_are_noticed(tmp_path: Path) -> None:
+    (tmp_path / "project" / ".git").mkdir(parents=True)
+    inner = tmp_path / "project" / "inner"
+    (inner / ".claude").mkdir(parents=True)
+    watch = SettingsWatch(Locations.of(inner, home=tmp_path / "home"))
+    (inner / ".claude" / "settings.json").write_text('{"permissions": {"deny": ["Bash"]}}')
+    assert watch.changes() == [("project_settings", str(inner / ".claude" / "settings.json"))]
+    assert watch.changes() == []

@@ -42,6 +42,8 @@ class SettingsWatch:
             locations.local_settings: "local_settings",
             locations.project / ".claude" / "settings.json": "project_settings",
             locations.project / ".claude" / "settings.local.json": "local_settings",
+            locations.cwd / ".claude" / "settings.json": "project_settings",
+            locations.cwd / ".claude" / "settings.local.json": "local_settings",
             locations.claude / "settings.json": "user_settings",
             locations.managed: "policy_settings",
         }
