@@ -13,6 +13,8 @@ def main() -> int:
         code = _run(sys.argv[1:])
     except KeyboardInterrupt:  # also while modules are imported
         code = _INTERRUPTED
+    except BrokenPipeError:  # the reader of the output, such as head, has closed it
+        code = _ERROR
     except OSError as error:  # the output could not be written
         code = _report(error)
     except BaseException as error:

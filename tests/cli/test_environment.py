@@ -42,6 +42,21 @@ def test_closed_streams_give_no_traceback(tmp_path: Path, line: str, code: int):
     assert (found.returncode, "Traceback" in found.stderr) == (code, False)
 
 
+@pytest.mark.parametrize("buffering", ["", "1"])
+def test_reader_that_has_gone_is_no_error_message(tmp_path: Path, buffering: str):
+    reader, writer = os.pipe()
+    os.close(reader)
+    environment = {**os.environ, "HOME": str(tmp_path), "PYTHONUNBUFFERED": buffering}
+    command = [sys.executable, "-m", "callwright", "--version"]
+    try:
+        ended = subprocess.run(
+            command, stdout=writer, stderr=subprocess.PIPE, text=True, env=environment, cwd=tmp_path, check=False
+        )
+    finally:
+        os.close(writer)
+    assert (ended.returncode, ended.stderr) == (1, "")
+
+
 def test_deleted_working_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     gone = tmp_path / "gone"
     gone.mkdir()
