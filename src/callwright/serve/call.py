@@ -116,13 +116,16 @@ class SuspendedCalls:
         stale = [key for key, (stamp, _, _) in self._calls.items() if now - stamp > _WAIT_SECONDS]
         own = [key for key, (_, whose, _) in self._calls.items() if whose == owner and key not in stale]
         stale += own[: max(len(own) + 1 - _MAX_OF_CLIENT, 0)]
-        for key in stale:
-            await self._calls.pop(key)[2].stop()
-        if len(self._calls) >= _MAX_SUSPENDED:
-            await call.stop()
-            raise MCPError(types.INTERNAL_ERROR, f"{_MAX_SUSPENDED} calls wait for answers, the limit; try again later")
+        # all at once, and before anything is awaited: meanwhile others are kept and taken
+        ended = [self._calls.pop(key)[2] for key in stale]
         token = secrets.token_urlsafe(24)  # must not be guessable: it resumes the call
-        self._calls[token] = (now, owner, call)
+        full = len(self._calls) >= _MAX_SUSPENDED
+        if not full:
+            self._calls[token] = (now, owner, call)
+        for each in (*ended, *([call] if full else [])):
+            await each.stop()
+        if full:
+            raise MCPError(types.INTERNAL_ERROR, f"{_MAX_SUSPENDED} calls wait for answers, the limit; try again later")
         return token
 
     def take(self, token: str, about: object) -> SuspendableCall[Any] | None:
