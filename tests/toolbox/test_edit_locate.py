@@ -264,3 +264,20 @@ def test_dedented_copy_is_restored_or_refused(first: int, count: int):
     except ToolFailed:
         return
     assert result == FILE.replace(old, new)
+
+
+def test_a_text_that_occurs_very_often_is_refused_without_looking_at_every_place() -> None:
+    text = "\tx = 1\n" * 100_000
+    with pytest.raises(ToolFailed, match=r"at 100000 places \(lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 99990 more\)"):
+        locate(text, "x", "y")
+    with pytest.raises(ToolFailed, match=r"spaces for tabs it occurs at more than 10 places \(lines 1, .*, 10\)"):
+        locate(text, "    x = 1", "y")
+    place = locate(text, "70000\t\tx = 1\n", "y\n")
+    assert (place.start, place.end) == (69_999 * 7, 70_000 * 7)
+    with pytest.raises(ToolFailed, match="more than 10 places"):
+        locate(text, "100001\t\tx = 1\n", "y\n")
+
+
+def test_a_number_that_no_line_has_is_not_read_as_one() -> None:
+    with pytest.raises(ToolFailed, match="not found"):
+        locate("x = 1\n", f"{'9' * 5000}\tx = 1\n", "y\n")

@@ -8,11 +8,11 @@ from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from difflib import SequenceMatcher
 from hashlib import sha256
 from pathlib import Path
 
 from callwright.core.errors import ToolFailed
+from callwright.system.line_diff import compare_lines
 from callwright.system.paths import open_beneath, open_resolved, parent_folder
 
 
@@ -53,9 +53,8 @@ def _choose_breaks(new: str, old: str, own: list[str], following: str) -> list[s
     """Choose breaks for the new lines: an unchanged line keeps its own, the others take the most common one nearby."""
     usual = max(own, key=own.count) if own else following
     breaks = [usual] * new.count("\n")
-    matcher = SequenceMatcher(None, old.split("\n"), new.split("\n"), autojunk=False)
-    for a, b, size in matcher.get_matching_blocks():
-        for offset in range(size):
+    for tag, a, end, b, _ in compare_lines(old.split("\n"), new.split("\n")):
+        for offset in range(end - a if tag == "equal" else 0):
             if a + offset < len(own) and b + offset < len(breaks):
                 breaks[b + offset] = own[a + offset]
     return breaks

@@ -1,7 +1,6 @@
 """Previews of changes to files as numbered rows: what a call would remove and add, and where."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import SequenceMatcher
 from os import close
 from pathlib import Path
 from typing import Any, cast
@@ -9,6 +8,7 @@ from typing import Any, cast
 from callwright.core.errors import ToolError
 from callwright.core.json import JsonObject
 from callwright.system.files import open_regular, read_all
+from callwright.system.line_diff import compare_lines
 from callwright.system.paths import Workspace
 from callwright.tool.base import Preview, PreviewRow
 
@@ -131,7 +131,7 @@ def _several(path: str, edits: Sequence[Any]) -> Preview | None:
 
 def _compare(old: Sequence[str], new: Sequence[str], number: int, *, brief: bool = False) -> Iterator[PreviewRow]:
     """Yield the lines of both texts; `brief` leaves out what is between unchanged lines."""
-    for kind, first, last, start, end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+    for kind, first, last, start, end in compare_lines(old, new):
         if kind == "equal":
             yield from _kept(new[start:end], number + first, number + start, brief=brief)
             continue

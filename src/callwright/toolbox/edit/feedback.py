@@ -5,13 +5,14 @@ import re
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
+from callwright.system.line_diff import Change, compare_lines, count_common, group_changes
 from callwright.toolbox.edit.typos import find_all, lines_of
 
 _CONTEXT = 3
 _SHOWN_LINES = 200
 _NO_FINAL_BREAK = "\n\\ No newline at end of file"
 
-Group = Sequence[tuple[str, int, int, int, int]]
+Group = Sequence[Change]
 
 
 def explain_empty(text: str) -> str:
@@ -46,22 +47,15 @@ def _lines(text: str) -> list[str]:
 
 
 def _groups(old: Sequence[str], new: Sequence[str]) -> list[Group]:
-    """Return the changes with context; the common start and end are skipped, because difflib is quadratic."""
-    same = _common_prefix(old, new)
-    tail = _common_prefix(old[same:][::-1], new[same:][::-1])
+    """Return the changes with context; the common start and end are skipped."""
+    same = count_common(old, new)
+    tail = count_common(old[same:][::-1], new[same:][::-1])
     start, end = max(0, same - _CONTEXT), max(0, tail - _CONTEXT)
-    matcher = SequenceMatcher(None, old[start : len(old) - end], new[start : len(new) - end], autojunk=False)
+    changes = compare_lines(old[start : len(old) - end], new[start : len(new) - end])
     return [
         [(tag, a + start, b + start, c + start, d + start) for tag, a, b, c, d in group]
-        for group in matcher.get_grouped_opcodes(_CONTEXT)
+        for group in group_changes(changes, _CONTEXT)
     ]
-
-
-def _common_prefix(old: Sequence[str], new: Sequence[str]) -> int:
-    for index, (one, other) in enumerate(zip(old, new, strict=False)):
-        if one != other:
-            return index
-    return min(len(old), len(new))
 
 
 def _hunk(group: Group, old: Sequence[str], new: Sequence[str]) -> Iterator[str]:

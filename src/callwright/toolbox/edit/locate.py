@@ -7,9 +7,10 @@ no match    ──► without line numbers ──► plain quotes and dashes ─
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
+from itertools import islice
 
 from callwright.core.errors import ToolFailed
+from callwright.system.line_diff import compare_lines
 from callwright.toolbox.edit.feedback import explain_miss, offer_exact_text
 from callwright.toolbox.edit.typos import (
     TYPOS,
@@ -133,7 +134,7 @@ def _doubt_indent_style(text: str, old: str, new: str) -> None:
         raise Doubtful("the file is indented with spaces, new_string with tabs; indent it with spaces")
 
 
-_NUMBERED = re.compile(r" *([0-9]+)(?:\t|→)")
+_NUMBERED = re.compile(r" *([0-9]{1,9})(?:\t|→)")
 _SHOWN_PLACES = 10
 _MARK = "\ufeff"  # the byte order mark belongs to the file, whether or not the model copied it
 
@@ -155,10 +156,11 @@ def locate(text: str, old: str, new: str, *, literal: bool = False) -> EditPlace
     old, new = _strip_byte_order_mark(text, old, new)
     starts = find_all(text, old)
     if len(starts) > 1:
-        places = _list_lines([line_of(text, start) for start in starts])
+        places = _list_lines([line_of(text, start) for start in starts[:_SHOWN_PLACES]])
+        more = f" and {len(starts) - _SHOWN_PLACES} more" if len(starts) > _SHOWN_PLACES else ""
         raise ToolFailed(
-            f"old_string occurs at {len(starts)} places ({places}); add surrounding lines until it is the only one, "
-            "or pass replace_all=true"
+            f"old_string occurs at {len(starts)} places ({places}{more}); add surrounding lines until it is the only "
+            "one, or pass replace_all=true"
         )
     if starts:
         return _place_literally(text, starts[0], old, new, literal=literal)
@@ -189,8 +191,7 @@ def _place_literally(text: str, start: int, old: str, new: str, *, literal: bool
 
 
 def _list_lines(lines: Sequence[int]) -> str:
-    more = f" and {len(lines) - _SHOWN_PLACES} more" if len(lines) > _SHOWN_PLACES else ""
-    return f"lines {', '.join(str(line) for line in lines[:_SHOWN_PLACES])}{more}"
+    return f"lines {', '.join(map(str, lines))}"
 
 
 def _without_numbers(old: str, new: str) -> tuple[str, str, int] | None:
@@ -236,7 +237,9 @@ def _find_by_number(text: str, old: str, new: str, number: int, *, literal: bool
     old, new = _strip_byte_order_mark(text, old, new)
     starts = find_all(text, old)
     if len(starts) > 1:  # the number tells which
-        starts = [start for start in starts if line_of(text, start) == number]
+        above = text.split("\n", number)[:number]
+        begin, end = sum(len(line) + 1 for line in above[:-1]), sum(len(line) + 1 for line in above)
+        starts = [start for start in starts if begin <= start < end] if len(above) == number else []
     place = (
         _place_found(text, starts[0], starts[0] + len(old), new, literal=literal)
         if len(starts) == 1
@@ -249,12 +252,14 @@ def _find_by_lines(text: str, old: str, new: str) -> EditPlace:
     file, copied, wanted = lines_of(text), lines_of(old), lines_of(new)
     candidates = _find_alike(file, copied)
     for typos in TYPOS:  # a place with the right indentation beats one that needs a shift
-        found = [seen for at in candidates if (seen := _explain(Region(file, at, copied), typos))]
+        explained = (seen for at in candidates if (seen := _explain(Region(file, at, copied), typos)))
+        found = list(islice(explained, _SHOWN_PLACES + 1))  # each may look at the whole file
         if len(found) > 1:
+            many = f"more than {_SHOWN_PLACES}" if len(found) > _SHOWN_PLACES else str(len(found))
+            places = _list_lines([seen.region.at + 1 for seen in found[:_SHOWN_PLACES]])
             raise ToolFailed(
-                f"old_string does not occur exactly; except for {found[0].typo.label} it occurs at {len(found)} places "
-                f"({_list_lines([seen.region.at + 1 for seen in found])}); copy the one you mean exactly, with "
-                "more lines around it"
+                f"old_string does not occur exactly; except for {found[0].typo.label} it occurs at {many} places "
+                f"({places}); copy the one you mean exactly, with more lines around it"
             )
         if found:
             return _place_lines(text, found[0], _correct_lines(found[0], wanted))
@@ -294,7 +299,7 @@ def _correct_lines(seen: _Explanation, wanted: Sequence[str]) -> list[str]:
     """Return the corrected new lines: unchanged ones are taken from the file, the others are corrected."""
     copied, own = seen.region.copied, seen.region.own
     lines: list[str | None] = [] if not seen.typo.framed or indented_alike(copied, wanted) else [None]
-    for tag, a, b, c, d in SequenceMatcher(None, copied, wanted, autojunk=False).get_opcodes():
+    for tag, a, b, c, d in compare_lines(copied, wanted):
         lines += own[a:b] if tag == "equal" else [seen.correct(line) for line in wanted[c:d]]
     if None in lines:
         raise ToolFailed(

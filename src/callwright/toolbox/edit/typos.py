@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from functools import partial
 from typing import TypeAlias
 
 from callwright.core.errors import ToolFailed
+from callwright.system.line_diff import compare_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +112,9 @@ def _translate(families: Sequence[dict[int, str]], text: str) -> str:
 def indented_alike(old: Sequence[str], new: Sequence[str]) -> bool:
     """Tell whether old and new lines were shifted alike: shared lines have the same indentation in both."""
     olds, news = [line for line in old if line.strip()], [line for line in new if line.strip()]
-    matcher = SequenceMatcher(None, [line.strip() for line in olds], [line.strip() for line in news], autojunk=False)
-    shared = [(olds[a + k], news[b + k]) for a, b, size in matcher.get_matching_blocks() for k in range(size)]
+    changes = compare_lines([line.strip() for line in olds], [line.strip() for line in news])
+    equal = [(olds[a:b], news[c:d]) for tag, a, b, c, d in changes if tag == "equal"]
+    shared = [pair for one, other in equal for pair in zip(one, other, strict=True)]
     pairs = shared or list(zip(olds[:1], news[:1], strict=False))
     return all(indent_of(one) == indent_of(other) for one, other in pairs)
 
