@@ -235,6 +235,7 @@ async def test_answer_counts_later_if_the_session_was_busy(serve: Serve) -> None
             assert (await answer(web, session, question["id"], approved=True)).status == 200
             again = await events.wait(type="asked", session=session)
             assert [each["id"] for each in again["questions"]] == [question["id"]]
+            assert "is being written" in (await events.wait(type="notice", session=session))["text"]
             await hold.release()
         assert [each["id"] for each in (await web.get(path)).data["questions"]] == [question["id"]]
         assert (await answer(web, session, question["id"], approved=True)).status == 200

@@ -122,6 +122,11 @@ class LiveAgent:
         """`waiting` for an answer, `running`, or `idle`."""
         return "waiting" if len(self.questions) else "running" if self._runs else "idle"
 
+    @property
+    def followed(self) -> bool:
+        """Whether any program receives the events."""
+        return bool(self._readers)
+
     def open_session(self, session_id: str) -> None:
         """Follow another session from now on."""
         if self.session_id and session_id != self.session_id:

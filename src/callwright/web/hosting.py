@@ -12,6 +12,7 @@ from callwright.agent.results import AgentEvent, Stopped
 from callwright.app.app import App
 from callwright.app.conversation import Conversation
 from callwright.app.live import LiveAgent
+from callwright.app.live_client import Tell
 from callwright.app.locations import Locations
 from callwright.core.calls import Answers, Question, Reply
 from callwright.core.errors import CallwrightError, UsageError, describe_exception
@@ -44,10 +45,12 @@ class HostedSession:
         open_app: Builds the app.
         session_id: The session to begin or continue.
         source: `startup` for a new session, else `resume`.
+        publish: Passes an event to every page.
     """
 
-    def __init__(self, locations: Locations, open_app: OpenApp, session_id: str, source: str) -> None:
+    def __init__(self, locations: Locations, open_app: OpenApp, session_id: str, source: str, publish: Tell) -> None:
         self.session_id = session_id
+        self._publish = publish
         self.live = LiveAgent(locations.live, "page")
         self._open_app = open_app
         self._source = source
@@ -58,6 +61,7 @@ class HostedSession:
         """Told if the session cannot be resumed, so that the answers count nowhere."""
         self._cancellation: Cancellation | None = None
         self._telling: set[asyncio.Task[None]] = set()
+        self._loop: asyncio.AbstractEventLoop
         self._task: asyncio.Task[None] | None = None
         self._ready: asyncio.Future[None] | None = None
 
@@ -67,7 +71,8 @@ class HostedSession:
         Raises:
             CallwrightError: There is no model, or the settings are not valid.
         """
-        self._ready = asyncio.get_running_loop().create_future()
+        self._loop = asyncio.get_running_loop()
+        self._ready = self._loop.create_future()
         self._task = asyncio.create_task(self._run())
         await self._ready
 
@@ -138,7 +143,7 @@ class HostedSession:
         if self._ready is not None and not self._ready.done():
             self._ready.set_exception(error)
         else:
-            self.live.notice(str(error))
+            self._report(str(error))
 
     async def _serve(self, app: App) -> None:
         conversation = Conversation(app, self.session_id, self._source)
@@ -168,7 +173,7 @@ class HostedSession:
                     answers = Answers(replies) if replies else None
                     await self._follow(conversation.go_on(answers, cancellation=self._cancellation))
             except CallwrightError as error:
-                self.live.notice(str(error))
+                self._report(str(error))
                 for tell in self._lost:
                     await tell()
             finally:
@@ -181,10 +186,18 @@ class HostedSession:
         async with aclosing(stream) as events:
             async for event in events:
                 if isinstance(event, Stopped):
-                    self.live.notice(f"stopped: {event.reason}")
+                    self._report(f"stopped: {event.reason}")
 
     def _report(self, text: str) -> None:
-        self.live.notice(text)
+        """Tell the pages; called from any thread."""
+        self._loop.call_soon_threadsafe(self._notice, text)
+
+    def _notice(self, text: str) -> None:
+        """Tell the pages; directly if this server does not follow the session yet, which it does after a moment."""
+        if self.live.followed:
+            self.live.notice(text)
+        else:
+            self._publish({"type": "notice", "session": self.session_id, "text": text})
 
     def _observe(self, event: Event) -> None:
         self.live.observe(event)
@@ -208,10 +221,12 @@ class Hosts:
     Args:
         locations: The project.
         open_app: Builds an app with a model.
+        publish: Passes an event to every page.
     """
 
-    def __init__(self, locations: Locations, open_app: OpenApp) -> None:
+    def __init__(self, locations: Locations, open_app: OpenApp, publish: Tell) -> None:
         self._locations = locations
+        self._publish = publish
         self._open_app = open_app
         self._hosted: dict[str, HostedSession] = {}
         self._lock = asyncio.Lock()
@@ -227,7 +242,8 @@ class Hosts:
             if hosted is not None and not hosted.over:
                 return hosted
             source = "startup" if session_id is None else "resume"
-            hosted = HostedSession(self._locations, self._open_app, session_id or str(uuid.uuid4()), source)
+            new_id = session_id or str(uuid.uuid4())
+            hosted = HostedSession(self._locations, self._open_app, new_id, source, self._publish)
             await hosted.start()
             self._hosted[hosted.session_id] = hosted
             return hosted

@@ -167,7 +167,7 @@ class WebServer:
         """Return the application that answers to these values of the Host header."""
         self._hub = Hub(self.locations, version("callwright"))
         self._workspace = WebWorkspace(self.locations, self._open_bare)
-        running = Hosts(self.locations, self._open_app)
+        running = Hosts(self.locations, self._open_app, self._hub.publish)
         self._sessions = SessionRoutes(self._hub, self._workspace)
         read_only = self.options.read_only
         self._runs = RunRoutes(read_only=read_only)
