@@ -174,6 +174,12 @@ def test_common_lines_that_read_are_proven(lines: list[str], verdict: Verdict) -
         ("grep -f /etc/x y", "/etc/x"),
         ("grep --file=/etc/x y", "/etc/x"),
         ("grep -r foo", "/srv/project"),
+        ("grep -r --regexp foo", "/srv/project"),
+        ("grep -r --include '*' foo", "/srv/project"),
+        ("grep -r --label x foo", "/srv/project"),
+        ("grep -r --max-c 3 foo", "/srv/project"),  # grep takes the beginning of an option for it
+        ("grep --max-c 3 foo .env", "/srv/project/.env"),
+        ("zgrep --label foo .env", "/srv/project/.env"),  # which takes no value for this one
         ("git diff --no-index a /etc/shadow", "/etc/shadow"),
         ("git diff --no-index a b", "/srv/project/b"),
         ("sort < in", "/srv/project/in"),

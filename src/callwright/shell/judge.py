@@ -160,7 +160,11 @@ def _sort_arguments(rule: ProgramRule, arguments: Sequence[Word]) -> tuple[list[
             valued = valued or len(text) > 2 or text in _FILE_FLAGS
             ends = ends or text in ("-", "--")
     if rule.pattern is not None:
-        operands, flags = rule.split(arguments)
+        found, flags = rule.split(arguments)
+        if rule.may_take_next(flags):  # each word may be a file, or none of them
+            here = [Word(".")] if rule.here or any(map(_RECURSES.match, flags)) else []
+            return [*operands, *found, *here], flags, valued
+        operands = found
         return operands if rule.gives_pattern(flags) else operands[1:], flags, valued
     # whatever may be a value of an option is counted too: a file too many is better than one too few
     if ends:

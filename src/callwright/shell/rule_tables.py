@@ -21,6 +21,7 @@ continues the one above. The clauses:
     last         no option after an operand    recursive  -r reads whole folders
     urls         an address is fetched        plain     no value expands macros (`:expand`, `%(`)
     counts F…    flags that take a value if it is a number
+    flags F…     long options without a value: any other may take the next word, an abbreviation too
     schemeless   no word holds a colon, because `engine:file` loads a library
 """
 
@@ -49,6 +50,7 @@ class ProgramRule:
     allowed: frozenset[str] | None = None
     values: frozenset[str] = frozenset()
     counts: frozenset[str] = frozenset()
+    flags: frozenset[str] = frozenset()
     reads: bool = False
     pattern: frozenset[str] | None = None
     here: bool = False
@@ -216,6 +218,11 @@ class ProgramRule:
                 return True
         return False
 
+    def may_take_next(self, flags: Sequence[str]) -> bool:
+        """Whether a long option may take the next word for its value, so that an operand may be none."""
+        known = self.flags | self.values | self.counts
+        return bool(self.flags) and any(flag[:2] == "--" and "=" not in flag and flag not in known for flag in flags)
+
     @cached_property
     def _pattern_letters(self) -> frozenset[str]:
         return frozenset([option[1] for option in self.pattern or () if option[1:2] != "-"])
@@ -348,6 +355,8 @@ def _apply_clause(rule: ProgramRule, word: str, rest: str) -> None:
                 rule.allowed |= flags
         case "counts":
             rule.counts = flags
+        case "flags":
+            rule.flags = flags
         case "needs":
             rule.needs = flags
         case "names":

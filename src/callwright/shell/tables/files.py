@@ -46,8 +46,18 @@ bat batcat: reads; only -n --number -p --plain -A --show-all -l --language -H --
       --diff -d --diff-context --file-name --decorations -f --force-colorization --italic-text --map-syntax -m
       --version --help -u --unbuffered -P --squeeze-blank -s; values -l -H --highlight-line -r --line-range
       --language --style --theme --color
-grep egrep fgrep ggrep zgrep zegrep zfgrep bzgrep xzgrep: reads; recursive; pattern -e -f --regexp --file; values -A
-      -B -C -m -D -d --after-context --before-context --context --max-count --directories --devices -e -f
+zgrep zegrep zfgrep bzgrep xzgrep: reads; recursive; pattern -e -f --regexp --file; values -A -B -C -m -D -d -e -f; flags
+      --extended-regexp --fixed-strings --ignore-case --word-regexp --line-regexp --no-messages --invert-match --version
+      --help --line-number --with-filename --no-filename --only-matching --quiet --silent --text --count --color
+      --files-without-match --files-with-matches
+grep egrep fgrep ggrep: reads; recursive; pattern -e -f --regexp --file; values -A
+      -B -C -m -D -d --after-context --before-context --context --max-count --directories --devices -e -f --regexp
+      --file --include --exclude --exclude-from --exclude-dir --label --group-separator --binary-files; flags
+      --extended-regexp --fixed-strings --basic-regexp --perl-regexp --ignore-case --no-ignore-case --word-regexp
+      --line-regexp --null-data --no-messages --invert-match --version --help --byte-offset --line-number
+      --line-buffered --with-filename --no-filename --only-matching --quiet --silent --text --recursive
+      --dereference-recursive --files-without-match --files-with-matches --count --initial-tab --null --color --colour
+      --binary --no-group-separator
 zcat gzcat: reads; only -f -v -q -l -t -h -V -L -n -N --force --verbose --quiet --list --test --version --help
 bzcat lzcat xzcat zstdcat: reads; only -v -q -f -t -l --verbose --quiet --force --test --list --version --help
 rg ripgrep: reads; recursive; pattern -e -f --regexp --file; here; not -z --search-zip --pre
@@ -57,10 +67,17 @@ rg ripgrep: reads; recursive; pattern -e -f --regexp --file; here; not -z --sear
       --max-depth --maxdepth --max-filesize --path-separator --regex-size-limit --regexp --replace --sort --sortr
       --threads --type --type-add --type-clear --type-not
 ag: reads; recursive; pattern; here; not --pager --search-zip -z; counts -A -B -C; values -G -m -p -W --depth
-      --ignore --ignore-dir --max-count --path-to-ignore --width --workers
+      --ignore --ignore-dir --max-count --path-to-ignore --width --workers; flags --ackmate --all-text --all-types
+      --hidden --color --nocolor --count --files-with-matches --files-without-matches --filename --nofilename --follow
+      --group --nogroup --heading --noheading --ignore-case --case-sensitive --smart-case --invert-match --literal
+      --fixed-strings --word-regexp --line-numbers --nonumbers --numbers --null --only-matching --passthrough --silent
+      --skip-vcs-ignores --stats --unrestricted --vimgrep --column --list-file-types --version --help --print-long-lines
 ack: reads; recursive; pattern --match -f -g; here; not --pager --ackrc --output -x --files-from; counts -A -B
       -C --after-context --before-context --context; values -m -t --match --max-count --type --ignore-dir
-      --ignore-directory --ignore-file --range-start --range-end
+      --ignore-directory --ignore-file --range-start --range-end; flags --ignore-case --no-ignore-case --smart-case
+      --invert-match --word-regexp --literal --files-with-matches --files-without-matches --count --with-filename
+      --no-filename --heading --noheading --group --nogroup --color --nocolor --colour --nocolour --column --print0
+      --recurse --no-recurse --follow --nofollow --show-types --sort-files --passthru --flush --version --help
 cut nl fold fmt expand unexpand rev column pr ul tsort: reads
 tr colrm col numfmt: bare
 look: reads; pattern
