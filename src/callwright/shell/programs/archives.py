@@ -1,11 +1,13 @@
-"""Judges tar and unzip calls: listing is read-only, everything else writes."""
+"""Judges calls of tar, unzip and packers of single files: listing is read-only, most else writes."""
 
 import re
 from collections.abc import Sequence
 
 from callwright.core.access import Access, ReadPath, WritePath
 from callwright.shell.findings import Judgement, unknown
+from callwright.shell.judge import judge_by_rule
 from callwright.shell.plan import Tree, Verdict
+from callwright.shell.rule_tables import parse_table
 from callwright.shell.words import Certainty, Folders, Word, resolve_paths
 
 _TAR_LETTERS = frozenset("tvzjJafk")
@@ -124,3 +126,25 @@ def unzip(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     if loose:
         return unknown("a word of the unzip call may become an option", written)
     return unknown(f"{name} writes files that only the archive names", (*touched, *written))
+
+
+_PRINTS = "-c --stdout --to-stdout"
+_PACKER = parse_table(
+    f"""
+packer: reads; last; needs {_PRINTS} -l --list -t --test --version --help -V -h;
+      only {_PRINTS} -l --list -t --test -v -q -k --keep -d --decompress --version --help -V -h
+"""
+)["packer"]
+_PRINTER = parse_table(f"packer: needs {_PRINTS}")["packer"]
+_CHECKER = parse_table("packer: needs -l --list -t --test; only -l --list -t --test -v -q -k --keep")["packer"]
+
+
+def packer(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
+    """Judge a call of xz and its like: of -t, -l and -d the last counts, so -d is read-only only with -c."""
+    found = judge_by_rule(name, _PACKER, arguments, folders)
+    if found.verdict is not Verdict.READ_ONLY or not _PACKER.operand_words(arguments):
+        return found
+    # bzip2 shows its version, and then packs the file
+    if _PRINTER.objection(arguments) and _CHECKER.objection(arguments):
+        return unknown(f"{name} may replace a file by another", found.accesses)
+    return found

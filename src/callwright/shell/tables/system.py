@@ -2,7 +2,8 @@
 
 TABLE = r"""
 uname uptime free vmstat mpstat iostat nfsiostat w id locale getconf: bare
-who last lastb lastlog lslogins findmnt pgrep: reads; bare
+who last lastb lslogins findmnt pgrep: reads; bare
+lastlog: reads; bare; not -C --clear -S --set
 pidof pstree lscpu lsblk lsusb lsmod lsmem lsns lsipc: bare
 pmap: not -n -N -c -C --create-rc --create-rc-to --read-rc --read-rc-from
 cpuid hwinfo inxi lshw dmidecode modinfo: only -short -class -C -s -t -q --class --type --help --version -F -b -c
@@ -84,9 +85,6 @@ openssl: single; urls
 gzip gunzip: reads; needs -l --list -t --test -c --stdout --to-stdout --version --help -V -h; only -l --list -t
       --test -v -q --verbose --quiet -c --stdout --to-stdout -d --decompress -k --keep --version --help -f -V -h -L
       -N -n -#; last
-bzip2 bunzip2 xz unxz lzma zstd unzstd: reads; needs -l --list -t --test -c --stdout --to-stdout --version --help
-      -V -h; only -t --test -v -q -c --stdout --to-stdout -l --list --version --help -V -h -k --keep -d --decompress;
-      last
 zipinfo: reads
 7z 7za 7zr 7zz: bare; response
   l|t|i|b|h: not -o -w -x -i -so -si; response
@@ -99,7 +97,7 @@ dpkg: needs -l -L -s -S -p -I -c -C -V --list --listfiles --status --search --pr
       --contents --version --help
 dpkg-query: only -l -L -s -S -W -p -f --list --listfiles --status --search --show --showformat --print-avail; values
       -f
-apt apt-cache: not -o -c --option --config-file
+apt apt-cache: not -o -c -p -s --option --config-file --pkg-cache --src-cache
   list|show|search|policy|depends|rdepends|showsrc|showpkg|madison|pkgnames|stats|dump
 apt-mark: not -o -c -f
   showauto|showmanual|showhold|showinstall|showremove|showpurge
