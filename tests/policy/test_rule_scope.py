@@ -229,6 +229,10 @@ def test_unreadable_script_asks_where_a_deny_rule_may_apply(tmp_path: Path, line
         ("find . -name '*.txt' | xargs head", False),
         ("cat $(find . -type f)", False),
         ("diff -r secret other", False),
+        ("sdiff secret a.txt", False),  # secret/a.txt
+        ("delta secret a.txt", False),
+        ("grep -r --regexp x", False),
+        ("grep -r --include '*' x other", True),
         ("git grep x -- secret", False),
         ("git grep x secret", False),
         ("git diff secret", False),

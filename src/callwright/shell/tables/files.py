@@ -21,7 +21,7 @@ xxd: reads; operands 1; last; not -r -revert; values -c -cols -g -l -len -o -s -
 mktemp: needs -u --dry-run --version --help; only -u -d -q -t -p --dry-run --directory --quiet --suffix --tmpdir
       --version --help; values -p --suffix
 diff colordiff: reads; recursive
-sdiff: reads; not -o --output --diff-program
+sdiff: reads; recursive; not -o --output --diff-program
 diff3: reads; not --diff-program
 comm join paste: reads
 locate mlocate plocate: bare
@@ -38,7 +38,8 @@ cloc: reads; urls; only --by-file --by-file-by-lang --exclude-dir --include-lang
       --show-ext --follow-links --fullpath --hide-rate; values --exclude-dir --include-lang --exclude-lang
 tokei: reads
 scc: reads; exact; not -o --output --format-multi --gen-langs
-delta: reads; only --side-by-side -s --show-config --list-languages --list-syntax-themes --line-numbers -n --dark
+delta: reads; recursive; only --side-by-side -s --show-config --list-languages --list-syntax-themes --line-numbers -n
+      --dark
       --light --color-only --navigate --width -w --show-syntax-themes --no-gitconfig --diff-so-fancy --raw --version
       --help --keep-plus-minus-markers --diff-highlight --hyperlinks --relative-paths
 bat batcat: reads; only -n --number -p --plain -A --show-all -l --language -H --highlight-line --style --color
@@ -46,7 +47,8 @@ bat batcat: reads; only -n --number -p --plain -A --show-all -l --language -H --
       --diff -d --diff-context --file-name --decorations -f --force-colorization --italic-text --map-syntax -m
       --version --help -u --unbuffered -P --squeeze-blank -s; values -l -H --highlight-line -r --line-range
       --language --style --theme --color
-zgrep zegrep zfgrep bzgrep xzgrep: reads; recursive; pattern -e -f --regexp --file; values -A -B -C -m -D -d -e -f; flags
+zgrep zegrep zfgrep bzgrep xzgrep: reads; recursive; pattern -e -f --regexp --file; values -A -B -C -m -D -d -e -f;
+      flags
       --extended-regexp --fixed-strings --ignore-case --word-regexp --line-regexp --no-messages --invert-match --version
       --help --line-number --with-filename --no-filename --only-matching --quiet --silent --text --count --color
       --files-without-match --files-with-matches
