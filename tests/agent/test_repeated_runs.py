@@ -378,3 +378,26 @@ async def test_edited_call_that_asks_goes_on_as_edited(store: SessionStore, rest
         answers = Answers().decline(question) if no else Answers.approving([question])
         result = await agent.resume("s", answers)
     assert isinstance(result, Done) and done == (["test"] if reply == "no" else ["test", "test"])
+
+
+@pytest.mark.parametrize("asks", ["inside", "itself"])
+@pytest.mark.parametrize("ask", [None, approve])
+async def test_writing_tool_repeats_no_inner_write_after_a_question(store: SessionStore, ask: Any, asks: str) -> None:
+    """The effect WRITE is the default: such a tool is not repeated after a crash, but runs again after a question."""
+
+    async def run(context: ToolContext) -> str:
+        done.append("outer")
+        (paid,) = await context.execute(ToolCall("p", "pay", {"n": 1}))
+        if asks == "itself":
+            if context.answer is None:
+                raise ApprovalRequired("tell the customer?")
+            return paid.text
+        (outcome,) = await context.execute(ToolCall("d", "deploy", {}))
+        if isinstance(outcome, Interrupted):
+            raise AnswersNeeded(outcome.questions)
+        return f"{paid.text}, {outcome.text}"
+
+    agent = agent_of(store, pay, deploy, outer_tool(run, WRITING), call=OUTER, ask=ask)
+    assert isinstance(await finish(agent), Done)
+    assert done.count("pay 1") == 1
+    assert await text_of_call(agent) == ("paid 1" if asks == "itself" else "paid 1, deployed")

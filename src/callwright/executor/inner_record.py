@@ -1,4 +1,7 @@
-"""Keeps notes of tools and the calls that a repeatable tool makes on record, so that its next run repeats no write."""
+"""Keeps notes of tools and the calls that they make on record, so that the next run of a tool repeats no write.
+
+Every tool may run again: after a question, or an error that is retried; one that may be repeated after a crash, too.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeAlias, cast
@@ -75,8 +78,6 @@ class InnerRecord:
         self, context: ToolContext, calls: Sequence[ToolCall], batch: InnerBatch, catalog: Catalog, run: _RunAll
     ) -> list[Outcome]:
         """Make calls with `run`, except those that an earlier run of the tool has made; return all outcomes."""
-        if not self._is_needed(context, catalog):
-            return await run(calls, None, context, batch)
         if len({id(call) for call in calls}) < len(calls):  # told apart by identity
             calls = [replace(call) for call in calls]
         done, recording = self._split(context, calls, catalog, batch)
@@ -86,13 +87,6 @@ class InnerRecord:
         left = [call for index, call in enumerate(calls) if index not in done]
         outcomes = iter(await run(left, None, context, recording) if left else ())
         return [done[index] if index in done else next(outcomes) for index in range(len(calls))]
-
-    def _is_needed(self, context: ToolContext, catalog: Catalog) -> bool:
-        """Whether the model's call may be repeated, and with it the calls inside."""
-        while context.parent is not None:
-            context = context.parent
-        tool = catalog.get(context.call.name)
-        return tool is not None and tool.spec.annotations.repeatable
 
     def _split(
         self, context: ToolContext, calls: Sequence[ToolCall], catalog: Catalog, batch: InnerBatch
