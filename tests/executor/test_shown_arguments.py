@@ -1,6 +1,6 @@
 """The arguments that are shown, judged and approved are those that run."""
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import InitVar, dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,14 +18,18 @@ from callwright import (
     Failed,
     Interrupted,
     Outcome,
+    Question,
     Registry,
     ToolCall,
     ToolContext,
+    Turn,
     TypedTool,
     UsageError,
     tool,
 )
+from callwright.core.access import WritePath
 from callwright.core.events import BatchBegan
+from callwright.hooks import Hook, PendingCall, Rewrite
 from callwright.policy import ByMode, Grants, PathContext, Policies
 from callwright.tool.function import FunctionTool
 from callwright.tool.typed import describe
@@ -249,3 +253,42 @@ def test_paths_and_addresses_conceal_nothing() -> None:
         return ""
 
     assert not read.contract.concealed
+
+
+class Signing(Hook):
+    """Adds a line to what is written, unless it is there."""
+
+    def before(self, pending: PendingCall) -> Rewrite | None:
+        text = str(pending.arguments["text"])
+        return None if "signed" in text else Rewrite({**pending.arguments, "text": f"{text}, signed"})
+
+
+@pytest.mark.parametrize("now", [True, False])
+@pytest.mark.parametrize(
+    ("edit", "shown"), [("mine", ["model, signed", "mine, signed"]), ("signed", ["model, signed"])]
+)
+async def test_hook_that_changes_an_edit_is_shown(now: bool, edit: str, shown: list[str]) -> None:
+    """The edit touches the same file as the call, so the answer would cover it; but the hook changes it."""
+    seen: list[str] = []
+
+    @tool(accesses=lambda arguments: [WritePath(str(arguments["path"]))])
+    async def write(path: str, text: str) -> str:
+        """Write a file."""
+        return text
+
+    async def answer(questions: Sequence[Question]) -> Answers:
+        (question,) = questions
+        seen.append(str(question.arguments["text"]))
+        return Answers().approve(question, arguments={"path": "/a", "text": edit} if len(seen) == 1 else None)
+
+    executor, call = (
+        Executor(Registry(write), hooks=[Signing()]),
+        ToolCall("1", "write", {"path": "/a", "text": "model"}),
+    )
+    answers = Answers()
+    [outcome] = await executor.execute([call], turn=Turn(ask=answer) if now else Turn())
+    while isinstance(outcome, Interrupted):
+        answers = Answers({**dict(answers), **dict(await answer(outcome.questions))})
+        [outcome] = await executor.execute([call], answers=answers)
+    assert text_of(outcome).partition("\n")[0] == shown[-1].replace("model, ", "")
+    assert seen == shown
