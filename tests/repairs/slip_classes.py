@@ -114,6 +114,21 @@ JSON_TEXTS: dict[str, tuple[str, Any, Any]] = {
     ),
     "keys without quotes": ("read", '{path: "calc.py"}', _read("json")),
     "comments": ("read", '{"path": "calc.py" // the file\n}', _read("json")),
+    "a quote that looks like the end before a comment": (
+        "write",
+        '{"path": "n.txt",\n "content": "print("# one")"\n}',
+        Refused("not valid JSON", 'write a quote as \\"'),
+    ),
+    "a back quote after a backslash": (
+        "bash",
+        r'{"command": "echo \"remove the \`touch owned\` call\""}',
+        Refused("not valid JSON", r"a backslash as \\"),
+    ),
+    "a quote of the shell after a backslash": (
+        "bash",
+        r"""{"command": "bash -c 'echo '\''; touch owned; '\'''"}""",
+        Refused("not valid JSON", r"a backslash as \\"),
+    ),
     "Python's constants": (
         "glob",
         '{"pattern": "*.py", "ignored": False}',

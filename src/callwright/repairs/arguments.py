@@ -6,7 +6,7 @@ from typing import Any, TypeAlias, cast
 
 from callwright.core.calls import Repair
 from callwright.core.json import JsonObject, make_object, thaw
-from callwright.repairs.lenient_json import CutOff, NotJson, TwoValues, read_lenient, try_read
+from callwright.repairs.lenient_json import CutOff, NotJson, TwoReadings, TwoValues, read_lenient, try_read
 from callwright.repairs.schemas import Object, Target, fits, kinds_of, required_of
 
 _NO_VALUE = ("{", "[", "```", "\n")
@@ -88,7 +88,7 @@ def advise(arguments: JsonObject | str | bytes, target: Target, error: str) -> s
                     "write less in one call"
                 )
             )
-        except TwoValues as problem:
+        except (TwoReadings, TwoValues) as problem:
             return str(problem) if "not valid JSON" in error else ""
         except NotJson:
             return _advise_text(text, target) if "not valid JSON" in error else ""

@@ -4,7 +4,7 @@ Accepted: a code fence, tokens of a chat template or doubled braces around it, s
 quotes, raw control characters and invalid escapes in strings, trailing commas, comments, unquoted keys, Python's
 constants, closing brackets too many at the end, the same value written twice, a whole object with its quotes escaped.
 Refused: an end inside a value, a quote inside a string that is not escaped, a missing comma, two different values for
-one key, any other text before or after.
+one key, a comment that may be a part of a string, `\\'` that may be the shell's, any other text before or after.
 """
 
 import json
@@ -20,8 +20,12 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?![\
 _WORD = re.compile(r"[A-Za-z_$][\w$-]*")
 _CONSTANTS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
 _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "`": "`"}
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "/": "/", "\\": "\\", '"': '"', "'": "'", "`": "`"}
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "/": "/", "\\": "\\", '"': '"'}
 _HEX = re.compile(r"[0-9a-fA-F]{4}")
+_PROGRAMS = frozenset({"command", "cmd", "command_line", "commandline", "shell_command", "code", "script"})
+"""Fields in which `\\'` may be meant as it is written."""
+_COMMENT = 'after a string stands a comment with a quote in it: inside a string, write a quote as \\"'
+_BACKSLASH = "inside a string, write ' and ` as they are, and a backslash as \\\\"
 _MOST_DEPTH = 100
 _MOST_REPEATS = 8
 _TAIL_CHARS = 200
@@ -43,6 +47,10 @@ class CutOff(NotJson):
 
 class TwoValues(NotJson):
     """An object has one key twice, with different values; the message names the key."""
+
+
+class TwoReadings(NotJson):
+    """A mark may be a part of a string or not; the message says what to write."""
 
 
 def read_lenient(text: str) -> Any:
@@ -151,6 +159,9 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
+        self._key = ""
+        self._closing = ""
+        """The mark that ended the last string."""
 
     def read_value(self, depth: int) -> Any:
         if depth > _MOST_DEPTH:
@@ -187,7 +198,10 @@ class _Reader:
 
     def _skip(self) -> None:
         found = _SPACE.match(self._text, self._at)
-        self._at = found.end() if found else self._at
+        end = found.end() if found else self._at
+        if self._closing and self._closing in self._text[self._at : end]:  # "a "# b" is no string with a comment
+            raise TwoReadings(_COMMENT)
+        self._at = end
 
     def _peek(self) -> str:
         self._skip()
@@ -203,6 +217,7 @@ class _Reader:
             if self._peek() != ":":
                 raise NotJson("expected a colon")
             self._at += 1
+            self._key = key
             found.append((key, self.read_value(depth + 1)))
             self._read_comma("}")
         self._at += 1
@@ -262,6 +277,11 @@ class _Reader:
             raise NotJson("expected a value")
         return self._read_until(mark)
 
+    def _is_apostrophe(self) -> bool:
+        """Tell whether the escaped quote is that of `it\\'s`, in a text that is no program."""
+        around = self._text[self._at - 2] + self._text[self._at + 1 : self._at + 2]
+        return self._text[self._at] == "'" and around.isalpha() and len(around) == 2 and self._key not in _PROGRAMS
+
     def _read_until(self, mark: str) -> str:
         """Read a string of another language; with an escape or a placeholder it has two readings."""
         end = self._text.find(mark, self._at + len(mark))
@@ -270,12 +290,13 @@ class _Reader:
         value = self._text[self._at + len(mark) : end]
         if "\\" in value or "${" in value:
             raise NotJson("an escape in a string with foreign quotes")
-        self._at = end + len(mark)
+        self._at, self._closing = end + len(mark), mark
         return value
 
     def _read_quoted(self, closing: str) -> str:
         self._at += 1
-        start, pieces, foreign = self._at, list[str](), False
+        self._closing = closing
+        start, pieces, foreign, apostrophes = self._at, list[str](), False, 0
         while True:
             if self._at >= len(self._text):
                 raise CutOff("the text ends inside a string")
@@ -284,9 +305,12 @@ class _Reader:
             if char == closing:
                 break
             if char == "\\":
-                at, char = self._at, self._read_escape()
+                at, char = self._at, self._read_escape(closing)
                 foreign = foreign or self._at == at
+                apostrophes += char == self._text[at] == "'" != closing
             pieces.append(char)
+        if apostrophes and pieces.count("'") > apostrophes:
+            raise TwoReadings(_BACKSLASH)
         text = "".join(pieces) if not foreign else self._keep_backslashes(self._text[start : self._at - 1], pieces)
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # joins surrogate pairs
 
@@ -298,7 +322,7 @@ class _Reader:
             raise NotJson("a Windows path with and without doubled backslashes")
         return raw
 
-    def _read_escape(self) -> str:
+    def _read_escape(self, closing: str) -> str:
         if self._at >= len(self._text):
             raise CutOff("the text ends inside a string")
         char = self._text[self._at]
@@ -308,4 +332,9 @@ class _Reader:
         if char in _ESCAPES:
             self._at += 1
             return _ESCAPES[char]
+        if char in "'`":
+            if char != closing and not self._is_apostrophe():
+                raise TwoReadings(_BACKSLASH)  # in a shell line, \\` is a text, and ` runs a command
+            self._at += 1
+            return char
         return "\\"  # an escape that JSON does not have: a regular expression or a Windows path, as written
