@@ -261,5 +261,4 @@ class Hosts:
 
     async def aclose(self) -> None:
         """Stop running all sessions."""
-        for hosted in list(self._hosted.values()):
-            await hosted.aclose()
+        await asyncio.gather(*(hosted.aclose() for hosted in self._hosted.values()))  # each may run hooks
