@@ -2,7 +2,7 @@
 
 import pytest
 
-from callwright.core.access import DeletePath, Reach, WritePath
+from callwright.core.access import DeletePath, Reach, ReadPath, WritePath
 from callwright.shell import SimpleCommand, Verdict, analyze
 
 _HIDING_TOUCH = [
@@ -171,6 +171,17 @@ WGET_WRITES = (
         ("wget -P b https://a.example/x", WritePath("/w/b/x")),
         ("wget -b -O x https://a.example/", WritePath("/w/wget-log")),
         ("curl -d a https://a.example", Reach("https://a.example")),
+        ("zip a x", WritePath("/w/a.zip")),
+        ("zip a.zip y -lf x", WritePath("/w/x")),
+        ("zip -rlf x a.zip y", WritePath("/w/x")),
+        ("zip -tt 2030-01-01 x y", WritePath("/w/x")),
+        ("zip -x a @ x y", WritePath("/w/x")),
+        ("zip a y -O=x", WritePath("/w/x")),
+        ("rsync a x --timeout 10", WritePath("/w/x")),
+        ("rsync -F x b", ReadPath("/w/x")),
+        ("rsync -J x b", ReadPath("/w/x")),
+        ("rsync --files-from=x . b", ReadPath("/w/x")),
+        ("rsync --exclude-from x . b", ReadPath("/w/x")),
         ("find a -delete", DeletePath("/w/a")),
         ("find . -fprint x", WritePath("/w/x")),
         ("xargs rm a", DeletePath("/w/a")),
@@ -208,6 +219,13 @@ def test_writes_list_their_accesses(line: str, access: object) -> None:
 )
 def test_irreversible_commands_are_destructive(line: str) -> None:
     assert analyze(line, "/w").verdict is Verdict.DESTRUCTIVE
+
+
+@pytest.mark.parametrize(
+    "line", ["zip -lf x a b", "zip -x a @ b c", "rsync --filter='. x' a b", "rsync --filter 'merge x' a b"]
+)
+def test_writers_that_use_a_further_file_are_unknown(line: str) -> None:
+    assert analyze(line, "/w").verdict is Verdict.UNKNOWN
 
 
 @pytest.mark.parametrize("line", ["touch a", "rm a", "mkdir a", "cp a b", "git add .", "git commit -m x", "ls > a"])

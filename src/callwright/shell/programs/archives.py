@@ -1,11 +1,12 @@
-"""Judges calls of tar, unzip and packers of single files: listing is read-only, most else writes."""
+"""Judges calls of tar, zip, unzip and packers of single files: listing is read-only, most else writes."""
 
 import re
 from collections.abc import Sequence
 
-from callwright.core.access import Access, ReadPath, WritePath
+from callwright.core.access import Access, DeletePath, ReadPath, WritePath
 from callwright.shell.findings import Judgement, unknown
 from callwright.shell.judge import judge_by_rule
+from callwright.shell.options import grammar, parse_options
 from callwright.shell.plan import Tree, Verdict
 from callwright.shell.rule_tables import parse_table
 from callwright.shell.words import Certainty, Folders, Word, resolve_paths
@@ -126,6 +127,45 @@ def unzip(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     if loose:
         return unknown("a word of the unzip call may become an option", written)
     return unknown(f"{name} writes files that only the archive names", (*touched, *written))
+
+
+_ZIP = grammar(
+    "-r -q -v -j -u -f -m -T -9 -0 -1 -2 -3 -4 -5 -6 -7 -8 -e -y -X -D -A -g -o -S -l -ll -@",
+    "-x -i -b -t -P -TT -s -O",
+)
+# zip has options of two letters, such as -lf and -tt, and a list behind -x or -i ends with @
+_ZIP_OTHER = re.compile(r"@\Z|-(?!-)[^xiPbO]*(?:l[afi]|tt)")
+
+
+def zip_files(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
+    """Judge a zip call."""
+    if len(arguments) == 1 and arguments[0].text in ("--help", "--version"):
+        return Judgement(Verdict.READ_ONLY, "it shows its help or version")
+    call = parse_options(arguments, _ZIP)
+    sources = [path for word in call.operands[1:] for path in resolve_paths(word.text, folders)]
+    written = [word.text for word in call.operands[:1]]
+    written += [f"{text}.zip" for text in written if "." not in text.rpartition("/")[2]]
+    written += [word.text.removeprefix("=") for word in call.list_values("-O", "-b")]
+    strange = next((word.text for word in arguments if _ZIP_OTHER.match(word.text)), "")
+    if strange:
+        written += [word.text for word in arguments if word.text[:1] != "-"]
+    touched: tuple[Access, ...] = tuple(WritePath(path) for text in written for path in resolve_paths(text, folders))
+    touched = (*touched, *(ReadPath(path) for path in sources))
+    if strange:
+        return unknown(f"{name} {strange} changes which word is the archive, or names a log", touched)
+    letters = "".join(word.text[1:] for word in arguments if word.text[:1] == "-" and word.text[1:2] != "-")
+    if "T" in letters:
+        return unknown(f"{name} -T may run a program", touched)
+    if "@" in letters:
+        return unknown(f"{name} -@ packs files that only its input names", touched)
+    follows = "y" not in letters
+    trees = tuple([Tree(path, follows=follows, enters=follows) for path in sources])
+    if "m" in letters:
+        gone = (*touched, *(DeletePath(path) for path in sources))
+        return Judgement(Verdict.DESTRUCTIVE, f"{name} -m removes the files it packs", gone, trees=trees)
+    if call.problem:
+        return unknown(call.problem, touched)._replace(trees=trees)
+    return Judgement(Verdict.WRITES, f"{name} packs files", touched, trees=trees)
 
 
 _PRINTS = "-c --stdout --to-stdout"

@@ -90,10 +90,6 @@ _GRAMMARS = {
         "-k -s -q -z --keep-files --silent --quiet --elide-empty-files --suppress-matched",
         "-b -f -n --suffix-format --prefix --digits",
     ),
-    "zip": grammar(
-        "-r -q -v -j -u -f -m -T -9 -0 -1 -2 -3 -4 -5 -6 -7 -8 -e -y -X -D -A -g -o -S -l -ll -@",
-        "-x -i -b -t -P -TT -s -O",
-    ),
     "compress": grammar("-f -v -c -d -k", "-b"),
 }
 _GRAMMARS["gcp"] = _GRAMMARS["cp"]
@@ -251,25 +247,6 @@ def _compress(name: str, arguments: Sequence[Word], folders: Folders) -> Judgeme
     return _make_judgement(Verdict.WRITES, f"{name} replaces files by packed ones", arguments, touched, call)
 
 
-def _zip(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
-    call = _parse(name, arguments)
-    archive, sources = [*call.operands[:1], *call.list_values("-O", "-b")], call.operands[1:]
-    touched = [*_iter_accesses(WritePath, archive, folders), *_iter_accesses(ReadPath, sources, folders)]
-    letters = "".join(word.text[1:] for word in arguments if word.text[:1] == "-" and word.text[1:2] != "-")
-    follows = "y" not in letters
-    paths = [path for word in sources for path in resolve_paths(word.text, folders)]
-    trees = tuple([Tree(path, follows=follows, enters=follows) for path in paths])
-    if "T" in letters:
-        return unknown(f"{name} -T may run a program", tuple(touched))
-    if "@" in letters:
-        return unknown(f"{name} -@ packs files that only its input names", tuple(touched))
-    if "m" in letters:
-        touched.extend(_iter_accesses(DeletePath, sources, folders))
-        return Judgement(Verdict.DESTRUCTIVE, f"{name} -m removes the files it packs", tuple(touched), trees=trees)
-    judgement = _make_judgement(Verdict.WRITES, f"{name} packs files", arguments, touched, call)
-    return judgement._replace(trees=trees)
-
-
 def _split(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     call = _parse(name, arguments)
     if name == "split":
@@ -325,18 +302,38 @@ def _is_plain_copy(name: str, word: Word) -> bool:
     )
 
 
-def _sync(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
-    values = "-e --rsh -f --filter --exclude --include --files-from --log-file -P -i -F -l -o -S -c -J".split()
+_SYNC_VALUES = {
+    "rsync": frozenset(
+        "-e --rsh -f --filter --exclude --include --files-from --log-file --exclude-from --include-from --max-size "
+        "--min-size --bwlimit --timeout --info".split()
+    ),
+    "scp": frozenset("-P -i -F -l -o -S -c -J -D -X".split()),
+}
+_LIST_FILE = re.compile(r"--(?:exclude|include|files)-from\Z")
+_MERGES = re.compile(r"[.:]|(?:dir-)?merge")
+
+
+def _split_sync(name: str, arguments: Sequence[Word]) -> tuple[list[Word], list[tuple[str, Word]]]:
+    """Separate the operands of rsync or scp from the options, each with its value."""
     operands: list[Word] = []
-    skip = False
+    options: list[tuple[str, Word]] = []
+    waiting = False
     for word in arguments:
-        if skip:
-            skip = False
+        flag, equals, value = word.text.partition("=")
+        if waiting:
+            options[-1] = (options[-1][0], word)
+            waiting = False
         elif word.text[:1] == "-":
-            skip = word.text in values and not (name == "rsync" and word.text in ("-P", "-i", "-l", "-o", "-S", "-c"))
+            options.append((flag, Word(value, word.certainty)))
+            waiting = not equals and flag in _SYNC_VALUES[name]
         else:
             operands.append(word)
-    touched: list[Access] = []
+    return operands, options
+
+
+def _sync(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
+    operands, options = _split_sync(name, arguments)
+    touched = [*_iter_accesses(ReadPath, [value for flag, value in options if _LIST_FILE.match(flag)], folders)]
     for place, word in enumerate(operands):
         last = place == len(operands) - 1
         if re.match(r"[^/]+:|rsync://", word.text):
@@ -346,8 +343,9 @@ def _sync(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
             touched.extend(_iter_accesses(WritePath if last else ReadPath, words, folders))
     hard = any(word.text.startswith(("--del", "--remove-source")) for word in arguments)
     strange = next((word.text for word in arguments if not _is_plain_copy(name, word)), "")
+    strange = strange or next((flag for flag, value in options if flag == "--filter" and _MERGES.match(value.text)), "")
     if strange:
-        return unknown(f"{name} {strange} may run a program or write another file", tuple(touched))
+        return unknown(f"{name} {strange} may run a program or use another file", tuple(touched))
     copied = [Tree(access.path) for access in touched if isinstance(access, ReadPath)]
     follows = name == "scp" or any(re.match(r"-\w*[Lk]|--copy-links", word.text) for word in arguments)
     read = [tree._replace(follows=True, enters=True) for tree in copied] if follows else []
@@ -371,7 +369,6 @@ _FAMILIES: dict[str, Callable[[str, Sequence[Word], Folders], Judgement]] = {
     "ln link": _link,
     "dd": _dd,
     "compress uncompress": _compress,
-    "zip": _zip,
     "split csplit": _split,
     "patch cpio": _unpack,
     "rsync scp": _sync,

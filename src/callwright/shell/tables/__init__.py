@@ -42,6 +42,7 @@ _SPECIAL = {
     "bsdtar": "archives:tar",
     "gtar": "archives:tar",
     "unzip": "archives:unzip",
+    "zip": "archives:zip_files",
     **dict.fromkeys("bzip2 bunzip2 xz unxz lzma zstd unzstd".split(), "archives:packer"),
     "printf": "builtins:printf",
     "test": "builtins:test",
