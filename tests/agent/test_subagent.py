@@ -20,11 +20,13 @@ from callwright import (
     Question,
     Registry,
     ToolCall,
+    ToolContext,
     Turn,
     tool,
 )
 from callwright.agent import Agent, Done, Prices, RunLimits, Stopped
-from callwright.core.access import Access, Decision, UseTool
+from callwright.agent.subagent import decline_all
+from callwright.core.access import Access, Confinement, Decision, RunCommand, UseTool
 from callwright.core.calls import digest_of
 from callwright.core.messages import AssistantMessage, ToolMessage, Usage, UserMessage
 from callwright.hooks import Hook, InnerAgent
@@ -105,6 +107,38 @@ async def test_child_never_exceeds_parent_permissions() -> None:
         outcome = await outcome_of(outer(child, Executor(Registry(), ByMode(mode))))
         assert isinstance(outcome, Completed) and outcome.text == "could not"
         assert wrote == []
+
+
+@pytest.mark.parametrize("own", [AllowEverything(), ByMode("bypass")])
+@pytest.mark.parametrize(
+    ("line", "by_mode", "wall"),
+    [
+        ("python -c 1", ByMode("default", auto_allow="walled"), Confinement.READ_ONLY),
+        ("python -c 1", ByMode("auto", sandboxed=True), Confinement.WORKSPACE),
+        # each part may run, but not both behind one wall
+        ("python -c 1; curl http://a.example", ByMode("default", network_reads="allow", auto_allow="walled"), None),
+    ],
+)
+async def test_child_command_has_no_wider_wall_than_in_parent(
+    own: Policy, line: str, by_mode: ByMode, wall: Confinement | None
+) -> None:
+    walls: list[Confinement] = []
+
+    @tool(accesses=lambda arguments: [RunCommand(str(arguments["line"]), "/w")])
+    async def run(line: str, context: ToolContext) -> str:
+        """Run a line."""
+        walls.append(context.confinement)
+        return "ran"
+
+    call = ToolCall("r", "run", {"line": line})
+    for agent in (
+        Agent(ScriptedProvider(call, "done"), executor=Executor(Registry(run), by_mode), ask=decline_all),
+        outer(
+            Agent(ScriptedProvider(call, "done"), executor=Executor(Registry(run), own)), Executor(Registry(), by_mode)
+        ),
+    ):
+        assert isinstance(await agent.run("go"), Done)
+    assert walls == ([] if wall is None else [wall, wall])
 
 
 async def test_parent_rules_and_hooks_apply_to_child() -> None:

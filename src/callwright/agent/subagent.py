@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 from callwright.agent.results import Done, Paused, Result, Stopped
 from callwright.agent.run_limits import Spending
-from callwright.core.access import Access, Allow, Ask, Decision, Deny
+from callwright.core._fast import replace
+from callwright.core.access import Access, Allow, Ask, Confinement, Decision, Deny, RunCommand
 from callwright.core.calls import Answers, Question
 from callwright.core.errors import ToolFailed
 from callwright.core.events import BatchBegan, CallBegan, CallEnded, CallProgressed, CallRetried, CallWaits, Event
@@ -18,7 +19,7 @@ from callwright.core.spec import Annotations, Effect, Limits, ToolSpec
 from callwright.executor.executor import Executor
 from callwright.executor.turn_context import AskPerson
 from callwright.hooks.base import Hook, InnerAgent, await_if_needed
-from callwright.policy.base import Policy, Subject, Tier
+from callwright.policy.base import LinePart, Policy, Subject, Tier
 from callwright.policy.decide import Policies
 from callwright.sessions.records import Record, Spent
 from callwright.system.undo.recorder import UndoRecorder
@@ -105,6 +106,34 @@ class InheritedPolicy(Policy):
                 return None  # no opinion: the inner agent's own policies must allow it too
 
 
+class InheritedPolicies(Policies):
+    """The policies of an inner agent below those of the outer one: no command has a wider wall than there."""
+
+    def __init__(self, outer: Policies, *own: Policy) -> None:
+        super().__init__(InheritedPolicy(outer), *own)
+        self._outer = outer
+
+    def decide(self, access: Access, subject: Subject) -> Decision:
+        decision = super().decide(access, subject)
+        if not isinstance(decision, Allow) or not isinstance(access, RunCommand) or isinstance(subject, LinePart):
+            return decision
+        outer = self._outer.decide(access, subject)  # the whole line: its parts were allowed, each with a wall
+        match outer:
+            case Deny():
+                return outer
+            case Ask(reason, source):
+                return self.settle(Ask(reason, source, firm=True))
+            case Allow(confinement=wall):
+                return replace(decision, confinement=_narrow(decision.confinement, wall))
+
+
+def _narrow(own: Confinement, outer: Confinement) -> Confinement:
+    """Return what both walls let a command use."""
+    if Confinement.UNCONFINED in outer:
+        return own
+    return outer if Confinement.UNCONFINED in own else own & outer
+
+
 def inherit_executor(executor: Executor, lineage: Lineage) -> Executor:
     """Return an executor like the given one with the policies, hooks and observers of the outer run added."""
     outer = lineage.executor
@@ -112,7 +141,7 @@ def inherit_executor(executor: Executor, lineage: Lineage) -> Executor:
         return executor
     return Executor(
         executor.registry,
-        Policies(InheritedPolicy(outer.policies), *executor.policies.policies),
+        InheritedPolicies(outer.policies, *executor.policies.policies),
         # Shared hooks and observers run once, or a call of the inner agent would be reported twice.
         hooks=(*outer.hooks, *(hook for hook in executor.hooks if hook not in outer.hooks)),
         observe=(*outer.observers, *(observe for observe in executor.observers if observe not in outer.observers)),
