@@ -29,7 +29,7 @@ from callwright.agent.subagent import decline_all
 from callwright.core.access import Access, Confinement, Decision, RunCommand, UseTool
 from callwright.core.calls import digest_of
 from callwright.core.messages import AssistantMessage, ToolMessage, Usage, UserMessage
-from callwright.hooks import Hook, InnerAgent
+from callwright.hooks import Halt, Hook, InnerAgent
 from callwright.policy import AllowEverything, ByMode, Policies
 from callwright.providers.base import ModelRequest
 from callwright.sessions import SqliteStore
@@ -152,6 +152,20 @@ async def test_parent_rules_and_hooks_apply_to_child() -> None:
     ):
         await outcome_of(outer(inner(NOTE, "could not"), executor))
         assert wrote == []
+
+
+async def test_parent_hook_that_halts_inside_the_child_ends_the_run() -> None:
+    halting = ScriptedHook(lambda p: Halt("enough") if p.call.name == "note" else None)
+    agent = outer(inner(NOTE, "could not"), Executor(Registry(), AllowEverything(), hooks=[halting]))
+    result = await agent.run("go")
+    assert isinstance(result, Stopped) and (result.kind, result.reason) == ("halted", "enough") and wrote == []
+
+
+async def test_child_hook_that_halts_ends_the_child_only() -> None:
+    halting = ScriptedHook(Halt("enough"))
+    child = Agent(ScriptedProvider(NOTE), executor=Executor(Registry(note), AllowEverything(), hooks=[halting]))
+    outcome = await outcome_of(outer(child))
+    assert isinstance(outcome, Failed) and "enough" in outcome.text and wrote == []
 
 
 async def test_hook_about_an_agent_has_a_time_limit() -> None:

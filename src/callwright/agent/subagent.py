@@ -11,7 +11,7 @@ from callwright.agent.run_limits import Spending
 from callwright.core._fast import replace
 from callwright.core.access import Access, Allow, Ask, Confinement, Decision, Deny, RunCommand
 from callwright.core.calls import Answers, Question
-from callwright.core.errors import ToolFailed
+from callwright.core.errors import Halted, ToolFailed
 from callwright.core.events import BatchBegan, CallBegan, CallEnded, CallProgressed, CallRetried, CallWaits, Event
 from callwright.core.json import JsonObject
 from callwright.core.messages import Usage
@@ -201,6 +201,8 @@ class SubAgent:
                 return await _run_end_hooks(hooks, inner, text)
             case Paused(questions):
                 raise ToolFailed(f"the agent needs an approval: {questions[0].summary}")
+            case Stopped(reason, "halted") if hooks:  # perhaps by one of these, which the outer run has as well
+                raise Halted(reason)
             case Stopped(reason, _, text=text):
                 raise ToolFailed(
                     f"the agent stopped before it was done: {reason}" + (f"; its last message: {text}" if text else "")
