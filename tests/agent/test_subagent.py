@@ -168,6 +168,14 @@ async def test_child_hook_that_halts_ends_the_child_only() -> None:
     assert isinstance(outcome, Failed) and "enough" in outcome.text and wrote == []
 
 
+async def test_child_keeps_its_own_choice_about_repairs() -> None:
+    misspelt = ToolCall("n", "Note", {"text": "x"})
+    for repairs in ("on", "report", "off"):
+        executor = Executor(Registry(note), AllowEverything(), repairs=repairs)
+        await outcome_of(outer(Agent(ScriptedProvider(misspelt, "done"), executor=executor)))
+    assert wrote == ["x"]
+
+
 async def test_hook_about_an_agent_has_a_time_limit() -> None:
     class Hanging(Hook):
         seconds = 0.01

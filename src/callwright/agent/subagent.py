@@ -149,6 +149,7 @@ def inherit_executor(executor: Executor, lineage: Lineage) -> Executor:
         retry=executor.retry,
         clock=executor.clock,
         outputs=executor.outputs,
+        repairs=executor.repairs,
     )
 
 

@@ -149,6 +149,7 @@ class TaskTool:
             observe=observe,
             limits=outer.executor.limits,
             outputs=outer.executor.outputs,
+            repairs=outer.executor.repairs,
         )
         return Agent(
             self._provider(definition),

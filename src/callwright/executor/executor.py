@@ -99,6 +99,7 @@ class Executor:
         self.retry = retry
         self.clock = clock or WallClock()
         gate = Gate(self.policies, self.hooks, question_seconds=self.limits.question_seconds)
+        self.repairs: RepairMode = repairs
         gate.repairs = repairs
         runner = Runner(self.hooks, retry=retry, clock=self.clock, stats=self.stats, outputs=self.outputs)
         self._runtime = Runtime(
