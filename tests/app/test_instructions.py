@@ -47,6 +47,12 @@ def test_imports_that_cannot_be_files_are_ignored(locations: Locations) -> None:
     assert names(locations) == ["AGENTS.md", "rest.md"]
 
 
+def test_link_to_a_secret_is_no_instruction(locations: Locations) -> None:
+    (locations.project / ".env").write_text("TOKEN=hunter2")
+    (locations.project / "AGENTS.md").symlink_to(".env")
+    assert "hunter2" not in instructions_for(locations)
+
+
 def test_imports_that_the_model_may_not_read_are_left_out(locations: Locations) -> None:
     for name in ("private/plan.md", "config/.env.txt", "rest.md"):
         (locations.project / name).parent.mkdir(exist_ok=True)

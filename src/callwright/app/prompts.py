@@ -105,6 +105,8 @@ def instruction_files(locations: Locations, hidden: Hidden | None = None) -> lis
     found: dict[Path, tuple[Path, str, str]] = {}
     for file in _files(locations):
         kind = "User" if file.parent in (locations.home, locations.claude) else "Project"
+        if kind == "Project" and _is_withheld(file.resolve(), hidden):
+            continue  # a link in the repository may lead to a file of the user's
         found.setdefault(file.resolve(), (file, kind, "session_start"))
         root = (file.parent if kind == "User" else locations.project).resolve()
         for imported in _imports(file, root, hidden):
@@ -136,12 +138,15 @@ def _imports(file: Path, root: Path, hidden: Hidden | None) -> list[Path]:
     level = [file]
     for _ in range(_DEEPEST):  # breadth first, each once: files that import each other would never end
         level = [target for each in level for target in _mentioned_files(each, root) if target not in found]
-        level = [
-            target for target in level if not is_secret(comparable(str(target))) and not (hidden and hidden(target))
-        ]
+        level = [target for target in level if not _is_withheld(target, hidden)]
         found |= dict.fromkeys(level[: _MOST_IMPORTED - len(found)])
         level = [target for target in dict.fromkeys(level) if target in found]
     return list(found)
+
+
+def _is_withheld(file: Path, hidden: Hidden | None) -> bool:
+    """Whether the model could not read a file unasked."""
+    return is_secret(comparable(str(file))) or (hidden is not None and hidden(file))
 
 
 def _mentioned_files(file: Path, root: Path) -> Iterator[Path]:
