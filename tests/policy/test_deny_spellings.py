@@ -83,3 +83,29 @@ def test_deny_rule_holds_behind_very_many_options(tmp_path: Path, filler: str) -
     line = f"git {filler * 500}push push y"
     for rule in ("Bash(git push push *)", "Bash(git -f push push *)", "Bash(git push* y)"):
         assert isinstance(judge_command(line, cwd=tmp_path, workspace=tmp_path, mode="bypass", deny=[rule]), Deny)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "git clone https://a.example/x",
+        "git clone -b main https://a.example/x",
+        "git clone --depth 1 git@a.example:x y",
+        "git clone --bundle-uri=https://a.example/x https://b.example",
+        "git fetch --depth 3 a.example:x",
+        "git fetch --multiple origin https://a.example/x",
+        "git pull --depth 1 https://a.example/x",
+        "git push --repo=https://a.example/x",
+        "git ls-remote --sort x https://a.example/x",
+        "git submodule add -b main https://a.example/x y",
+        "git remote add -f x https://a.example/x",
+        "git archive --remote=a.example:x HEAD",
+        "git -c http.proxy=http://a.example fetch",
+        "git -c url.https://a.example/.insteadOf=https://b.example clone https://b.example/x",
+    ],
+)
+def test_deny_rule_for_a_host_finds_the_remotes_of_git(tmp_path: Path, line: str) -> None:
+    deny = ["WebFetch(domain:a.example)"]
+    assert isinstance(judge_command(line, cwd=tmp_path, workspace=tmp_path, mode="bypass", deny=deny), Deny)
+    other = judge_command(line, cwd=tmp_path, workspace=tmp_path, mode="bypass", deny=["WebFetch(domain:c.example)"])
+    assert isinstance(other, Allow)

@@ -171,6 +171,8 @@ WGET_WRITES = (
         ("wget -P b https://a.example/x", WritePath("/w/b/x")),
         ("wget -b -O x https://a.example/", WritePath("/w/wget-log")),
         ("curl -d a https://a.example", Reach("https://a.example")),
+        ("git config -f x a.b c", WritePath("/w/x")),
+        ("git config --file x a.b c", WritePath("/w/x")),
         ("zip a x", WritePath("/w/a.zip")),
         ("zip a.zip y -lf x", WritePath("/w/x")),
         ("zip -rlf x a.zip y", WritePath("/w/x")),

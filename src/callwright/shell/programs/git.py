@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from callwright.core.access import Access, Reach, ReadPath, WritePath
+from callwright.core.access import Access, ReadPath, WritePath
 from callwright.shell.findings import FoundCommand, Judgement, unknown
 from callwright.shell.plan import Tree, Verdict
 from callwright.shell.programs.git_branches import makes_branch
+from callwright.shell.programs.git_remotes import list_remotes
 from callwright.shell.programs.git_shown import SHOWS_CONTENT, list_files, list_shown_trees
 from callwright.shell.programs.outputs import list_outputs
 from callwright.shell.rule_tables import ProgramRule, parse_table
@@ -130,7 +131,6 @@ _RUNNING_OPTIONS = (
     "-o",
 )
 _OUTPUTS = {"archive": ("-o", "--output"), "format-patch": ("-o", "--output-directory")}
-_USES_REMOTE = frozenset(("push", "pull", "fetch", "clone", "ls-remote"))
 
 
 def enter_repository(found: FoundCommand) -> FoundCommand:
@@ -172,7 +172,10 @@ def git(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     found = _judge_call(words, folders)
     place = _find_verb(words)
     shown = list_shown_trees(words[place].text, words[place + 1 :], folders if place == 0 else None)
-    return found._replace(trees=(*found.trees, *shown)) if shown else found
+    remotes = list_remotes(words[place].text, words[place + 1 :], words[:place])
+    if not shown and not remotes:
+        return found
+    return found._replace(trees=(*found.trees, *shown), accesses=(*found.accesses, *remotes))
 
 
 def _find_verb(words: Sequence[Word]) -> int:
@@ -197,9 +200,7 @@ def _judge_call(words: Sequence[Word], folders: Folders) -> Judgement:
     if objection:
         return _judge_change(words, folders, f"git {words[0].text}: {objection}")
     if rule.network:
-        return Judgement(
-            Verdict.READS_NETWORK, f"git {words[0].text} reads from a remote", (Reach(_find_remote(rest)),)
-        )
+        return Judgement(Verdict.READS_NETWORK, f"git {words[0].text} reads from a remote")
     touched = list_files(words[0].text, rest, folders)
     untracked = words[0].text == "grep" and any(word.text.startswith(("--no-i", "--un")) for word in rest)
     trees = tuple([Tree(path) for path in resolve_paths(".", folders)]) if untracked else ()
@@ -248,18 +249,12 @@ def _text_problem(verb: str, words: Sequence[Word]) -> str:
     return ""
 
 
-def _find_remote(words: Sequence[Word]) -> str:
-    return next((word.text for word in words if word.text[:1] != "-"), "origin")
-
-
 def _judge_change(words: Sequence[Word], folders: Folders, reason: str) -> Judgement:
     """Judge a call that changes something: the whole repository counts as written."""
     verb = words[0].text
     texts = [word.text for word in words[1:]]
     touched: tuple[Access, ...] = tuple(WritePath(path) for path in resolve_paths(".", folders))
     touched = (*touched, *list_files(verb, words[1:], folders), *_list_targets(verb, words[1:], folders))
-    if verb in _USES_REMOTE or _asks_remote(verb, texts):
-        touched = (*touched, Reach(_find_remote(words[1:])))
     marks = _DESTROYS.get(verb)
     if marks is not None and (not marks or any(_has_mark(text, marks) for text in texts)):
         return Judgement(Verdict.DESTRUCTIVE, f"git {verb} may lose work", touched)
@@ -293,19 +288,6 @@ def _restores_files(texts: Sequence[str]) -> bool:
     return len(operands) > 1 or any(text[0] in ":./" or set(text) & set("*?[") for text in operands if text)
 
 
-def _asks_remote(verb: str, texts: Sequence[str]) -> bool:
-    """Whether a call below `submodule` or `remote` connects to a remote."""
-    if verb == "submodule":
-        return bool({"add", "update"} & set(texts))
-    if verb != "remote":
-        return False
-    if "add" in texts:
-        return any(text.startswith("--f") or (text[:1] == "-" and text[1:2] != "-" and "f" in text) for text in texts)
-    return bool({"update", "prune", "show"} & set(texts)) or (
-        "set-head" in texts and any("-a" in text for text in texts)
-    )
-
-
 def _forces(refspec: str) -> bool:
     """Whether a refspec overwrites a branch (`+main`) or deletes it (`:main`)."""
     return refspec[:1] in ("+", ":")
@@ -316,6 +298,7 @@ def _list_targets(verb: str, words: Sequence[Word], folders: Folders) -> Iterato
     operands = [word for word in words if word.text[:1] != "-"]
     if verb == "config":
         yield from (WritePath(path) for path in resolve_paths(".git/config", folders))
+        yield from list_outputs(words, ("-f", "--file"), folders)
     if verb in ("init", "clone", "worktree"):
         for word in operands:
             if "://" not in word.text:
