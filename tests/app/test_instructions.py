@@ -1,5 +1,7 @@
 """Instructions of a repository, which are read before the user trusts it."""
 
+import pytest
+
 from callwright.app.app import assemble
 from callwright.app.locations import Locations
 from callwright.app.prompts import instruction_files, instructions_for
@@ -45,6 +47,14 @@ def test_imports_that_cannot_be_files_are_ignored(locations: Locations) -> None:
     (locations.project / "rest.md").write_text("Be brief.")
     (locations.project / "AGENTS.md").write_text(f"@loop.md @nul\0.md @{'x' * 5000}.md @rest.md")
     assert names(locations) == ["AGENTS.md", "rest.md"]
+
+
+def test_own_instructions_import_files_beside_them(locations: Locations, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CALLWRIGHT_HOME", str(locations.home))  # which commands do not see, as a secret
+    locations.home.mkdir()
+    (locations.home / "AGENTS.md").write_text("@style.md")
+    (locations.home / "style.md").write_text("Be brief.")
+    assert "Be brief." in instructions_for(locations)
 
 
 def test_link_to_a_secret_is_no_instruction(locations: Locations) -> None:

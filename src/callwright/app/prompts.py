@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from pathlib import Path
 
 from callwright.agent import default_system_prompt
@@ -107,9 +108,10 @@ def instruction_files(locations: Locations, hidden: Hidden | None = None) -> lis
         kind = "User" if file.parent in (locations.home, locations.claude) else "Project"
         if kind == "Project" and _is_withheld(file.resolve(), hidden):
             continue  # a link in the repository may lead to a file of the user's
+        withheld = partial(_is_withheld, hidden=hidden) if kind == "Project" else None
         found.setdefault(file.resolve(), (file, kind, "session_start"))
         root = (file.parent if kind == "User" else locations.project).resolve()
-        for imported in _imports(file, root, hidden):
+        for imported in _imports(file, root, withheld):
             found.setdefault(imported, (imported, kind, "include"))
     return list(found.values())
 
@@ -129,23 +131,20 @@ def _files(locations: Locations) -> Iterator[Path]:
                 yield file
 
 
-def _imports(file: Path, root: Path, hidden: Hidden | None) -> list[Path]:
-    """Return the text files that a file imports with @, recursively.
-
-    Files outside its root are ignored, and those that the model could not read unasked: a repository may name them.
-    """
+def _imports(file: Path, root: Path, withheld: Hidden | None) -> list[Path]:
+    """Return the text files that a file imports with @, recursively; those outside its root or withheld are ignored."""
     found: dict[Path, None] = {}
     level = [file]
     for _ in range(_DEEPEST):  # breadth first, each once: files that import each other would never end
         level = [target for each in level for target in _mentioned_files(each, root) if target not in found]
-        level = [target for target in level if not _is_withheld(target, hidden)]
+        level = [target for target in level if withheld is None or not withheld(target)]
         found |= dict.fromkeys(level[: _MOST_IMPORTED - len(found)])
         level = [target for target in dict.fromkeys(level) if target in found]
     return list(found)
 
 
 def _is_withheld(file: Path, hidden: Hidden | None) -> bool:
-    """Whether the model could not read a file unasked."""
+    """Whether the model could not read a file unasked: a repository may name it, or lead to it."""
     return is_secret(comparable(str(file))) or (hidden is not None and hidden(file))
 
 
