@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections.abc import Sequence
 from contextvars import ContextVar
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 import pytest
 from hypothesis import given, strategies as st
@@ -64,6 +64,29 @@ def test_folder_conflicts_with_its_content_only() -> None:
         (WRITE, [DeletePath("/w")]),
     ]
     assert find_conflicts(calls) == [set(), {0}, set(), {0, 1, 2}]
+
+
+def test_all_spellings_of_a_path_conflict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    monkeypatch.chdir(tmp_path)
+    file = f"{tmp_path}/real/a"
+    for spelling in ("real/a", "./real/a", "link/a", "link/../real/a", f"{tmp_path}/link/a", f"/{file}"):
+        first: Call = (WRITE, [WritePath(file)])
+        assert find_conflicts([first, (WRITE, [WritePath(spelling)])]) == [set(), {0}], spelling
+        assert find_conflicts([first, (READ, [ReadPath(spelling)])]) == [set(), {0}], spelling
+        assert find_conflicts([first, (READ, [RunCommand("ls", spelling, Effect.READ)])]) == [set(), {0}], spelling
+    (tmp_path / "real" / "out").symlink_to("/elsewhere")
+    for used in ("link/out/x", "/elsewhere/x"):  # by the folder that has the link, and by the one that has the file
+        calls: list[Call] = [(READ, [ReadPath("real/out/x")]), (WRITE, [DeletePath(used.removesuffix("/out/x"))])]
+        assert find_conflicts(calls) == [set(), {0}], used
+    assert find_conflicts([(WRITE, [WritePath("a\0b")]), (WRITE, [WritePath("a\0b")])]) == [set(), {0}]
+
+
+def test_paths_of_a_removed_folder_conflict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    tmp_path.rmdir()
+    assert find_conflicts([(WRITE, [WritePath("a")]), (WRITE, [WritePath("./a")])]) == [set(), {0}]
 
 
 def test_write_without_accesses_runs_alone() -> None:
