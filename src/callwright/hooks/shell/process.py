@@ -268,6 +268,7 @@ def _post(hook: ShellHook, body: bytes, breaker: _Breaker) -> HookRun:
             data = response.read(_MOST_BYTES + 1)
     finally:
         connection.close()
+        breaker.break_off()  # it holds the connection too
     # a redirect is not followed: the event would go to an address that the settings do not name
     if not 200 <= response.status < 300:
         return HookRun(problem=f"was answered with status {response.status}")
