@@ -109,3 +109,32 @@ def test_deny_rule_for_a_host_finds_the_remotes_of_git(tmp_path: Path, line: str
     assert isinstance(judge_command(line, cwd=tmp_path, workspace=tmp_path, mode="bypass", deny=deny), Deny)
     other = judge_command(line, cwd=tmp_path, workspace=tmp_path, mode="bypass", deny=["WebFetch(domain:c.example)"])
     assert isinstance(other, Allow)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ping -c 1 a.example",
+        "dig @a.example b.example",
+        "dig +short x.a.example. MX",
+        "nslookup b.example a.example",
+        "whois -ha.example b",
+        "getent hosts a.example",
+        "pip index versions x --extra-index-url https://b.example --index-url=https://a.example",
+        "npm view x --registry=https://a.example",
+        "psql -h a.example -c 'select 1'",
+        "psql 'dbname=x host=a.example' -c 'select 1'",
+        "mysql --host=a.example -e 'select 1'",
+        "aws s3 ls --endpoint-url https://b.example --endpoint-url=https://a.example",
+    ],
+)
+def test_deny_rule_for_a_host_finds_it_in_programs_that_read_the_network(tmp_path: Path, line: str) -> None:
+    def judge(rule: str) -> object:
+        return judge_command(line, cwd=tmp_path, workspace=tmp_path, network_reads="allow", deny=[rule])
+
+    assert isinstance(
+        judge("WebFetch(domain:*.a.example)") if ".a." in line else judge("WebFetch(domain:a.example)"), Deny
+    )
+    assert isinstance(judge("WebFetch(domain:c.example)"), Allow)
+    asked = judge_command(line, cwd=tmp_path, workspace=tmp_path, allow=["WebFetch(domain:a.example)"])
+    assert isinstance(asked, Ask) or "://" in line

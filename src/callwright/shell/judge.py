@@ -110,7 +110,8 @@ def judge_by_rule(name: str, rule: ProgramRule, arguments: Sequence[Word], folde
         # what it may read counts all the same, so that a rule against a file still matches
         return unknown(f"{title}: {objection}", tuple(list_reads(rule, arguments, folders)) if rule.reads else ())
     if rule.network or (rule.urls and any("://" in word.text for word in arguments)):
-        touched: tuple[Access, ...] = (Reach(_find_address(name, arguments)), *_list_sent_secrets(arguments, folders))
+        reached = [Reach(address) for address in _list_addresses(name, rule, arguments)]
+        touched: tuple[Access, ...] = (*reached, *_list_sent_secrets(arguments, folders))
         return Judgement(Verdict.READS_NETWORK, f"{title} only reads over the network", touched)
     if not rule.reads:
         return Judgement(_READ_ONLY, f"{title} is read-only")
@@ -127,8 +128,29 @@ def _list_sent_secrets(arguments: Sequence[Word], folders: Folders) -> Iterator[
                 yield from (ReadPath(path) for path in resolve_paths(part, folders))
 
 
-def _find_address(name: str, arguments: Sequence[Word]) -> str:
-    return next((word.text for word in arguments if "://" in word.text), f"{name}:")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+-]*://[^\s'\"]*")
+
+
+def _list_addresses(name: str, rule: ProgramRule, arguments: Sequence[Word]) -> Sequence[str]:
+    """Return the addresses in a call, and the hosts where words are hosts; else the name of the program."""
+    found = [url[0] if (url := _URL.search(word.text)) else word.text for word in arguments if "://" in word.text]
+    if rule.hosts:
+        hosts = [host for word in arguments if (host := _read_host(word.text))]
+        found = [*found, *hosts, f"{name}:"]  # so that no allow rule for fetching from a host covers it
+    return list(dict.fromkeys(found)) or [f"{name}:"]
+
+
+def _read_host(text: str) -> str:
+    """Return the host that a word or the value of an option may be; a short number is a count or a port."""
+    if text[:2] == "--":
+        host = text.partition("=")[2]
+    elif text[:1] == "-":
+        host = text[2:] if "." in text and "=" not in text else ""
+    else:
+        host = "" if text[:1] == "+" else text.removeprefix("@")
+    if host.isdigit() and len(host) < len("100000"):
+        return ""
+    return f"[{host}]" if host.count(":") > 1 and host[0] != "[" else host
 
 
 def list_reads(rule: ProgramRule, arguments: Sequence[Word], folders: Folders) -> list[Access]:

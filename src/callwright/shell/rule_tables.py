@@ -19,6 +19,7 @@ continues the one above. The clauses:
     needs F…     one of these is required
     help         `[sub] --help` is read-only   secret    never allowed: overrides a wider line
     last         no option after an operand    recursive  -r reads whole folders
+    hosts        operands are hosts
     urls         an address is fetched        plain     no value expands macros (`:expand`, `%(`)
     counts F…    flags that take a value if it is a number
     flags F…     long options without a value: any other may take the next word, an abbreviation too
@@ -65,6 +66,7 @@ class ProgramRule:
     recursive: bool = False
     names: tuple[str, ...] = ()
     urls: bool = False
+    hosts: bool = False
     plain: bool = False
     schemeless: bool = False
     needs: frozenset[str] = frozenset()
@@ -382,6 +384,7 @@ def _apply_clause(rule: ProgramRule, word: str, rest: str) -> None:
             | "help"
             | "secret"
             | "urls"
+            | "hosts"
             | "plain"
             | "schemeless"
         ):

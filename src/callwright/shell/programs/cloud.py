@@ -102,7 +102,7 @@ def aws(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     secret = operation in _AWS_SECRETS or _AWS_SECRET_VERBS.match(operation)
     if refused or secret or not _aws_reads(service, operation, words):
         return unknown(f"aws {service} {operation} may do more than read")
-    return Judgement(Verdict.READS_NETWORK, f"aws {service} {operation} only reads", (Reach(_endpoint(words, name)),))
+    return Judgement(Verdict.READS_NETWORK, f"aws {service} {operation} only reads", _list_endpoints(words, name))
 
 
 def _is_refused(word: str) -> bool:
@@ -131,8 +131,9 @@ def _query(words: Sequence[str]) -> str | None:
     return None
 
 
-def _endpoint(words: Sequence[str], name: str) -> str:
-    return next((word.partition("=")[2] or word for word in words if "://" in word), f"{name}:")
+def _list_endpoints(words: Sequence[str], name: str) -> tuple[Reach, ...]:
+    named = [word.partition("=")[2] or word for word in words if "://" in word]
+    return tuple(Reach(address) for address in named or [f"{name}:"])
 
 
 def _leading(words: Sequence[str], values: frozenset[str]) -> list[str]:

@@ -1,7 +1,7 @@
 """Judges calls of database clients by their SQL: SELECT statements with known functions are read-only."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from callwright.core.access import Access, Reach, ReadPath, WritePath
@@ -114,7 +114,8 @@ def sqlcmd(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
 
 def _judge_client(name: str, rule: ProgramRule, arguments: Sequence[Word], flags: Sequence[str]) -> Judgement:
     words = [word.text for word in arguments]
-    reach = (Reach(f"{name}:"),)
+    # the program is named too: an allow rule for a host that is fetched from is not about its database
+    reach = tuple(Reach(host) for host in dict.fromkeys((*_list_hosts(words), f"{name}:")))
     if len(words) == 1 and words[0] in ("--version", "--help", "-V", "-?"):
         return Judgement(Verdict.READ_ONLY, f"{name} shows its version or help")
     objection = next((f"{word.text} is not literal" for word in arguments if not word.literal), "")
@@ -132,6 +133,17 @@ def _judge_client(name: str, rule: ProgramRule, arguments: Sequence[Word], flags
     if problem:
         return unknown(f"{name}: {problem}", reach)
     return Judgement(Verdict.READS_NETWORK, f"{name} only selects", reach)
+
+
+_HOST = re.compile(r"-[hS]=?(.+)|--(?:host|server)=(.+)|(\w+://\S+)|(?:.*[\s?&])?host(?:addr)?\s*=\s*([^\s&]+).*")
+
+
+def _list_hosts(words: Sequence[str]) -> Iterator[str]:
+    """Yield the servers that a call names."""
+    yield from (following for flag, following in pairwise(words) if flag in ("-h", "-S", "--host", "--server"))
+    for word in words:
+        if named := _HOST.fullmatch(word):
+            yield next(filter(None, named.groups()))
 
 
 def _list_statements(words: Sequence[str], flags: Sequence[str]) -> list[str]:

@@ -1,7 +1,7 @@
 """Programs that ask other machines, or a daemon that may be one."""
 
 TABLE = r"""
-ping ping6 host nslookup dig whois traceroute tracepath mtr: network; not -f -F -b --file
+ping ping6 host nslookup dig whois traceroute tracepath mtr: network; hosts; not -f -F -b --file
 docker podman nerdctl: help; exact; network; values -l --log-level -p --project-name -f --file --env-file --profile
       --project-directory; not -H --host -c --context --config --tlscacert --tlscert --tlskey --url --connection
       --identity --remote --conmon --runtime --runtime-flag --storage-opt --storage-driver --root --runroot

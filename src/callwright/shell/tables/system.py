@@ -41,7 +41,7 @@ ip: only -4 -6 -0 -br -brief --brief -c -color -d -details -s -stats -statistics
   x|xf|xfrm state|policy: like (?:list|show|ls|count)
 getent: bare
   passwd|group|services|protocols|networks|ethers|rpc|netgroup|initgroups
-  hosts|ahosts|ahostsv4|ahostsv6: network
+  hosts|ahosts|ahostsv4|ahostsv6: network; hosts
 sysctl: not -w -p -f --write --load --system --ignore; like [\w./*-]+
 systemctl: not -H --host -M --machine
   status|show|cat|list-units|list-unit-files|list-timers|list-sockets|list-dependencies|list-jobs|list-machines|
