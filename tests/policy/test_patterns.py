@@ -49,6 +49,13 @@ def test_literal_space_never_matches_inside_a_word() -> None:
     assert command_pattern("git log").matches(join_words(("git", "log")))
 
 
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("star", ["*", "***"])
+def test_star_alone_is_one_name_however_many(star: str, *, wide: bool) -> None:
+    pattern = path_pattern(f"//srv/{star}/notes", base="/", cwd="/work", home="/root", wide=wide)
+    assert pattern.matches("/srv/a/notes") and not pattern.matches("/srv/a/b/notes")
+
+
 @given(st.text(min_size=1))
 def test_escaped_text_matches_only_itself(text: str) -> None:
     pattern = wildcard(escape_wildcards(text))
