@@ -59,6 +59,16 @@ def test_proposed_rule_allows_only_that_line(tmp_path: Path, line: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "line", ["npm run build > log.txt", "echo x >> notes", "make all 2> errors", "ls && npm test &> out"]
+)
+def test_redirect_to_a_file_has_no_rule(tmp_path: Path, line: str) -> None:
+    allowed = ["Bash(npm run build)", "Bash(echo x)", "Bash(make all)", "Bash(npm test)"]
+    assert isinstance(judge_command(line, cwd=tmp_path, workspace=tmp_path, allow=allowed), Ask)
+    assert _rules(line) == ()
+    assert _rules("make all > /dev/null 2>&1") == ("Bash(make all)",)
+
+
+@pytest.mark.parametrize(
     ("line", "rules"),
     [
         ("pytest -x tests", ("Bash(pytest *)",)),

@@ -45,7 +45,7 @@ from callwright.policy.rules.too_broad import (
     why_not_saved,
     why_too_broad,
 )
-from callwright.policy.shell_line import PartOfLine
+from callwright.policy.shell_line import PartOfLine, plan_without_redirects
 from callwright.policy.tool_names import words
 from callwright.shell.plan import SimpleCommand, Verdict
 from callwright.system.private_files import replace_private
@@ -163,12 +163,19 @@ def _propose_line(access: RunCommand, propose_command: _ProposeCommand) -> Propo
     for command in plan.commands:
         if command.verdict is Verdict.READ_ONLY:
             continue  # every mode runs it unasked
+        if _redirects_to_file(command):  # no rule about a command covers that, and the call would be asked about again
+            return Proposal(refusal="a rule about a command does not cover a redirect to a file")
         part = PartOfLine(dry_run_line(access.line), access, plan, command)
         found = propose_command(part, command)
         if found.refusal:
             return found
         texts.extend(found.rules)
     return Proposal(tuple(dict.fromkeys(texts)))
+
+
+def _redirects_to_file(command: SimpleCommand) -> bool:
+    own = plan_without_redirects(command).accesses if command.redirected else command.accesses
+    return any(isinstance(access, WritePath) and access not in own for access in command.accesses)
 
 
 def _widen_command(part: PartOfLine, command: SimpleCommand) -> Proposal:
