@@ -22,7 +22,9 @@ def prose(page: Path) -> str:
 
 
 def links(page: Path) -> set[Path]:
-    found = re.findall(r"\]\(([^)\s#]+)[^)]*\)", re.sub(r"`[^`]*`", "", prose(page)))
+    found = re.findall(
+        r"\]\(([^)\s#]+)[^)]*\)", re.sub(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)", "", prose(page), flags=re.DOTALL)
+    )
     # the README is also shown elsewhere, so its links are whole addresses in the repository
     own = [
         re.sub(r"^https://(?:raw\.githubusercontent|github)\.com/callwright/callwright/(?:blob/)?main/", "/", link)

@@ -118,13 +118,9 @@ class InheritedPolicies(Policies):
         if not isinstance(decision, Allow) or not isinstance(access, RunCommand) or isinstance(subject, LinePart):
             return decision
         outer = self._outer.decide(access, subject)  # the whole line: its parts were allowed, each with a wall
-        match outer:
-            case Deny():
-                return outer
-            case Ask(reason, source):
-                return self.settle(Ask(reason, source, firm=True))
-            case Allow(confinement=wall):
-                return replace(decision, confinement=_narrow(decision.confinement, wall))
+        if isinstance(outer, Allow):
+            return replace(decision, confinement=_narrow(decision.confinement, outer.confinement))
+        return self.settle(replace(outer, firm=True)) if isinstance(outer, Ask) else outer
 
 
 def _narrow(own: Confinement, outer: Confinement) -> Confinement:
