@@ -5,6 +5,7 @@ import asyncio
 import shlex
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from callwright.agent.results import Done, Stopped
@@ -19,7 +20,7 @@ from callwright.core.decisions import make_reply
 from callwright.core.errors import UsageError
 from callwright.core.json import thaw
 from callwright.core.messages import AssistantMessage, ToolMessage, UserMessage
-from callwright.sessions.base import SessionStore, StoredRecord
+from callwright.sessions.base import SessionError, SessionStore, StoredRecord
 from callwright.sessions.records import Answered, Asked, Said
 from callwright.sessions.waiting import list_waiting, read_questions, record_answers
 
@@ -132,8 +133,11 @@ def _server_options(options: argparse.Namespace) -> str:
 async def _print_questions(run: "Run") -> None:
     """Say once of each question that the run waits for it."""
     told: set[str] = set()
+    questions: Sequence[Question] = ()
     while True:
-        for question in await run.questions():
+        with suppress(SessionError):  # a database that does not answer for a moment
+            questions = await run.questions()
+        for question in questions:
             if question.digest not in told:
                 told.add(question.digest)
                 command = f"callwright runs approve {visible_line(run.session_id)} --question {_code(question)}"
