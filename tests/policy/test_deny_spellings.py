@@ -138,3 +138,31 @@ def test_deny_rule_for_a_host_finds_it_in_programs_that_read_the_network(tmp_pat
     assert isinstance(judge("WebFetch(domain:c.example)"), Allow)
     asked = judge_command(line, cwd=tmp_path, workspace=tmp_path, allow=["WebFetch(domain:a.example)"])
     assert isinstance(asked, Ask) or "://" in line
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "pip install https://a.example/x.whl",
+        "npm install --registry=https://a.example x",
+        "ssh -p 22 u@a.example ls",
+        "nc a.example 80",
+        "docker pull a.example/x",
+        "sftp a.example:x",
+        "wget --base=https://a.example -i x",
+        "https_proxy=http://a.example curl https://b.example",
+        "python -c 'import x; x.get(\"https://a.example\")'",
+    ],
+)
+def test_unknown_program_that_is_given_a_denied_host_asks_in_every_mode(tmp_path: Path, line: str) -> None:
+    def judge(rule: str) -> object:
+        return judge_command(line, cwd=tmp_path, workspace=tmp_path, mode="bypass", deny=[rule])
+
+    assert isinstance(judge("WebFetch(domain:a.example)"), Ask | Deny)
+    assert isinstance(judge("WebFetch(domain:c.example)"), Allow)
+
+
+@pytest.mark.parametrize("line", ["python x.py", "git commit -m https://a.example", "grep https://a.example x", "make"])
+def test_rule_about_hosts_leaves_other_words_alone(tmp_path: Path, line: str) -> None:
+    for rule in ("WebFetch(domain:a.example)", "WebFetch(domain:*)", "WebFetch(domain:*.example)"):
+        assert isinstance(judge_command(line, cwd=tmp_path, workspace=tmp_path, mode="bypass", deny=[rule]), Allow)

@@ -52,6 +52,7 @@ from callwright.policy.tool_names import (
     names_tool,
 )
 from callwright.policy.trees import find_in_tree
+from callwright.shell.plan import Verdict
 
 # the argument a specifier without a key is compared with
 _PRIMARY = {
@@ -63,6 +64,8 @@ _ONE_SLASH = re.compile(r"(?:https?|ftps?|wss?):/(?!/)", re.IGNORECASE)
 _ANY_NAME = "\ue000" * 12
 """A name that only wildcards match."""
 _PORT = re.compile(r"(?<![\[:]):\d+\Z|(?<=\]):\d+\Z")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+-]*://[^\s'\"]+")
+_HOST = re.compile(r"(?:[^\s/@:]+@)?[\w-]+(?:\.[\w-]+)+\.?(?:[:/].*)?")
 _ARGUMENTS = re.compile(r"\s*\w+:[^,]*(?:,\s*\w+:[^,]*)*")
 _JUDGED_BY_ACCESS = FILE_FAMILIES | {"bash", "webfetch"}
 _NAMED_BY_GROUP = RESOURCE_FAMILIES | {"", "bash"}
@@ -91,6 +94,8 @@ def match(rule: Rule, access: Access, subject: Subject, here: PathContext) -> Ma
             found = max(found, _by_command(rule, subject))
         case RunCommand() if rule.kind == "deny" and names_tool(rule.tool, FILE_FAMILIES - {"edit"}, ""):
             found = max(found, _by_trees(rule, subject, here))
+        case RunCommand() if rule.restricts and names_tool(rule.tool, ("webfetch",), ""):
+            found = max(found, _by_named_host(rule, subject))
         case ReadPath(path) | WritePath(path) | DeletePath(path) if _about_files(rule, access, subject):
             found = max(found, _by_path(rule, access, paths_for_call(path, subject, here), here))
         case Reach(url) if names_tool(rule.tool, ("webfetch",), ""):
@@ -193,6 +198,19 @@ def _by_domain(rule: Rule, url: str) -> Match:
     named = domain.split("//", 1)[-1].split("/", 1)[0].rpartition("@")[2]  # a deny rule is about the host of an address
     named = _PORT.sub("", named.strip()).strip("[]")
     return _match_if(any(_names_host(named, host) for host in readings))
+
+
+def _by_named_host(rule: Rule, subject: Subject) -> Match:
+    """Match a host that an unknown program is given: `pip install https://host/x`, `ssh host`."""
+    command = subject.command if isinstance(subject, PartOfLine) else None
+    if command is None:
+        return Match.NO
+    given = command.words[1:] if command.verdict is Verdict.UNKNOWN else ()
+    words = (*given, *(value for _, value in command.assignments if value))  # https_proxy=http://host
+    addresses = [url for word in words for url in _URL.findall(word)]
+    if "*" not in (rule.specifier or "").removeprefix("domain:").removeprefix("*."):  # else each file would be a host
+        addresses += filter(_HOST.fullmatch, words)
+    return Match.MAYBE if any(_by_domain(rule, address) is Match.YES for address in addresses) else Match.NO
 
 
 def _hosts_of(url: str) -> frozenset[str]:
