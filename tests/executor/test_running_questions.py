@@ -182,6 +182,29 @@ async def test_calls_behind_an_interrupted_one_wait_with_it(width: int) -> None:
     assert ran[-4:] == ["deploy a once", "look", "note", "note"]
 
 
+async def test_approved_call_behind_an_interrupted_one_is_not_asked_about_again() -> None:
+    """Without a record, too: the executor remembers what it has asked."""
+    executor, asked = Executor(Registry(deploy)), list[str]()
+    calls = [ToolCall(place, "deploy", {"place": place}) for place in ("a", "b")]
+    answers = Answers()
+    outcomes = await executor.execute(calls)
+    while questions := [each for one in outcomes if isinstance(one, Interrupted) for each in one.questions]:
+        asked += [f"{question.call_id}: {question.reason}" for question in questions]
+        for question in questions:
+            answers.approve(question)
+        outcomes = await executor.execute(calls, answers=answers)
+        calls = [call for call, one in zip(calls, outcomes, strict=True) if isinstance(one, Interrupted)]
+        outcomes = [one for one in outcomes if isinstance(one, Interrupted)]
+    assert asked == [
+        "a: it changes something",
+        "b: it changes something",
+        "a: a is in production",
+        "b: b is in production",
+    ]
+    again = await executor.execute([ToolCall("b", "deploy", {"place": "b"})], answers=answers)
+    assert isinstance(again[0], Interrupted) and again[0].questions, "each answer counts once"
+
+
 async def test_answer_for_a_call_behind_an_interrupted_one_is_not_lost() -> None:
     executor = Executor(Registry(deploy, note))  # asks about every write
     calls = [CALL, ToolCall("2", "note")]

@@ -90,6 +90,7 @@ class TurnAnswers:
         self._on_record = {question.id: question for question in on_record}
         self._claims: dict[str, Admitted] = {}
         self._repeated: set[str] = set()
+        self._taken: list[tuple[Question, object]] = []
 
     def merge(self, more: Answers) -> None:
         """Add answers; a later answer to the same question replaces the earlier one."""
@@ -147,7 +148,10 @@ class TurnAnswers:
 
     def take(self, question_id: str) -> bool:
         """Use an answer up; False if another call has done so meanwhile."""
+        asked = self._ledger.find(question_id)
         taken = self._ledger.take(question_id, on_record=self._on_record.pop(question_id, None) is not None)
+        if taken and asked is not None:
+            self._taken.append(asked)
         return taken or question_id in self._repeated
 
     def give_back(self, admitted: Sequence[Admitted], outcomes: Sequence[Outcome]) -> None:
@@ -155,6 +159,9 @@ class TurnAnswers:
         for item, outcome in zip(admitted, outcomes, strict=True):
             if isinstance(outcome, Interrupted) and not item.finished:
                 self._ledger.give_back(item.used_answers)
+                for question, tool in self._taken:
+                    if question.id in item.used_answers:
+                        self._ledger.add(question, tool)
 
     def _find(self, question_id: str, admitted: Admitted) -> Question | None:
         """Return the question an answer is for: one that was asked, is not used, and about this tool."""
