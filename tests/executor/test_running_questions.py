@@ -1,5 +1,6 @@
 """Questions that a tool asks while it runs: the call is interrupted, and runs again with the answer."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from callwright import (
     tool,
 )
 from callwright.agent import Agent, Done, Paused
+from callwright.core.decisions import AnswersNeeded
 from callwright.core.errors import Transient
 from callwright.core.events import BatchBegan, QuestionsRaised
 from callwright.hooks import Hook, PendingCall
@@ -180,6 +182,61 @@ async def test_calls_behind_an_interrupted_one_wait_with_it(width: int) -> None:
     outcomes = await executor.execute(left, answers=Answers.approving([question]))
     assert [outcome.text for outcome in outcomes] == ["deployed a", "seen", "noted", "noted"]
     assert ran[-4:] == ["deploy a once", "look", "note", "note"]
+
+
+@tool(effect=Effect.WRITE)
+async def deploy_together(context: ToolContext) -> str:
+    """Deploy in a task group, whose tasks ask."""
+
+    async def deploy_to(place: str) -> None:
+        if context.answer is None:
+            raise ApprovalRequired(f"{place} is in production")
+        ran.append(f"deploy {place}")
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(deploy_to("a"))
+        group.create_task(deploy_to("b"))
+    return "deployed"
+
+
+@tool(effect=Effect.WRITE)
+async def ask_together() -> str:
+    """Ask from a task group, each time."""
+
+    async def ask() -> None:
+        raise ApprovalRequired("sure?")
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(ask())
+    return "never"
+
+
+@tool(effect=Effect.WRITE)
+async def call_together(context: ToolContext) -> str:
+    """Make calls in a task group, which are asked about."""
+
+    async def make(place: str) -> None:
+        (outcome,) = await context.execute(ToolCall(place, "deploy", {"place": place}))
+        if isinstance(outcome, Interrupted):
+            raise AnswersNeeded(outcome.questions)
+
+    async with asyncio.TaskGroup() as group:
+        for place in ("a", "b"):
+            group.create_task(make(place))
+    return "called"
+
+
+async def test_task_of_a_tool_may_ask() -> None:
+    executor = Executor(Registry(deploy_together, ask_together, call_together, deploy), AllowEverything())
+    outcome = await executor.run("deploy_together")
+    assert isinstance(outcome, Interrupted) and outcome.questions[0].reason == "a is in production" and not ran
+    outcome = await executor.run("deploy_together", answers=Answers.approving(outcome.questions))
+    assert isinstance(outcome, Completed) and ran == ["deploy a", "deploy b"]
+    for _ in range(2):  # the second time on the fast path
+        outcome = await executor.run("ask_together")
+        assert isinstance(outcome, Interrupted) and outcome.questions[0].reason == "sure?"
+    outcome = await executor.run("call_together")
+    assert isinstance(outcome, Interrupted) and outcome.questions[0].reason == "a is in production"
 
 
 async def test_approved_call_behind_an_interrupted_one_is_not_asked_about_again() -> None:

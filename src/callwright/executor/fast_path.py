@@ -15,13 +15,13 @@ from typing import Any
 from callwright.core._fast import make_constructor
 from callwright.core.calls import Completed, Outcome, ToolCall
 from callwright.core.content import Output
-from callwright.core.errors import ApprovalRequired, AuthRequired, ToolError
+from callwright.core.errors import ToolError
 from callwright.core.events import BatchBegan, CallBegan, CallEnded, Digests
 from callwright.core.json import copy_json
 from callwright.executor.admitted import Admitted, ToolEntry
 from callwright.executor.deadlines import Deadline
 from callwright.executor.driver import Abandoned, count_cancellations, drive_on, is_cancelling, next_order
-from callwright.executor.perform import Ended, Interruption, complete, make_timeout, normalise
+from callwright.executor.perform import Ended, Interruption, complete, find_interruption, make_timeout, normalise
 from callwright.executor.runtime import Runtime
 from callwright.executor.turn import TurnScope
 from callwright.executor.turn_context import Turn, TurnCancelled
@@ -231,10 +231,8 @@ class FastPath:
         self, item: Admitted, turn: Turn, raised: BaseException, deadline: Deadline | None = None
     ) -> ToolError | Interruption:
         """Return the error that an attempt ended with, or raise a cancellation that came from outside."""
-        if isinstance(raised, (ApprovalRequired, AuthRequired)):
-            return raised
         if not isinstance(raised, asyncio.CancelledError):
-            return normalise(raised)
+            return find_interruption(raised) or normalise(raised)
         if isinstance(raised, Abandoned):
             self._runtime.runner.report_abandoned(item, self._runtime.limits.grace_seconds, self._runtime.observe)
         if deadline is not None and deadline.claim_cancellation():

@@ -180,14 +180,12 @@ class Runner:
                         raise
                     else:  # the tool awaited something that was cancelled by other code: its failure, not the end
                         error = normalise(stopped)
-                except (ApprovalRequired, AuthRequired) as raised:
-                    error = raised
-                except AnswersNeeded as raised:
-                    return Interrupted(call, raised.questions)
                 except (KeyboardInterrupt, GeneratorExit):  # the tool's own `GeneratorExit` is a `RuntimeError` by now
                     raise
                 except BaseException as raised:  # noqa: BLE001 - anything else a tool raises becomes a value
-                    error = normalise(raised)
+                    if questions := _find_questions(raised):
+                        return Interrupted(call, questions)
+                    error = find_interruption(raised) or normalise(raised)
                 finally:
                     if deadline is not None:
                         deadlines.stop(deadline)
@@ -329,6 +327,20 @@ def _find_grace(entry: ToolEntry, parent: ToolContext | None, deadlines: Deadlin
     if parent is not None:
         seconds *= _INNER_GRACE ** (parent.depth + 1)
     return 2 * seconds if entry.annotations.delegates else seconds
+
+
+def find_interruption(raised: BaseException) -> Interruption | None:
+    """Return what a tool asks for, also from a task group of its own; None if it failed."""
+    leaves = list_leaves(raised)
+    asked = [leaf for leaf in leaves if isinstance(leaf, (ApprovalRequired, AuthRequired))]
+    return asked[0] if len(asked) == len(leaves) else None  # with the answer it runs again, and asks for the next
+
+
+def _find_questions(raised: BaseException) -> tuple[Question, ...]:
+    """Return the questions of calls inside that a tool waits for; none if it failed."""
+    leaves = list_leaves(raised)
+    needed = [leaf for leaf in leaves if isinstance(leaf, AnswersNeeded)]
+    return tuple(question for leaf in needed for question in leaf.questions) if len(needed) == len(leaves) else ()
 
 
 def normalise(raised: BaseException) -> ToolError:
