@@ -2,6 +2,7 @@
 
 import asyncio
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
@@ -14,6 +15,7 @@ from callwright import Completed, Effect, ToolCall, tool
 from callwright.core.content import File, Output
 from callwright.serve import ListingOptions
 from callwright.serve.call import payload_of
+from callwright.toolbox import Bash, Write
 
 if TYPE_CHECKING:
     from tests.serve.conftest import Desk, OpenDesk
@@ -101,6 +103,20 @@ async def test_approval_is_asked_through_client(desk: "Desk", mode: str):
     assert text_of(result) == "saved it"
     [form] = desk.asked
     assert form.message.startswith("Allow save: text='it'?")
+
+
+@ERAS
+async def test_approval_shows_everything_that_will_run(open_desk: "OpenDesk", mode: str, tmp_path: Path):
+    line = f"echo {'a' * 150}; echo hidden > middle.txt; echo {'b' * 150}\nbecause it is harmless"
+    async with open_desk(Bash(tmp_path), Write(tmp_path)) as desk, desk.client(mode, action="decline") as client:
+        await client.call_tool("bash", {"command": line})
+        await client.call_tool("write", {"path": "a.txt", "content": f"{'a' * 150}hidden{'b' * 150}"})
+    asked, written = (form.message.split("\n") for form in desk.asked)
+    assert f"command: {line.partition(chr(10))[0]}" in asked
+    assert "│ because it is harmless" in asked
+    assert f"writes {tmp_path / 'middle.txt'}" in asked
+    assert f"content: {'a' * 150}hidden{'b' * 150}" in written
+    assert f"writes {tmp_path / 'a.txt'}" in written
 
 
 @ERAS

@@ -5,18 +5,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from callwright.core.access import (
-    Access,
-    DeletePath,
-    DeleteResource,
-    Reach,
-    ReadPath,
-    ReadResource,
-    RunCommand,
-    UseTool,
-    WritePath,
-    WriteResource,
-)
+from callwright.core.access import RunCommand, access_pairs
 from callwright.core.calls import Decline, Question, Reply
 from callwright.core.decisions import make_reply
 from callwright.core.errors import UsageError
@@ -185,31 +174,6 @@ def read_input(text: str, question: Question) -> Reply | str:
             return "one choice only, please"
         return make_reply(True, arguments={"choices": [labels[number - 1] for number in picked], "text": ""})
     return make_reply(True, arguments={"choices": [], "text": typed})
-
-
-def access_pairs(accesses: Iterable[Access]) -> list[tuple[str, str]]:
-    """Return a verb and a target for every access; those of a command follow it."""
-    touched: list[Access] = []
-    for access in accesses:
-        touched += [access, *access.touches] if isinstance(access, RunCommand) else [access]
-    return [pair for pair in map(describe_access, touched) if pair is not None]
-
-
-def describe_access(access: Access) -> tuple[str, str] | None:
-    """Return a verb and the target of one access; None if the tool's name says it."""
-    match access:
-        case RunCommand(cwd=cwd):
-            return "in", cwd
-        case ReadPath(target) | ReadResource(target):
-            return "reads", target
-        case WritePath(target) | WriteResource(target):
-            return "writes", target
-        case DeletePath(target) | DeleteResource(target):
-            return "deletes", target
-        case Reach(url):
-            return "reaches", url
-        case UseTool():
-            return None
 
 
 def deciding_commands(access: RunCommand) -> list[str]:

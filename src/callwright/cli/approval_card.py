@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from callwright.app.questions import describe_access, look_alikes
+from callwright.app.questions import look_alikes
 from callwright.cli.approval_dialog import (
     DialogText,
     argument_rows,
@@ -17,7 +17,7 @@ from callwright.cli.approval_dialog import (
     wrap_rows,
 )
 from callwright.cli.render.text import Palette, cut, mark_text, width_of, wrap_columns, wrap_line
-from callwright.core.access import Access, DeletePath, ReadPath, RunCommand, WritePath
+from callwright.core.access import Access, DeletePath, ReadPath, RunCommand, WritePath, describe_access
 from callwright.core.calls import Question
 from callwright.policy.grants import generalise, propose
 from callwright.toolbox.ask_user import choices_of

@@ -5,13 +5,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from callwright.app.questions import access_pairs, deciding_commands, look_alikes
+from callwright.app.questions import deciding_commands, look_alikes
 from callwright.cli.render.text import Palette, mark_text, wrap_columns, wrap_line
 from callwright.core.access import (
     Access,
     ReadPath,
     ReadResource,
     RunCommand,
+    access_pairs,
 )
 from callwright.core.calls import Approve, Decline, Question, Reply
 from callwright.core.decisions import make_reply, parse_answer

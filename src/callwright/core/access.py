@@ -149,3 +149,28 @@ Decision: TypeAlias = Allow | Ask | Deny
 def is_below(path: str, folders: Iterable[str]) -> bool:
     """Whether a path is one of the folders or lies in one; compared as text, so resolve links first."""
     return any(path == folder or path.startswith(folder.rstrip("/") + "/") for folder in folders)
+
+
+def access_pairs(accesses: Iterable[Access]) -> list[tuple[str, str]]:
+    """Return a verb and a target for every access; those of a command follow it."""
+    touched: list[Access] = []
+    for access in accesses:
+        touched += [access, *access.touches] if isinstance(access, RunCommand) else [access]
+    return [pair for pair in map(describe_access, touched) if pair is not None]
+
+
+def describe_access(access: Access) -> tuple[str, str] | None:
+    """Return a verb and the target of one access; None if the tool's name says it."""
+    match access:
+        case RunCommand(cwd=cwd):
+            return "in", cwd
+        case ReadPath(target) | ReadResource(target):
+            return "reads", target
+        case WritePath(target) | WriteResource(target):
+            return "writes", target
+        case DeletePath(target) | DeleteResource(target):
+            return "deletes", target
+        case Reach(url):
+            return "reaches", url
+        case UseTool():
+            return None

@@ -20,6 +20,8 @@ from callwright.core.json import JsonObject
 from callwright.core.spec import ToolSpec
 
 _SUMMARY_CHARS = 200
+CUT = " … "
+"""Stands where a long text was cut."""
 
 
 class SummarizedCall(Protocol):
@@ -79,4 +81,4 @@ def _shorten(text: str) -> str:
     shown = visible_line(text)
     if len(shown) <= _SUMMARY_CHARS:
         return shown
-    return f"{shown[: _SUMMARY_CHARS // 2]} … {shown[-_SUMMARY_CHARS // 2 :]}"
+    return f"{shown[: _SUMMARY_CHARS // 2]}{CUT}{shown[-_SUMMARY_CHARS // 2 :]}"

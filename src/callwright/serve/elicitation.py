@@ -1,17 +1,20 @@
 """Approval questions as elicitation forms of an MCP client, and reading the user's answers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, cast
 
 import mcp_types as types
 from mcp import MCPError
 
+from callwright.core.access import access_pairs
 from callwright.core.calls import Answers, Question, Reply
 from callwright.core.decisions import make_reply
 from callwright.core.errors import ToolFailed, safe_str
-from callwright.core.json import thaw
+from callwright.core.escaping import visible_line
+from callwright.core.json import compact, thaw
 from callwright.core.spec import ELICITS
+from callwright.executor.summary import CUT
 from callwright.registry.catalog import Catalog
 from callwright.serve.clients import Caller, sendable
 
@@ -147,7 +150,25 @@ def decline_all(questions: Sequence[Question]) -> Answers:
 
 
 def _message(question: Question) -> str:
-    return sendable(f"{question.summary}\n{question.reason}" if question.reason else question.summary)
+    rows = [question.summary, *(_details(question) if question.kind == "approval" else ()), question.reason]
+    return sendable("\n".join(filter(None, rows)))
+
+
+def _details(question: Question) -> Iterator[str]:
+    """Yield what the summary leaves out: it cuts long texts, and names one target only."""
+    cut = CUT in question.summary
+    if cut:
+        for name, value in question.arguments.items():
+            text = value if isinstance(value, str) else compact(value)
+            first, *more = text.split("\n")
+            yield f"{visible_line(name)}: {visible_line(first)}"
+            yield from (f"│ {visible_line(line)}" for line in more)  # a line must not pass for a row of ours
+    targets = access_pairs(question.accesses)
+    if cut or len(targets) > 1:
+        yield from (f"{verb} {visible_line(target)}" for verb, target in targets)
+    if question.origin:
+        yield "made by:"
+        yield from (f"│ {visible_line(line)}" for line in question.origin.split("\n"))
 
 
 def _forwarded_question(question: Question, catalog: Catalog) -> Mapping[str, Any] | None:
