@@ -139,7 +139,7 @@ async def test_compressed_response_is_refused(site: Site):
         ((404, -32001, "Session not found"), True),
         ((400, -32000, "Bad Request: No valid session ID provided"), True),
         ((404, -32601, "Method not found"), False),
-        ((400, -32602, "Invalid params"), False),
+        ((400, -32602, "Invalid params: session_id is required"), False),
     ],
 )
 async def test_session_that_the_server_forgot_is_renewed(site: Site, lost: tuple[int, int, str], renewed: bool):

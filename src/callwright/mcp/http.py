@@ -31,6 +31,7 @@ _SILENCE_SECONDS = 300.0
 _HELPER_SECONDS = 10.0
 _MOST_HELPER_BYTES = 1 << 16
 _BUSY = frozenset({429, 502, 503, 504})
+_SESSION_CODES = frozenset({-32000, -32001, INVALID_REQUEST})
 _NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 _CREDENTIALS = "the server does not accept these credentials"
 _MEANING = {401: _CREDENTIALS, 403: _CREDENTIALS, 404: "there is no MCP server at this path"}
@@ -250,8 +251,9 @@ async def _end_lost_session(request: httpx2.Request, response: httpx2.Response) 
         pass
     finally:
         await response.aclose()
-    # many servers answer with 400 where the protocol wants 404
-    lost = code != METHOD_NOT_FOUND if response.status_code == 404 else "session" in message.lower()
+    # many servers answer with 400 where the protocol wants 404; other codes are about arguments, such as a session_id
+    unknown = code in _SESSION_CODES and "session" in message.lower()
+    lost = code != METHOD_NOT_FOUND if response.status_code == 404 else unknown
     if lost:
         return _refusal(request, 404, INVALID_REQUEST, SESSION_ENDED)
     kind = {"content-type": response.headers.get("content-type", "")}
