@@ -6,7 +6,7 @@ import pytest
 
 from callwright import Completed, Executor, Failed, Registry
 from callwright.policy import AllowEverything
-from callwright.toolbox._content_slips import find_elision, find_slip
+from callwright.toolbox._content_slips import find_edit_slip, find_elision, find_slip
 from callwright.toolbox.edit.edit_tool import Edit
 from callwright.toolbox.read import Read
 from callwright.toolbox.write import Write
@@ -102,3 +102,13 @@ async def test_refused_write_and_edit_change_nothing(tmp_path: Path):
     assert isinstance(await executor.run("edit", edit), Failed)
     assert file.read_text() == CODE
     assert isinstance(await executor.run("edit", edit), Completed)  # the same edit again insists
+
+
+@pytest.mark.parametrize("mark", list("#-/;%*=<(["))
+def test_long_rulers_and_numbers_are_contents_like_others(mark: str) -> None:
+    content = f"{mark * 5000}\n" + f"{mark * 100} Title {mark * 100}\n{mark * 250}\n" * 500 + "1" * 5000 + "\tx\n"
+    for name in ("a.py", "a.txt", "a.md"):
+        assert find_slip(name, content) is None
+        assert find_slip(name, content, "before\n") is None
+        assert find_edit_slip(name, "x", content) is None
+    assert find_elision(f"{mark * 40}\n######## ... existing code ... ########\n") is not None

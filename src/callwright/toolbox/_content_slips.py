@@ -19,8 +19,8 @@ _PROGRAMS = frozenset(
 _SHELLS = frozenset({".sh", ".bash", ".zsh"})
 
 _FENCE = re.compile(r"(?P<mark>`{3,}|~{3,})[^`\n]*\n")
-_ANY_NUMBER = re.compile(r"[ \t]*(?:L|\[)?([0-9]+)(?:[\t→│:.)\]|]|-(?=\D)|[ ]{2,})")
-_NUMBER = re.compile(r"[ \t]*([0-9]+)(?:[\t→│]|[ ]*\|(?!\|)| ?:(?= |$))")
+_ANY_NUMBER = re.compile(r"[ \t]*(?:L|\[)?([0-9]{1,9})(?:[\t→│:.)\]|]|-(?=\D)|[ ]{2,})")
+_NUMBER = re.compile(r"[ \t]*([0-9]{1,9})(?:[\t→│]|[ ]*\|(?!\|)| ?:(?= |$))")
 _COLON_NUMBER = re.compile(r"[ \t]*[0-9]+ ?:")
 _COMMENT = r"[ \t]*(?:\#+|//+|/\*+|--+|;+|%+|<!--|\{/\*|\*|\"\"\"|'''|\[|\(|<)[ \t]*"
 _KEPT = (
@@ -83,6 +83,9 @@ _ENTITIES = re.compile(
 )
 _COMMENTS = re.compile(r"(?:^|\s)(?:\#(?!include)|//)[^\n]*|\"\"\".*?\"\"\"|/\*.*?\*/", re.MULTILINE | re.DOTALL)
 
+_RUN = re.compile(r"([^\w\s])\1{3,}")
+_MOST_LINE_CHARS = 300
+"""A longer line stands for no others."""
 _MOST_JSON_CHARS = 1_000_000
 _Check: TypeAlias = Callable[[str, str], str | None]
 
@@ -124,8 +127,13 @@ def find_elision(content: str, before: str = "") -> str | None:
 
 def _find_new(pattern: re.Pattern[str], content: str, before: str) -> str | None:
     known = {line.strip() for line in before.splitlines()}
-    lines = (line.strip() for line in content.splitlines() if pattern.match(line))
+    lines = (line.strip() for line in content.splitlines() if _stands_for_others(pattern, line))
     return next((line for line in lines if line not in known), None)
+
+
+def _stands_for_others(pattern: re.Pattern[str], line: str) -> bool:
+    """Match a line without its long runs of one mark, such as a ruler of dashes, which would take cubic time."""
+    return len(line) <= _MOST_LINE_CHARS and pattern.match(_RUN.sub(r"\1\1\1", line)) is not None
 
 
 def _find_fence(suffix: str, content: str) -> str | None:

@@ -90,7 +90,7 @@ _TELLING_CHARS = 4
 def explain_miss(text: str, old: str, new: str, candidates: Sequence[int]) -> str:
     """Explain that old_string was not found: the closest lines, where they are, and the first difference."""
     file, copied = lines_of(text), lines_of(old)
-    elided = [line.strip() for line in copied if _ELISION.match(line)]
+    elided = [line.strip() for line in copied if len(line) <= _SHOWN_CHARS and _ELISION.match(line)]
     if elided:
         return f"old_string was not found: its line {elided[0]!r} abbreviates other lines; copy those lines"
     if not file:
