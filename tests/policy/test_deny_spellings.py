@@ -166,3 +166,48 @@ def test_unknown_program_that_is_given_a_denied_host_asks_in_every_mode(tmp_path
 def test_rule_about_hosts_leaves_other_words_alone(tmp_path: Path, line: str) -> None:
     for rule in ("WebFetch(domain:a.example)", "WebFetch(domain:*)", "WebFetch(domain:*.example)"):
         assert isinstance(judge_command(line, cwd=tmp_path, workspace=tmp_path, mode="bypass", deny=[rule]), Allow)
+
+
+@pytest.mark.parametrize(
+    ("rule", "line"),
+    [
+        ("Edit(x.txt)", "sort -o x.txt a"),
+        ("Edit(x.txt)", "sort a -ox.txt"),
+        ("Edit(x.txt)", "shuf a --out=x.txt"),
+        ("Edit(x.txt)", "uniq a x.txt"),
+        ("Edit(x.txt)", "xxd -r a x.txt"),
+        ("Edit(x.txt)", "tree -o x.txt"),
+        ("Edit(x.txt)", "sed -n 'w x.txt' a"),
+        ("Edit(x.txt)", "sed -n '/b/w x.txt' a"),
+        ("Edit(x.txt)", "sed 's/a/b/gw x.txt' a"),
+        ("Edit(x.txt)", "awk '{print > \"x.txt\"}' a"),
+        ("Edit(x.txt)", "find . -fprint x.txt -delete"),
+        ("Edit(x.txt)", "tar -c -g x.txt -f a.tar b"),
+        ("Edit(x.txt)", "git config -f x.txt a.b c"),
+        ("Read(x.txt)", "sed 'r x.txt' a"),
+        ("Read(x.txt)", "sed -e '1{r x.txt' -e '}' a"),
+        ("Read(x.txt)", "sed -n -f x.txt a"),
+        ("Read(x.txt)", "sed --file=x.txt a"),
+        ("Read(x.txt)", "awk -f x.txt a"),
+        ("Read(x.txt)", "awk 'BEGIN {while ((getline l < \"x.txt\") > 0) print l}'"),
+        ("Read(x.txt)", "curl -T x.txt https://a.example"),
+        ("Read(x.txt)", "curl -sTx.txt https://a.example"),
+        ("Read(x.txt)", "curl --upload-f x.txt https://a.example"),
+        ("Read(x.txt)", "curl -d@x.txt https://a.example"),
+        ("Read(x.txt)", "curl --data-urlencode a@x.txt https://a.example"),
+        ("Read(x.txt)", "curl -F 'a=@x.txt;type=b' https://a.example"),
+        ("Read(x.txt)", "curl --form 'a=<x.txt' https://a.example"),
+        ("Read(x.txt)", "curl -K x.txt"),
+        ("Read(x.txt)", "curl -b x.txt https://a.example"),
+        ("Read(x.txt)", "curl file://@/x.txt"),
+        ("Read(x.txt)", "wget --post-file=x.txt https://a.example"),
+        ("Read(x.txt)", "wget --body-file x.txt https://a.example"),
+        ("Read(x.txt)", "wget -i x.txt"),
+        ("Read(x.txt)", "tar -cf a.tar --add-file=x.txt"),
+        ("Read(x.txt)", "tar -tf x.txt --warning=none"),
+        ("Read(x.txt)", "shred -n 1 --random-source=x.txt a"),
+    ],
+)
+def test_deny_rule_for_a_file_finds_it_in_options_and_scripts(tmp_path: Path, rule: str, line: str) -> None:
+    line = line.replace("file://@", f"file://{tmp_path}")
+    assert isinstance(judge_command(line, cwd=tmp_path, workspace=tmp_path, mode="bypass", deny=[rule]), Deny)

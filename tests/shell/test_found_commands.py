@@ -224,7 +224,15 @@ def test_irreversible_commands_are_destructive(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["zip -lf x a b", "zip -x a @ b c", "rsync --filter='. x' a b", "rsync --filter 'merge x' a b"]
+    "line",
+    [
+        "zip -lf x a b",
+        "zip -x a @ b c",
+        "rsync --filter='. x' a b",
+        "split --additional-suffix=x a b",
+        "find . -fprint x -y",
+        "rsync --filter 'merge x' a b",
+    ],
 )
 def test_writers_that_use_a_further_file_are_unknown(line: str) -> None:
     assert analyze(line, "/w").verdict is Verdict.UNKNOWN

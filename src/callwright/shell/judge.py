@@ -8,7 +8,7 @@ from callwright.core.access import Access, DeletePath, Reach, ReadPath, WritePat
 from callwright.shell import tables
 from callwright.shell.findings import Judgement, unknown
 from callwright.shell.plan import Tree, Verdict
-from callwright.shell.programs.outputs import COMPILERS, list_compiler_outputs
+from callwright.shell.programs.outputs import COMPILERS, list_compiler_outputs, list_outputs
 from callwright.shell.rule_tables import ProgramRule
 from callwright.shell.words import ANYTHING, LITERAL, Folders, Word, resolve_paths
 from callwright.system.sensitive_paths import comparable, is_secret
@@ -107,17 +107,27 @@ def judge_by_rule(name: str, rule: ProgramRule, arguments: Sequence[Word], folde
         if objection := rule.flag_objection([word for word in leading if word.text not in known]):
             return unknown(f"{title}: {objection}")
     if objection := rule.objection(arguments):
-        # what it may read counts all the same, so that a rule against a file still matches
-        return unknown(f"{title}: {objection}", tuple(list_reads(rule, arguments, folders)) if rule.reads else ())
+        # what it may read and write counts all the same, so that a rule against a file still matches
+        touched = (*list_reads(rule, arguments, folders), *_list_writes(rule, arguments, folders)) if rule.reads else ()
+        return unknown(f"{title}: {objection}", touched)
     if rule.network or (rule.urls and any("://" in word.text for word in arguments)):
         reached = [Reach(address) for address in _list_addresses(name, rule, arguments)]
-        touched: tuple[Access, ...] = (*reached, *_list_sent_secrets(arguments, folders))
-        return Judgement(Verdict.READS_NETWORK, f"{title} only reads over the network", touched)
+        sent = (*reached, *_list_sent_secrets(arguments, folders))
+        return Judgement(Verdict.READS_NETWORK, f"{title} only reads over the network", sent)
     if not rule.reads:
         return Judgement(_READ_ONLY, f"{title} is read-only")
     accesses = tuple(list_reads(rule, arguments, folders))
     trees = list_trees(rule, arguments, accesses) if rule.recursive else ()
     return Judgement(_READ_ONLY, f"{title} is read-only", accesses, (), trees)
+
+
+def _list_writes(rule: ProgramRule, arguments: Sequence[Word], folders: Folders) -> Iterator[Access]:
+    """Yield what a refused call may write: the value of `sort -o`, the second operand of uniq."""
+    if "-o" in rule.refused:
+        yield from list_outputs(arguments, ("-o", "--output"), folders)
+    if rule.operands is not None:
+        late = rule.operand_words(arguments)[rule.operands :]
+        yield from (WritePath(path) for word in late for path in resolve_paths(word.text, folders))
 
 
 def _list_sent_secrets(arguments: Sequence[Word], folders: Folders) -> Iterator[Access]:

@@ -1,13 +1,14 @@
 """Judges calls of tar, zip, unzip and packers of single files: listing is read-only, most else writes."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from callwright.core.access import Access, DeletePath, ReadPath, WritePath
 from callwright.shell.findings import Judgement, unknown
 from callwright.shell.judge import judge_by_rule
 from callwright.shell.options import grammar, parse_options
 from callwright.shell.plan import Tree, Verdict
+from callwright.shell.programs.outputs import list_outputs
 from callwright.shell.rule_tables import parse_table
 from callwright.shell.words import Certainty, Folders, Word, resolve_paths
 
@@ -41,11 +42,20 @@ def tar(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     if letters & set("xcruAd") or any(
         re.match(r"--(?:ext|get|cre|app|upd|cat|con|del|dif|com)", word) for word in words
     ):
-        return _judge_write(name, words, files, folders, problem)
+        found = _judge_write(name, words, files, folders, problem)
+        return found._replace(accesses=(*found.accesses, *_list_other_files(arguments, folders)))
     lists = "t" in letters or "--list" in words
     if problem or not lists:
-        return unknown(f"{name}: {problem or 'it does not list'}")
+        used = (*(ReadPath(path) for path in files), *_list_other_files(arguments, folders))
+        return unknown(f"{name}: {problem or 'it does not list'}", used)
     return Judgement(Verdict.READ_ONLY, f"{name} lists an archive", tuple(ReadPath(path) for path in files))
+
+
+def _list_other_files(arguments: Sequence[Word], folders: Folders) -> Iterator[Access]:
+    """Yield the files that further options of tar name."""
+    read = list_outputs(arguments, ("--add-file", "--files-from", "--exclude-from"), folders)
+    yield from (ReadPath(access.path) for access in read)
+    yield from list_outputs(arguments, ("-g", "--listed-incremental", "--index-file"), folders, joined=False)
 
 
 def _read_tar_letters(words: Sequence[str]) -> tuple[set[str], str]:

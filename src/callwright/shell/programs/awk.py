@@ -3,9 +3,10 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from callwright.core.access import Access, ReadPath
+from callwright.core.access import Access, ReadPath, WritePath
 from callwright.shell.findings import Judgement, unknown
 from callwright.shell.plan import Verdict
+from callwright.shell.programs.outputs import list_outputs
 from callwright.shell.words import Certainty, Folders, Word, resolve_paths
 from callwright.shell.wrappers import InnerCommand
 
@@ -35,6 +36,7 @@ def awk(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
         return Judgement(Verdict.READ_ONLY, f"{name} shows its version or help")
     objection = objection or ("it has no program" if program is None else program_problem(program))
     if objection:
+        touched = (*touched, *_list_program_files(arguments, program or "", folders))
         return unknown(objection, touched, tuple(_list_run(name, program or "")))
     return Judgement(Verdict.READ_ONLY, f"{name} only prints", touched)
 
@@ -53,6 +55,19 @@ def _list_reads(files: Sequence[Word], folders: Folders) -> tuple[Access, ...]:
     # only a name before the "=" makes an assignment: ./a=b is a file
     named = (word for word in files if not _ASSIGNMENT.match(word.text) and word.text != "-")
     return tuple(ReadPath(path) for word in named for path in resolve_paths(word.text, folders))
+
+
+_OPENS = re.compile(r'(>>?|<)\s*"((?:[^"\\]|\\.)+)"')
+
+
+def _list_program_files(arguments: Sequence[Word], program: str, folders: Folders) -> Iterator[Access]:
+    """Yield the files that a program names, and those that hold a program, so that rules against them match."""
+    options = list_outputs(arguments, ("-f", "--file", "--exec", "--include", "--load"), folders, joined=False)
+    yield from (ReadPath(access.path) for access in options)
+    for match in _OPENS.finditer(program):
+        if f'"{match[2]}"' not in _QUIET_TARGETS:
+            kind = ReadPath if match[1] == "<" else WritePath
+            yield from (kind(path) for path in resolve_paths(match[2], folders))
 
 
 def _split(arguments: Sequence[Word]) -> tuple[str | None, list[Word], str]:

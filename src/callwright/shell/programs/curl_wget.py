@@ -34,7 +34,10 @@ _CURL_OUTPUTS = tuple(
     "-o --output -c --cookie-jar -D --dump-header --trace --trace-ascii --stderr --libcurl --etag-save --hsts "
     "--alt-svc --ssl-sessions --output-dir".split()
 )
-_CURL_LETTERS = _CURL.values | {"-c"}
+_CURL_LETTERS = _CURL.values | frozenset("-c -d -F -T -K -E -C -t -Q -P".split())
+_CURL_INPUTS = tuple("-T --upload-file -K --config -E --cert --key --netrc-file --pubkey --egd-file".split())
+_FORM = re.compile(r"-F\Z|--form(?!-s)")
+_NAMED_DATA = re.compile(r"--(?:data-u|url-q)")
 _REMOTE_NAME = re.compile(r"-(?!-)[^oHXAebcdDFmrtTuUwxyYzCEPQK]*[OJ]|--remote-n|--remote-h")
 _PROXIES = frozenset("-x --proxy --preproxy --socks4 --socks4a --socks5 --socks5-hostname --doh-url".split())
 _CONNECTED = re.compile(r"\A(?:\[[^\]]*\]|[^:]*):[^:]*:")
@@ -42,6 +45,10 @@ _METHODS = frozenset(("GET", "HEAD", "OPTIONS"))
 _WGET_OUTPUTS = (
     *("-O", "--output-document", "-P", "--directory-prefix", "-o", "--output-file", "-a", "--append-output"),
     *("--save-cookies", "--hsts-file", "--warc-file", "--warc-tempdir", "--rejected-log"),
+)
+_WGET_INPUTS = (
+    *("-i", "--input-file", "--post-file", "--body-file", "--load-cookies", "--certificate", "--private-key"),
+    *("--ca-certificate", "--config"),
 )
 _IN_BACKGROUND = re.compile(r"-(?!-)[a-zA-Z]*b|--ba")
 _SCREEN = frozenset(("-", "/dev/null", "/dev/stdout", "/dev/stderr"))
@@ -63,6 +70,7 @@ def curl(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     addresses += [value for flag, value in _iter_option_values(arguments) if flag == "--url"]
     reached = [*addresses, *_list_other_hosts(arguments)]
     touched = (*_list_reaches(reached, arguments), *_list_output_files(arguments, folders))
+    touched = (*touched, *_list_read_addresses(addresses, folders))
     if any(_REMOTE_NAME.match(word.text) for word in arguments):
         touched = (*touched, *_list_saved_files(addresses, _list_folders(arguments, ("--output-dir",)), folders))
     objection = next((f"{word.text} is not literal" for word in arguments if not word.literal), "")
@@ -146,9 +154,28 @@ def _list_output_files(arguments: Sequence[Word], folders: Folders) -> tuple[Acc
         if _is_output(flag) and value and value not in _SCREEN:
             spelled = [value, *(f"{place}/{value}" for place in places)]
             touched.extend(WritePath(path) for each in spelled for path in resolve_paths(each, folders))
-        elif value.startswith("@") and len(value) > 1:
-            touched.extend(ReadPath(path) for path in resolve_paths(value[1:], folders))
+        elif named := _find_sent_file(flag, value):
+            touched.extend(ReadPath(path) for path in resolve_paths(named, folders))
     return tuple(touched)
+
+
+def _find_sent_file(flag: str, value: str) -> str:
+    """Return the file whose content an option of curl uses; empty if it names none."""
+    if value.startswith("@") or flag in _CURL_INPUTS or _is_file(flag, value):
+        return value.removeprefix("@")
+    if len(flag) > len("--up") and any(option.startswith(flag) for option in _CURL_INPUTS):
+        return value
+    if _NAMED_DATA.match(flag):  # name@file
+        return value.partition("@")[2]
+    sent = re.search(r"=[@<]([^;,]+)", value) if _FORM.match(flag) else None  # name=@file;type=x
+    return sent[1] if sent else ""
+
+
+def _list_read_addresses(addresses: Sequence[str], folders: Folders) -> Iterator[Access]:
+    """Yield the files that addresses such as file:///x name."""
+    for address in addresses:
+        if named := re.match(r"file:(?://[^/]*)?(/.*)", address, re.IGNORECASE):
+            yield from (ReadPath(path) for path in resolve_paths(unquote(named[1]), folders))
 
 
 def _is_output(flag: str) -> bool:
@@ -180,6 +207,7 @@ def wget(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     touched: tuple[Access, ...] = (
         *(Reach(address) for address in addresses),
         *list_outputs(arguments, _WGET_OUTPUTS, folders),
+        *(ReadPath(access.path) for access in list_outputs(arguments, _WGET_INPUTS, folders)),
     )
     if not addresses and len(arguments) == 1 and arguments[0].text in ("--version", "--help", "-V", "-h"):
         return Judgement(Verdict.READ_ONLY, "wget shows its version or help")

@@ -97,7 +97,11 @@ def _judge_expression(
     commands = tuple(inner_commands)
     if deletes:
         gone = tuple(_list_accesses(DeletePath, starts, folders))
-        return Judgement(Verdict.DESTRUCTIVE, f"{name} -delete removes what it finds", (*touched, *gone), commands)
+        return Judgement(
+            Verdict.DESTRUCTIVE, f"{name} -delete removes what it finds", (*touched, *gone, *written), commands
+        )
+    if written and objection:
+        return unknown(objection, (*touched, *written), commands)
     if written:
         return Judgement(Verdict.WRITES, f"{name} writes a list", (*touched, *written), commands)
     if objection:

@@ -16,7 +16,7 @@ def list_compiler_outputs(arguments: Sequence[Word], folders: Folders) -> Iterat
 
 def list_outputs(
     arguments: Sequence[Word], options: Sequence[str], folders: Folders, *, joined: bool = True
-) -> Iterator[Access]:
+) -> Iterator[WritePath]:
     """Yield writes of the values of options.
 
     Args:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from callwright.core.access import Access, ReadPath, WritePath
 from callwright.shell.findings import Judgement, unknown
 from callwright.shell.plan import Verdict
+from callwright.shell.programs.outputs import list_outputs
 from callwright.shell.words import Folders, Word, resolve_paths
 from callwright.shell.wrappers import InnerCommand
 
@@ -26,15 +27,16 @@ _SUFFIX = re.compile(r"|[._~-]?(?:bak|backup|orig|old|tmp|sed|save|e|~)?")
 def sed(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     """Judge a sed call by its options and the script it runs."""
     scripts, files, objection, in_place = _split(arguments)
+    named = tuple(_list_script_files(arguments, scripts, folders)) if objection or first_problem(scripts) else ()
     if in_place:
-        touched = _list_accesses(WritePath, files, folders)
+        touched = (*_list_accesses(WritePath, files, folders), *named)
         script_objection = first_problem(scripts)
         literal = all(word.literal for word in arguments)
         if objection or script_objection or not literal:
             reason = objection or script_objection or "sed -i with words that are not literal"
             return unknown(reason, touched, tuple(_list_run(name, scripts)))
         return Judgement(Verdict.WRITES, "sed -i changes files in place", touched)
-    touched = _list_accesses(ReadPath, files, folders)
+    touched = (*_list_accesses(ReadPath, files, folders), *named)
     if any(word.text[:1] in ("-", "'") or not word.literal for word in files if not word.literal):
         objection = objection or "a word of the sed call is not literal"
     objection = objection or first_problem(scripts)
@@ -54,6 +56,23 @@ def _list_run(name: str, scripts: Sequence[str]) -> Iterator[InnerCommand]:
         found += [match[2] for match in _RUNS_RESULT.finditer(script)]
         for text in found:
             yield InnerCommand(f"{name} e", script=Word(text), doubt="sed runs it as a command")
+
+
+_USES_FILE = re.compile(r"(?:^|[;{}\n/0-9$!,])[ \t]*([rRwW])[ \t]*([^\n]+)", re.MULTILINE)
+_WRITES_RESULT = re.compile(r"s(.)(?:(?!\1).)*\1(?:(?!\1).)*\1[gpiImMe0-9]*(w)[ \t]*([^\n]+)")
+
+
+def _list_script_files(arguments: Sequence[Word], scripts: Sequence[str], folders: Folders) -> Iterator[Access]:
+    """Yield the files that a script names, and those that hold a script, so that rules against them match."""
+    for access in list_outputs(arguments, ("-f", "--file"), folders):
+        yield ReadPath(access.path)
+    for script in scripts:
+        found = [(match[1], match[2]) for match in _USES_FILE.finditer(script)]
+        found += [(match[2], match[3]) for match in _WRITES_RESULT.finditer(script)]
+        for letter, name in found:
+            for text in dict.fromkeys((name.strip(), re.split("[;}]", name)[0].strip())):
+                for path in resolve_paths(text, folders) if text else ():
+                    yield ReadPath(path) if letter in "rR" else WritePath(path)
 
 
 def _list_accesses(

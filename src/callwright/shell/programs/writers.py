@@ -125,7 +125,8 @@ def _parse(name: str, arguments: Sequence[Word]) -> ParsedCall:
 def _remove(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     call = _parse(name, arguments)
     hard = name in ("shred", "srm") or call.has("-r", "-R", "-f", "--recursive", "--force") or bool(call.problem)
-    touched = _iter_accesses(DeletePath, call.operands, folders)
+    touched = [*_iter_accesses(DeletePath, call.operands, folders)]
+    touched.extend(_iter_accesses(ReadPath, call.list_values("--random-source"), folders))  # shred writes what it holds
     return _make_judgement(Verdict.DESTRUCTIVE if hard else Verdict.WRITES, f"{name} removes", arguments, touched)
 
 
@@ -257,8 +258,8 @@ def _split(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     touched.extend(_iter_accesses(WritePath, [*prefix, *_complete_protected(prefix)], folders))
     if call.has("--filter"):
         return unknown("split --filter runs a program", tuple(touched))
-    if call.has("-b", "--suffix-format") and name == "csplit":
-        return unknown("csplit writes files whose names end as given", tuple(touched))
+    if call.has("--additional-suffix") or (call.has("-b", "--suffix-format") and name == "csplit"):
+        return unknown(f"{name} writes files whose names end as given", tuple(touched))
     return _make_judgement(Verdict.WRITES, f"{name} writes pieces of a file", arguments, touched, call)
 
 
