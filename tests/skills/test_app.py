@@ -17,7 +17,7 @@ from callwright.app.trust import Trust
 from callwright.core.calls import Answers, Completed, Failed, Interrupted, Question, ToolCall
 from callwright.core.content import Text
 from callwright.core.errors import UsageError
-from callwright.core.messages import ToolMessage, UserMessage
+from callwright.core.messages import AssistantMessage, ToolMessage, Usage, UserMessage
 from callwright.executor import Executor
 from callwright.executor.turn_context import Turn
 from callwright.policy import AllowEverything
@@ -379,6 +379,49 @@ async def test_forked_skill_uses_its_model(desk: Desk, home: Path, write: Write)
     await desk.say(app, "think")
     assert (await outcomes(app))[0].text == "thought"
     deep.assert_used_up()
+
+
+_PRICED = '{"prices": {"scripted": {"input": 1, "output": 1}, "deep": {"input": 7, "output": 7}}}'
+
+
+def _costly(text: str) -> AssistantMessage:
+    return AssistantMessage((Text(text),), usage=Usage(input_tokens=1_000_000), model="deep-of-today")
+
+
+async def test_model_of_a_forked_skill_is_charged_at_its_own_price(desk: Desk, home: Path, write: Write) -> None:
+    write("think", "Think.", "model: deep", "context: fork", base=home / ".claude" / "skills")
+    own, deep = ScriptedProvider(use("think"), "so it is"), ScriptedProvider(_costly("thought"), model="deep")
+    result = await desk.say(desk.app(models=models(own, deep=deep), settings=_PRICED), "think")
+    assert isinstance(result, Done) and result.cost == pytest.approx(7.0)
+
+
+async def test_model_of_a_sub_agent_is_charged_at_its_own_price(desk: Desk) -> None:
+    task = ToolCall("t", "task", {"agent": "thinker", "prompt": "think"})
+    own, deep = ScriptedProvider(task, "so it is"), ScriptedProvider(_costly("thought"), model="deep")
+    agents = '{"thinker": {"description": "thinks", "prompt": "Think.", "model": "deep"}}'
+    app = desk.app(models=models(own, deep=deep), settings=_PRICED, agents=agents)
+    result = await desk.say(app, "think")
+    assert isinstance(result, Done) and result.cost == pytest.approx(7.0)
+
+
+async def test_model_of_unknown_price_is_not_used_under_a_limit_in_money(desk: Desk, home: Path, write: Write) -> None:
+    from acp.exceptions import RequestError
+
+    from callwright.acp.commands import set_model
+
+    write("think", "Think.", "model: other", base=home / ".claude" / "skills")
+    own, other = ScriptedProvider(use("think"), "thought here"), ScriptedProvider("sent away", model="other")
+    settings = '{"prices": {"scripted": {"input": 1, "output": 1}}, "limits": {"usd": 1}}'
+    app = desk.app(models=models(own, other=other), settings=settings)
+    result = await desk.say(app, "think")
+    assert isinstance(result, Done) and result.text == "thought here"
+    assert other.requests == []
+    assert "a limit in USD needs the price of other" in desk.reports[0]
+    before = app.agent.limits
+    with pytest.raises(RequestError, match="a limit in USD needs the price of other"):
+        set_model(app, "other")
+    assert app.skill_service.models.own is own
+    assert app.agent.limits == before
 
 
 async def test_unobservable_model_is_not_used(desk: Desk, home: Path, write: Write) -> None:

@@ -1,7 +1,7 @@
 """Modes, options and slash commands of a session in the editor."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import get_args
@@ -91,17 +91,18 @@ def set_model(app: App, name: str) -> None:
     """Change the model of the conversation.
 
     Raises:
-        RequestError: There is no such model.
+        RequestError: There is no such model, or its price is unknown and there is a limit in USD.
     """
     models = app.skill_service.models
     if name == app.agent.provider.model:
         return
     try:
-        models.own = models.get(name)
+        chosen = models.get(name)
+        app.agent.limits = models.limits_for(chosen, app.agent.limits)
     except UsageError as error:
         raise refuse(str(error)) from None
+    models.own = chosen
     models.switch()
-    app.agent.limits = replace(app.agent.limits, prices=prices_in(app.settings, models.own.model))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from callwright.agent import Requests
 from callwright.app.agents import read_given_agents
 from callwright.app.claude_settings import plugin_folders, unused_parts
+from callwright.app.costs import prices_in
 from callwright.app.hook_settings import read_hooks
 from callwright.app.locations import Locations
 from callwright.app.mcp_servers import describe_problems, load_servers, prepare_servers
@@ -166,6 +167,7 @@ def assemble(
         # the caller may have wrapped this provider to watch it, so skills must not replace it
         models = Models(provider, switching=False)
         provider = models.main
+    models.prices_of = partial(prices_in, settings)
     if locations.home.exists():  # files of earlier versions, or made by hand, may be open to other users
         make_private(locations.home)
     context = workspace_context(settings, locations, options)

@@ -7,6 +7,7 @@ from functools import partial
 from callwright.app.locations import Locations
 from callwright.app.settings import Settings
 from callwright.app.trust import load_trusted_settings
+from callwright.core.errors import UsageError
 from callwright.core.messages import AssistantMessage, Usage
 from callwright.providers.pricing import Prices, prices_for
 from callwright.sessions.records import Compacted, Record, Said
@@ -34,6 +35,14 @@ def prices_in(settings: Settings, model: str) -> Prices | None:
     if not given:
         return prices_for(model)
     return Prices(given["input"], given["output"], given.get("cacheRead"), given.get("cacheWrite"))
+
+
+def unknown_price(model: str) -> UsageError:
+    """Return the error for a limit in money that cannot be kept with a model."""
+    return UsageError(
+        f"a limit in USD needs the price of {model}, which is unknown: add"
+        f' "prices": {{"{model}": {{"input": …, "output": …}}}} to the settings, in USD per million tokens'
+    )
 
 
 def price_lookup(locations: Locations) -> Callable[[str], Prices | None]:

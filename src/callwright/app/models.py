@@ -7,18 +7,21 @@ import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.client import HTTPConnection, HTTPException
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from callwright.agent import RunLimits
+from callwright.app.costs import unknown_price
 from callwright.app.settings import Settings
 from callwright.core.errors import UsageError
 from callwright.core.messages import UserMessage
 from callwright.providers.base import MessageDone, ModelEvent, ModelRequest, Provider
 from callwright.providers.clients import close_provider
 from callwright.providers.options import ModelOptions, WithOptions
+from callwright.providers.pricing import Prices, prices_for
 from callwright.providers.resolve import ToolMode, provider_for
 from callwright.system.paths import expand_home
 
@@ -226,6 +229,8 @@ class Models:
         self.switching = switching
         self.main = ModelSwitcher(own)
         """The model in use: the conversation's own, or the one it was switched to."""
+        self.prices_of: Callable[[str], Prices | None] = prices_for
+        """Returns the prices of a model by name."""
         self._open = open_model
         self._opened: dict[str, Provider] = {}
 
@@ -234,6 +239,23 @@ class Models:
         if name not in self._opened:
             self._opened[name] = self._open(name)
         return self._opened[name]
+
+    def limits_for(self, provider: Provider, limits: RunLimits) -> RunLimits:
+        """Return the limits of a run with a model, whose requests cost its own prices.
+
+        Args:
+            provider: The model.
+            limits: Those of a run with the conversation's own model.
+
+        Raises:
+            UsageError: There is a limit in USD, and the price of the model is unknown.
+        """
+        if provider is self.own:
+            return limits
+        prices = self.prices_of(provider.model)
+        if prices is None and limits.money is not None:
+            raise unknown_price(provider.model)
+        return replace(limits, prices=prices)
 
     async def ask(self, name: str, system: str, prompt: str) -> str:
         """Ask a model one question, without tools; the conversation's own if the name is empty.

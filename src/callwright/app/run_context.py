@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from callwright.agent import Compaction, RunLimits
-from callwright.app.costs import prices_in
+from callwright.app.costs import prices_in, unknown_price
 from callwright.app.locations import Locations
 from callwright.app.permissions import load_rules
 from callwright.app.settings import Settings
@@ -268,10 +268,7 @@ def run_limits(settings: Settings, options: RunOptions, model: str) -> RunLimits
     money = options.usd if options.usd is not None else limits.get("usd")
     unknown = next((name for name, found in prices.items() if found is None), None)
     if money is not None and unknown is not None:
-        raise UsageError(
-            f"a limit in USD needs the price of {unknown}, which is unknown: add"
-            f' "prices": {{"{unknown}": {{"input": …, "output": …}}}} to the settings, in USD per million tokens'
-        )
+        raise unknown_price(unknown)
     return RunLimits(
         # 0 turns would be a run that cannot begin, so it means the default
         turns=options.turns or limits.get("turns") or RunLimits().turns,

@@ -5,7 +5,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
-from callwright.agent import Agent
+from callwright.agent import Agent, RunLimits
 from callwright.agent.results import Result
 from callwright.agent.subagent import Lineage, SubAgent
 from callwright.app.agents import BUILT_IN, AgentDefinition, merge_agents, user_agents
@@ -151,25 +151,28 @@ class TaskTool:
             outputs=outer.executor.outputs,
             repairs=outer.executor.repairs,
         )
+        provider, limits = self._provider(definition, outer.limits)
         return Agent(
-            self._provider(definition),
+            provider,
             tools,
             executor=executor,
             sessions=self.sessions,
             system=definition.instructions,
-            limits=replace(outer.limits, turns=min(definition.turns, outer.limits.turns)),
+            limits=replace(limits, turns=min(definition.turns, limits.turns)),
             requests=outer.requests,
             name=definition.name,
         )
 
-    def _provider(self, definition: AgentDefinition) -> Provider:
+    def _provider(self, definition: AgentDefinition, limits: RunLimits) -> tuple[Provider, RunLimits]:
+        """Return the model of a sub-agent, and the limits with its prices."""
         if not definition.model:
-            return self._models.own
+            return self._models.own, limits
         try:
-            return self._models.get(definition.model)
+            provider = self._models.get(definition.model)
+            return provider, self._models.limits_for(provider, limits)
         except UsageError as error:
             self._report(f"the agent {definition.name} asks for the model {definition.model}: {error}; using its own")
-            return self._models.own
+            return self._models.own, limits
 
 
 @dataclass(frozen=True, slots=True)

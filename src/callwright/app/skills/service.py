@@ -153,8 +153,8 @@ class SkillService:
 
     def _agent_of(self, skill: Skill) -> SkillAgent:
         name = self._model_of(skill)
-        provider = self.models.get(name) if name else self.models.own
-        return skill_agent(skill, self._require_agent(), provider, self.active)
+        provider, outer = self.models.get(name) if name else self.models.own, self._require_agent()
+        return skill_agent(skill, outer, provider, self.models.limits_for(provider, outer.limits), self.active)
 
     def _model_of(self, skill: Skill) -> str:
         """Return the model a skill asks for; empty for the conversation's own, or if the request is not granted."""
@@ -163,8 +163,8 @@ class SkillService:
         try:
             if not self.active.trusts(skill):
                 raise UsageError("this folder is not trusted; run callwright trust give")
-            # opened now, so that a missing key is reported here and not in the middle of the answer
-            self.models.get(skill.model)
+            # opened now, so that a missing key or price is reported here and not in the middle of the answer
+            self.models.limits_for(self.models.get(skill.model), self._require_agent().limits)
         except UsageError as error:
             self._report_model(skill, error)
             return ""

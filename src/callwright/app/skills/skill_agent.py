@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
-from callwright.agent import Agent
+from callwright.agent import Agent, RunLimits
 from callwright.agent.results import Result
 from callwright.agent.subagent import Lineage, SubAgent
 from callwright.app.skills.grants import ActiveSkills
@@ -48,7 +48,7 @@ class SkillAgent:
         return cast("Tool", tool)
 
 
-def skill_agent(skill: Skill, outer: Agent, provider: Provider, active: ActiveSkills) -> SkillAgent:
+def skill_agent(skill: Skill, outer: Agent, provider: Provider, limits: RunLimits, active: ActiveSkills) -> SkillAgent:
     """Create the agent that a skill's `agent` field names: a read-only one, or one with every tool.
 
     Raises:
@@ -66,7 +66,7 @@ def skill_agent(skill: Skill, outer: Agent, provider: Provider, active: ActiveSk
         outer.registry,
         executor=executor,
         system=outer.system,
-        limits=outer.limits,
+        limits=limits,
         ask=outer.ask,
         requests=outer.requests,
     )

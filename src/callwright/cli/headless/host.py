@@ -2,11 +2,9 @@
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, cast
 
 from callwright.app.app import App
-from callwright.app.costs import prices_in
 from callwright.app.run_context import HostProgram
 from callwright.cli.headless.approvals import ExternalApprovals, decline_all
 from callwright.cli.headless.control import ControlChannel, ControlError, Message
@@ -130,13 +128,14 @@ class Host:
     def _set_model(self, app: App, name: object) -> None:
         models = app.skill_service.models
         if name is None or name == "default":
-            models.own = models.first
+            chosen = models.first
         elif isinstance(name, str) and name:
-            models.own = models.get(name)
+            chosen = models.get(name)
         else:
             raise UsageError(f"set_model: expected the name of a model, got {name!r:.80}")
+        app.agent.limits = models.limits_for(chosen, app.agent.limits)  # first: it may refuse the model
+        models.own = chosen
         models.switch()
-        app.agent.limits = replace(app.agent.limits, prices=prices_in(app.settings, models.own.model))
 
     async def _context_usage(self, app: App) -> Message:
         listed = await app.agent.sessions.list(limit=1)

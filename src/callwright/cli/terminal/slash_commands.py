@@ -4,7 +4,6 @@ import argparse
 import json
 import uuid
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Protocol, get_args
@@ -12,7 +11,6 @@ from typing import Protocol, get_args
 from callwright.agent.compaction import estimate_message_tokens
 from callwright.app.app import App
 from callwright.app.conversation import Conversation
-from callwright.app.costs import prices_in
 from callwright.app.locations import Locations
 from callwright.app.permissions import load_rules
 from callwright.app.prompts import INIT_PROMPT
@@ -360,9 +358,10 @@ class SlashCommands:
         app = self._chat.app
         if rest:
             models = app.skill_service.models
-            models.own = models.get(rest)
+            chosen = models.get(rest)
+            app.agent.limits = models.limits_for(chosen, app.agent.limits)  # first: it may refuse the model
+            models.own = chosen
             models.switch()
-            app.agent.limits = replace(app.agent.limits, prices=prices_in(app.settings, models.own.model))
         self._show(f"the model is {app.agent.provider.model}")
 
     async def _exit(self, rest: str) -> None:
