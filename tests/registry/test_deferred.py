@@ -1,6 +1,7 @@
 """Deferred tools: definitions shown to the model, reveals by search, and the token budget."""
 
 from collections.abc import Mapping
+from threading import Thread
 from typing import cast
 
 import pytest
@@ -357,3 +358,24 @@ def test_nearest_of_thousands_of_names(many: list[Tool]) -> None:
     catalog = Registry(*many).snapshot()
     assert catalog.nearest("tol-1257")[0] == "tool_1257"
     assert catalog.nearest("x" * 100_000) == catalog.nearest("") == []
+
+
+def test_change_in_another_thread_is_not_missed() -> None:
+    """What one thread finds out about the tools before a change must not count for those after it."""
+    registry, started = weather(), list[Thread]()
+
+    def change() -> None:
+        registry.add(make("late"))
+        tools.snapshot_for(State())
+
+    def count_calls(name: str) -> int:
+        if not started:
+            started.append(Thread(target=change))
+            started[0].start()
+            started[0].join(0.05)  # it ends now, or waits for this thread
+        return 0
+
+    tools = Deferred(registry, budget_tokens=0, calls=count_calls)
+    tools.snapshot()
+    started[0].join()
+    assert "late" in tools.snapshot().tools

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from threading import Lock
+from threading import Lock, RLock
 from typing import Protocol, cast
 
 from callwright.core.errors import UsageError
@@ -67,6 +67,7 @@ class Deferred:
         self._new_session = State()
         self._indexed: Mapping[str, Tool] = {}
         self._indexing = Lock()
+        self._dividing = RLock()  # agents in several threads may share it; what `calls` does may come back here
         self._seen: Catalog | None = None
         self._costs: dict[str, int] = {}
         self._divided: dict[frozenset[str], Catalog] = {}
@@ -83,16 +84,17 @@ class Deferred:
 
     def snapshot_for(self, state: State) -> Catalog:
         """Return the tools of a session; the same object until something changes."""
-        source = self._source.snapshot()
-        if source is not self._seen:
-            self._seen, self._costs, self._divided, self._catalogs = source, {}, {}, {}
-        revealed = state.get(RevealedTools)
-        if revealed not in self._catalogs:
-            revealed, hidden = self._divide(source, revealed)
-            state.put(revealed)
+        with self._dividing:
+            source = self._source.snapshot()
+            if source is not self._seen:
+                self._seen, self._costs, self._divided, self._catalogs = source, {}, {}, {}
+            revealed = state.get(RevealedTools)
             if revealed not in self._catalogs:
-                self._remember(revealed, self._build(source, hidden, (*source.revealed, *revealed.names)))
-        return self._catalogs[revealed]
+                revealed, hidden = self._divide(source, revealed)
+                state.put(revealed)
+                if revealed not in self._catalogs:
+                    self._remember(revealed, self._build(source, hidden, (*source.revealed, *revealed.names)))
+            return self._catalogs[revealed]
 
     def _remember(self, revealed: RevealedTools, catalog: Catalog) -> None:
         if len(self._catalogs) >= _REMEMBERED_CATALOGS:
