@@ -429,3 +429,49 @@ async def test_catalog_with_the_reader_keeps_the_reasons_of_withheld_tools() -> 
     turn = Turn(catalog=executor.with_reader(source.snapshot()))
     (outcome,) = await executor.execute([ToolCall("1", "greet", {"name": "Ada"})], turn=turn)
     assert isinstance(outcome, Failed) and isinstance(outcome.error, Denied) and outcome.text == "switched off"
+
+
+class Switchable(Policy):
+    """A mode that another thread may switch at any moment: here, when it is asked for the n-th time from now on."""
+
+    tier = Tier.MODE
+
+    def __init__(self) -> None:
+        self.is_open = True
+        self.switches_after = 0
+
+    def _count(self) -> None:
+        self.switches_after -= 1
+        if self.switches_after == 0:
+            self.is_open = not self.is_open
+
+    @property
+    def cache_key(self) -> str | None:
+        key = str(self.is_open)
+        self._count()
+        return key
+
+    def judge(self, access: Access, subject: Subject) -> Allow | Deny:
+        decision = Allow() if self.is_open else Deny("closed")
+        self._count()
+        return decision
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("is_open", [True, False])
+@pytest.mark.parametrize("after", range(1, 8))
+async def test_mode_switched_during_a_decision_holds_for_the_next_call(known: bool, is_open: bool, after: int) -> None:
+    @tool(effect=Effect.WRITE)
+    async def change() -> str:
+        """Change something."""
+        return "changed"
+
+    policy = Switchable()
+    executor = Executor(Registry(change), policy)
+    if known:
+        await executor.run("change")
+    policy.is_open, policy.switches_after = is_open, after
+    await executor.run("change")
+    policy.is_open, policy.switches_after = False, 0
+    for _ in range(2):
+        assert isinstance(await executor.run("change"), Failed)

@@ -121,10 +121,10 @@ class Gate:
             admitted.error = _as_tool_error(error)
         return admitted
 
-    def is_allowed(self, name: str, catalog: Catalog) -> bool:
-        """Whether the policies, as they are now, have allowed every call of this tool that declares no accesses."""
+    def is_allowed(self, name: str, catalog: Catalog, key: str | None) -> bool:
+        """Whether the policies with this cache key have allowed every call of this tool that declares no accesses."""
         entry = self._find_entry(name, catalog)
-        return entry is not None and entry.allowed_key is not None and entry.allowed_key == self.policies.cache_key
+        return entry is not None and key is not None and entry.allowed_key == key
 
     def _find_entry(self, name: str, catalog: Catalog) -> ToolEntry | None:
         known, entries = self._known
@@ -221,10 +221,13 @@ class Gate:
             accesses = invocation.accesses()
         except ApprovalRequired as error:
             accesses, asks = (), (*asks, Ask(error.reason, source=f"tool {entry.name}"))
+        key = None
         if accesses:
             admitted.accesses = tuple(accesses)
-        elif entry.allowed_key is not None and entry.allowed_key == self.policies.cache_key:
-            return asks  # the policies have not changed since they allowed the same access
+        else:
+            key = self.policies.cache_key
+            if key is not None and entry.allowed_key == key:
+                return asks  # the policies have not changed since they allowed the same access
         denied: Deny | None = None
         allowed = True
         admitted.confinement = Confinement.READ_ONLY
@@ -242,8 +245,8 @@ class Gate:
                     raise Denied(f"expected Allow, Ask or Deny from the policies, got {decision!r}")
         if denied is not None:  # only now, so that the policies see every access
             raise Denied(f"{denied.reason} ({denied.source})" if denied.source else denied.reason)
-        if allowed and not accesses:
-            entry.allowed_key = self.policies.cache_key
+        if allowed and not accesses and key == self.policies.cache_key:  # else another thread has switched the mode
+            entry.allowed_key = key
         return asks
 
     def _apply_answer(self, admitted: Admitted, asks: Sequence[Ask], answers: AnswerSource | None) -> bool:

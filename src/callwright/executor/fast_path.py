@@ -140,7 +140,9 @@ class FastPath:
         if not _makes_coroutines(tool.direct):
             return None
         # the first call goes the long way: only there do the policies decide
-        if tool.traits.limits.concurrency is not None or not self._runtime.gate.is_allowed(name, known.catalog):
+        if tool.traits.limits.concurrency is not None:
+            return None
+        if not self._runtime.gate.is_allowed(name, known.catalog, known.policy_key):
             return None
         fast = FastTool(tool, tool.direct, self._runtime.runner.stats.tally(tool.name), known.policy_key)
         known.tools[name] = fast
