@@ -4,6 +4,7 @@ import pytest
 
 from callwright.core.access import DeletePath, Reach, ReadPath, WritePath
 from callwright.shell import SimpleCommand, Verdict, analyze
+from callwright.shell.words import home_folder
 
 _HIDING_TOUCH = [
     "touch x",
@@ -173,6 +174,8 @@ WGET_WRITES = (
         ("curl -d a https://a.example", Reach("https://a.example")),
         ("git config -f x a.b c", WritePath("/w/x")),
         ("git config --file x a.b c", WritePath("/w/x")),
+        ("dd if=a of=~/x", WritePath(f"{home_folder()}/x")),
+        ("dd of=y if=~/x", ReadPath(f"{home_folder()}/x")),
         ("zip a x", WritePath("/w/a.zip")),
         ("zip a.zip y -lf x", WritePath("/w/x")),
         ("zip -rlf x a.zip y", WritePath("/w/x")),

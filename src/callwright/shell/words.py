@@ -173,7 +173,8 @@ class Piece(NamedTuple):
 
 
 _MASK = "x"
-_EXPANDS = re.compile(r"[*?\[{]|\A~")
+_EXPANDS = re.compile(r"[*?\[{]|\A~|=(?:.*:)?~", re.DOTALL)
+_ASSIGNS = re.compile(r"([A-Za-z_]\w*(?:\[.*\])?\+?=)(?:.*:)?~", re.DOTALL)
 _BRACES = re.compile(r"\{[^{}]*(?:,|\.\.)[^{}]*\}")
 _BALANCED = re.compile(r"[^{}]*(?:\{[^{}]*\}[^{}]*)*")
 _COUNTED = re.compile(r"(0|-?[1-9][0-9]{0,5})\.\.(0|-?[1-9][0-9]{0,5})")
@@ -292,6 +293,13 @@ def _read_expanding(text: str, shadow: str, source: str) -> Word:
             return Word(source, Certainty.ANYTHING)
         text = home_folder() + slash + rest
         shadow = _MASK * len(home_folder()) + shadow[1:]
+    elif assigned := _ASSIGNS.match(shadow):  # in `dd of=~/x`, bash expands it too
+        start, rest = assigned.end(1), text[assigned.end(1) + 1 :]
+        plain = source.startswith(shadow[:start]) and text.startswith(shadow[:start])  # a quoted name is none
+        if not plain or text[start] != "~" or rest[:1] not in ("", "/") or ":~" in shadow:
+            return Word(source, Certainty.ANYTHING)
+        text = text[:start] + home_folder() + rest
+        shadow = shadow[:start] + _MASK * len(home_folder()) + shadow[start + 1 :]
     first = min((shadow.find(letter) for letter in "*?[" if letter in shadow), default=-1)
     if first < 0:
         return Word(text)
