@@ -308,6 +308,22 @@ COMMANDS: dict[str, tuple[str, Any, Any]] = {
         Repaired("bash", {"command": "sh -c 'echo hi'"}, ("command",)),
     ),
     "words as text": ("bash", {"command": '["echo", "hi"]'}, _echo("command")),
+    "words as text, with blanks": ("bash", {"command": '[ "echo", "hi" ]'}, _echo("command")),
+    "a test of a word, as the shell writes it": (
+        "bash",
+        {"command": '[ "touch owned.txt" ]'},
+        Accepted("bash", {"command": '[ "touch owned.txt" ]'}),
+    ),
+    "a test before a command": (
+        "bash",
+        {"command": '[ "$HOME" = "" ] || echo hi > n.txt'},
+        Accepted("bash", {"command": '[ "$HOME" = "" ] || echo hi > n.txt'}, {"n.txt": "hi\n"}),
+    ),
+    "a test of a word, with another slip": (
+        "bash",
+        {"Command": '[ "touch owned.txt" ]'},
+        Repaired("bash", {"command": '[ "touch owned.txt" ]'}, ("key",)),
+    ),
     "an object as text": ("bash", {"command": '{"command": "echo hi"}'}, _echo("command")),
     "a line in a fence": ("bash", {"command": "```bash\necho hi\n```"}, _echo("command")),
     "a prompt": ("bash", {"command": "$ echo hi"}, _echo("command")),

@@ -9,6 +9,8 @@ from callwright.repairs.lenient_json import NotJson, read_lenient, strip_end, st
 from callwright.repairs.schemas import Change, Object, Target, kinds_of
 
 _OPERATORS = re.compile(r"[|&;<>()`$*?~{}\n]")
+_TEST = re.compile(r"\s*\[[ \t]")
+"""The beginning of `[ "$x" ]`, which tests a word and does not run it."""
 _PROMPT = re.compile(r"\s*(?:[\w.-]+@[\w.-]+:\S*[$#]|[$]) ")
 _TAG = re.compile(r"<(?P<tag>command|bash|cmd|sh|shell|code)>\s*(?P<line>.*?)\s*</(?P=tag)>", re.DOTALL)
 _END = re.compile(r"(?:\s*(?:</(?:command|bash|cmd|parameter|invoke|function|tool_call)>|<\|\w+\|>))+\Z")
@@ -62,7 +64,9 @@ def _read_json_line(text: str) -> str | None:
         value = next(iter(held.values())) if len(held) == 1 and set(held) <= {"command", "cmd"} else None
     if isinstance(value, list):
         words = cast("list[Any]", value)
-        return quote_words(words) if len(words) != 1 else _take_text(words[0])
+        if len(words) != 1:
+            return quote_words(words)
+        return None if _TEST.match(text) else _take_text(words[0])
     return _take_text(value)
 
 

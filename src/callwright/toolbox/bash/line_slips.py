@@ -4,7 +4,8 @@ import re
 
 _WRAPPED = re.compile(
     r"\s*(?:(?P<fence>```|~~~)|(?P<prompt>\$ |[\w.-]+@[\w.-]+:\S*[$#] )|(?P<ticks>`[^`]*`\s*\Z)"
-    r"|(?P<json>\[\s*(?:[\"{]|'[^']*',)|\{\s*[\"'](?:command|cmd)[\"']\s*:)|(?P<blank>\Z))"
+    r"|(?P<json>\[(?:[ \t]*\n\s*)?\"|\[\s*(?:\{|\"(?:[^\"\\]|\\.)*\"\s*,|'[^']*',)|\{\s*[\"'](?:command|cmd)[\"']\s*:)"
+    r"|(?P<blank>\Z))"
 )
 _WRAPPINGS = {
     "fence": "the line stands in a code fence; send the line alone",
