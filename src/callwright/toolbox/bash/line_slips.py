@@ -25,7 +25,10 @@ _MARKS = {
     "escape": "the line breaks are written as \\n characters; send real line breaks",
 }
 _HEREDOC = re.compile(
-    r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|\(\([^)]*\)\)|<<<|<<-?[ \t]*(?P<quote>['\"\\]?)(?P<end>[A-Za-z_]\w*)", re.DOTALL
+    r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\."
+    r"|\(\((?:[^()]|\([^()]{0,500}\)){0,500}\)\)"  # limited, or many open brackets would take quadratic time
+    r"|<<<|<<-?[ \t]*(?P<quote>['\"\\]?)(?P<end>[A-Za-z_]\w*)",
+    re.DOTALL,
 )
 """Strings and arithmetic, in which << means something else, and the start of a here-document."""
 _ENTITY = re.compile(r"&(?:amp|lt|gt|quot|apos|#39|#x27);")
