@@ -138,3 +138,9 @@ def names_tool(pattern: str, names: Iterable[str], group: str) -> bool:
     if "*" in pattern:
         return any(fnmatchcase(name, pattern.replace("[", "[[]")) for name in names)
     return pattern in names
+
+
+def names_one_server(tool: str) -> bool:
+    """Whether the tool of a rule stands for tools of one MCP server: `mcp__github__*`."""
+    server = tool.removeprefix("mcp__").partition("__")
+    return tool.startswith("mcp__") and bool(server[1]) and "*" not in server[0]

@@ -31,6 +31,7 @@ from callwright.core.uri import uri_readings
 from callwright.policy.base import Policy, Subject, Tier
 from callwright.policy.paths import PathContext, PossiblePaths, possible_paths
 from callwright.policy.rules.command_patterns import covers, may_name, names_command
+from callwright.policy.rules.folders import ANY_NAME, is_denied_folder, may_hold_denied, may_use_denied
 from callwright.policy.rules.patterns import (
     PathPattern,
     command_pattern,
@@ -49,9 +50,9 @@ from callwright.policy.tool_names import (
     families_of,
     family_of,
     identities,
+    names_one_server,
     names_tool,
 )
-from callwright.policy.trees import find_in_tree
 from callwright.shell.plan import Verdict
 
 # the argument a specifier without a key is compared with
@@ -61,8 +62,6 @@ _PRIMARY = {
     "websearch": ("query",),
 }
 _ONE_SLASH = re.compile(r"(?:https?|ftps?|wss?):/(?!/)", re.IGNORECASE)
-_ANY_NAME = "\ue000" * 12
-"""A name that only wildcards match."""
 _PORT = re.compile(r"(?<![\[:]):\d+\Z|(?<=\]):\d+\Z")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+-]*://[^\s'\"]+")
 _HOST = re.compile(r"(?:[^\s/@:]+@)?[\w-]+(?:\.[\w-]+)+\.?(?:[:/].*)?")
@@ -84,7 +83,7 @@ def match(rule: Rule, access: Access, subject: Subject, here: PathContext) -> Ma
     """Compare a rule with one access of a call. Resolves links and globs, changes nothing."""
     if not rule.may_cover(subject.spec):
         return Match.NO
-    if "*" in rule.tool and not rule.restricts and not _names_one_server(rule.tool):
+    if "*" in rule.tool and not rule.restricts and not names_one_server(rule.tool):
         return Match.NO  # `allow *` would cover tools that are added later, unseen
     if rule.specifier is None:
         return _match_if(_names_whole_tool(rule, access, subject))
@@ -92,12 +91,14 @@ def match(rule: Rule, access: Access, subject: Subject, here: PathContext) -> Ma
     match access:
         case RunCommand() if names_tool(rule.tool, ("bash",), ""):
             found = max(found, _by_command(rule, subject))
-        case RunCommand() if rule.kind == "deny" and names_tool(rule.tool, FILE_FAMILIES - {"edit"}, ""):
+        case RunCommand() if rule.kind == "deny" and names_tool(rule.tool, FILE_FAMILIES, ""):
             found = max(found, _by_trees(rule, subject, here))
         case RunCommand() if rule.restricts and names_tool(rule.tool, ("webfetch",), ""):
             found = max(found, _by_named_host(rule, subject))
         case ReadPath(path) | WritePath(path) | DeletePath(path) if _about_files(rule, access, subject):
-            found = max(found, _by_path(rule, access, paths_for_call(path, subject, here), here))
+            places = paths_for_call(path, subject, here)
+            by_path = _by_path(rule, access, places, here)
+            found = max(found, by_path or _by_contents(rule, access, subject, places, here))
         case Reach(url) if names_tool(rule.tool, ("webfetch",), ""):
             found = max(found, _by_domain(rule, url))
         case ReadResource(uri) | WriteResource(uri) | DeleteResource(uri) if names_tool(
@@ -123,7 +124,7 @@ def forbids_writing(rule: Rule, path: str, here: PathContext) -> bool:
     """Whether a deny rule is about changing a path, or everything below it."""
     if not names_tool(rule.tool, ("edit",), ""):
         return False
-    places = (path, f"{path}/{_ANY_NAME}")
+    places = (path, f"{path}/{ANY_NAME}")
     return rule.specifier is None or any(map(_pattern(rule, here).matches, places))
 
 
@@ -133,11 +134,6 @@ def _is_about_reading(rule: Rule) -> bool:
 
 def _match_if(claim: bool) -> Match:
     return Match.YES if claim else Match.NO
-
-
-def _names_one_server(tool: str) -> bool:
-    server = tool.removeprefix("mcp__").partition("__")
-    return tool.startswith("mcp__") and bool(server[1]) and "*" not in server[0]
 
 
 def _names_whole_tool(rule: Rule, access: Access, subject: Subject) -> bool:
@@ -171,13 +167,19 @@ def _by_path(rule: Rule, access: Access, places: PossiblePaths, here: PathContex
 
 def _by_trees(rule: Rule, subject: Subject, here: PathContext) -> Match:
     """Match files that a command reads without naming them: `grep -r . secret` reads what `Read(secret/**)` denies."""
-    if not isinstance(subject, PartOfLine) or subject.command is None:
+    command = subject.command if isinstance(subject, PartOfLine) else None
+    if command is None or not (command.verdict is Verdict.DESTRUCTIVE or _is_about_reading(rule)):
+        return Match.NO
+    return Match.MAYBE if may_use_denied(_pattern(rule, here), command) else Match.NO
+
+
+def _by_contents(rule: Rule, access: Access, subject: Subject, places: PossiblePaths, here: PathContext) -> Match:
+    """Match files in a folder that is removed or moved: `mv secret b` takes them from under `Read(secret/**)`."""
+    moves = isinstance(access, WritePath) and not isinstance(subject, PartOfLine)  # mv removes, the tool only writes
+    if not rule.restricts or not (moves or isinstance(access, DeletePath)):
         return Match.NO
     pattern = _pattern(rule, here)
-    for tree in dict.fromkeys(subject.command.trees):
-        if find_in_tree(tree, pattern.matches, folders=True, every=True) != "":
-            return Match.MAYBE
-    return Match.NO
+    return Match.YES if is_denied_folder(pattern, places) else Match(may_hold_denied(pattern, places))
 
 
 def _pattern(rule: Rule, here: PathContext) -> PathPattern:

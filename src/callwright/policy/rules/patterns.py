@@ -41,6 +41,13 @@ class PathPattern:
             return True
         return any(other.below(folder) for other in self.others)
 
+    def reaches(self, folder: str) -> bool:
+        """Whether it may match something inside a folder."""
+        bound, place = (f"{path.rstrip('/')}/".casefold() for path in (self.literal, _plain(folder)))
+        if not self.literal or bound.startswith(place) or place.startswith(bound):
+            return True
+        return any(other.reaches(folder) for other in self.others)
+
 
 _SPECIAL = frozenset("*?[\\")
 

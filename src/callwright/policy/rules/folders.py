@@ -1,0 +1,33 @@
+"""Finds files that a rule is about in folders that a call reads, moves or removes as a whole."""
+
+import os
+
+from callwright.policy.paths import PossiblePaths
+from callwright.policy.rules.patterns import PathPattern
+from callwright.policy.trees import find_in_tree
+from callwright.shell.plan import SimpleCommand, Tree
+
+ANY_NAME = "\ue000" * 12
+"""A name that only wildcards match."""
+
+
+def may_use_denied(pattern: PathPattern, command: SimpleCommand) -> bool:
+    """Whether a folder that a command walks or copies holds a file that the pattern matches, or cannot be searched."""
+    return any(_may_hold(tree, pattern) for tree in dict.fromkeys((*command.trees, *command.copied)))
+
+
+def is_denied_folder(pattern: PathPattern, places: PossiblePaths) -> bool:
+    """Whether one of the places is a folder that only holds what the pattern matches, or the folder it is bound to."""
+    folders = [place for place in places.all if os.path.isdir(place)]  # noqa: PTH112 - a path as text
+    return any(pattern.below(folder) or pattern.matches(f"{folder}/{ANY_NAME}") for folder in folders)
+
+
+def may_hold_denied(pattern: PathPattern, places: PossiblePaths) -> bool:
+    """Whether one of the places is a folder with a file that the pattern matches, or with too many to search."""
+    # a link is removed or moved itself, not what it leads to
+    folders = [place for place in places.written if os.path.isdir(place) and not os.path.islink(place)]  # noqa: PTH112, PTH114 - as above
+    return any(pattern.reaches(folder) and _may_hold(Tree(folder), pattern) for folder in folders)
+
+
+def _may_hold(tree: Tree, pattern: PathPattern) -> bool:
+    return find_in_tree(tree, pattern.matches, folders=True, every=True) != ""

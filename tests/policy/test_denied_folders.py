@@ -1,0 +1,94 @@
+"""A folder with files that a deny rule is about cannot be moved, copied or removed to get around the rule."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from callwright import Allow, Ask, Completed, Deny, Executor, Failed, Interrupted, Registry
+from callwright.policy import judge_command
+from callwright.policy.rules.rule import rules_of
+from callwright.policy.standard import standard_policies
+from callwright.toolbox.delete import Delete
+from callwright.toolbox.move import Move
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    root = Path(os.path.realpath(tmp_path))
+    for name in ("secret/key.txt", "a/secret/key.txt", "a/gen/out.txt", "gen/out.txt", "src/x.txt"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("x\n")
+    return root
+
+
+def _executor(project: Path, rule: str, mode: str) -> Executor:
+    policies = standard_policies(project, mode=mode, rules=rules_of(deny=[rule]))
+    return Executor(Registry(Move(project), Delete(project)), policies)
+
+
+@pytest.mark.parametrize("mode", ["auto", "bypass"])
+@pytest.mark.parametrize(
+    ("rule", "source"),
+    [
+        ("Read(secret/**)", "secret"),
+        ("Read(secret/**)", "a/secret/"),
+        ("Read(secret/*)", "src/../secret"),
+        ("Read(a/secret/**)", "a/secret"),
+        ("Read(/a/secret/**)", "a"),
+        ("Edit(gen/**)", "gen"),
+        ("Edit(/a/gen/**)", "a"),
+    ],
+)
+async def test_denied_folder_is_not_moved_or_deleted(project: Path, rule: str, source: str, mode: str) -> None:
+    executor = _executor(project, rule, mode)
+    moved = await executor.run("move", {"source": source, "destination": "b"})
+    deleted = await executor.run("delete", {"path": source, "recursive": True})
+    assert isinstance(moved, Failed)
+    assert isinstance(deleted, Failed)
+    assert (project / source).is_dir()
+
+
+@pytest.mark.parametrize("mode", ["auto", "bypass"])
+@pytest.mark.parametrize(
+    "rule", ["Read(a/secret/**)", "Read(secret/**)", "Read(key.txt)", "Edit(gen/**)", "Edit(out.*)"]
+)
+async def test_folder_that_holds_a_denied_file_is_moved_or_deleted_only_if_the_user_agrees(
+    project: Path, rule: str, mode: str
+) -> None:
+    executor = _executor(project, rule, mode)
+    assert isinstance(await executor.run("move", {"source": "a", "destination": "b"}), Interrupted)
+    assert isinstance(await executor.run("delete", {"path": "a", "recursive": True}), Interrupted)
+
+
+async def test_other_folders_and_links_are_moved(project: Path) -> None:
+    (project / "link").symlink_to("a")
+    executor = _executor(project, "Read(/secret/**)", "auto")
+    for source in ("src", "a", "link", "gen/out.txt"):
+        assert isinstance(await executor.run("move", {"source": source, "destination": f"new/{source}"}), Completed)
+
+
+@pytest.mark.parametrize(
+    ("rule", "line", "decision"),
+    [
+        ("Read(secret/**)", "mv secret b", Deny),
+        ("Read(secret/**)", "mv -t b secret/", Deny),
+        ("Read(secret/**)", "mv s* b", Deny),
+        ("Read(secret/**)", "cp -r secret b", Ask),
+        ("Read(secret/**)", "mv a b", Ask),
+        ("Read(key.txt)", "cp -a a b", Ask),
+        ("Edit(gen/**)", "mv gen b", Deny),
+        ("Edit(gen/**)", "rm -r gen", Deny),
+        ("Edit(gen/**)", "rm -r a", Ask),
+        ("Edit(gen/**)", "find . -name out.txt -delete", Ask),
+        ("Edit(gen/**)", "cp -r gen b", Allow),
+        ("Edit(gen/**)", "mkdir -p a", Allow),
+        ("Edit(gen/**)", "cp src/x.txt a", Allow),
+        ("Edit(gen/**)", "rm -r src", Allow),
+        ("Read(secret/**)", "mv src b", Allow),
+        ("Read(/secret/**)", "mv a b", Allow),
+    ],
+)
+def test_commands_on_folders_with_denied_files(project: Path, rule: str, line: str, decision: type) -> None:
+    judged = judge_command(line, cwd=project, workspace=project, mode="bypass", deny=[rule])
+    assert isinstance(judged, decision), judged
