@@ -120,6 +120,32 @@ async def test_graph_resumes_with_the_unfinished_step(tmp_path: Path) -> None:
     assert ran == ["verify", "execute", "verify"]
 
 
+async def test_answer_sent_twice_reaches_no_other_step() -> None:
+    graph, given = Graph(Work), list[str]()
+
+    @graph.step
+    async def ask(state: Work, answer: str) -> Move[Work]:
+        return interrupt("delete the draft?", delete, state)
+
+    @graph.step
+    async def delete(state: Work, answer: str) -> Move[Work]:
+        given.append(f"delete: {answer}")
+        return goto(publish, state)
+
+    @graph.step
+    async def publish(state: Work, answer: str) -> Move[Work]:
+        given.append(f"publish: {answer}")
+        if len(given) == 2:
+            raise OSError("the network is down")
+        return halt(state)
+
+    assert isinstance(await graph.run(Work("t"), session="s"), GraphWaiting)
+    with pytest.raises(OSError, match="network"):
+        await graph.resume("s", "yes")
+    assert isinstance(await graph.resume("s", "yes"), GraphFinished)
+    assert given == ["delete: yes", "publish: ", "publish: "]
+
+
 async def test_invalid_step_result_is_an_error() -> None:
     for wrong, said in ((None, "goto"), (Goto("nowhere", Work("x")), "no step 'nowhere'"), (Goto("bad", 5), "Work")):
         graph = Graph(Work)

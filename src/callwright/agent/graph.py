@@ -159,7 +159,8 @@ class Graph(Generic[State]):
                 return GraphWaiting(last.waiting, state, session)
             if last.step == _END:
                 return GraphFinished(state, session)
-            return await self._walk(hold, Goto(last.step, state), answer or "")
+            # a step that runs again after a crash has asked nothing: an answer that was sent twice is not for it
+            return await self._walk(hold, Goto(last.step, state), answer or "" if last.waiting else "")
         finally:
             await release_hold(hold)
 
