@@ -33,7 +33,7 @@ from callwright.hooks import Halt, Hook, InnerAgent
 from callwright.policy import AllowEverything, ByMode, Policies
 from callwright.providers.base import ModelRequest
 from callwright.sessions import SqliteStore
-from callwright.sessions.records import Began, Said, Spent
+from callwright.sessions.records import Began, Record, Said, Spent
 from callwright.testing import Recorder, ScriptedHook
 from callwright.testing.fakes import ScriptedProvider
 from callwright.tool.base import Cancellation
@@ -313,3 +313,32 @@ async def test_child_that_timed_out_costs_its_own_price(known: bool) -> None:
     assert result.cost == pytest.approx(3.0 if known else 1.0)
     spent = [record for record in await agent.sessions.read("s") if isinstance(record, Spent)]
     assert spent == [Spent(Usage(1_000_000, 0), 3.0 if known else None)]
+
+
+async def test_usage_of_a_killed_child_counts_after_a_restart(tmp_path: Path) -> None:
+    """What the inner agent had used is on the record of the outer one before its run ends."""
+    copies: dict[str, list[Record]] = {}
+
+    @tool(effect=Effect.READ)
+    async def look() -> str:
+        """Look."""
+        copies.update({entry.session_id: list(await store.read(entry.session_id)) for entry in await store.list()})
+        return "seen"
+
+    dear = AssistantMessage((ToolCall("l", "look"),), "calls", Usage(900, 100))
+
+    def agents(*script: AssistantMessage | ToolCall | str) -> Agent:
+        child = Agent(ScriptedProvider(*script), executor=Executor(Registry(look), AllowEverything()), sessions=store)
+        return outer(child, sessions=store, limits=RunLimits(tokens=1000))
+
+    async with SqliteStore(tmp_path / "killed.db") as store:
+        assert isinstance(await agents(dear, "seen").run("go", session="outer"), Stopped)
+    async with SqliteStore(tmp_path / "restarted.db") as store:
+        for session, records in copies.items():
+            hold = await store.hold(session)
+            await hold.append(*records)
+            await hold.release()
+        agent = agents("seen")
+        agent.provider = ScriptedProvider("done")
+        result = await agent.resume("outer")
+    assert len(copies) == 2 and isinstance(result, Stopped) and result.kind == "tokens"

@@ -310,6 +310,8 @@ class Agent:
         used_seconds = 0.0 if self.limits.seconds is None else await find_used_seconds(self.sessions, request)
         hold = await hold_for(self.sessions, request)
         spending = Spending(self.limits, used_seconds)
+        if request.lineage is not None:
+            spending.report_to(request.lineage.add_inner, self.provider.model)
         watch = CancelWatch(request.cancellation, spending.deadline, self.limits.seconds)
         try:
             transcript = Transcript(hold, spending, watch, request.emit)
@@ -325,8 +327,6 @@ class Agent:
             return await (loop.run() if observe is None else self._run_observed(request, observe, transcript, loop))
         finally:
             watch.end()
-            if request.lineage is not None:
-                request.lineage.add_inner(spending.usage, spending.find_cost(self.provider.model))
             await release_hold(hold)
 
     async def _run_observed(self, request: RunRequest, observe: Observer, transcript: Transcript, loop: Loop) -> Result:

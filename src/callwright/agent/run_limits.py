@@ -1,7 +1,7 @@
 """Limits of one run, and the counters that are compared with them."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic
 
@@ -65,7 +65,9 @@ class Spending:
         "_earlier",
         "_fields",
         "_invalid",
+        "_model",
         "_new",
+        "_outer",
         "_priced",
         "_texts",
         "cost",
@@ -98,6 +100,8 @@ class Spending:
         """What the calls of the last turn repeated too often, described for the result of the run."""
         self._earlier = (0, 0, 0.0)
         """Turns, tokens and cost before the run was resumed: they count for limits, not for the result."""
+        self._outer: Callable[[Usage, float | None], None] | None = None
+        self._model = ""
 
     @property
     def known_cost(self) -> float | None:
@@ -109,12 +113,16 @@ class Spending:
         """The tokens of the run's requests so far, whatever their price."""
         return sum(self._fields)
 
-    def find_cost(self, model: str) -> float | None:
-        """Return the cost; without prices, the cost at the usual prices of a model, and None if those are unknown."""
-        if self.known_cost is not None:
-            return self.known_cost
-        prices = prices_for(model)
-        return None if prices is None else prices.cost(self.usage)
+    def report_to(self, outer: Callable[[Usage, float | None], None], model: str) -> None:
+        """Report each request to the run around this one as it ends: a crash must not lose what was used.
+
+        Without prices, its cost is reported at the usual prices of a model, and as None if those are unknown.
+        """
+        self._outer, self._model = outer, model
+
+    def _report(self, outer: Callable[[Usage, float | None], None], usage: Usage, cost: float | None) -> None:
+        prices = prices_for(self._model) if cost is None else None
+        outer(usage, cost if prices is None else prices.cost(usage))
 
     @property
     def usage(self) -> Usage:
@@ -129,17 +137,22 @@ class Spending:
 
     def add(self, usage: Usage, model: str = "") -> None:
         """Add the usage of one request, at the price of the model that answered."""
+        cost = None
         if (prices := self.limits.other_prices.get(model) or self.limits.prices) is not None:
-            self.cost += prices.request_cost(usage)
+            cost = prices.request_cost(usage)
+            self.cost += cost
         self._add_tokens(usage)
+        if self._outer is not None:
+            self._report(self._outer, usage, cost)
 
     def add_inner(self, usage: Usage, cost: float | None) -> None:
         """Add all requests of an inner run, at its own cost; at this run's prices if that is not known."""
-        if cost is not None:
-            self.cost += cost
-        elif (prices := self.limits.prices) is not None:
-            self.cost += prices.cost(usage)
+        if cost is None and (prices := self.limits.prices) is not None:
+            cost = prices.cost(usage)
+        self.cost += cost or 0.0
         self._add_tokens(usage)
+        if self._outer is not None:
+            self._report(self._outer, usage, cost)
 
     def carry(self, earlier: "Spending") -> None:
         """Count what the same run used before it was resumed."""

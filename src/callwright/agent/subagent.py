@@ -79,7 +79,7 @@ class Lineage:
         """Keeps what inner agents change, as part of the outer agent's turn."""
 
     def add_inner(self, usage: Usage, cost: float | None) -> None:
-        """Count what an inner run used, however it ended: it counts for the outer run too."""
+        """Count what a request of an inner run used: it counts for the outer run too."""
         if self.spending is None or not usage.total:
             return
         self.spending.add_inner(usage, cost)
