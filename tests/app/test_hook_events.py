@@ -129,6 +129,13 @@ async def test_hooks_answer_the_questions_of_a_paused_run(locations: Locations) 
     assert isinstance(outcomes, ToolMessage) and "not today" in outcomes.outcomes[0].text
 
 
+async def test_hooks_are_asked_about_each_call_of_a_model_that_repeats_ids(locations: Locations) -> None:
+    again = ToolCall(TOUCH.id, "bash", {"command": "touch b"})
+    app = app_with(locations, {"PermissionRequest": answering("allow")}, TOUCH, again, TOUCH, "done")
+    assert isinstance((await said(app))[-1], Done)
+    assert (locations.cwd / "b").exists()
+
+
 @pytest.mark.parametrize(
     ("line", "permissions"),
     [("touch a", {"ask": ["Bash(touch *)"]}), ("cat ~/.ssh/id_rsa", {}), ("touch .git/config", {})],

@@ -10,9 +10,10 @@ from callwright.app.app import App
 from callwright.app.hook_approvals import HookedAsk, QuestionHooks
 from callwright.app.prompts import UserPrompt, instruction_files
 from callwright.app.settings import SettingsWatch
-from callwright.core.calls import Answers, Completed
+from callwright.core.calls import Answers, Completed, Interrupted
 from callwright.core.content import Part
 from callwright.core.errors import UsageError
+from callwright.core.events import CallEnded
 from callwright.core.messages import ToolMessage, UserMessage
 from callwright.executor.asking import race
 from callwright.executor.driver import is_cancelling
@@ -76,7 +77,7 @@ class Conversation:
     _begun: bool = False
     _restored: bool = False
     _hooks_asked: set[str] = field(default_factory=set[str])
-    """Ids of calls that the PermissionRequest hooks have already been asked about."""
+    """Ids of calls that have not ended, and that the PermissionRequest hooks have already been asked about."""
     _watch: SettingsWatch = field(init=False)
 
     def __post_init__(self) -> None:
@@ -229,8 +230,10 @@ class Conversation:
                 async for event in events:
                     if isinstance(event, (Done, Paused, Stopped)):
                         result = event
-                    else:
-                        yield event
+                        continue
+                    if isinstance(event, CallEnded) and not isinstance(event.outcome, Interrupted):
+                        self._hooks_asked.discard(event.outcome.call.id)  # some models count from one in every message
+                    yield event
             if result is None:
                 return
             # a hook may turn the end of a run into another run: by answering its questions or by denying the stop
