@@ -185,6 +185,7 @@ def test_rule_about_hosts_leaves_other_words_alone(tmp_path: Path, line: str) ->
         ("Edit(x.txt)", "tar -c -g x.txt -f a.tar b"),
         ("Edit(x.txt)", "git config -f x.txt a.b c"),
         ("Read(x.txt)", "sed 'r x.txt' a"),
+        ("Read(x.txt)", "sed '/read/r x.txt' a"),
         ("Read(x.txt)", "sed -e '1{r x.txt' -e '}' a"),
         ("Read(x.txt)", "sed -n -f x.txt a"),
         ("Read(x.txt)", "sed --file=x.txt a"),

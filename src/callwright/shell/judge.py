@@ -138,7 +138,7 @@ def _list_sent_secrets(arguments: Sequence[Word], folders: Folders) -> Iterator[
                 yield from (ReadPath(path) for path in resolve_paths(part, folders))
 
 
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+-]*://[^\s'\"]*")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+-]{0,20}://[^\s'\"]*")
 
 
 def _list_addresses(name: str, rule: ProgramRule, arguments: Sequence[Word]) -> Sequence[str]:

@@ -173,8 +173,8 @@ class Piece(NamedTuple):
 
 
 _MASK = "x"
-_EXPANDS = re.compile(r"[*?\[{]|\A~|=(?:.*:)?~", re.DOTALL)
-_ASSIGNS = re.compile(r"([A-Za-z_]\w*(?:\[.*\])?\+?=)(?:.*:)?~", re.DOTALL)
+_EXPANDS = re.compile(r"[*?\[{]|\A~|[=:]~")
+_ASSIGNS = re.compile(r"[A-Za-z_]\w*(?:\[[^\]]*\])?\+?=")
 _BRACES = re.compile(r"\{[^{}]*(?:,|\.\.)[^{}]*\}")
 _BALANCED = re.compile(r"[^{}]*(?:\{[^{}]*\}[^{}]*)*")
 _COUNTED = re.compile(r"(0|-?[1-9][0-9]{0,5})\.\.(0|-?[1-9][0-9]{0,5})")
@@ -293,12 +293,13 @@ def _read_expanding(text: str, shadow: str, source: str) -> Word:
             return Word(source, Certainty.ANYTHING)
         text = home_folder() + slash + rest
         shadow = _MASK * len(home_folder()) + shadow[1:]
-    elif assigned := _ASSIGNS.match(shadow):  # in `dd of=~/x`, bash expands it too
-        start, rest = assigned.end(1), text[assigned.end(1) + 1 :]
-        plain = source.startswith(shadow[:start]) and text.startswith(shadow[:start])  # a quoted name is none
-        if not plain or text[start] != "~" or rest[:1] not in ("", "/") or ":~" in shadow:
+    elif (assigned := _ASSIGNS.match(shadow)) and (shadow.startswith("~", assigned.end()) or ":~" in shadow):
+        # in `dd of=~/x`, bash expands it too; a name that is quoted is none
+        start = assigned.end()
+        plain = source.startswith(shadow[:start]) and text.startswith(shadow[:start])
+        if not plain or text[start + 1 : start + 2] not in ("", "/") or ":~" in shadow:
             return Word(source, Certainty.ANYTHING)
-        text = text[:start] + home_folder() + rest
+        text = text[:start] + home_folder() + text[start + 1 :]
         shadow = shadow[:start] + _MASK * len(home_folder()) + shadow[start + 1 :]
     first = min((shadow.find(letter) for letter in "*?[" if letter in shadow), default=-1)
     if first < 0:

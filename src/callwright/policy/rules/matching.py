@@ -63,7 +63,7 @@ _PRIMARY = {
 }
 _ONE_SLASH = re.compile(r"(?:https?|ftps?|wss?):/(?!/)", re.IGNORECASE)
 _PORT = re.compile(r"(?<![\[:]):\d+\Z|(?<=\]):\d+\Z")
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+-]*://[^\s'\"]+")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+-]{0,20}://[^\s'\"]+")
 _HOST = re.compile(r"(?:[^\s/@:]+@)?[\w-]+(?:\.[\w-]+)+\.?(?:[:/].*)?")
 _ARGUMENTS = re.compile(r"\s*\w+:[^,]*(?:,\s*\w+:[^,]*)*")
 _JUDGED_BY_ACCESS = FILE_FAMILIES | {"bash", "webfetch"}

@@ -7,7 +7,7 @@ from callwright.core.access import Reach
 from callwright.shell.words import Word
 
 _USES_REMOTE = frozenset("push pull fetch clone ls-remote fetch-pack send-pack request-pull".split())
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+-]*://[^\s'\"]*")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+-]{0,20}://[^\s'\"]*")
 _SHORT = re.compile(r"[^/:]+:(?!:)")  # host:path
 _CLEARLY_SHORT = re.compile(r"[^/:]*[.@][^/:]*:(?!:)")
 _HAS_REFSPECS = frozenset(("push", "pull", "fetch"))

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 
 from callwright.core.access import Access, ReadPath, WritePath
 from callwright.shell.findings import Judgement, unknown
@@ -46,20 +47,31 @@ def sed(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
 
 
 _RUNS = re.compile(r"(?:^|[;{}\n/0-9$!])[ \t]*e[ \t]+([^\n]+)")
-_RUNS_RESULT = re.compile(r"s(.)(?:(?!\1).)*\1((?:(?!\1).)*)\1[gpiImM0-9]*e")
+_RUNS_RESULT = re.compile(r"[gpiImM0-9]*e")
+_MAX_FOUND = 1_000
 
 
 def _list_run(name: str, scripts: Sequence[str]) -> Iterator[InnerCommand]:
     """Yield the shell commands in a script, so that deny rules see them: `1e rm x`, `s/.*/rm x/e`."""
     for script in scripts:
-        found = [match[1] for match in _RUNS.finditer(script)]
-        found += [match[2] for match in _RUNS_RESULT.finditer(script)]
-        for text in found:
+        for text in islice(chain((match[1] for match in _RUNS.finditer(script)), _iter_results(script)), _MAX_FOUND):
             yield InnerCommand(f"{name} e", script=Word(text), doubt="sed runs it as a command")
 
 
-_USES_FILE = re.compile(r"(?:^|[;{}\n/0-9$!,])[ \t]*([rRwW])[ \t]*([^\n]+)", re.MULTILINE)
-_WRITES_RESULT = re.compile(r"s(.)(?:(?!\1).)*\1(?:(?!\1).)*\1[gpiImMe0-9]*(w)[ \t]*([^\n]+)")
+def _iter_results(script: str) -> Iterator[str]:
+    """Yield the replacements that are run; a hostile script may hold thousands of beginnings."""
+    start = script.find("s")
+    while 0 <= start < len(script) - 1:
+        middle = script.find(script[start + 1], start + 2)
+        end = script.find(script[start + 1], middle + 1) if middle >= 0 else -1
+        if end >= 0 and _RUNS_RESULT.match(script, end + 1):
+            yield script[middle + 1 : end]
+        start = script.find("s", start + 1)
+
+
+# what follows the letter is not consumed: /read/r is an address and a command
+_USES_FILE = re.compile(r"(?:^|(?<=[;{}\n/0-9$!,]))[ \t]{0,9}([rRwW])[ \t]*(?=([^\n]{1,200}))", re.MULTILINE)
+_WRITES_RESULT = re.compile(r"(?<=[^\w\s])[gpiImMe0-9]{0,10}(w)[ \t]*(?=([^\n]{1,200}))")
 
 
 def _list_script_files(arguments: Sequence[Word], scripts: Sequence[str], folders: Folders) -> Iterator[Access]:
@@ -67,9 +79,8 @@ def _list_script_files(arguments: Sequence[Word], scripts: Sequence[str], folder
     for access in list_outputs(arguments, ("-f", "--file"), folders):
         yield ReadPath(access.path)
     for script in scripts:
-        found = [(match[1], match[2]) for match in _USES_FILE.finditer(script)]
-        found += [(match[2], match[3]) for match in _WRITES_RESULT.finditer(script)]
-        for letter, name in found:
+        for found in islice(chain(_USES_FILE.finditer(script), _WRITES_RESULT.finditer(script)), _MAX_FOUND):
+            letter, name = found.groups()
             for text in dict.fromkeys((name.strip(), re.split("[;}]", name)[0].strip())):
                 for path in resolve_paths(text, folders) if text else ():
                     yield ReadPath(path) if letter in "rR" else WritePath(path)
