@@ -44,6 +44,23 @@ def test_command_pattern_matches_by_words(pattern: str, command: str, *, expecte
     assert command_pattern(pattern).matches(command) is expected
 
 
+@pytest.mark.parametrize(
+    ("pattern", "command", "expected"),
+    [
+        ("curl https://exam*", ("curl", "https://exam.evil.org"), False),
+        ("curl https://example.org/*", ("curl", "https://example.org/a"), True),
+        ("curl https://example.org/*", ("curl", "https://example.org/a", "https://evil.org"), False),
+        ("curl https://example.org/", ("curl", "https://example.org/", "x"), True),
+        ("npm run test*", ("npm", "run", "test:unit", "x"), True),
+        ("* build/*", ("rm", "build/a", "b"), True),
+    ],
+)
+def test_last_wildcard_of_an_operand_stays_in_its_word(
+    pattern: str, command: tuple[str, ...], *, expected: bool
+) -> None:
+    assert command_pattern(pattern).stays_in_word(command) is expected
+
+
 def test_literal_space_never_matches_inside_a_word() -> None:
     assert not command_pattern("git log").matches(join_words(("git log",)))
     assert command_pattern("git log").matches(join_words(("git", "log")))
