@@ -5,7 +5,9 @@ a fenced or bare JSON object or list, {{…}}, read(path="a.py"), and the markup
 """
 
 import ast
+import io
 import re
+import tokenize
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
@@ -277,12 +279,27 @@ def read_python(body: str, spellings: Mapping[str, str]) -> list[TextCall] | Non
         nodes = [line.value for line in lines if isinstance(line, ast.Expr)]
         if len(nodes) != len(lines):
             return None
+        if _has_unescaped_quote(body):
+            return None
         nodes = nodes[0].elts if len(nodes) == 1 and isinstance(nodes[0], ast.List) else nodes
         calls = [_to_python_call(node, spellings) for node in nodes]
-    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):  # no literals, or none that JSON has
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError, tokenize.TokenError):
+        # no literals, or none that JSON has
         return None
     found = [call for call in calls if call is not None]
     return found if found and len(found) == len(calls) else None
+
+
+def _has_unescaped_quote(body: str) -> bool:
+    """Tell whether a quote may have been meant inside a string: in `"a "" b"` and before `"a "# b"`."""
+    before = None
+    for token in tokenize.generate_tokens(io.StringIO(body).readline):
+        if token.type == tokenize.COMMENT and re.search("[\"']", token.string):
+            return True
+        if token.type == before == tokenize.STRING:
+            return True
+        before = before if token.type in (tokenize.NL, tokenize.COMMENT) else token.type
+    return False
 
 
 def _to_python_call(node: ast.expr, spellings: Mapping[str, str]) -> TextCall | None:
