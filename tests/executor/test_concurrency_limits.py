@@ -22,6 +22,7 @@ from callwright import (
     Registry,
     ToolCall,
     ToolContext,
+    TurnCancelled,
     tool,
 )
 from callwright.core.events import CallProgressed, Event
@@ -309,3 +310,33 @@ def test_run_sync_does_not_keep_its_loop() -> None:
         return not any(loop() for loop in loops)
 
     until_so(are_gone)  # the thread may still be on its way out of the last call
+
+
+@pytest.mark.parametrize("together", [True, False])
+async def test_call_cancelled_before_it_has_a_place_has_not_started(together: bool) -> None:
+    """A call of another turn has the only place."""
+    began: list[str] = []
+
+    @tool(effect=Effect.WRITE, limits=ONE)
+    async def change(name: str) -> str:
+        """Change something."""
+        began.append(name)
+        await asyncio.Event().wait()
+        return "never"
+
+    executor = Executor(Registry(change), AllowEverything())
+    names = ("b", "c") if together else ("b",)
+    first = asyncio.create_task(executor.run("change", {"name": "a"}))
+    await until(lambda: began == ["a"])
+    waiting = asyncio.create_task(executor.execute([ToolCall(name, "change", {"name": name}) for name in names]))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    started: list[bool] = []
+    for task in (waiting, first):
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError) as caught:
+            await task
+        cancelled = TurnCancelled.find(caught.value)
+        assert cancelled is not None
+        started += [outcome.started for outcome in cancelled.outcomes if isinstance(outcome, Failed)]
+    assert began == ["a"] and started == [*(False for _ in names), True]

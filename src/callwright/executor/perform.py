@@ -241,6 +241,8 @@ class Runner:
 
     def finish_cancelled(self, admitted: Admitted, *, started: bool, observe: Observe | None = None) -> Outcome:
         """Finish a call that was cancelled from outside."""
+        if admitted.hold is not None and not admitted.hold.taken:  # it waited for a place among the calls of its tool
+            started = admitted.resumed
         effect = "it had started, so it may have had an effect" if started else "it had not started"
         if admitted.abandoned:
             effect = f"it ignored the cancellation and was abandoned; {effect}"

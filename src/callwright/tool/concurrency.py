@@ -85,7 +85,7 @@ class Hold:
         seconds: How long to wait for a thread that was left behind.
     """
 
-    __slots__ = ("_limit", "_seconds", "_token", "_wanted", "held", "parent", "waits_for")
+    __slots__ = ("_limit", "_seconds", "_token", "_wanted", "held", "parent", "taken", "waits_for")
 
     def __init__(self, places: tuple[Places, ...], limit: int, seconds: float) -> None:
         self._wanted = places
@@ -94,6 +94,8 @@ class Hold:
         self._token: Token[Hold | None] | None = None
         self.parent = _current.get()
         self.held: list[Places] = []
+        self.taken = False
+        """Whether it has ever had its places: before, its call cannot have started."""
         self.waits_for: Places | None = None
 
     async def take(self) -> None:
@@ -109,6 +111,7 @@ class Hold:
         except BaseException:
             self.give_back()
             raise
+        self.taken = True
         if self._token is None:
             self._token = _current.set(self)
 
