@@ -212,3 +212,9 @@ def test_rule_about_hosts_leaves_other_words_alone(tmp_path: Path, line: str) ->
 def test_deny_rule_for_a_file_finds_it_in_options_and_scripts(tmp_path: Path, rule: str, line: str) -> None:
     line = line.replace("file://@", f"file://{tmp_path}")
     assert isinstance(judge_command(line, cwd=tmp_path, workspace=tmp_path, mode="bypass", deny=[rule]), Deny)
+
+
+@pytest.mark.parametrize("line", ["tar -cf a.tar --exclude=x.txt src", "tar -cf a.tar --exclude x.md src"])
+def test_file_that_is_left_out_is_not_read(tmp_path: Path, line: str) -> None:
+    judged = judge_command(line, cwd=tmp_path, workspace=tmp_path, mode="bypass", deny=["Read(x.txt)"])
+    assert isinstance(judged, Allow)

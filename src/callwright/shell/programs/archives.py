@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from callwright.core.access import Access, DeletePath, ReadPath, WritePath
 from callwright.shell.findings import Judgement, unknown
@@ -34,6 +35,10 @@ def tar(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
         return Judgement(Verdict.READ_ONLY, f"{name} shows its version or help")
     letters, problem = _read_tar_letters(words)
     archive = _find_value(words, "f", "--file")
+    named = [_find_value(pair, "f", "--file") for pair in pairwise((*words, "")) if pair[0][:1] == "-"]
+    if len(set(filter(None, (archive, *named)))) > 1:  # of which bsdtar takes the last
+        written = [WritePath(path) for text in (archive, *named) if text for path in resolve_paths(text, folders)]
+        return unknown(f"{name} names several archives", tuple(written))
     files = tuple(resolve_paths(archive, folders)) if archive and archive != "-" else ()
     if any(word.certainty is Certainty.ANYTHING for word in arguments):
         problem = problem or "a word of the tar call may become an option"
@@ -53,7 +58,8 @@ def tar(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
 
 def _list_other_files(arguments: Sequence[Word], folders: Folders) -> Iterator[Access]:
     """Yield the files that further options of tar name."""
-    read = list_outputs(arguments, ("--add-file", "--files-from", "--exclude-from"), folders)
+    others = [word for word in arguments if word.text.partition("=")[0] not in ("--exclude", "--file")]
+    read = list_outputs(others, ("--add-file", "--files-from", "--exclude-from"), folders)
     yield from (ReadPath(access.path) for access in read)
     yield from list_outputs(arguments, ("-g", "--listed-incremental", "--index-file"), folders, joined=False)
 

@@ -163,7 +163,7 @@ def _find_sent_file(flag: str, value: str) -> str:
     """Return the file whose content an option of curl uses; empty if it names none."""
     if value.startswith("@") or flag in _CURL_INPUTS or _is_file(flag, value):
         return value.removeprefix("@")
-    if len(flag) > len("--up") and any(option.startswith(flag) for option in _CURL_INPUTS):
+    if _begins_option(flag, _CURL_INPUTS):
         return value
     if _NAMED_DATA.match(flag):  # name@file
         return value.partition("@")[2]
@@ -180,10 +180,12 @@ def _list_read_addresses(addresses: Sequence[str], folders: Folders) -> Iterator
 
 def _is_output(flag: str) -> bool:
     """Whether the value of an option is written; curl accepts the beginning of a long option."""
-    if flag in _CURL_OUTPUTS:
-        return True
+    return flag in _CURL_OUTPUTS or _begins_option(flag, _CURL_OUTPUTS)
+
+
+def _begins_option(flag: str, options: Sequence[str]) -> bool:
     known = flag in (_CURL.allowed or ())
-    return not known and len(flag) > len("--o") and any(option.startswith(flag) for option in _CURL_OUTPUTS)
+    return not known and len(flag) > len("--o") and any(option.startswith(flag) for option in options)
 
 
 def _list_folders(arguments: Sequence[Word], options: Sequence[str]) -> list[str]:
