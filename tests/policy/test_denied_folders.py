@@ -1,6 +1,7 @@
 """A folder with files that a deny rule is about cannot be moved, copied or removed to get around the rule."""
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -90,5 +91,30 @@ async def test_other_folders_and_links_are_moved(project: Path) -> None:
     ],
 )
 def test_commands_on_folders_with_denied_files(project: Path, rule: str, line: str, decision: type) -> None:
+    judged = judge_command(line, cwd=project, workspace=project, mode="bypass", deny=[rule])
+    assert isinstance(judged, decision), judged
+
+
+@pytest.mark.parametrize(
+    ("rule", "line", "decision"),
+    [
+        ("Read(/secret/**)", "git worktree add w", Ask),
+        ("Read(/secret/**)", "git worktree add -b q w HEAD", Ask),
+        ("Read(/secret/**)", "git clone . copy", Ask),
+        ("Read(/secret/**)", "git checkout-index -a --prefix=copy/", Ask),
+        ("Read(/secret/**)", "git mv secret b", Deny),
+        ("Read(/secret/**)", "git rm -r secret", Deny),
+        ("Edit(/gen/**)", "git mv gen b", Deny),
+        ("Edit(/gen/**)", "git rm -rf gen", Deny),
+        ("Edit(out.txt)", "git rm -rf a", Ask),
+        ("Edit(/gen/**)", "git rm -r --cached gen", Allow),
+        ("Edit(/gen/**)", "git worktree add w", Allow),
+        ("Read(/other/**)", "git worktree add w", Allow),
+        ("Read(/secret/**)", "git mv src b", Allow),
+    ],
+)
+def test_git_calls_on_folders_with_denied_files(project: Path, rule: str, line: str, decision: type) -> None:
+    for command in (("init", "-q"), ("add", ".")):
+        subprocess.run(["git", *command], cwd=project, check=True)
     judged = judge_command(line, cwd=project, workspace=project, mode="bypass", deny=[rule])
     assert isinstance(judged, decision), judged

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from callwright.core.access import Access, ReadPath, WritePath
+from callwright.core.access import Access, DeletePath, ReadPath, WritePath
 from callwright.shell.findings import FoundCommand, Judgement, unknown
 from callwright.shell.plan import Tree, Verdict
 from callwright.shell.programs.git_branches import makes_branch
@@ -250,7 +250,24 @@ def _text_problem(verb: str, words: Sequence[Word]) -> str:
 
 
 def _judge_change(words: Sequence[Word], folders: Folders, reason: str) -> Judgement:
-    """Judge a call that changes something: the whole repository counts as written."""
+    """Judge a call that changes something, and list the tracked files that it copies to another folder."""
+    judged = _judge_effect(words, folders, reason)
+    operands = [word.text for word in words[1:] if word.text[:1] != "-" and "://" not in word.text]
+    match words[0].text:
+        case "clone":
+            sources = operands
+        case "worktree" if "add" in operands:
+            sources = ["."]
+        case "checkout-index":
+            sources = ["."]
+        case _:
+            return judged
+    paths = [path for source in sources for path in resolve_paths(source, folders)]
+    return judged._replace(trees=tuple(Tree(path, secrets=False, tracked=True, whole=True) for path in paths))
+
+
+def _judge_effect(words: Sequence[Word], folders: Folders, reason: str) -> Judgement:
+    """Judge what a call changes: the whole repository counts as written."""
     verb = words[0].text
     texts = [word.text for word in words[1:]]
     touched: tuple[Access, ...] = tuple(WritePath(path) for path in resolve_paths(".", folders))
@@ -306,6 +323,8 @@ def _list_targets(verb: str, words: Sequence[Word], folders: Folders) -> Iterato
     if verb == "checkout":
         protected = [word.text for word in operands if is_protected(comparable(word.text))]
         yield from (WritePath(path) for text in protected for path in resolve_paths(text, folders))
+    removed = operands[:-1] if verb == "mv" else operands if verb == "rm" and Word("--cached") not in words else []
+    yield from (DeletePath(path) for word in removed for path in resolve_paths(word.text, folders))
     if verb == "mv" and len(operands) > 1:
         yield from (ReadPath(path) for word in operands[:-1] for path in resolve_paths(word.text, folders))
         for source in (Word(""), *operands[:-1]):
