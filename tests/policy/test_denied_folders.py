@@ -118,3 +118,10 @@ def test_git_calls_on_folders_with_denied_files(project: Path, rule: str, line: 
         subprocess.run(["git", *command], cwd=project, check=True)
     judged = judge_command(line, cwd=project, workspace=project, mode="bypass", deny=[rule])
     assert isinstance(judged, decision), judged
+
+
+def test_git_moves_what_a_variable_names_unasked_where_nothing_is_denied(project: Path) -> None:
+    judged = judge_command("git mv $A b", cwd=project, workspace=project, mode="bypass")
+    assert isinstance(judged, Allow)
+    judged = judge_command("git mv $A b", cwd=project, workspace=project, mode="bypass", deny=["Edit(/gen/**)"])
+    assert isinstance(judged, Ask)

@@ -323,7 +323,9 @@ def _list_targets(verb: str, words: Sequence[Word], folders: Folders) -> Iterato
     if verb == "checkout":
         protected = [word.text for word in operands if is_protected(comparable(word.text))]
         yield from (WritePath(path) for text in protected for path in resolve_paths(text, folders))
-    removed = operands[:-1] if verb == "mv" else operands if verb == "rm" and Word("--cached") not in words else []
+    removed = operands if verb == "rm" and Word("--cached") not in words else []
+    if verb == "mv":  # a computed word makes its target unknown, too, and git moves nothing from outside the repository
+        removed = [word for word in operands[:-1] if word.literal]
     yield from (DeletePath(path) for word in removed for path in resolve_paths(word.text, folders))
     if verb == "mv" and len(operands) > 1:
         yield from (ReadPath(path) for word in operands[:-1] for path in resolve_paths(word.text, folders))
