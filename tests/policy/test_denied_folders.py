@@ -1,4 +1,4 @@
-"""A folder with files that a deny rule is about cannot be moved, copied or removed to get around the rule."""
+"""Deny rules hold for folders that are moved, copied or removed, and for files that unknown programs are given."""
 
 import os
 import subprocess
@@ -125,3 +125,26 @@ def test_git_moves_what_a_variable_names_unasked_where_nothing_is_denied(project
     assert isinstance(judged, Allow)
     judged = judge_command("git mv $A b", cwd=project, workspace=project, mode="bypass", deny=["Edit(/gen/**)"])
     assert isinstance(judged, Ask)
+
+
+@pytest.mark.parametrize(
+    ("rule", "line", "decision"),
+    [
+        ("Read(secret/**)", "perl -pe 1 secret/key.txt", Ask),
+        ("Read(secret/**)", "python3 src/../secret/key.txt", Ask),
+        ("Read(secret/**)", "cd secret && perl -pe 1 key.txt", Ask),
+        ("Read(secret/**)", "some-program --file=secret/key.txt", Ask),
+        ("Read(secret/**)", "perl -pe 1 link", Ask),
+        ("Read(~/gen/**)", "perl -pe 1 ~/gen/out.txt", Ask),
+        ("Read(secret/**)", "perl -pe 1 src/x.txt", Allow),
+        ("Read(secret)", "some-program get secret", Allow),
+        ("Edit(gen/**)", "some-program gen/out.txt", Allow),
+    ],
+)
+def test_unknown_program_is_given_a_denied_file(
+    project: Path, monkeypatch: pytest.MonkeyPatch, rule: str, line: str, decision: type
+) -> None:
+    monkeypatch.setenv("HOME", str(project / "a"))
+    (project / "link").symlink_to("secret/key.txt")
+    judged = judge_command(line, cwd=project, workspace=project, mode="bypass", deny=[rule])
+    assert isinstance(judged, decision), judged

@@ -1,19 +1,32 @@
-"""Finds files that a rule is about in folders that a call reads, moves or removes as a whole."""
+"""Finds files that a rule is about in folders that a call uses as a whole, and among the words of unknown programs."""
 
 import os
+from collections.abc import Iterator
 
 from callwright.policy.paths import PossiblePaths
 from callwright.policy.rules.patterns import PathPattern
 from callwright.policy.trees import find_in_tree
-from callwright.shell.plan import SimpleCommand, Tree
+from callwright.shell.plan import SimpleCommand, Tree, Verdict
 
 ANY_NAME = "\ue000" * 12
 """A name that only wildcards match."""
 
 
 def may_use_denied(pattern: PathPattern, command: SimpleCommand) -> bool:
-    """Whether a folder that a command walks or copies holds a file that the pattern matches, or cannot be searched."""
+    """Whether a command is given a file that the pattern matches, or walks or copies a folder that may hold one."""
+    if command.verdict is Verdict.UNKNOWN and any(map(pattern.matches, _named_files(command))):
+        return True
     return any(_may_hold(tree, pattern) for tree in dict.fromkeys((*command.trees, *command.copied)))
+
+
+def _named_files(command: SimpleCommand) -> Iterator[str]:
+    """Yield the files that words of a command may name: `perl -pe 1 x`, `prog --file=x`."""
+    for word in command.words if command.cwd else ():
+        for text in {word, word.partition("=")[2]} - {""}:
+            path = os.path.join(command.cwd or "", os.path.expanduser(text))  # noqa: PTH111, PTH118 - a path as text
+            if "\0" not in path and os.path.exists(path) and ("/" in text or not os.path.isdir(path)):  # noqa: PTH110, PTH112 - as above
+                yield os.path.normpath(path)
+                yield os.path.realpath(path)
 
 
 def is_denied_folder(pattern: PathPattern, places: PossiblePaths) -> bool:
