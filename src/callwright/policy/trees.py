@@ -73,10 +73,11 @@ def find_in_tree(
     if not os.path.isdir(tree.folder):  # noqa: PTH112 - a path as text
         return tree.folder if wanted(tree.folder) else ""
     root = os.path.realpath(tree.folder)
-    pending, seen, most = [(tree.folder, root, True)], 0, _MAX_NAMED_ENTRIES if tree.follows else _MAX_ENTRIES
+    pending, seen = [(tree.folder, root, True, tree.pattern)], 0
+    most = _MAX_NAMED_ENTRIES if tree.follows else _MAX_ENTRIES
     entered = {root}
     while pending:
-        folder, place, counts = pending.pop()
+        folder, place, counts, pattern = pending.pop()
         try:
             with os.scandir(folder) as entries:
                 for entry in entries:
@@ -97,8 +98,10 @@ def find_in_tree(
                         kept = counts and (every or entry.name not in _SKIPPED)
                         if (kept or tree.follows) and not (link and real in entered):
                             entered |= {real} if link else set()
-                            pending.append((entry.path, real, kept))
-                    elif not (counts or link) or not fnmatchcase(entry.name, tree.pattern):
+                            # `find -name x -exec mv {} y` takes all that is in a folder x
+                            taken = every and fnmatchcase(entry.name, pattern)
+                            pending.append((entry.path, real, kept, "*" if taken else pattern))
+                    elif not (counts or link) or not fnmatchcase(entry.name, pattern):
                         continue
                     elif wanted(entry.path) or wanted(real):
                         return entry.path
