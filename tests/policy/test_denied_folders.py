@@ -151,3 +151,10 @@ def test_unknown_program_is_given_a_denied_file(
     (project / "link").symlink_to("secret/key.txt")
     judged = judge_command(line, cwd=project, workspace=project, mode="bypass", deny=[rule])
     assert isinstance(judged, decision), judged
+
+
+@pytest.mark.parametrize("rule", ["WebFetch(domain:example.com)", "Edit(gen/**)", "Read(secret/**)"])
+def test_line_that_cannot_be_read_asks_where_something_is_denied(project: Path, rule: str) -> None:
+    line = "exec 3<>/dev/tcp/example.com/80"
+    assert isinstance(judge_command(line, cwd=project, workspace=project, mode="bypass", deny=[rule]), Ask)
+    assert isinstance(judge_command(line, cwd=project, workspace=project, mode="bypass"), Allow)

@@ -115,6 +115,11 @@ def _writes_somewhere(command: SimpleCommand) -> bool:
     return any(isinstance(access, WritePath) for access in command.accesses)
 
 
+def is_unclear(subject: Subject) -> bool:
+    """Whether it is a line as a whole that could not be read, so that what it names is not known."""
+    return isinstance(subject, PartOfLine) and subject.command is None and bool(subject.plan.problem)
+
+
 def plan_without_redirects(command: SimpleCommand) -> ShellPlan:
     """Analyze a literal command without its redirects."""
     return _plan(command.words, command.cwd or "/nowhere")

@@ -42,7 +42,7 @@ from callwright.policy.rules.patterns import (
 )
 from callwright.policy.rules.resource_patterns import resource_pattern
 from callwright.policy.rules.rule import Rule
-from callwright.policy.shell_line import PartOfLine, paths_for_call, plan_without_redirects
+from callwright.policy.shell_line import PartOfLine, is_unclear, paths_for_call, plan_without_redirects
 from callwright.policy.tool_names import (
     FILE_FAMILIES,
     RESOURCE_FAMILIES,
@@ -91,6 +91,8 @@ def match(rule: Rule, access: Access, subject: Subject, here: PathContext) -> Ma
     match access:
         case RunCommand() if names_tool(rule.tool, ("bash",), ""):
             found = max(found, _by_command(rule, subject))
+        case RunCommand() if rule.kind == "deny" and rule.tool in _JUDGED_BY_ACCESS and is_unclear(subject):
+            found = max(found, Match.MAYBE)
         case RunCommand() if rule.kind == "deny" and names_tool(rule.tool, FILE_FAMILIES, ""):
             found = max(found, _by_trees(rule, subject, here))
         case RunCommand() if rule.restricts and names_tool(rule.tool, ("webfetch",), ""):
@@ -124,8 +126,7 @@ def forbids_writing(rule: Rule, path: str, here: PathContext) -> bool:
     """Whether a deny rule is about changing a path, or everything below it."""
     if not names_tool(rule.tool, ("edit",), ""):
         return False
-    places = (path, f"{path}/{ANY_NAME}")
-    return rule.specifier is None or any(map(_pattern(rule, here).matches, places))
+    return rule.specifier is None or any(map(_pattern(rule, here).matches, (path, f"{path}/{ANY_NAME}")))
 
 
 def _is_about_reading(rule: Rule) -> bool:
@@ -204,8 +205,7 @@ def _by_domain(rule: Rule, url: str) -> Match:
 
 def _by_named_host(rule: Rule, subject: Subject) -> Match:
     """Match a host that an unknown program is given: `pip install https://host/x`, `ssh host`."""
-    command = subject.command if isinstance(subject, PartOfLine) else None
-    if command is None:
+    if not isinstance(subject, PartOfLine) or (command := subject.command) is None:
         return Match.NO
     given = command.words[1:] if command.verdict is Verdict.UNKNOWN else ()
     words = (*given, *(value for _, value in command.assignments if value))  # https_proxy=http://host
