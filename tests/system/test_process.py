@@ -137,7 +137,8 @@ async def test_characters_cut_between_reads_are_put_together():
 
 
 async def test_processes_about_to_end_are_not_stopped():
-    ended = await run(command("echo late > >(sleep 0.03; cat)"))
+    counting = "for n in {1..3000}; do :; done"  # some milliseconds, without a program whose start may take long
+    ended = await run(command(f"echo late > >(read -r line; {counting}; echo $line)"))
     assert ended.output.text == "late\n"
     assert ended.leftovers == 0
 

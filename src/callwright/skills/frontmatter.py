@@ -20,6 +20,8 @@ _MAX_DEPTH = 8
 _MAX_REPAIRS = 20
 _MAX_SLOW_CHARS = 1 << 12
 """A longer text is repaired only if the fast parser finds the places: the other one takes a second for each."""
+_LOOSE = re.compile(r"[|>][-+0-9]*#|[\[{][^?]*\?")
+"""What the fast parser may accept and the other refuses: a comment behind the mark of a block, `?` in brackets."""
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _UNQUOTED_VALUE = re.compile(r"""(\s*(?:-\s+)*[^\s#'"\[{&*!|>%@`:-][^:#]*:\s+)(?![\s'"\[{&*!|>%@`])(.*?:(?:\s.*)?)""")
 _COLON_WARNING = "the value holds ': ', which is not valid YAML without quotes; put the value in quotes"
@@ -103,17 +105,18 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip(" "))
 
 
-def _fast_loader() -> Any:
-    return getattr(yaml, "CBaseLoader", None)  # twenty times as fast, but not in every build of PyYAML
+def _fast_loader(text: str) -> Any:
+    """Return the fast parser, if there is one and it does not accept more of the text than the other one."""
+    return None if _LOOSE.search(text) else getattr(yaml, "CBaseLoader", None)
 
 
 def _is_fast(text: str) -> bool:
     """Whether the fast parser finds the same `: ` in unquoted texts as the other one, which refuses more tabs."""
-    return _fast_loader() is not None and "\t" not in text
+    return _fast_loader(text) is not None and "\t" not in text
 
 
 def _parse(text: str, first_line: int) -> FrontMatter:
-    if (fast := _fast_loader()) is not None:
+    if (fast := _fast_loader(text)) is not None:
         try:
             return _Builder(text, first_line, fast(text)).build()
         except (yaml.YAMLError, ValueError) as error:
