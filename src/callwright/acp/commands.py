@@ -93,16 +93,12 @@ def set_model(app: App, name: str) -> None:
     Raises:
         RequestError: There is no such model, or its price is unknown and there is a limit in USD.
     """
-    models = app.skill_service.models
     if name == app.agent.provider.model:
         return
     try:
-        chosen = models.get(name)
-        app.agent.limits = models.limits_for(chosen, app.agent.limits)
+        app.use_model(app.skill_service.models.get(name))
     except UsageError as error:
         raise refuse(str(error)) from None
-    models.own = chosen
-    models.switch()
 
 
 @dataclass(frozen=True, slots=True)

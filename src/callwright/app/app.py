@@ -107,6 +107,17 @@ class App:
         """The skills of the user and the project."""
         return self.skill_service.skills
 
+    def use_model(self, provider: Provider) -> None:
+        """Make a model the conversation's own.
+
+        Raises:
+            UsageError: There is a limit in USD, and the price of the model is unknown; nothing has changed.
+        """
+        models = self.skill_service.models
+        self.agent.limits = models.limits_for(provider, self.agent.limits)
+        models.own = provider
+        models.switch()
+
     async def __aenter__(self) -> "App":
         self.servers = self.connect(self)
         if self.servers is not None:

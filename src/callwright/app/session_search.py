@@ -1,11 +1,11 @@
 """Finds what was said and done in sessions; a search of the store also finds the names of fields in its records."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import cast
+from collections.abc import Iterator
 
 from callwright.core.calls import ToolCall
 from callwright.core.content import Text
+from callwright.core.json import list_scalars
 from callwright.core.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from callwright.sessions.base import SessionDamaged, SessionHit, SessionStore
 from callwright.sessions.records import Compacted, Ended, Record, Said
@@ -66,20 +66,12 @@ def _argument_texts(call: ToolCall) -> Iterator[str]:
         arguments = arguments.decode(errors="replace")
     if isinstance(arguments, str):
         try:
-            yield from _leaves(json.loads(arguments))
+            yield from _texts_in(json.loads(arguments))
         except (ValueError, RecursionError):
             yield arguments
     else:
-        yield from _leaves(arguments)
+        yield from _texts_in(arguments)
 
 
-def _leaves(value: object) -> Iterator[str]:
-    """Yield the texts in a JSON value, without its keys."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for inner in cast("Mapping[str, object]", value).values():
-            yield from _leaves(inner)
-    elif isinstance(value, Sequence):
-        for inner in cast("Sequence[object]", value):
-            yield from _leaves(inner)
+def _texts_in(value: object) -> Iterator[str]:
+    return (found for found in list_scalars(value) if isinstance(found, str))

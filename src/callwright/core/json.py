@@ -1,7 +1,7 @@
 """JSON: types, frozen values, compact and canonical text, and the positions of members in text."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast
 
@@ -153,6 +153,18 @@ def map_texts(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, (list, tuple)):
         return [map_texts(part, change) for part in cast("list[Any]", value)]
     return value
+
+
+def list_scalars(value: Any) -> Iterator[str | float]:
+    """Yield the texts and numbers in a JSON value, without its keys."""
+    if isinstance(value, Mapping):
+        for member in cast(JsonObject, value).values():
+            yield from list_scalars(member)
+    elif isinstance(value, (list, tuple)):
+        for item in cast("Sequence[Any]", value):
+            yield from list_scalars(item)
+    elif isinstance(value, (str, int, float)) and not isinstance(value, bool):
+        yield value
 
 
 _MAX_DEPTH = 100

@@ -10,6 +10,8 @@ from functools import lru_cache
 from urllib.parse import quote, unquote
 
 _PARTS = re.compile(r"([^:/?#]+:)?(//[^/?#]*)?([^?#]*)(.*)", re.DOTALL)  # RFC 3986, appendix B
+ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+-]{0,20}://[^\s'\"]*")
+"""Finds an address in a word of a command line."""
 _LONE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from callwright.core._fast import make_constructor
 from callwright.core.access import Access, DeletePath, Reach, ReadPath, WritePath
+from callwright.core.uri import ADDRESS
 from callwright.shell import tables
 from callwright.shell.findings import Judgement, unknown
 from callwright.shell.plan import Tree, Verdict
@@ -138,12 +139,9 @@ def _list_sent_secrets(arguments: Sequence[Word], folders: Folders) -> Iterator[
                 yield from (ReadPath(path) for path in resolve_paths(part, folders))
 
 
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+-]{0,20}://[^\s'\"]*")
-
-
 def _list_addresses(name: str, rule: ProgramRule, arguments: Sequence[Word]) -> Sequence[str]:
     """Return the addresses in a call, and the hosts where words are hosts; else the name of the program."""
-    found = [url[0] if (url := _URL.search(word.text)) else word.text for word in arguments if "://" in word.text]
+    found = [url[0] if (url := ADDRESS.search(word.text)) else word.text for word in arguments if "://" in word.text]
     if rule.hosts:
         hosts = [host for word in arguments if (host := _read_host(word.text))]
         found = [*found, *hosts, f"{name}:"]  # so that no allow rule for fetching from a host covers it

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 from callwright.core.errors import Denied, UsageError
-from callwright.core.json import JsonObject, canonical, hash_text
+from callwright.core.json import JsonObject, canonical, hash_text, list_scalars
 from callwright.tool.arguments import as_text
 from callwright.tool.validators import from_json
 
@@ -121,7 +121,7 @@ def restore_concealed(
     plain = {name: value for name, value in edited.items() if not every and name in shown and name not in concealed}
     others = {name: value for name, value in edited.items() if name not in plain}
     masks = {str(leaf) for leaf in _find_masks(shown if every else {name: shown[name] for name in concealed}, before)}
-    masks -= {str(leaf) for leaf in _list_leaves(before)}
+    masks -= {str(leaf) for leaf in list_scalars(before)}
     return {**plain, **_restore_members(others, shown, before, masks)}
 
 
@@ -145,7 +145,7 @@ def _restore(edited: Any, shown: Any, written: Any, masks: set[str]) -> Any:
             cast("JsonObject", edited), cast("JsonObject", shown), cast("JsonObject", written), masks
         )
     # items of lists have no names, and those of a set are shown in another order
-    for leaf in _list_leaves(edited):
+    for leaf in list_scalars(edited):
         if str(leaf) in masks and (isinstance(leaf, str) or leaf is not edited):
             advice = "leave it in its place, or write the value"
             raise Denied(f'"{str(leaf)[:_SHOWN_CHARS]}" stands for a value that is not shown; {advice}')
@@ -166,16 +166,4 @@ def _find_masks(shown: Any, written: Any) -> Iterator[str | float]:
                 yield from _find_masks(one, other)
             return
     # of defaults only texts: a number would be found in many places
-    yield from (leaf for leaf in _list_leaves(shown) if written is not _NOTHING or isinstance(leaf, str))
-
-
-def _list_leaves(value: Any) -> Iterator[str | float]:
-    """Yield the texts and numbers in a JSON value."""
-    if isinstance(value, Mapping):
-        for member in cast("JsonObject", value).values():
-            yield from _list_leaves(member)
-    elif isinstance(value, (list, tuple)):
-        for item in cast("Sequence[Any]", value):
-            yield from _list_leaves(item)
-    elif isinstance(value, (str, int, float)) and not isinstance(value, bool):
-        yield value
+    yield from (leaf for leaf in list_scalars(shown) if written is not _NOTHING or isinstance(leaf, str))

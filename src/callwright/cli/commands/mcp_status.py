@@ -5,7 +5,6 @@ import asyncio
 import json
 import sys
 from collections.abc import Sequence
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from callwright.app.locations import Locations
@@ -17,7 +16,7 @@ from callwright.cli.render.calls import one_line
 from callwright.cli.render.text import print_json, print_notice, print_text, visible, visible_line
 from callwright.cli.startup import settings_for
 from callwright.core.errors import UsageError, describe_exception
-from callwright.core.json import canonical
+from callwright.core.json import canonical, hash_text
 from callwright.core.spec import ToolSpec
 from callwright.registry import Registry
 
@@ -96,7 +95,7 @@ def _held_now(servers: CheckedServers, name: str) -> tuple[str, ...]:
 
 def _accept_digest(status: "ServerStatus") -> str:
     """Return what stands for everything that is shown of the held tools; empty if there are none."""
-    return sha256(canonical(dict(status.digests)).encode()).hexdigest() if status.held else ""
+    return hash_text(canonical(dict(status.digests))) if status.held else ""
 
 
 async def _sign_in(servers: CheckedServers, entry: ServerEntry) -> None:

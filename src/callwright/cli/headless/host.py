@@ -133,9 +133,7 @@ class Host:
             chosen = models.get(name)
         else:
             raise UsageError(f"set_model: expected the name of a model, got {name!r:.80}")
-        app.agent.limits = models.limits_for(chosen, app.agent.limits)  # first: it may refuse the model
-        models.own = chosen
-        models.switch()
+        app.use_model(chosen)
 
     async def _context_usage(self, app: App) -> Message:
         listed = await app.agent.sessions.list(limit=1)

@@ -357,11 +357,7 @@ class SlashCommands:
     async def _model(self, rest: str) -> None:
         app = self._chat.app
         if rest:
-            models = app.skill_service.models
-            chosen = models.get(rest)
-            app.agent.limits = models.limits_for(chosen, app.agent.limits)  # first: it may refuse the model
-            models.own = chosen
-            models.switch()
+            app.use_model(app.skill_service.models.get(rest))
         self._show(f"the model is {app.agent.provider.model}")
 
     async def _exit(self, rest: str) -> None:

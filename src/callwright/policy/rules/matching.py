@@ -27,7 +27,7 @@ from callwright.core.access import (
     WriteResource,
 )
 from callwright.core.json import JsonObject
-from callwright.core.uri import uri_readings
+from callwright.core.uri import ADDRESS, uri_readings
 from callwright.policy.base import Policy, Subject, Tier
 from callwright.policy.paths import PathContext, PossiblePaths, possible_paths
 from callwright.policy.rules.command_patterns import covers, may_name, names_command
@@ -63,7 +63,6 @@ _PRIMARY = {
 }
 _ONE_SLASH = re.compile(r"(?:https?|ftps?|wss?):/(?!/)", re.IGNORECASE)
 _PORT = re.compile(r"(?<![\[:]):\d+\Z|(?<=\]):\d+\Z")
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+-]{0,20}://[^\s'\"]+")
 _HOST = re.compile(r"(?:[^\s/@:]+@)?[\w-]+(?:\.[\w-]+)+\.?(?:[:/].*)?")
 _ARGUMENTS = re.compile(r"\s*\w+:[^,]*(?:,\s*\w+:[^,]*)*")
 _JUDGED_BY_ACCESS = FILE_FAMILIES | {"bash", "webfetch"}
@@ -209,7 +208,7 @@ def _by_named_host(rule: Rule, subject: Subject) -> Match:
         return Match.NO
     given = command.words[1:] if command.verdict is Verdict.UNKNOWN else ()
     words = (*given, *(value for _, value in command.assignments if value))  # https_proxy=http://host
-    addresses = [url for word in words for url in _URL.findall(word)]
+    addresses = [url for word in words for url in ADDRESS.findall(word)]
     if "*" not in (rule.specifier or "").removeprefix("domain:").removeprefix("*."):  # else each file would be a host
         addresses += filter(_HOST.fullmatch, words)
     return Match.MAYBE if any(_by_domain(rule, address) is Match.YES for address in addresses) else Match.NO

@@ -9,7 +9,7 @@ from callwright.shell.findings import Judgement, unknown
 from callwright.shell.judge import judge_by_rule
 from callwright.shell.options import grammar, parse_options
 from callwright.shell.plan import Tree, Verdict
-from callwright.shell.programs.outputs import list_outputs
+from callwright.shell.programs.outputs import list_inputs, list_outputs
 from callwright.shell.rule_tables import parse_table
 from callwright.shell.words import Certainty, Folders, Word, resolve_paths
 
@@ -59,8 +59,7 @@ def tar(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
 def _list_other_files(arguments: Sequence[Word], folders: Folders) -> Iterator[Access]:
     """Yield the files that further options of tar name."""
     others = [word for word in arguments if word.text.partition("=")[0] not in ("--exclude", "--file")]
-    read = list_outputs(others, ("--add-file", "--files-from", "--exclude-from"), folders)
-    yield from (ReadPath(access.path) for access in read)
+    yield from list_inputs(others, ("--add-file", "--files-from", "--exclude-from"), folders)
     yield from list_outputs(arguments, ("-g", "--listed-incremental", "--index-file"), folders, joined=False)
 
 

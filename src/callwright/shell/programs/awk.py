@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from callwright.core.access import Access, ReadPath, WritePath
 from callwright.shell.findings import Judgement, unknown
 from callwright.shell.plan import Verdict
-from callwright.shell.programs.outputs import list_outputs
+from callwright.shell.programs.outputs import list_inputs
 from callwright.shell.words import Certainty, Folders, Word, resolve_paths
 from callwright.shell.wrappers import InnerCommand
 
@@ -62,8 +62,7 @@ _OPENS = re.compile(r'(>>?|<)\s*"((?:[^"\\]|\\.)+)"')
 
 def _list_program_files(arguments: Sequence[Word], program: str, folders: Folders) -> Iterator[Access]:
     """Yield the files that a program names, and those that hold a program, so that rules against them match."""
-    options = list_outputs(arguments, ("-f", "--file", "--exec", "--include", "--load"), folders, joined=False)
-    yield from (ReadPath(access.path) for access in options)
+    yield from list_inputs(arguments, ("-f", "--file", "--exec", "--include", "--load"), folders, joined=False)
     for match in _OPENS.finditer(program):
         if f'"{match[2]}"' not in _QUIET_TARGETS:
             kind = ReadPath if match[1] == "<" else WritePath

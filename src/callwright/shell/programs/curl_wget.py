@@ -9,7 +9,7 @@ from callwright.core.access import Access, Reach, ReadPath, WritePath
 from callwright.core.spec import Effect
 from callwright.shell.findings import Judgement, unknown
 from callwright.shell.plan import Verdict
-from callwright.shell.programs.outputs import list_outputs
+from callwright.shell.programs.outputs import list_inputs, list_outputs
 from callwright.shell.rule_tables import parse_table
 from callwright.shell.words import Folders, Word, resolve_paths
 
@@ -209,7 +209,7 @@ def wget(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     touched: tuple[Access, ...] = (
         *(Reach(address) for address in addresses),
         *list_outputs(arguments, _WGET_OUTPUTS, folders),
-        *(ReadPath(access.path) for access in list_outputs(arguments, _WGET_INPUTS, folders)),
+        *list_inputs(arguments, _WGET_INPUTS, folders),
     )
     if not addresses and len(arguments) == 1 and arguments[0].text in ("--version", "--help", "-V", "-h"):
         return Judgement(Verdict.READ_ONLY, "wget shows its version or help")

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator, Sequence
 
 from callwright.core.access import Reach
+from callwright.core.uri import ADDRESS
 from callwright.shell.words import Word
 
 _USES_REMOTE = frozenset("push pull fetch clone ls-remote fetch-pack send-pack request-pull".split())
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+-]{0,20}://[^\s'\"]*")
 _SHORT = re.compile(r"[^/:]+:(?!:)")  # host:path
 _CLEARLY_SHORT = re.compile(r"[^/:]*[.@][^/:]*:(?!:)")
 _HAS_REFSPECS = frozenset(("push", "pull", "fetch"))
@@ -40,7 +40,7 @@ def list_remotes(verb: str, words: Sequence[Word], before: Sequence[Word]) -> tu
 def _list_addresses(texts: Sequence[str], short: re.Pattern[str]) -> Iterator[str]:
     for text in texts:
         option = _REMOTE_OPTION.match(text)
-        if url := _URL.search(text):
+        if url := ADDRESS.search(text):
             yield url[0]
         elif option or (text[:1] != "-" and short.match(text)):
             yield option[1] if option else text

@@ -1,8 +1,8 @@
-"""Lists the files that options such as `-o` make a program write, whatever else is known about the call."""
+"""Lists the files that options such as `-o` make a program write or read, whatever else is known about the call."""
 
 from collections.abc import Iterator, Sequence
 
-from callwright.core.access import Access, WritePath
+from callwright.core.access import Access, ReadPath, WritePath
 from callwright.shell.words import HARMLESS_TARGETS, Folders, Word, resolve_paths
 
 COMPILERS = frozenset("gcc g++ cc c++ gfortran clang clang++ tcc ld as rustc javac swiftc go ghc nvcc".split())
@@ -31,6 +31,13 @@ def list_outputs(
             value = _find_value(word.text, option, following, joined=joined)
             if value and value != "-" and value not in HARMLESS_TARGETS:
                 yield from (WritePath(path) for path in resolve_paths(value, folders))
+
+
+def list_inputs(
+    arguments: Sequence[Word], options: Sequence[str], folders: Folders, *, joined: bool = True
+) -> Iterator[ReadPath]:
+    """Yield reads of the values of options; the arguments are those of `list_outputs`."""
+    return (ReadPath(access.path) for access in list_outputs(arguments, options, folders, joined=joined))
 
 
 def _find_value(text: str, option: str, following: str, *, joined: bool) -> str:

@@ -7,7 +7,7 @@ from itertools import chain, islice
 from callwright.core.access import Access, ReadPath, WritePath
 from callwright.shell.findings import Judgement, unknown
 from callwright.shell.plan import Verdict
-from callwright.shell.programs.outputs import list_outputs
+from callwright.shell.programs.outputs import list_inputs
 from callwright.shell.words import Folders, Word, resolve_paths
 from callwright.shell.wrappers import InnerCommand
 
@@ -76,8 +76,7 @@ _WRITES_RESULT = re.compile(r"(?<=[^\w\s])[gpiImMe0-9]{0,10}(w)[ \t]*(?=([^\n]{1
 
 def _list_script_files(arguments: Sequence[Word], scripts: Sequence[str], folders: Folders) -> Iterator[Access]:
     """Yield the files that a script names, and those that hold a script, so that rules against them match."""
-    for access in list_outputs(arguments, ("-f", "--file"), folders):
-        yield ReadPath(access.path)
+    yield from list_inputs(arguments, ("-f", "--file"), folders)
     for script in scripts:
         for found in islice(chain(_USES_FILE.finditer(script), _WRITES_RESULT.finditer(script)), _MAX_FOUND):
             letter, name = found.groups()
