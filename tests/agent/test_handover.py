@@ -1,6 +1,7 @@
 """Several processes carry out one run: a prompt is heard once, turns are handed over, a stuck holder is fenced off."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -21,13 +22,17 @@ from callwright import (
     tool,
 )
 from callwright.agent import Handover
+from callwright.core.calls import Completed, Failed, Outcome
 from callwright.core.errors import UsageError
-from callwright.core.messages import UserMessage
+from callwright.core.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from callwright.policy import AllowEverything, Policies
 from callwright.sessions import MemoryStore, SessionBusy, SessionError, SessionStore, name_attempt
 from callwright.sessions.records import Said, find_open_questions
 from callwright.testing import ScriptedProvider
 from callwright.testing.fakes import Line
+from callwright.tool.base import Tool
+
+_ALLOWED = Policies(AllowEverything())
 
 
 @tool
@@ -195,3 +200,72 @@ async def test_partly_answered_session_still_waits(tmp_path: Path) -> None:
         assert [entry.session_id for entry in await store.list(waiting=True)] == ["s"]
         assert isinstance(await agent.resume("s", Answers().approve(paused.questions[1])), Done)
         assert not await store.list(waiting=True)
+
+
+class Works:
+    """Tools that note that they began, and last until they are cancelled or told to go on."""
+
+    def __init__(self) -> None:
+        self.began: asyncio.Queue[str] = asyncio.Queue()
+        self._go_on = asyncio.Event()
+        self.registry = Registry(self._make("keyed", idempotent=True), self._make("note"))
+
+    def _make(self, name: str, *, idempotent: bool = False) -> Tool:
+        async def work() -> str:
+            """Work."""
+            await self.began.put(name)
+            await self._go_on.wait()
+            return "done"
+
+        return tool(name=name, annotations=Annotations(effect=Effect.WRITE, idempotent=idempotent))(work)
+
+    async def leave(self, agent: Agent) -> None:
+        """Run the agent until a tool has begun; then give the run up and cancel it."""
+        handover = Handover(owner=name_attempt("w", 1))
+        running = asyncio.ensure_future(agent.run("go", session="s", handover=handover))
+        await self.began.get()
+        handover.give_up()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        self._go_on.set()
+
+
+def find_ends(messages: Sequence[Message]) -> list[Outcome]:
+    return [outcome for message in messages if isinstance(message, ToolMessage) for outcome in message.outcomes]
+
+
+@pytest.mark.parametrize("names", [("keyed",), ("note",), ("keyed", "note"), ("note", "keyed")])
+async def test_given_up_run_is_continued_as_after_a_crash(tmp_path: Path, names: tuple[str, ...]) -> None:
+    works = Works()
+    calls = AssistantMessage(tuple(ToolCall(name, name, {}) for name in names))
+    async with SqliteStore(tmp_path / "s.db") as store:
+        agent = Agent(ScriptedProvider(calls, "ended"), executor=Executor(works.registry, _ALLOWED), sessions=store)
+        await works.leave(agent)  # the second call waits for the first one
+        result = await agent.resume("s", handover=Handover(owner=name_attempt("w", 2)))
+        assert isinstance(result, Done) and result.text == "ended"
+        for outcome in find_ends(await agent.messages("s")):
+            if outcome.call.name == "keyed":
+                assert isinstance(outcome, Completed)
+            else:
+                assert isinstance(outcome, Failed) and ("may have had an effect" in outcome.text) == (
+                    names[0] == "note"
+                )
+        assert works.began.qsize() == names.count("keyed")
+
+
+async def test_calls_of_an_inner_agent_are_continued_too(tmp_path: Path) -> None:
+    works = Works()
+    async with SqliteStore(tmp_path / "s.db") as store:
+        inner = Agent(
+            ScriptedProvider(ToolCall("k", "keyed", {}), "inner ended"),
+            executor=Executor(works.registry, _ALLOWED),
+            sessions=store,
+        )
+        executor = Executor(Registry(inner.as_tool("helper", "Help.")), _ALLOWED)
+        lines = (ToolCall("h", "helper", {"prompt": "help"}), "ended")
+        agent = Agent(ScriptedProvider(*lines), executor=executor, sessions=store)
+        await works.leave(agent)
+        assert isinstance(await agent.resume("s", handover=Handover(owner=name_attempt("w", 2))), Done)
+        outcome = find_ends(await agent.messages("s"))[0]
+        assert isinstance(outcome, Completed) and "inner ended" in outcome.text and works.began.qsize() == 1

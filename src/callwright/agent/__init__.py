@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         halt as halt,
         interrupt as interrupt,
     )
+    from callwright.agent.handover import Handover as Handover
     from callwright.agent.loop import default_system_prompt as default_system_prompt
     from callwright.agent.model_request import Requests as Requests
     from callwright.agent.results import (
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
         TurnEnded as TurnEnded,
     )
     from callwright.agent.run_limits import Prices as Prices, RunLimits as RunLimits
-    from callwright.agent.run_request import Handover as Handover
     from callwright.agent.undo import (
         Rewinding as Rewinding,
         RewindPoint as RewindPoint,
@@ -39,7 +39,7 @@ __getattr__ = lazy_exports(
     {
         "agent": "Agent",
         "run_limits": "RunLimits Prices",
-        "run_request": "Handover",
+        "handover": "Handover",
         "compaction": "Compaction",
         "graph": "GraphFinished Graph GraphWaiting goto halt interrupt",
         "loop": "default_system_prompt",

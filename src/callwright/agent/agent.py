@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from callwright.agent.cancel_watch import CancelWatch
 from callwright.agent.compaction import Compaction
+from callwright.agent.handover import Handover
 from callwright.agent.loop import Loop, RunDependencies, make_output_schema, read_finished_result
 from callwright.agent.model_request import Requests
 from callwright.agent.replay import SessionReplay
 from callwright.agent.results import AgentEvent, Paused, Result
 from callwright.agent.run_limits import RunLimits, Spending
 from callwright.agent.run_request import (
-    Handover,
     Prompt,
     RunRequest,
     check_parts,
@@ -314,7 +314,7 @@ class Agent:
             spending.report_to(request.lineage.add_inner, self.provider.model)
         watch = CancelWatch(request.cancellation, spending.deadline, self.limits.seconds)
         try:
-            transcript = Transcript(hold, spending, watch, request.emit)
+            transcript = Transcript(hold, spending, watch, request.emit, request.outer_handover)
             ended = await self._open_session(request, hold, transcript)
             if ended is not None:
                 return ended
@@ -382,7 +382,7 @@ class Agent:
         inherited.undo = attach_recorder(state, self.undo, request.session_id, lineage, self.sessions)
         inherited.executor, inherited.ask, inherited.spending = executor, ask, transcript.spending
         inherited.note = transcript.hold.note
-        inherited.owner = request.owner
+        inherited.handover = request.outer_handover
         state.put(OuterSession("" if lineage is None else lineage.session_id))
         inherited.depth = 0 if lineage is None else lineage.depth + 1
         return RunDependencies(

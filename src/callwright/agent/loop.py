@@ -10,10 +10,10 @@ from functools import partial
 from typing import Any
 
 from callwright.agent.compaction import BadSummary, Compaction, compact_history, summarise_history
+from callwright.agent.handover import Handover
 from callwright.agent.model_request import Requests, ask_model
 from callwright.agent.replay import Ending, find_outcomes
 from callwright.agent.results import Paused, Result, Stopped
-from callwright.agent.run_request import Handover
 from callwright.agent.text_replies import EMPTY_REPLY, TextReplies, fill_empty, is_filled
 from callwright.agent.tool_calls import CallContext, keep_outputs, make_calls
 from callwright.agent.transcript import Transcript

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 
 from callwright.agent.compaction import Compaction
+from callwright.agent.handover import Handover
 from callwright.agent.model_request import Requests
 from callwright.agent.results import AgentEvent, Result
 from callwright.agent.run_limits import RunLimits
@@ -49,48 +50,18 @@ class RunRequest:
     name: str = ""
     """The name reported for an agent that has none."""
     key: str = ""
-    handover: "Handover | None" = None
+    handover: Handover | None = None
+
+    @property
+    def outer_handover(self) -> Handover | None:
+        """The handover of the outermost run: what it says of the process holds for inner runs too."""
+        return self.handover if self.lineage is None else self.lineage.handover
 
     @property
     def owner(self) -> str:
         """Who holds the session; inner runs belong to the owner of the outer one."""
-        if self.lineage is not None:
-            return self.lineage.owner
-        return "" if self.handover is None else self.handover.owner
-
-
-class Handover:
-    """Lets another process continue a run: ends it between two turns, with `Stopped` of kind `"handover"`.
-
-    What was done is on record, so `resume` continues where the run ended, with the same limits. `request` may be called
-    from any thread, for example when the process is asked to end.
-
-    Args:
-        turns: end after so many turns; None for no limit.
-        owner: who runs it. A later holder of the same owner takes the session over, also from a process that is stuck.
-
-    Raises:
-        UsageError: `turns` is below 1.
-    """
-
-    def __init__(self, turns: int | None = None, *, owner: str = "") -> None:
-        if turns is not None and turns < 1:
-            raise UsageError(f"Handover.turns must be at least 1, got {turns!r}")
-        self.turns = turns
-        self.owner = owner
-        self.requested = False
-
-    def request(self) -> None:
-        """End the run after the turn that is running."""
-        self.requested = True
-
-    def find_reason(self, turns: int) -> str | None:
-        """Return why the run is to end now, after so many turns; None if it goes on."""
-        if self.requested:
-            return "the run was asked to stop after its turn; resume it to continue"
-        if self.turns is not None and turns >= self.turns:
-            return f"{turns} turn{'' if turns == 1 else 's'} are done; resume it to continue"
-        return None
+        handover = self.outer_handover
+        return "" if handover is None else handover.owner
 
 
 def check_prompt(given: object, key: object = "") -> None:

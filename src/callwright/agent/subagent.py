@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Protocol
 
+from callwright.agent.handover import Handover
 from callwright.agent.results import Done, Paused, Result, Stopped
 from callwright.agent.run_limits import Spending
 from callwright.core._fast import replace
@@ -73,8 +74,8 @@ class Lineage:
         self.depth = 0
         self.session_id = ""
         """The outermost session."""
-        self.owner = ""
-        """Who holds the outer session, and so the inner ones."""
+        self.handover: Handover | None = None
+        """Says who holds the outer session, and so the inner ones, and whether this process still does."""
         self.undo = UndoRecorder()
         """Keeps what inner agents change, as part of the outer agent's turn."""
 

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from callwright.agent.cancel_watch import CancelWatch
 from callwright.agent.compaction import estimate_message_tokens
+from callwright.agent.handover import Handover
 from callwright.agent.replay import Ending, OpenTurn, SessionReplay, find_outcomes
 from callwright.agent.results import AgentEvent, Done, Paused, StopKind, Stopped, TurnEnded
 from callwright.agent.run_limits import Spending
@@ -48,7 +49,14 @@ async def wait_for_nothing() -> None:
 class Transcript:
     """A session while a run writes it. Its history is valid for every provider at any time."""
 
-    def __init__(self, hold: SessionHold, spending: Spending, watch: CancelWatch, emit: Emit | None) -> None:
+    def __init__(
+        self,
+        hold: SessionHold,
+        spending: Spending,
+        watch: CancelWatch,
+        emit: Emit | None,
+        handover: Handover | None = None,
+    ) -> None:
         replay = SessionReplay(hold.records)
         self.hold = hold
         self._in_memory = hold if type(hold) is MemoryHold else None
@@ -57,6 +65,7 @@ class Transcript:
         self.spending = spending
         self.watch = watch
         self.emit = emit
+        self._handover = handover
         self.history = replay.history
         self.open = replay.open
         self._last: AssistantMessage | None = None
@@ -226,7 +235,7 @@ class Transcript:
         """Add a record without waiting, after those that wait to be stored."""
         if self._unsaved:
             self._unsaved.append(record)
-        elif self._failure is None:
+        elif self._failure is None and not self._is_given_up():
             self.hold.note(record)
 
     async def keep(self, path: str, note: Json, wait: bool) -> None:
@@ -263,7 +272,7 @@ class Transcript:
     async def close_turn(self, turn: OpenTurn, outcomes: Sequence[Ending]) -> None:
         """Store the outcomes, then add the turn to the history."""
         message = _outcomes(tuple(outcomes))
-        if self._unsaved or turn.stored:
+        if self._unsaved or turn.stored or self._handover is not None:
             await self._store(*self._opening_records(turn), _said(message, "", ""))
         # Nothing of this turn is stored yet, the usual case without a journal: skip the record lists.
         elif self._failure or not self._in_memory or not self._in_memory.keep_turn(turn.message, turn.turn_id, message):
@@ -325,10 +334,15 @@ class Transcript:
             self._unsaved = []
         return self._append(*records)
 
+    def _is_given_up(self) -> bool:
+        return self._handover is not None and self._handover.given_up
+
     async def _append(self, *records: Record) -> None:
         """Store records; whatever a store raises is a `SessionError`, and the last that is asked of it."""
         if self._failure is not None:
             raise self._failure
+        if self._is_given_up():
+            raise SessionError(f"session {self.session_id!r} is continued by another process")
         appending = self.hold.append(*records)
         try:
             await (appending if self._interruptible else drive(appending, _GRACE_SECONDS))

@@ -10,8 +10,8 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from callwright.agent.agent import Agent
+from callwright.agent.handover import Handover
 from callwright.agent.results import Done, Paused, Result, StopKind, Stopped
-from callwright.agent.run_request import Handover
 from callwright.core.calls import Answers, Failed, Question
 from callwright.core.decisions import Decline
 from callwright.core.errors import CallwrightError, Halted, UsageError, describe_raised
@@ -254,6 +254,7 @@ async def _stop(slice_: _Slice, running: "asyncio.Future[Data]") -> None:
         slice_.cancellation.cancel(_CANCELLED)
         await asyncio.wait([running], timeout=_CLOSING_SECONDS)
     else:  # the worker must end, or this attempt has been given up: another one continues from the record
+        slice_.handover.give_up()
         running.cancel()
         await asyncio.wait([running], timeout=_CLOSING_SECONDS)
     if not running.done():
