@@ -50,11 +50,14 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if "not slow" in wanted:
         return _ONLY_SLOW.search(collection_path.read_text(encoding="utf-8")) is not None or None
     if wanted == "slow":
-        places = (collection_path, collection_path.with_name("conftest.py"))  # which may mark tests by their fixtures
-        return (
-            not any(_SOME_SLOW.search(place.read_text(encoding="utf-8")) for place in places if place.exists()) or None
-        )
+        return not _may_have_slow_tests(collection_path) or None
     return None
+
+
+@cache
+def _may_have_slow_tests(path: Path) -> bool:
+    places = (path, path.with_name("conftest.py"))  # which may mark tests by their fixtures
+    return any(_SOME_SLOW.search(place.read_text(encoding="utf-8")) for place in places if place.exists())
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -62,6 +65,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Run properties with fewer examples by default, and with all of them among the slow tests."""
     everything = config.getoption("markexpr") == "slow"
     for item in items:
+        if item.get_closest_marker("slow") is not None and not _may_have_slow_tests(item.path):
+            raise pytest.UsageError(f"{item.nodeid} is slow, and `-m slow` would not find it: use the word in its file")
         test: Any = getattr(item, "obj", None)
         own: settings | None = getattr(test, "_hypothesis_internal_use_settings", None)
         if own is None or not getattr(test, "is_hypothesis_test", False):

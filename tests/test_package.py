@@ -153,20 +153,6 @@ def test_version_is_printed_before_imports() -> None:
     assert done.stdout.strip() == f"callwright {callwright.__version__}"
 
 
-def _collect(marks: str) -> set[str]:
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-m", marks]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=SOURCE.parents[1], check=False)
-    return {line for line in done.stdout.splitlines() if "::" in line}
-
-
-@pytest.mark.slow
-def test_slow_run_leaves_no_slow_test_out() -> None:
-    """It does not import files without slow tests; only `-m slow` alone has this effect."""
-    found = _collect("slow and not peers")
-    assert len(found) > 500
-    assert found - _collect("slow") == set()
-
-
 def test_source_files_have_at_most_400_lines() -> None:
     lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCE.rglob("*.py")}
     tables = {path for path in lengths if "tables" in path.parts}

@@ -433,7 +433,7 @@ async def test_deferred_tools_are_found_inside_a_program(tmp_path: Path) -> None
     assert outcome.text == 'True\n"sun in Bonn"'
 
 
-@pytest.mark.parametrize("kills", [2, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [2, pytest.param(60, marks=pytest.mark.slow)])
 def test_killed_programs_repeat_no_effect(tmp_path: Path, kills: int) -> None:
     done = 0
     for number in range(kills):

@@ -13,7 +13,7 @@ from tests.effects.runner import is_harmful
 ATTACKS = Path(__file__).parent / "data" / "attacks.jsonl"
 HARMFUL = Path(__file__).parents[1] / "shell" / "data" / "harmful_lines.jsonl"
 _PARTS = 8
-LINES = int(os.environ.get("CALLWRIGHT_EFFECT_LINES", "20000"))
+LINES = int(os.environ.get("CALLWRIGHT_EFFECT_LINES", "8000"))
 
 
 @pytest.fixture(autouse=True)

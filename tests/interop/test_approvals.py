@@ -199,7 +199,7 @@ async def test_langgraph_runs_only_after_explicit_approval(notes: "Notes", said:
     assert state["messages"][-1].status == ("success" if ran else "error")
 
 
-@pytest.mark.parametrize("count", [60, pytest.param(600, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [60, pytest.param(240, marks=pytest.mark.slow)])
 async def test_langgraph_reply_that_is_no_approval_runs_nothing(notes: "Notes", count: int) -> None:
     source, graph = random.Random(8), tool_graph(notes, make_keeper())
     near: list[Any] = ["yes", "approve", 1, 1.0, "True", {"type": "Approve"}, {"type": "approve "}, {"approve": True}]

@@ -101,7 +101,7 @@ async def test_kills_inside_a_tool(cluster: Cluster) -> None:
 async def test_stopped_worker_is_fenced_off(cluster: Cluster) -> None:
     async with PostgresStore(cluster.store) as store:
         runs = await connect(cluster, store)
-        for n in range(3):
+        for n in range(2):
             frozen = cluster.start_worker("agent")
             run = await runs.start("desk", plan(*["note keyed"] * 3, seconds=0.2), session=f"z{n}")
             await cluster.wait_for_effects(2, f"z{n}")

@@ -69,4 +69,4 @@ async def test_concurrent_edits_lose_no_line(tmp_path: Path):
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 async def test_long_race_loses_no_line(tmp_path: Path):
-    await _race(tmp_path, 1000)
+    await _race(tmp_path, 400)
