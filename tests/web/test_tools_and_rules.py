@@ -99,7 +99,7 @@ async def test_tester_says_what_the_command_says_on_the_corpus(
                 assert found.data == json.loads(said.out), (argument, given)
             decisions[found.data.get("decision", "refused")] += 1
         assert sum(decisions.values()) > 100, decisions
-        assert min(decisions[each] for each in ("allow", "ask", "deny")) >= 5, decisions
+        assert min(decisions[each] for each in ("allow", "ask", "deny")) >= 2, decisions
 
 
 async def test_verdict_follows_what_is_typed(serve: Serve) -> None:
