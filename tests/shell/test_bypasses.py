@@ -440,6 +440,37 @@ _FLAGS = [
     "make",
 ]
 
+_HIDDEN_SUBCOMMANDS = [
+    "pip --trusted-host list install x",
+    "pip --trusted list install x",
+    "pip --keyring-provider list install x",
+    "npm --tag ls install x",
+    "npm --unknown ls install x",
+    "npm -v --no-version install x",
+    "npm -v --version=false install x",
+    "brew -v install x",
+    "systemctl -p status stop x",
+    "systemctl --root status disable x",
+    "loginctl -p list terminate-user x",
+    "timedatectl -p show set-ntp false",
+    "dnf -x list -y remove x",
+    "dnf --advisory list -y remove x",
+    "kubectl --tls-server-name get delete pod x",
+    "kubectl --image version run x",
+    "helm --kube-as-user list uninstall x",
+    "helm --description list uninstall x",
+    "docker compose --ansi ps up -d",
+    "docker compose --workdir ps up -d",
+    "gh pr --body list merge 5",
+    "gh repo --description list create x",
+    "poetry --project check add x",
+    "cpupower -c $x info frequency-set",
+    "getent -s x/evil passwd",
+    "getent --serv x/evil passwd",
+    "getent passwd -s x/evil",
+]
+"""An option takes what looks like the sub-command for its value; getent loads the library that a service names."""
+
 _GIT = [
     "git -c core.fsmonitor=x status",
     "git --exec-path=. status",
@@ -607,6 +638,7 @@ _EVERYTHING = [
     *_WRAPPERS,
     *_REDIRECTS,
     *_FLAGS,
+    *_HIDDEN_SUBCOMMANDS,
     *_GIT,
     *_NETWORK,
     *_TEXT,

@@ -6,6 +6,13 @@ from callwright.core.access import ReadPath
 from callwright.shell import Verdict, analyze
 
 _LOCAL = [
+    "pip -q --timeout 5 list",
+    "npm --silent ls",
+    "systemctl --user --no-pager status x",
+    "systemctl -t service --state=running list-units",
+    "cargo -q --color never tree --locked",
+    "apt -qq list --installed",
+    "getent passwd root",
     "ls",
     "ls -la src | head -5",
     "cat README.md docs/*.md",

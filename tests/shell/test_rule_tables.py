@@ -14,7 +14,7 @@ only: only -a -b --long -#; values -b
 uniq: operands 1; last; values -f
 date: like \\+.*; values -d
 check: needs --check -c; only --check -c -v
-tool: help; network; values -n; not --config
+tool: help; network; values -n; flags -q --quiet; not --config
   get|list
   config view|
       show
@@ -87,12 +87,25 @@ def test_possible_option_is_an_objection_unless_free() -> None:
         (["config", "set"], False),
         (["--config", "x", "get"], False),
         (["plain", "x"], True),
+        (["-q", "--quiet", "-qn", "x", "get"], True),
+        (["-nget", "get"], True),
+        (["--name=x", "get"], True),
+        (["--name", "get", "delete"], False),
+        (["--qu", "get", "delete"], False),
+        (["-qz", "get", "delete"], False),
+        (["--", "get"], False),
+        (["config", "-z", "show", "set"], False),
         ([], False),
     ],
 )
 def test_a_sub_command_is_found_behind_options_only(words: list[str], found: bool) -> None:
     rule, _ = _TABLE["tool"].descend([Word(word) for word in words])
     assert (rule is not None) is found
+
+
+def test_an_option_with_a_computed_value_hides_which_sub_command_follows() -> None:
+    words = [Word("-n"), Word("$x", Certainty.ANYTHING), Word("get")]
+    assert _TABLE["tool"].descend(words)[0] is None
 
 
 def test_unknown_clause_raises() -> None:

@@ -22,7 +22,8 @@ continues the one above. The clauses:
     hosts        operands are hosts
     urls         an address is fetched        plain     no value expands macros (`:expand`, `%(`)
     counts F…    flags that take a value if it is a number
-    flags F…     long options without a value: any other may take the next word, an abbreviation too
+    flags F…     options without a value: any other long one may take the next word, an abbreviation too,
+                 and before a sub-command any other option may take the word that looks like it
     schemeless   no word holds a colon, because `engine:file` loads a library
 """
 
@@ -31,6 +32,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
+from itertools import takewhile
 
 from callwright.shell.words import ANYTHING, Word
 
@@ -40,6 +42,9 @@ _NUMBER = re.compile(r"[-+]?\d+[a-zA-Z]?$")
 _CONTINUES = " " * 6
 _HELP = frozenset(("--help", "--version"))
 _MACRO = re.compile(r":expand|%\(|%\{(?:lua|\?|expand|shescape|load|include)")
+_SWITCHES = frozenset(
+    "response recursive reads here network single exact last bare help secret urls hosts plain schemeless".split()
+)
 _OFF = frozenset(("false", "none", "no", "off", "0", "f"))
 
 
@@ -245,7 +250,10 @@ class ProgramRule:
         while rule.subcommands and place < len(words):
             word = words[place]
             if word.text[:1] == "-" and word.text not in rule.subcommands:
-                place += 2 if self._takes_next(word.text) else 1
+                value = words[place + 1 : place + 2] if self._takes_next(word.text) else ()
+                if not self._is_known(word.text) or not all(each.literal for each in value):
+                    return None, end
+                place += 1 + len(value)
                 continue
             below = rule.subcommand(word)
             if below is None:
@@ -255,6 +263,17 @@ class ProgramRule:
         if rule is self or (rule.subcommands and not rule.bare):
             return None, end
         return rule, end
+
+    def _is_known(self, flag: str) -> bool:
+        """Whether it is certain which word after an option is no value of it: `pip --trusted-host list install x`."""
+        known = self.flags | self.values | (self.allowed or frozenset())
+        if flag.partition("=")[0] in known:
+            return True
+        if flag[:2] == "--" or self.single:
+            return "=" in flag
+        # what follows a letter that takes a value is that value
+        letters = list(takewhile(lambda letter: f"-{letter}" not in self.values, flag[1:]))
+        return all(f"-{letter}" in known for letter in letters)
 
     def subcommand(self, word: Word) -> "ProgramRule | None":
         """Return the rule for a sub-command's name."""
@@ -371,23 +390,7 @@ def _apply_clause(rule: ProgramRule, word: str, rest: str) -> None:
             rule.network = False
         case "pattern":
             rule.pattern = flags
-        case (
-            "response"
-            | "recursive"
-            | "reads"
-            | "here"
-            | "network"
-            | "single"
-            | "exact"
-            | "last"
-            | "bare"
-            | "help"
-            | "secret"
-            | "urls"
-            | "hosts"
-            | "plain"
-            | "schemeless"
-        ):
+        case _ if word in _SWITCHES:
             setattr(rule, word, True)
         case _:
             raise AssertionError(f"no such clause: {word}")

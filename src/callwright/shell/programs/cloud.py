@@ -206,8 +206,10 @@ def _gcloud_reads(path: Sequence[str], words: Sequence[str]) -> Judgement:
 _KUBECTL = parse_table(
     r"""
 kubectl: help; exact; network; values -n --namespace --context --cluster --user -v --request-timeout -l --selector -o
-      --output -f --filename -c; not --kubeconfig --as --as-group --server -s --token --certificate-authority
-      --client-certificate --client-key --cache-dir --profile-output --output-directory --log-file --log-dir
+      --output -f --filename -c --tls-server-name; flags --insecure-skip-tls-verify --disable-compression
+      --match-server-version --warnings-as-errors; not --kubeconfig --as --as-group --server -s --token
+      --certificate-authority --client-certificate --client-key --cache-dir --profile-output --output-directory
+      --log-file --log-dir
   get|describe|logs|top|explain|api-resources|api-versions|version|cluster-info|diff|events: not --output-directory
   auth can-i|whoami
   rollout status|history

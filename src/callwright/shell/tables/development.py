@@ -44,7 +44,7 @@ go: not -exec -toolexec -modfile -overlay -C; single
   env: only -json -changed
   list: only -m -json -f -deps -test -e -find; values -f
   doc: only -all -c -short -src -u -cmd
-cargo: help; not --config -Z -C
+cargo: help; not --config -Z -C; flags -v --verbose -q --quiet --locked --frozen --offline; values --color
   --version|-V|--list
   locate-project|read-manifest|verify-project|version|help: not
   tree|metadata|pkgid: needs --locked --frozen --no-deps; only --locked --frozen --no-deps --offline --format-version
@@ -54,10 +54,12 @@ cargo: help; not --config -Z -C
   search|info: network
   owner --list: network
   c|check|clippy|doc: secret
-rustup: help
+rustup: help; flags -v --verbose -q --quiet
   show|which
   toolchain|component|target list
 pip pip3: help; not --python --log --proxy --cache-dir --cert --client-cert --report -r --requirement
+      ; flags -v --verbose -q --quiet --isolated --no-input --no-color --no-cache-dir --require-virtualenv
+      --disable-pip-version-check; values --timeout --retries --trusted-host --exists-action --keyring-provider
   --version|-V
   list|freeze: not -o --outdated -u --uptodate -i --index-url --extra-index-url -f --find-links
   show|check|inspect|debug|version|help
@@ -67,6 +69,7 @@ pip pip3: help; not --python --log --proxy --cache-dir --cert --client-cert --re
   index versions: network
   search: network
 uv: help; bare; not --config-file --directory --project --cache-dir --outdated --python-downloads-json-url
+      ; flags -q --quiet -v --verbose -n --no-cache --offline --no-progress --no-config --native-tls; values --color
   --version|-V|version|help
   pip list|show|freeze|check|tree: network; not -p --python --target --prefix
   tree: secret
@@ -79,7 +82,10 @@ uv: help; bare; not --config-file --directory --project --cache-dir --outdated -
   version: operands 0; only --short --output-format
 npm: network; not --prefix -C --userconfig --globalconfig --script-shell --node-options --viewer --browser --cache
       --logs-dir --timing --git --editor --shell --onload-script --init-module --node-gyp --python --tmp
-  -v|--version|bin|root|prefix: local
+      ; flags -s --silent -q --quiet -d -g --global --json -l --long -a --all -p --parseable --no-color; values --depth
+      --loglevel --registry -w --workspace
+  -v|--version: local; operands 0; only
+  bin|root|prefix: local
   ls|list|ll|la|why|explain|query: local
   config list|ls|get: local
   get: local
@@ -104,26 +110,28 @@ pnpm: only -r --recursive --depth --json --long --parseable -P --prod -D --dev -
   outdated|audit: network; not --fix
   config get|list
   store path
-brew: help; exact
+brew: help; exact; flags -v --verbose -d --debug -q --quiet
   info|abv|desc|list|ls|deps|uses|outdated|missing|options|log|cat|livecheck|formula: network
       ; like (?![.~])(?!.*\.rb$)(?:[^/:]+|homebrew/[^/:]+/[^/:]+)
   search|-S|leaves|config|doctor|dr|formulae|casks|commands|tap-info: network
   --cache|--cellar|--prefix|--repo|--repository|--caskroom|--env
       : like (?![.~])(?!.*\.rb$)(?:[^/:]+|homebrew/[^/:]+/[^/:]+)
-  --version|-v|--config|--taps|help|shellenv
+  --version|--config|--taps|help|shellenv
+  -v: operands 0; only
   analytics state
   services list|info: like (?![.~])(?!.*\.rb$)(?:[^/:]+|homebrew/[^/:]+/[^/:]+)
   bundle check|list: network; not --file --global -g
   tap: operands 0
-gem: not --config-file --install-dir
+gem: not --config-file --install-dir; flags --norc --debug --backtrace
   list|env|environment|contents|which|dependency: not -r --remote -b --both -s --source
   search|info|outdated: network
-conda mamba: not
+conda mamba: flags -v --verbose --no-plugins
   list|info
   search: network
   env list
   config --show
-poetry: not -C --directory -P
+poetry: not -C --directory -P --project; flags -q --quiet -v --verbose -n --no-interaction --ansi --no-ansi --no-cache
+      --no-plugins
   check|about
   show: not -l --latest -o --outdated
   version: operands 0; only -s --short

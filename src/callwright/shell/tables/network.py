@@ -3,7 +3,9 @@
 TABLE = r"""
 ping ping6 host nslookup dig whois traceroute tracepath mtr: network; hosts; not -f -F -b --file
 docker podman nerdctl: help; exact; network; values -l --log-level -p --project-name -f --file --env-file --profile
-      --project-directory; not -H --host -c --context --config --tlscacert --tlscert --tlskey --url --connection
+      --project-directory --ansi --progress --parallel --workdir; flags -D --debug --tls --tlsverify --noout --syslog
+      --compatibility --dry-run --verbose --no-ansi; not -H --host -c --context --config --tlscacert --tlscert --tlskey
+      --url --connection
       --identity --remote --conmon --runtime --runtime-flag --storage-opt --storage-driver --root --runroot
       --imagestore --cpu-profile --memory-profile --module --hooks-dir --network-cmd-path --network-config-dir --tmpdir
       --volumepath --ssh --out --cni-path --cni-netconfpath --data-root --hosts-dir --cdi-spec-dirs --snapshotter
@@ -23,10 +25,12 @@ docker podman nerdctl: help; exact; network; values -l --log-level -p --project-
   compose ps|ls|images|logs|top|version|events|port|volumes|stats: values -p --project-name -f --file
       --env-file --profile --project-directory; not -o --output --lock-image-digests
 docker-compose podman-compose: help; exact; network; values -p --project-name -f --file --env-file --profile
-      --project-directory; not -H --host -o --output --context
+      --project-directory --ansi --progress --parallel --workdir; flags --compatibility --dry-run --verbose --no-ansi
+      ; not -H --host -o --output --context
   ps|ls|images|logs|top|version|events|port|--version
   config: needs --services --volumes --images --profiles --networks --hash --quiet -q; not --environment --variables
-helm: help; exact; network; values -n --namespace --kube-context; not --kubeconfig --post-renderer
+helm: help; exact; network; values -n --namespace --kube-context --burst-limit --qps --kube-as-user --kube-as-group
+      --kube-tls-server-name; flags --debug --kube-insecure-skip-tls-verify; not --kubeconfig --post-renderer
       --dependency-update --set-file --post-renderer-args --output-dir --registry-config --repository-config
       --repository-cache --kube-apiserver --kube-ca-file --kube-token
   list|ls|status|history|hist|version|env|lint|template|verify|--version
@@ -42,7 +46,7 @@ helm: help; exact; network; values -n --namespace --kube-context; not --kubeconf
       --kube-context --output -o --description --devel --no-hooks --keep-history; values -n --namespace --version
       --values -f --set --set-string --timeout --kube-context --output -o --description
   completion bash|zsh|fish|powershell
-auth0: help; exact; network; values --tenant
+auth0: help; exact; network; values --tenant; flags --debug --no-color --no-input
   apps|users|logs|actions|apis|roles|orgs|organizations|rules|tenants|domains|quickstarts|qs|attack-protection|
       protection|event-streams|log-streams|logs|network-acl|token-exchange
       show|list|ls|search|search-by-email|diff|versions|stats

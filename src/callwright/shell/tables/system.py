@@ -39,14 +39,17 @@ ip: only -4 -6 -0 -br -brief --brief -c -color -d -details -s -stats -statistics
   netn|netns: like (?:list|list-id|identify|show|ls|\d+)
   netns pids: operands 1
   x|xf|xfrm state|policy: like (?:list|show|ls|count)
-getent: bare
+getent: bare; flags -i --no-idn -A --no-addrconfig; not -s --service
   passwd|group|services|protocols|networks|ethers|rpc|netgroup|initgroups
   hosts|ahosts|ahostsv4|ahostsv6: network; hosts
 sysctl: not -w -p -f --write --load --system --ignore; like [\w./*-]+
-systemctl: not -H --host -M --machine
+systemctl: not -H --host -M --machine; flags --user --system -a --all -l --full -q --quiet -r --recursive --failed
+      --plain --value --reverse --after --before --no-pager --no-legend --show-types; values -t --type --state -p
+      --property -P -n --lines -o --output --timestamp
   status|show|cat|list-units|list-unit-files|list-timers|list-sockets|list-dependencies|list-jobs|list-machines|
       is-active|is-enabled|is-failed|is-system-running|get-default|help
-loginctl timedatectl hostnamectl localectl networkctl resolvectl: bare; not -H --host
+loginctl timedatectl hostnamectl localectl networkctl resolvectl: bare; not -H --host; flags -a --all -l --full -q
+      --quiet -4 -6 --value --no-pager --no-legend; values -p --property -P -n --lines -o --output
   status|show|list|list-sessions|list-users|list-seats|session-status|user-status|show-session|show-user|
       list-timezones|timesync-status|list-locales|list-keymaps
 service: only; like (?:status|[\w@.-]+)
@@ -67,7 +70,7 @@ nvidia-smi: only -q -L -i --query-gpu --format --query-compute-apps --list-gpus;
 lsb_release sw_vers acpi: only -a -d -r -c -s -i -h -A -u -j -V -t --all --short --id --release
       --codename --description -productVersion -buildVersion -productName --version
 sensors: only -A -f -h -j -u -v --no-adapter --fahrenheit --help --version
-cpupower: values -c --cpu
+cpupower: values -c --cpu; flags -d --debug
   frequency-info|idle-info|powercap-info|info|--version|-v|--help|-h
 openssl: single; urls
   help: operands 1
@@ -86,7 +89,7 @@ gzip gunzip: reads; needs -l --list -t --test -c --stdout --to-stdout --version 
       --test -v -q --verbose --quiet -c --stdout --to-stdout -d --decompress -k --keep --version --help -f -V -h -L
       -N -n -#; last
 zipinfo: reads
-7z 7za 7zr 7zz: bare; response
+7z 7za 7zr 7zz: bare; response; flags -y -r -slt -ba -bd
   l|t|i|b|h: not -o -w -x -i -so -si; response
   --help|-h
 rar unrar: not -o
@@ -97,7 +100,8 @@ dpkg: needs -l -L -s -S -p -I -c -C -V --list --listfiles --status --search --pr
       --contents --version --help
 dpkg-query: only -l -L -s -S -W -p -f --list --listfiles --status --search --show --showformat --print-avail; values
       -f
-apt apt-cache: not -o -c -p -s --option --config-file --pkg-cache --src-cache
+apt apt-cache: flags -q -qq --quiet -a --all-versions --installed --upgradable; values -t --target-release
+      ; not -o -c -p -s --option --config-file --pkg-cache --src-cache
   list|show|search|policy|depends|rdepends|showsrc|showpkg|madison|pkgnames|stats|dump
 apt-mark: not -o -c -f
   showauto|showmanual|showhold|showinstall|showremove|showpurge
@@ -105,13 +109,14 @@ rpm: urls; plain; needs -q --query --version; only -q -a -i -l -f -p -c -d -R --
       --provides --requires --whatprovides
       --whatrequires --changelog --scripts --last --qf --queryformat --version; values --qf
       --queryformat
-dnf yum: not -c --config --installroot --setopt; network
+dnf yum: flags -q --quiet -v --verbose -C --cacheonly -y --assumeyes; values -x --exclude --repo --repoid --enablerepo
+      --disablerepo; not -c --config --installroot --setopt; network
   list|info|search|provides|repolist|repoquery|check-update
   history list|info
 pacman: only -Q -Qi -Ql -Qs -Qe -Qm -Qn -Qo -Qk -Qu -Qq -Qd -Qt -Qdt -Qdtq -Si -Ss -Sl -V
 apk: only -e -v -a -L -d -R -W -q --installed
   info|list|search|version|policy|stats
-snap flatpak: network
+snap flatpak: network; flags --user --system -v --verbose
   list|info|find|version|search|remotes|history
 prometheus promtool: needs --version --help --help-long --help-man -h; only --version --help --help-long --help-man -h
 """
