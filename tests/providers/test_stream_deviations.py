@@ -14,7 +14,7 @@ from callwright.providers.base import ModelRequest, ProviderError
 from callwright.providers.errors import reading_errors
 from callwright.providers.openai.chat_stream import ChatDraft
 from callwright.providers.openai.client import STREAM_ENDED
-from callwright.providers.openai.responses import ResponsesDraft
+from callwright.providers.openai.responses_stream import ResponsesDraft
 from callwright.providers.streaming import Draft, read_stream
 from callwright.providers.tool_encoding import EncodedTools, ToolEncoder, ToolPayload, to_openai_chat
 from callwright.sessions.record_encoding import dump_record, load_record
@@ -185,6 +185,13 @@ def _done(index: int = 0, **fields: Any) -> dict[str, Any]:
 WRITTEN = {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": X}
 WHOLE = {"type": "response.function_call_arguments.done", "output_index": 0, "arguments": X}
 SAID = {"type": "response.output_text.delta", "delta": "hi"}
+TOLD = {"type": "response.output_item.done", "output_index": 0, "item": {"type": "message", "content": "hi"}}
+SECOND_CALL = _call(call_id="c2", id="fc2", arguments=Y)
+SECOND = (
+    {**ADDED, "item": {**SECOND_CALL, "arguments": ""}},
+    {**WRITTEN, "item_id": "fc2", "delta": Y},
+    {**ADDED, "type": "response.output_item.done", "item": SECOND_CALL},
+)
 
 
 @pytest.mark.parametrize(
@@ -209,6 +216,20 @@ SAID = {"type": "response.output_text.delta", "delta": "hi"}
             [("read", X)],
         ),
         ([_completed({"type": "message", "content": "hi"}, _call())], [("read", X)]),
+        ([WHOLE, _done(), _completed()], [("read", X)]),
+        # a gateway that sends every item under one index
+        ([ADDED, WRITTEN, _done(), *SECOND, _completed()], [("read", X), ("read", Y)]),
+        ([ADDED, WRITTEN, _done(), *SECOND, _completed(_call(), SECOND_CALL)], [("read", X), ("read", Y)]),
+        ([ADDED, SECOND[0], *SECOND[1:], _done(), _completed()], [("read", X), ("read", Y)]),
+        ([_done(), SECOND[-1], _completed()], [("read", X), ("read", Y)]),
+        ([_done(), _done(), _completed()], [("read", X)]),
+        ([ADDED, WRITTEN, _done(), TOLD, _completed()], [("read", X)]),
+        ([TOLD, ADDED, WRITTEN, _done(), _completed()], [("read", X)]),
+        # a model that gives two calls the same id
+        (
+            [_done(), _done(1, arguments=Y), _completed(_call(), _call(arguments=Y))],
+            [("read", X), ("read", Y)],
+        ),
     ],
 )
 def test_responses_calls_are_those_the_model_sent(
@@ -326,6 +347,8 @@ def test_opaque_part_that_could_not_be_stored_is_refused(tools: EncodedTools):
         (ResponsesDraft, [ADDED, WRITTEN, _done(), _completed(_call(arguments=Y))]),
         (ResponsesDraft, [_done(), _done(1, call_id="c2"), _completed(_call())]),
         (ResponsesDraft, [_done(), _completed({"type": "message", "content": "hi"})]),
+        (ResponsesDraft, [_done(), _done(arguments=Y), _completed()]),
+        (ResponsesDraft, [_done(), *SECOND, _completed(SECOND_CALL)]),
         (ResponsesDraft, [{"type": "response.function_call_arguments.delta", "delta": "{}"}]),
         (ResponsesDraft, ["text"]),
         (AnthropicDraft, [START, _use(0, name=None), _ends("tool_use"), STOP]),

@@ -1,38 +1,32 @@
-"""OpenAI's Responses API: encoding of messages as items, reading of the event stream, the provider."""
+"""OpenAI's Responses API: encoding of messages as items, and the provider.
+
+Responses are read in `responses_stream.py`.
+"""
 
 import re
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from os import environ
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from callwright.core.calls import Completed, Failed, ToolCall
 from callwright.core.content import Image, Part, Text
 from callwright.core.errors import UsageError
-from callwright.core.json import JsonObject, canonical, compact, thaw
-from callwright.core.messages import AssistantMessage, AssistantPart, Message, Stop, Thinking, ToolMessage
+from callwright.core.json import JsonObject, compact, thaw
+from callwright.core.messages import AssistantMessage, Message, ToolMessage
 from callwright.core.spec import ToolSpec
-from callwright.providers.base import CallDelta, ModelEvent, ModelRequest, TextDelta, ThinkingDelta
+from callwright.providers.base import ModelEvent, ModelRequest
 from callwright.providers.encoding import (
     data_url,
     encode_history,
     fit_media,
-    get_object,
     join_list,
     list_pieces,
-    parse_object,
     to_bytes,
     unwrap_opaque,
     wire_id,
-    wrap_opaque,
 )
-from callwright.providers.errors import broken_stream, status_failure
-from callwright.providers.openai.client import (
-    STREAM_ENDED,
-    answer_format,
-    open_stream,
-    openai_clients,
-    openai_usage,
-)
+from callwright.providers.openai.client import answer_format, open_stream, openai_clients
+from callwright.providers.openai.responses_stream import PROVIDER, ResponsesDraft
 from callwright.providers.options import ModelOptions, set_fields
 from callwright.providers.streaming import read_stream
 from callwright.providers.tool_encoding import (
@@ -41,7 +35,6 @@ from callwright.providers.tool_encoding import (
     RequestBodies,
     ToolEncoder,
     ToolPayload,
-    finish_message,
     late_tools,
     to_openai_responses,
 )
@@ -50,8 +43,6 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 Item = dict[str, Any]
-
-PROVIDER = "openai"
 
 
 def encode(message: Message, tools: EncodedTools) -> bytes:
@@ -114,200 +105,6 @@ def _call(call: ToolCall, tools: EncodedTools) -> Item:
     if call.name in tools.late:  # the API puts such tools in a namespace of their own
         named["namespace"] = named["name"]
     return {"type": "function_call", **named, "arguments": compact(tools.wire_arguments(call))}
-
-
-Event = dict[str, Any]
-_TEXT = ("response.output_text.delta", "response.refusal.delta")
-_THOUGHT = ("response.reasoning_summary_text.delta", "response.reasoning_text.delta")
-_LAST = ("response.completed", "response.incomplete")
-
-
-class ResponsesDraft:
-    """A message under construction from the Responses API's events."""
-
-    def __init__(self, tools: EncodedTools) -> None:
-        self._tools = tools
-        self._items: dict[int, Event] = {}
-        self._done: set[int] = set()
-        self._written: dict[int, str] = {}  # the arguments of calls as they were streamed
-        self._said: list[Event] = []  # the text as it was streamed, in pieces of content
-        self._response: Event | None = None
-
-    def take(self, event: Any) -> list[ModelEvent]:
-        """Add one event, or a whole unstreamed response, and return the model events it causes."""
-        if event is STREAM_ENDED:
-            return []
-        if event.get("object") == "response":
-            return self._take_whole(event)
-        kind = event.get("type", "")
-        if kind == "response.output_item.added":
-            return self._start_item(event["output_index"], event["item"])
-        if kind == "response.output_item.done":
-            self._end_item(event["output_index"], event["item"])
-        elif kind == "response.function_call_arguments.delta":
-            item = self._items.setdefault(event["output_index"], {})
-            if not item.get("name"):
-                raise broken_stream("the arguments of a call came before its name")
-            item["arguments"] = (item.get("arguments") or "") + event["delta"]
-            self._written[event["output_index"]] = self._written.get(event["output_index"], "") + event["delta"]
-            return [CallDelta(item["call_id"], self._tools.tool_name_of(item["name"]), event["delta"])]
-        elif kind == "response.function_call_arguments.done":
-            self._written.setdefault(event["output_index"], _arguments_of(event))
-        elif kind in _TEXT and event["delta"]:
-            self._said.append({"type": kind.split(".")[1], "text": event["delta"]})
-            return [TextDelta(event["delta"])]
-        elif kind in _THOUGHT and event["delta"]:
-            return [ThinkingDelta(event["delta"])]
-        elif kind in _LAST:
-            self._response = event["response"]
-        elif kind in ("response.failed", "error"):
-            raise status_failure(200, get_object(event, "response") or event, {})
-        return []
-
-    def message(self) -> AssistantMessage:
-        """Return the finished message; raises `ProviderError` if the stream ended early."""
-        response = self._response
-        if response is None:
-            raise broken_stream("it ended before the message was complete")
-        # some gateways leave the list in the last event empty
-        items: list[Event] = response.get("output") or [self._check_done(index) for index in sorted(self._items)]
-        items = [item for item in items if isinstance(item, dict)]  # pyright: ignore[reportUnnecessaryIsInstance] - JSON
-        items = self._add_text(self._check_calls(items, response.get("status")))
-        stop = self._stop(response, items)
-        parts: list[AssistantPart] = []
-        for item in items:
-            parts += self._parts(item, cut=stop == "length" and item is items[-1])
-        usage = openai_usage(get_object(response, "usage"), "input", "output")
-        return finish_message(parts, stop, usage, response.get("model"))
-
-    def _check_done(self, index: int) -> Event:
-        item = self._items[index]
-        if item.get("type") == "function_call" and index not in self._done and not item.get("arguments"):
-            raise broken_stream("the arguments of a call never came")
-        return item
-
-    def _check_calls(self, items: list[Event], status: str | None) -> list[Event]:
-        """Return the last event's items, calls without arguments with those that were streamed.
-
-        Raises `ProviderError` if a call is missing, or differs from what was streamed.
-        """
-        checked = list(items)
-        fewer = _count_calls(items) < _count_calls(self._items.values())  # else a gateway may have changed the ids
-        for index, streamed in sorted(self._items.items()):
-            if streamed.get("type") != "function_call" or any(item is streamed for item in checked):
-                continue
-            place = next((at for at, item in enumerate(checked) if _is_same_call(item, streamed)), None)
-            if place is not None:
-                checked[place] = self._merge_call(index, streamed, checked[place])
-            elif fewer and (index in self._done or status in (None, "completed")):
-                raise broken_stream("a call that was streamed is missing at the end")
-        return checked
-
-    def _merge_call(self, index: int, begun: Event, ended: Event) -> Event:
-        """Return a call as it ended, with the arguments that were streamed if it has none."""
-        text, streamed = _arguments_of(ended), self._written.get(index) or _arguments_of(begun)
-        cut = ended.get("status") == "incomplete"
-        same = cut or not text.strip() or not streamed.strip() or _agree(text, streamed)
-        if not same or ended.get("name") != begun.get("name"):
-            raise broken_stream("a call differs from what was streamed of it")
-        return ended if text.strip() else {**ended, "arguments": streamed}
-
-    def _add_text(self, items: list[Event]) -> list[Event]:
-        """Return the items with the text that was streamed, if they have none."""
-        told = any(item.get("type") == "message" and _join_content(item.get("content")) for item in items)
-        if told or not self._said:
-            return items
-        first = next((at for at, item in enumerate(items) if item.get("type") == "function_call"), len(items))
-        return [*items[:first], {"type": "message", "content": self._said}, *items[first:]]
-
-    def _take_whole(self, response: Event) -> list[ModelEvent]:
-        if response.get("status") == "failed":
-            raise status_failure(200, response, {})
-        self._response = response
-        said = "".join(part.text for part in self.message().parts if isinstance(part, Text))
-        return [TextDelta(said)] if said else []
-
-    def _start_item(self, index: int, item: Event) -> list[ModelEvent]:
-        self._items[index] = dict(item)  # it grows
-        self._written.pop(index, None)
-        if item.get("type") == "function_call":
-            return [CallDelta(item["call_id"], self._tools.tool_name_of(item["name"]), "")]
-        return []
-
-    def _end_item(self, index: int, item: Event) -> None:
-        begun = self._items.get(index)
-        if begun is not None and begun.get("type") == item.get("type") == "function_call":
-            item = self._merge_call(index, begun, item)
-        self._items[index] = item
-        self._done.add(index)
-
-    def _stop(self, response: Event, items: list[Event]) -> Stop:
-        why = get_object(response, "incomplete_details").get("reason")
-        if response.get("status") == "incomplete":
-            return "length" if why == "max_output_tokens" else "refusal" if why == "content_filter" else "other"
-        if response.get("status") not in (None, "completed"):
-            return "other"
-        contents = [item.get("content") for item in items]
-        parts = [part for content in contents if isinstance(content, list) for part in cast("list[Any]", content)]
-        refused = any(isinstance(part, dict) and "refusal" in (part.get("type") or "") for part in parts)  # pyright: ignore[reportUnknownMemberType] - JSON
-        return "refusal" if refused else "end"
-
-    def _read_call(self, item: Event, *, cut: bool) -> ToolCall:
-        name = item.get("name")
-        if not name:
-            raise broken_stream("a call has no name")
-        return self._tools.read_call(item.get("call_id") or item.get("id") or "", name, _arguments_of(item), cut=cut)
-
-    def _parts(self, item: Event, *, cut: bool) -> list[AssistantPart]:
-        match item.get("type"):
-            case "function_call":
-                return [self._read_call(item, cut=cut or item.get("status") == "incomplete")]
-            case "message":
-                text = _join_content(item.get("content"))
-                phase = item.get("phase")
-                label = [Thinking("", wrap_opaque(PROVIDER, {"phase": phase}))] if phase else []
-                return [*label, Text(text)] if text else []
-            case "reasoning":
-                return [_read_reasoning(item)]
-            case _:  # tools the API runs itself: sent back unchanged
-                return [Thinking("", wrap_opaque(PROVIDER, item))]
-
-
-def _arguments_of(call: Event) -> str:
-    written = call.get("arguments")
-    return written if isinstance(written, str) else "" if written is None else compact(written)
-
-
-def _count_calls(items: Iterable[Event]) -> int:
-    return sum(item.get("type") == "function_call" for item in items)
-
-
-def _is_same_call(item: Event, streamed: Event) -> bool:
-    same = any(streamed.get(name) and item.get(name) == streamed[name] for name in ("call_id", "id"))
-    return same and item.get("type") == "function_call"
-
-
-def _agree(text: str, streamed: str) -> bool:
-    """Tell whether two texts are the same arguments, perhaps with other white space."""
-    if text.strip() == streamed.strip():
-        return True
-    first, second = parse_object(text), parse_object(streamed)
-    return first is not None and second is not None and canonical(first) == canonical(second)
-
-
-def _join_content(content: Any) -> str:
-    if isinstance(content, str):
-        return content
-    return "".join(part.get("text") or part.get("refusal") or "" for part in content or ())
-
-
-def _read_reasoning(item: Event) -> Thinking:
-    texts: list[Event] = [*(item.get("summary") or ()), *(item.get("content") or ())]
-    text = "\n\n".join([part["text"] for part in texts if part.get("text")])
-    if not item.get("encrypted_content"):
-        return Thinking(text)  # nothing is stored at OpenAI, so the item could not be found again
-    names = ("type", "id", "summary", "content", "encrypted_content")
-    return Thinking(text, wrap_opaque(PROVIDER, {name: item[name] for name in names if item.get(name) is not None}))
 
 
 _THOUGHTLESS = re.compile(r"(?:chat)?gpt-[34]")
