@@ -4,10 +4,14 @@ import json
 from collections.abc import AsyncIterator
 
 import pytest
+from httpx2 import AsyncClient, MockTransport, Request, Response
+from openai import AsyncOpenAI
 
 from callwright.core.calls import ToolCall
+from callwright.core.json import compact
 from callwright.core.messages import AssistantMessage, UserMessage
 from callwright.providers.base import ProviderError
+from callwright.providers.openai.chat import OpenAIChat
 from callwright.providers.openai.responses import OpenAIResponses
 from callwright.testing.loopback import Loopback, LoopbackReply
 
@@ -47,6 +51,46 @@ async def test_answer_is_enforced_if_schema_is_strict(
     await asked(openai, request_for(UserMessage("hi"), output_schema=schema))
     sent = server.received[0].json["text"]["format"]
     assert (sent["strict"], sent["schema"]) == (closed, schema)
+
+
+_LIST: Event = {"type": "array", "items": {"type": "integer"}}
+_TREE: Event = {"type": "object", "properties": {"in": {"type": "array", "items": {"$ref": "#/$defs/Tree"}}}}
+
+
+@pytest.mark.parametrize("make", [OpenAIResponses, OpenAIChat])
+@pytest.mark.parametrize(
+    ("schema", "sent_at_openai"),
+    [
+        (_LIST, None),
+        ({"anyOf": [_LIST, {"type": "null"}]}, None),
+        ({"$ref": "#/$defs/Tree", "$defs": {"Tree": _TREE}}, {**_TREE, "$defs": {"Tree": _TREE}}),
+    ],
+)
+@pytest.mark.parametrize("own", [True, False])
+async def test_openai_gets_only_objects_as_schemas_of_answers(
+    server: Loopback,
+    request_for: Requests,
+    recorded: Recorded,
+    make: type[OpenAIResponses] | type[OpenAIChat],
+    schema: Event,
+    sent_at_openai: Event | None,
+    own: bool,
+) -> None:
+    async def forward(request: Request) -> Response:
+        async with AsyncClient() as client:
+            return await client.post(server.url + request.url.path, content=request.content)
+
+    server.reply(LoopbackReply([recorded("openai_responses" if make is OpenAIResponses else "openai_chat")]))
+    address = "https://api.openai.com" if own else server.url
+    http = AsyncClient(transport=MockTransport(forward)) if own else None  # the official address, on this machine
+    client = AsyncOpenAI(api_key="k", base_url=address, http_client=http)
+    await asked(make("gpt-test", client=client), request_for(UserMessage("hi"), output_schema=schema))
+    await client.close()
+    body = server.received[0].json
+    form: Event = body.get("text", {}).get("format") or body.get("response_format", {}).get("json_schema") or {}
+    assert form.get("schema") == (sent_at_openai if own else schema)
+    asked_in_text = compact(schema) in (body.get("instructions") or body["messages"][0]["content"])
+    assert asked_in_text is (form == {})
 
 
 async def test_trailing_reasoning_is_not_sent(

@@ -30,7 +30,7 @@ from callwright.providers.encoding import (
     wire_id,
 )
 from callwright.providers.openai.chat_stream import PROVIDER, ChatDraft
-from callwright.providers.openai.client import KEY_NOT_SENT, answer_format, open_stream, openai_clients
+from callwright.providers.openai.client import ANSWER_AS, KEY_NOT_SENT, AnswerFormats, open_stream, openai_clients
 from callwright.providers.options import ModelOptions, set_fields
 from callwright.providers.streaming import read_stream
 from callwright.providers.tool_encoding import (
@@ -163,7 +163,6 @@ def _call(call: ToolCall, tools: EncodedTools, dialect: ChatDialect, extra: Wire
     return wire if extra is None else {**wire, "extra_content": extra}
 
 
-_ANSWER_AS = "\n\nWhen you give the final answer, write only JSON that matches this schema, without other text:\n"
 _REFUSED = re.compile(
     r"unsupported|not support|unknown|unrecogni[sz]ed|unexpected|extra (?:inputs|fields)|not permitted|not allowed|"
     r"invalid (?:parameter|argument|field|type)|does not exist|unavailable|instead",
@@ -212,6 +211,7 @@ class OpenAIChat:
         self._bodies = RequestBodies(self._fields, "messages", merged=("stream_options",))
         self._systems: IdentityCache[bytes] = IdentityCache()
         self._clients = openai_clients(client, api_key, base_url)
+        self._formats = AnswerFormats(client, base_url)
         keyless = client is None and api_key is None and base_url is not None
         self._key = KEY_NOT_SENT if keyless else "OPENAI_API_KEY"
 
@@ -287,15 +287,16 @@ class OpenAIChat:
         }
         if tools.payload:
             fields["tools"] = tools.payload
-        if request.output_schema is not None:
-            shape = {"type": "json_schema", "json_schema": answer_format(request.output_schema)}
-            fields["response_format"] = to_bytes(shape)
+        form = None if request.output_schema is None else self._formats.find(request.output_schema)
+        if form is not None:
+            fields["response_format"] = to_bytes({"type": "json_schema", "json_schema": form})
         return {name: value for name, value in fields.items() if name not in self._left_out}
 
     def _messages(self, request: ModelRequest, tools: EncodedTools) -> Pieces:
         text = request.system
-        if request.output_schema is not None and "response_format" in self._left_out:
-            text = f"{text}{_ANSWER_AS}{compact(request.output_schema)}".strip()
+        schema = request.output_schema
+        if schema is not None and ("response_format" in self._left_out or self._formats.find(schema) is None):
+            text = f"{text}{ANSWER_AS}{compact(schema)}".strip()
         system = self._systems.get(text, make=lambda: _encode_system(text))
         if self._dialect.mistral:
             return list_pieces(system, *self._encode_in_order(request.messages, tools))

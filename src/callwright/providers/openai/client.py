@@ -4,13 +4,16 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager
 from functools import cache
+from os import environ
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from callwright.core.json import JsonObject
 from callwright.core.messages import Usage
 from callwright.providers.clients import Clients, require
-from callwright.providers.encoding import get_object, parse_object, read_count
+from callwright.providers.encoding import IdentityCache, get_object, parse_object, read_count
 from callwright.providers.errors import refuse_web_page, status_failure
+from callwright.providers.schemas.merge import object_root
 from callwright.providers.schemas.openai_strict import strict_form
 
 if TYPE_CHECKING:
@@ -110,9 +113,35 @@ def _read_unstreamed(text: bytes) -> Iterator[Any]:
             yield json.loads(data)
 
 
-def answer_format(schema: JsonObject) -> JsonObject:
-    """Return the format of the final answer; enforced where the schema is in strict form already."""
-    return {"name": "answer", "schema": schema, "strict": strict_form(schema).schema == schema}
+ANSWER_AS = "\n\nWhen you give the final answer, write only JSON that matches this schema, without other text:\n"
+"""Asks for a schema that the API does not accept."""
+_OWN_HOSTS = (".openai.com", ".azure.com")
+
+
+class AnswerFormats:
+    """The formats of final answers for one server.
+
+    Args:
+        client: The SDK client to use, if one is given.
+        base_url: The address of the server, if one is given.
+    """
+
+    def __init__(self, client: "AsyncOpenAI | None", base_url: str | None) -> None:
+        address = base_url or environ.get("OPENAI_BASE_URL") if client is None else str(client.base_url)
+        host = urlsplit(address or "").hostname
+        self._own = host is None or host.endswith(_OWN_HOSTS)
+        self._made: IdentityCache[JsonObject | None] = IdentityCache()
+
+    def find(self, schema: JsonObject) -> JsonObject | None:
+        """Return the format with a schema, enforced where that is in strict form already; None to ask for it in text.
+
+        OpenAI itself refuses every schema whose root is not an object, such as that of a list; other servers do not.
+        """
+        return self._made.get(schema, make=lambda: self._make(schema))
+
+    def _make(self, schema: JsonObject) -> JsonObject | None:
+        sent, lost = object_root(schema) if self._own else (schema, ())
+        return None if lost else {"name": "answer", "schema": sent, "strict": strict_form(sent).schema == sent}
 
 
 def openai_usage(counts: dict[str, Any], inward: str, outward: str) -> Usage:

@@ -25,7 +25,7 @@ from callwright.providers.encoding import (
     unwrap_opaque,
     wire_id,
 )
-from callwright.providers.openai.client import answer_format, open_stream, openai_clients
+from callwright.providers.openai.client import ANSWER_AS, AnswerFormats, open_stream, openai_clients
 from callwright.providers.openai.responses_stream import PROVIDER, ResponsesDraft
 from callwright.providers.options import ModelOptions, set_fields
 from callwright.providers.streaming import read_stream
@@ -148,6 +148,7 @@ class OpenAIResponses:
         )
         self._bodies = RequestBodies(self._fields, "input", merged=("text", "reasoning"))
         self._clients = openai_clients(client, api_key, base_url)
+        self._formats = AnswerFormats(client, base_url)
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Send the request and yield the model's events. Closing the iterator ends the request.
@@ -183,12 +184,16 @@ class OpenAIResponses:
         }
         if not _THOUGHTLESS.match(self.model):
             fields["include"] = b'["reasoning.encrypted_content"]'
-        if request.system:
-            fields["instructions"] = to_bytes(request.system)
+        system, schema = request.system, request.output_schema
+        form = None if schema is None else self._formats.find(schema)
+        if form is not None:
+            fields["text"] = to_bytes({"format": {"type": "json_schema", **form}})
+        elif schema is not None:
+            system = f"{system}{ANSWER_AS}{compact(schema)}".strip()
+        if system:
+            fields["instructions"] = to_bytes(system)
         if tools.payload:
             fields["tools"] = tools.payload
-        if request.output_schema is not None:
-            fields["text"] = to_bytes({"format": {"type": "json_schema", **answer_format(request.output_schema)}})
         return fields
 
 
