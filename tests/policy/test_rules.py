@@ -446,7 +446,9 @@ def test_rule_for_an_argument_is_compared_as_json_writes_it(value: Json, text: s
 def test_rule_for_reading_decides_about_no_change(rule: str) -> None:
     for name in ("read", "grep", "glob", "list", "write"):
         for access in (WritePath("/w/a"), DeletePath("/w/a")):
-            assert _judge(rules_of(allow=[rule], ask=[rule]), access, call=_call(name)) is None
+            moved = rule == "Read(**)" and isinstance(access, DeletePath)  # in another place it would be read unasked
+            assert isinstance(_judge(rules_of(allow=[rule], ask=[rule]), access, call=_call(name)), Ask) is moved
+            assert _judge(rules_of(allow=[rule]), access, call=_call(name)) is None
             denied = _judge(rules_of(deny=[rule]), access, call=_call(name))
             assert isinstance(denied, Deny) is (rule == "Read(**)")  # what may not be read may not be replaced either
 
@@ -471,14 +473,16 @@ def test_text_rule_is_compared_once_and_with_the_name_of_a_skill_always() -> Non
     assert isinstance(_judge(by_name, ReadPath("/w/a"), call=skill), Deny)
 
 
-def test_only_a_deny_rule_for_reading_looks_into_folders(tmp_path: Path) -> None:
+def test_only_a_rule_for_reading_looks_into_folders(tmp_path: Path) -> None:
     (tmp_path / "secret").mkdir()
     (tmp_path / "secret" / "a").write_text("x")
     part, here = _part("grep -r x .", str(tmp_path)), PathContext(str(tmp_path), "/home/ann", (str(tmp_path),))
     denied = Rules(rules_of(deny=["Read(secret/**)"]), here).judge(part.access, part)
     assert isinstance(denied, Ask) and denied.firm
-    for others in (rules_of(ask=["Read(secret/**)"]), rules_of(deny=["Edit(secret/**)", "WebFetch(secret/**)"])):
-        assert Rules(others, here).judge(part.access, part) is None
+    asked = Rules(rules_of(ask=["Read(secret/**)"]), here).judge(part.access, part)
+    assert isinstance(asked, Ask) and not asked.firm
+    others = rules_of(ask=["Edit(secret/**)"], deny=["Edit(secret/**)", "WebFetch(secret/**)"])
+    assert Rules(others, here).judge(part.access, part) is None
 
 
 @pytest.mark.parametrize("rule", ["mcp__*", "mcp__*__look", "mcp__s*__look", "*__look", "*"])

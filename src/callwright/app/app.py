@@ -217,7 +217,9 @@ def assemble(
         toolset,
         executor=executor,
         sessions=store,
-        system=_write_system_prompt(options, locations, settings, skill_service.skills, context.hidden),
+        system=_write_system_prompt(
+            options, locations, settings, skill_service.skills, context.withheld or context.hidden
+        ),
         limits=run_limits(settings, options, provider.model),
         requests=Requests(max_tokens=options.max_tokens) if options.max_tokens else Requests(),
         compaction=compaction_for(options.context),
@@ -284,6 +286,7 @@ def _make_registry(
         context.switch,
         bash=context.bash,
         hidden=context.hidden,
+        withheld=context.withheld,
         files=files,
         numbered=chosen != "compact",
     )

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -77,7 +78,7 @@ class SandboxOptions:
 
 
 def shell_tool(workspace: Workspace, options: SandboxOptions, rules: Rules) -> Bash:
-    """Return the bash tool with the sandbox that was asked for, which also holds what deny rules are about."""
+    """Return the bash tool with the sandbox that was asked for, which also holds what rules deny or ask about."""
     bash = Bash(
         workspace,
         sandbox=options.mode,
@@ -89,6 +90,16 @@ def shell_tool(workspace: Workspace, options: SandboxOptions, rules: Rules) -> B
     )
     unwritable = rules.forbids_writing if any(rule.kind == "deny" for rule in rules.rules) else None
     bash.sandbox = replace(bash.sandbox, denied=rules.denied_places(), unwritable=unwritable)
+    if any(rule.kind == "ask" for rule in rules.rules):
+        # a command that nobody approved must not read or change what a rule asks about
+        bash.sandbox = replace(
+            bash.sandbox,
+            hidden=rules.withholds,
+            denied=rules.denied_places(asked=True),
+            unwritable=partial(rules.forbids_writing, asked=True),
+            approved=bash.sandbox,
+            _scans={},
+        )
     return bash
 
 
@@ -167,6 +178,7 @@ def agent_tools(
     *,
     bash: Bash,
     hidden: Hidden | None,
+    withheld: Hidden | None = None,
     files: FileAccess | None = None,
     numbered: bool = True,
 ) -> list[Tool]:
@@ -177,6 +189,7 @@ def agent_tools(
         switch: Holds the permission mode, which the plan tools change.
         bash: The shell, already confined.
         hidden: Paths to leave out of listings and searches.
+        withheld: Files whose content is searched only if a call names them.
         files: Where files are loaded and stored; on disk if None.
         numbered: Whether `read` shows line numbers.
     """
@@ -189,7 +202,7 @@ def agent_tools(
         BashOutput(),
         BashKill(),
         Glob(workspace, hidden=hidden),
-        Grep(workspace, hidden=hidden),
+        Grep(workspace, hidden=hidden, withheld=withheld),
         List(workspace, hidden=hidden),
         Delete(workspace),
         Move(workspace),
@@ -333,6 +346,11 @@ class WorkspaceContext:
     def hidden(self) -> Hidden | None:
         """Tells which paths listings and searches leave out; None if there are none."""
         return _read_deny(self.rules)
+
+    @property
+    def withheld(self) -> Hidden | None:
+        """Tells which files may not be read unasked; None if rules ask about none."""
+        return self.rules.withholds if any(rule.kind == "ask" for rule in self.rules.rules) else None
 
     def sandbox_problems(self) -> list[str]:
         """Return what the user must know about the sandbox: that there is none, or what it does not cover."""

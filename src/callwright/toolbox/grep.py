@@ -94,6 +94,7 @@ class Grep(TypedTool[GrepArguments]):
     Args:
         workspace: The workspace, or the path of its folder.
         hidden: Tells which files must not be searched.
+        withheld: Tells which files are searched only if a call names them, because a policy asks about it.
     """
 
     spec = describe(
@@ -107,8 +108,15 @@ class Grep(TypedTool[GrepArguments]):
         search_hint="search text in files regular expression",
     )
 
-    def __init__(self, workspace: Workspace | str | PathLike[str] = ".", *, hidden: Hidden | None = None) -> None:
+    def __init__(
+        self,
+        workspace: Workspace | str | PathLike[str] = ".",
+        *,
+        hidden: Hidden | None = None,
+        withheld: Hidden | None = None,
+    ) -> None:
         self._files = VisibleFiles(Workspace.of(workspace), hidden)
+        self._withheld = withheld
 
     def repair_paths(self, invocation: Invocation) -> PathChanges:
         """Return the path that the call means, where exactly one file fits."""
@@ -128,11 +136,13 @@ class Grep(TypedTool[GrepArguments]):
         # a path that is named explicitly is searched even if a rule ignores it, as ripgrep does
         reason = None if target == top or arguments.ignored else find_ignore_reason(target, top)
         query = self._query(arguments, folder, target, top, ignored=arguments.ignored or reason is not None)
-        # a secret that is named was asked about; one that only lies in a searched folder was not
-        spare_secrets = not is_secret(comparable(str(target)))
-        found = self._filter(query, await search(query), spare_secrets=spare_secrets)
+        # a file that is named was asked about; one that only lies in a searched folder was not
+        found = self._filter(query, await search(query), named=self._must_be_named(target))
         page = _page(arguments, found, self._files.prefix(folder))
-        return _output(arguments, page, list(_notes(arguments, query, found, reason)))
+        notes = list(_notes(arguments, query, found, reason))
+        if self._withheld is not None and not query.name:
+            notes.append("(files that a rule asks about are searched only if path names one)")
+        return _output(arguments, page, notes)
 
     def _query(self, arguments: GrepArguments, folder: Path, target: Path, top: Path, *, ignored: bool) -> ContentQuery:
         try:
@@ -154,8 +164,8 @@ class Grep(TypedTool[GrepArguments]):
             ignored=ignored,
         )
 
-    def _filter(self, query: ContentQuery, found: SearchResult, *, spare_secrets: bool) -> SearchResult:
-        """Filter out hidden files, secrets, and files that ripgrep's globs accept but ours reject.
+    def _filter(self, query: ContentQuery, found: SearchResult, *, named: bool) -> SearchResult:
+        """Filter out hidden files, those that must be named, and files that ripgrep's globs accept but ours reject.
 
         Nothing tells that a secret was left out: even a count would say whether the pattern matches it.
         """
@@ -163,8 +173,8 @@ class Grep(TypedTool[GrepArguments]):
 
         def keep(name: str) -> bool:
             if name not in known:
-                secret = spare_secrets and is_secret(comparable(str(query.folder / name)))
-                known[name] = not secret and self._keeps(query, name)
+                spared = not named and self._must_be_named(query.folder / name)
+                known[name] = not spared and self._keeps(query, name)
             return known[name]
 
         return SearchResult(
@@ -175,6 +185,9 @@ class Grep(TypedTool[GrepArguments]):
             found.cut,
             found.engine,
         )
+
+    def _must_be_named(self, path: Path) -> bool:
+        return is_secret(comparable(str(path))) or (self._withheld is not None and self._withheld(path))
 
     def _keeps(self, query: ContentQuery, name: str) -> bool:
         path = query.folder / name

@@ -26,10 +26,10 @@ from callwright.core.access import (
     WritePath,
     WriteResource,
 )
-from callwright.core.json import JsonObject
 from callwright.core.uri import ADDRESS, uri_readings
 from callwright.policy.base import Policy, Subject, Tier
 from callwright.policy.paths import PathContext, PossiblePaths, possible_paths
+from callwright.policy.rules.arguments import fits_value, iterate_given, parse_named_arguments
 from callwright.policy.rules.command_patterns import covers, may_name, names_command
 from callwright.policy.rules.folders import ANY_NAME, is_denied_folder, may_hold_denied, may_use_denied
 from callwright.policy.rules.patterns import (
@@ -38,7 +38,6 @@ from callwright.policy.rules.patterns import (
     domain_matches,
     host_readings,
     path_pattern,
-    wildcard,
 )
 from callwright.policy.rules.resource_patterns import resource_pattern
 from callwright.policy.rules.rule import Rule
@@ -67,7 +66,6 @@ _HOST = re.compile(r"(?:[^\s/@:]+@)?[\w-]+(?:\.[\w-]+)+\.?(?:[:/].*)?")
 _ARGUMENTS = re.compile(r"\s*\w+:[^,]*(?:,\s*\w+:[^,]*)*")
 _JUDGED_BY_ACCESS = FILE_FAMILIES | {"bash", "webfetch"}
 _NAMED_BY_GROUP = RESOURCE_FAMILIES | {"", "bash"}
-_JUDGED_ELSEWHERE = frozenset({"command", "file_path", "path", "url"})
 
 
 class Match(IntEnum):
@@ -92,7 +90,7 @@ def match(rule: Rule, access: Access, subject: Subject, here: PathContext) -> Ma
             found = max(found, _by_command(rule, subject))
         case RunCommand() if rule.kind == "deny" and rule.tool in _JUDGED_BY_ACCESS and is_unclear(subject):
             found = max(found, Match.MAYBE)
-        case RunCommand() if rule.kind == "deny" and names_tool(rule.tool, FILE_FAMILIES, ""):
+        case RunCommand() if rule.restricts and names_tool(rule.tool, FILE_FAMILIES, ""):
             found = max(found, _by_trees(rule, subject, here))
         case RunCommand() if rule.restricts and names_tool(rule.tool, ("webfetch",), ""):
             found = max(found, _by_named_host(rule, subject))
@@ -149,9 +147,17 @@ def _about_files(rule: Rule, access: Access, subject: Subject) -> bool:
     families = {family_of(access)}
     if rule.kind == "deny" and not isinstance(access, ReadPath):
         families.add("read")  # a file that may not be read may not be replaced either
+    if rule.kind == "ask" and (isinstance(access, DeletePath) or _may_move(access, subject)):
+        families.add("read")  # in another place it could be read unasked
     if isinstance(access, ReadPath) and (rule.restricts or canonical(subject.spec.name) in FILE_FAMILIES):
         families |= FILE_FAMILIES - {"read", "edit"} if rule.restricts else {canonical(subject.spec.name)}
     return names_tool(rule.tool, families, "")
+
+
+def _may_move(access: Access, subject: Subject) -> bool:
+    """Whether a call that writes to a path may move what is there: mv removes it, a tool only writes."""
+    by_tool = isinstance(access, WritePath) and not isinstance(subject, PartOfLine)
+    return by_tool and canonical(subject.spec.name) not in FILE_FAMILIES
 
 
 def _by_path(rule: Rule, access: Access, places: PossiblePaths, here: PathContext) -> Match:
@@ -175,8 +181,7 @@ def _by_trees(rule: Rule, subject: Subject, here: PathContext) -> Match:
 
 def _by_contents(rule: Rule, access: Access, subject: Subject, places: PossiblePaths, here: PathContext) -> Match:
     """Match files in a folder that is removed or moved: `mv secret b` takes them from under `Read(secret/**)`."""
-    moves = isinstance(access, WritePath) and not isinstance(subject, PartOfLine)  # mv removes, the tool only writes
-    if not rule.restricts or not (moves or isinstance(access, DeletePath)):
+    if not rule.restricts or not (isinstance(access, DeletePath) or _may_move(access, subject)):
         return Match.NO
     pattern = _pattern(rule, here)
     return Match.YES if is_denied_folder(pattern, places) else Match(may_hold_denied(pattern, places))
@@ -287,37 +292,14 @@ def _by_argument(rule: Rule, access: Access, subject: Subject) -> Match:
         return Match.NO
     if not rule.restricts and (rule.tool in RESOURCE_FAMILIES or not isinstance(access, UseTool)):
         return Match.NO
-    if _ARGUMENTS.fullmatch(rule.specifier or "") and (named := _parse_named_arguments(rule, subject.arguments)):
-        return _match_if(all(_equals(value, subject.arguments[key]) for key, value in named))
+    if _ARGUMENTS.fullmatch(rule.specifier or "") and (named := parse_named_arguments(rule, subject.arguments)):
+        return _match_if(all(fits_value(value, subject.arguments[key]) for key, value in named))
     primary = _PRIMARY.get(canonical(subject.spec.name), ())
     if rule.restricts and not primary and not isinstance(access, UseTool):
         return Match.NO
-    return _match_if(any(_equals(rule.specifier or "", given) for given in _strings(subject.arguments, primary, rule)))
-
-
-def _parse_named_arguments(rule: Rule, arguments: JsonObject) -> list[tuple[str, str]]:
-    """Parse `model:opus,type:code`; empty unless every key is an argument of the call.
-
-    An allow rule is also not about arguments that rules about paths, commands and addresses judge.
-    """
-    pieces = [piece.partition(":") for piece in (rule.specifier or "").split(",")]
-    named = [(key.strip(), value) for key, _, value in pieces]
-    judged = frozenset[str]() if rule.restricts else _JUDGED_ELSEWHERE
-    return named if all(key in arguments and key not in judged for key, _ in named) else []
-
-
-def _strings(arguments: JsonObject, primary: tuple[str, ...], rule: Rule) -> Iterable[object]:
-    if primary:
-        return (arguments[name] for name in primary if name in arguments)
-    return (value for value in arguments.values() if isinstance(value, str)) if rule.restricts else ()
-
-
-def _equals(wanted: str, given: object) -> bool:
-    if not isinstance(given, (str, int, float)):  # a bool is an int, and reads "true" or "false"
-        return False
-    text, pattern = str(given).casefold(), wanted.strip().casefold()
-    trailing = wildcard(pattern.removesuffix(" *")).matches(text) if pattern.endswith(" *") else False
-    return trailing or wildcard(pattern).matches(text)
+    return _match_if(
+        any(fits_value(rule.specifier or "", given) for given in iterate_given(subject.arguments, primary, rule))
+    )
 
 
 class Rules(Policy):
@@ -336,6 +318,8 @@ class Rules(Policy):
         self._by_kind = {
             kind: tuple(rule for rule in self.rules if rule.kind == kind) for kind in ("deny", "ask", "allow")
         }
+        # a rule that asks about every call of a tool is not about certain files
+        self._asking = tuple(rule for rule in self._by_kind["ask"] if rule.specifier)
 
     def judge(self, access: Access, subject: Subject) -> Decision | None:
         found, sure = self._strictest(self._by_kind["deny"], access, subject)
@@ -358,13 +342,28 @@ class Rules(Policy):
         """Whether a deny rule forbids reading a file; listings and searches leave it out."""
         return any(hides(rule, fspath(path), self.here) for rule in self._by_kind["deny"])
 
-    def forbids_writing(self, path: str | PathLike[str]) -> bool:
-        """Whether a deny rule forbids changing a file, or everything in a folder; the sandbox keeps it read-only."""
-        return any(forbids_writing(rule, fspath(path), self.here) for rule in self._by_kind["deny"])
+    def withholds(self, path: str | PathLike[str]) -> bool:
+        """Whether a file may not be read unasked: a deny rule forbids it, or an ask rule is about it."""
+        return self.hides(path) or any(hides(rule, fspath(path), self.here) for rule in self._asking)
 
-    def denied_places(self) -> tuple[str, ...]:
-        """Return the paths that `hides` is true of, or of something below them, as far as rules begin with one."""
-        about = (rule for rule in self._by_kind["deny"] if rule.specifier and _is_about_reading(rule))
+    def forbids_writing(self, path: str | PathLike[str], *, asked: bool = False) -> bool:
+        """Whether a deny rule forbids changing a file, or everything in a folder; the sandbox keeps it read-only.
+
+        Args:
+            path: The file or folder.
+            asked: Whether ask rules count too.
+        """
+        rules = (*self._by_kind["deny"], *self._asking) if asked else self._by_kind["deny"]
+        return any(forbids_writing(rule, fspath(path), self.here) for rule in rules)
+
+    def denied_places(self, *, asked: bool = False) -> tuple[str, ...]:
+        """Return the paths that `hides` is true of, or of something below them, as far as rules begin with one.
+
+        Args:
+            asked: Whether those that `withholds` is true of are returned.
+        """
+        rules = (*self._by_kind["deny"], *(self._asking if asked else ()))
+        about = (rule for rule in rules if rule.specifier and _is_about_reading(rule))
         return tuple(dict.fromkeys(place for rule in about for place in _pattern(rule, self.here).beginnings()))
 
     def forbids_tool(self, name: str, group: str = "") -> bool:

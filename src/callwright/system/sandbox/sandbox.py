@@ -84,6 +84,8 @@ class Sandbox:
     """Paths outside the workspace that are hidden, or have something hidden below them."""
     unwritable: Hidden | None = None
     """Says which further paths of the workspace stay read-only, or hold only such paths."""
+    approved: "Sandbox | None" = None
+    """The sandbox of commands that the user approved, who need not be asked about some paths any more."""
     max_folders: int = MAX_FOLDERS
     """How many folders of the workspace are searched for secrets."""
     _scans: dict[str, FolderScan] = field(default_factory=dict[str, FolderScan], repr=False, compare=False)
@@ -140,6 +142,8 @@ class Sandbox:
             scratch: Its private folder.
             named: The paths its line names.
         """
+        if self.approved is not None and Confinement.APPROVED in confinement:
+            return self.approved.wall(confinement, cwd, scratch, named)
         opened = named if Confinement.NAMED in confinement else _NOTHING
         found = {root: self._scan(root).find() for root in self.roots}
         found |= self._scan_named(found, named)
