@@ -465,6 +465,7 @@ _HIDDEN_SUBCOMMANDS = [
     "gh repo --description list create x",
     "poetry --project check add x",
     "cpupower -c $x info frequency-set",
+    "cargo +/x/toolchain --help",
     "getent -s x/evil passwd",
     "getent --serv x/evil passwd",
     "getent passwd -s x/evil",

@@ -26,8 +26,13 @@ _CARGO_READS = words("tree metadata pkgid locate-project read-manifest verify-pr
 _CHANNEL = re.compile(r"[\w.+-]+")
 
 
-def find_rust_program(folder: str) -> str:
-    """Return the toolchain or cargo setting in this folder or above that names a program; empty if there is none."""
+def find_rust_program(folder: str, verb: str) -> str:
+    """Return the toolchain or cargo setting in this folder or above that names a program; empty if there is none.
+
+    Args:
+        folder: Where it would run.
+        verb: The sub-command, which an alias may run something for.
+    """
     home = Path.home().resolve() / ".cargo"
     for start in (Path(folder), *Path(folder).parents):
         for name in ("rust-toolchain.toml", "rust-toolchain"):
@@ -36,7 +41,8 @@ def find_rust_program(folder: str) -> str:
                 return f"a toolchain in {file}"
         for name in ("config.toml", "config"):
             file = start / ".cargo" / name
-            if file.is_file() and file.parent.resolve() != home and (found := _find_cargo_setting(read_start(file))):
+            settings = read_start(file) if file.is_file() and file.parent.resolve() != home else ""
+            if found := _find_cargo_setting(settings, verb):
                 return f"{found} in {file}"
         if (start / "target" / ".rustc_info.json").is_symlink():  # cargo writes what it asked the compiler through it
             return f"a link in {start / 'target'}"
@@ -62,13 +68,13 @@ def _names_toolchain_path(text: str) -> bool:
     return "/" in str(cast("dict[str, object]", toolchain).get("channel", ""))
 
 
-def _find_cargo_setting(text: str) -> str:
+def _find_cargo_setting(text: str, verb: str) -> str:
     """Return the setting of cargo that is not known to be harmless; empty if there is none."""
     settings = _parse_toml(text)
     if settings is None:
         return "settings that cannot be parsed"
     for table, value in settings.items():
-        known = _CARGO_READS if table == "alias" else _CARGO_HARMLESS.get(table)
+        known = {*_CARGO_READS, verb} if table == "alias" else _CARGO_HARMLESS.get(table)
         if known is None:
             return table
         keys = list(_list_keys(value, skip=table == "registries"))
@@ -256,8 +262,9 @@ def find_project_program(arguments: Sequence[str], folder: str) -> str:
     name = arguments[0].rpartition("/")[2]
     if _is_shim(name) and (versions := _find_path_version(folder)):
         return versions
+    verb = next((word for word in arguments[1:] if word[:1] != "-"), arguments[1] if arguments[1:] else "")
     if name in RUST_PROGRAMS:
-        return find_rust_program(folder)
+        return find_rust_program(folder, verb)
     if name == "npm":
         return _find_npm_setting(folder, _NPM_SETTINGS)
     ignoring, files = _PROJECT_PROGRAMS.get(name, (frozenset[str](), ()))
@@ -265,7 +272,6 @@ def find_project_program(arguments: Sequence[str], folder: str) -> str:
         return plugins  # whatever the sub-command
     if name == "pnpm" and (other := _find_other_pnpm(folder)):
         return other  # as above
-    verb = next((word for word in arguments[1:] if word[:1] != "-"), arguments[1] if arguments[1:] else "")
     if verb in ignoring or (name == "brew" and verb != "bundle"):
         return ""
     for start in (Path(folder), *Path(folder).parents):

@@ -298,7 +298,8 @@ class ProgramRule:
             return last in _HELP or last in ("-h", "-V", "help", "version")
         if words[0].text == "help":
             return all(word.text[:1] != "-" for word in words)
-        return len(words) == 2 and last in ("--help", "-h") and words[0].text[:1] != "-"  # [sub] --help
+        # [sub] --help; cargo +folder would be another program
+        return len(words) == 2 and last in ("--help", "-h") and words[0].text[:1].isalnum()
 
 
 def parse_table(text: str) -> dict[str, ProgramRule]:
