@@ -98,6 +98,7 @@ _PROJECT_PROGRAMS = {
     "uv": (words("--version -V version help self cache tool"), (".venv", "venv")),
     "poetry": (words("--version -V version help about"), (".venv",)),
     "brew": (frozenset[str](), ("Brewfile",)),
+    "go": (words("version env doc help"), (".hg",)),  # hg runs the extensions that a repository names
     "ansible-doc": (frozenset[str](), ("ansible.cfg",)),
     "ansible-config": (frozenset[str](), ("ansible.cfg",)),
     "golangci-lint": (
