@@ -55,6 +55,7 @@ def _judge(line: str, folder: Path, mode: str = "default") -> Decision:
         ("npm ls", ".npmrc", "x=1\rlogs-dir=/any\n"),
         ("npm ls", ".npmrc", '"logs\\u002ddir"=/any\n'),
         ("git whatchanged", ".git/config", "[alias]\n\twhatchanged = !x\n"),
+        ("delta a b", ".git/config", "[delta]\n\tpager = ./x\n\tpaging = always\n"),
     ],
 )
 def test_project_file_makes_reading_ask(tmp_path: Path, line: str, file: str, text: str) -> None:
@@ -95,6 +96,7 @@ def test_project_file_makes_reading_ask(tmp_path: Path, line: str, file: str, te
             "//registry.npmjs.org/:_authToken=${NPM_TOKEN}\n'@a:registry'=https://example.com\n; cache=x\n",
         ),
         ("git log", ".git/config", "[alias]\n\tst = status\n"),
+        ("delta a b", ".git/config", "[alias]\n\tst = status\n"),
     ],
 )
 def test_usual_project_file_is_read_unasked(tmp_path: Path, line: str, file: str, text: str) -> None:

@@ -134,7 +134,7 @@ _TESTS_OF_FIND = words("-name -iname -path -ipath -regex -iregex -wholename -mti
 _LOOKS_AT_NAMES = words(
     "echo printf ls test [ [[ stat file dirname basename realpath readlink cd du df which type : true"
 )
-_USE_GIT = words("git go gh")  # go and gh start git themselves
+_USE_GIT = words("git go gh delta")  # the others start git themselves, and delta the pager that its settings name
 _RUN_UNASKED = frozenset((Verdict.READ_ONLY, Verdict.READS_NETWORK, Verdict.WRITES))
 _CHANGES_MODES = frozenset(("chmod", "chown", "chgrp", "setfacl", "chattr", "chcon"))
 

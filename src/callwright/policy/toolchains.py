@@ -26,7 +26,7 @@ _CARGO_READS = words("tree metadata pkgid locate-project read-manifest verify-pr
 _CHANNEL = re.compile(r"[\w.+-]+")
 
 
-def find_rust_program(folder: str, verb: str) -> str:
+def find_rust_program(folder: str, verb: str = "") -> str:
     """Return the toolchain or cargo setting in this folder or above that names a program; empty if there is none.
 
     Args:
