@@ -207,10 +207,22 @@ def test_common_lines_that_read_are_proven(lines: list[str], verdict: Verdict) -
         ("echo $(cat /etc/passwd)", "/etc/passwd"),
         ("echo $(</etc/passwd)", "/etc/passwd"),
         ("cat <(cat /etc/passwd)", "/etc/passwd"),
+        ("7z l -slt a.7z", "/srv/project/a.7z"),
+        ("unrar lb a.rar", "/srv/project/a.rar"),
+        ("dpkg -c a.deb", "/srv/project/a.deb"),
+        ("dpkg --info a.deb control", "/srv/project/a.deb"),
+        ("rpm -qpl a.rpm", "/srv/project/a.rpm"),
     ],
 )
 def test_reads_list_absolute_paths(line: str, path: str) -> None:
     assert ReadPath(path) in analyze(line, "/srv/project").accesses
+
+
+def test_names_of_packages_are_no_files() -> None:
+    for line in ("dpkg -S /bin/ls", "dpkg -l nginx", "rpm -qf /bin/ls", "rpm -q nginx"):
+        plan = analyze(line, "/srv/project")
+        assert plan.verdict is Verdict.READ_ONLY
+        assert plan.accesses == ()
 
 
 def test_cd_that_may_fail_keeps_both_folders() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from callwright.core.access import Access, DeletePath, ReadPath, WritePath
+from callwright.shell import tables
 from callwright.shell.findings import Judgement, unknown
 from callwright.shell.judge import judge_by_rule
 from callwright.shell.options import grammar, parse_options
@@ -181,6 +182,23 @@ def zip_files(name: str, arguments: Sequence[Word], folders: Folders) -> Judgeme
     if call.problem:
         return unknown(call.problem, touched)._replace(trees=trees)
     return Judgement(Verdict.WRITES, f"{name} packs files", touched, trees=trees)
+
+
+_PACKAGE_FILES = {"dpkg": re.compile(r"-(?!-)\w*[cI]|--(?:con|inf)"), "rpm": re.compile(r"-(?!-)\w*p")}
+"""The options with which operands are files, not names of packages."""
+
+
+def package(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
+    """Judge a call of dpkg or rpm, which show an installed package or a file."""
+    rule = tables.find_rule(name)
+    if rule is None:
+        return unknown(f"{name} is not a known program")
+    found = judge_by_rule(name, rule, arguments, folders)
+    if not any(_PACKAGE_FILES[name].match(word.text) for word in arguments):
+        return found
+    files = [word.text for word in rule.operand_words(arguments) if "://" not in word.text]
+    reads = [ReadPath(path) for text in files for path in resolve_paths(text, folders)]
+    return found._replace(accesses=(*found.accesses, *reads))
 
 
 _PRINTS = "-c --stdout --to-stdout"

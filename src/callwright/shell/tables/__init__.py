@@ -44,6 +44,8 @@ _SPECIAL = {
     "unzip": "archives:unzip",
     "zip": "archives:zip_files",
     **dict.fromkeys("bzip2 bunzip2 xz unxz lzma zstd unzstd".split(), "archives:packer"),
+    "dpkg": "archives:package",
+    "rpm": "archives:package",
     "printf": "builtins:printf",
     "test": "builtins:test",
     "[": "builtins:test",

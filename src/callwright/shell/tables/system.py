@@ -90,9 +90,10 @@ gzip gunzip: reads; needs -l --list -t --test -c --stdout --to-stdout --version 
       -N -n -#; last
 zipinfo: reads
 7z 7za 7zr 7zz: bare; response; flags -y -r -slt -ba -bd
-  l|t|i|b|h: not -o -w -x -i -so -si; response
+  l|t|h: reads; not -o -w -x -i -so -si; response
+  i|b: not -o -w -x -i -so -si; response
   --help|-h
-rar unrar: not -o
+rar unrar: reads; not -o
   l|lt|lb|v|vt|vb|t
 dpkg: needs -l -L -s -S -p -I -c -C -V --list --listfiles --status --search --print-avail --get-selections --audit
       --verify --print-architecture --info --contents --version --help; only -l -L -s -S -p -I -c -C -V --list
