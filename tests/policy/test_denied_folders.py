@@ -141,6 +141,9 @@ def test_git_moves_what_a_variable_names_unasked_where_nothing_is_denied(project
         ("Read(~/gen/**)", "perl -pe 1 ~/gen/out.txt", Ask),
         ("Read(secret/**)", "perl -pe 1 src/x.txt", Allow),
         ("Read(secret)", "some-program get secret", Allow),
+        ("Read(secret/**)", "helm show values ./secret/key.txt", Ask),
+        ("Read(secret/**)", "kubectl get pods -o go-template-file=secret/key.txt", Ask),
+        ("Read(secret/**)", "docker logs key.txt", Allow),
         ("Edit(gen/**)", "some-program gen/out.txt", Allow),
     ],
 )

@@ -10,11 +10,13 @@ from callwright.shell.plan import SimpleCommand, Tree, Verdict
 
 ANY_NAME = "\ue000" * 12
 """A name that only wildcards match."""
+_READS_WHAT_IT_IS_GIVEN = (Verdict.UNKNOWN, Verdict.READS_NETWORK)
+"""Commands whose files the analysis does not list."""
 
 
 def may_use_denied(pattern: PathPattern, command: SimpleCommand) -> bool:
     """Whether a command is given a file that the pattern matches, or walks or copies a folder that may hold one."""
-    if command.verdict is Verdict.UNKNOWN and any(map(pattern.matches, _named_files(command))):
+    if command.verdict in _READS_WHAT_IT_IS_GIVEN and any(map(pattern.matches, _named_files(command))):
         return True
     return any(_may_hold(tree, pattern) for tree in dict.fromkeys((*command.trees, *command.copied)))
 
