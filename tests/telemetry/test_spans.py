@@ -144,6 +144,18 @@ async def test_run_span_has_agent_and_usage_attributes(collected: "Collected") -
     }
 
 
+async def test_run_span_has_the_cost_of_inner_agents_and_its_own(collected: "Collected") -> None:
+    said = AssistantMessage((Text("hi"),), usage=Usage(1_000_000, 0), model="gpt-5")
+    executor = Executor(Registry(), AllowEverything(), observe=collected.telemetry)
+    inner = Agent(ScriptedProvider(said, model="gpt-5"), executor=executor, name="inner")
+    first = AssistantMessage((ToolCall("1", "ask", {"prompt": "go"}),), "calls", Usage(100_000, 0), "claude-sonnet-5")
+    unknown = AssistantMessage((Text("done"),), usage=Usage(200_000, 0), model="claude-of-ours")
+    await agent_of(collected, first, unknown, tools=(inner.as_tool("ask", "Ask it."),)).run("go", session="s")
+    own = 300_000 * 2 / 1e6  # a model without a known price at that of the run's
+    assert attributes(collected.span("invoke_agent inner"))["callwright.cost_usd"] == pytest.approx(1.25)
+    assert attributes(collected.span("invoke_agent helper"))["callwright.cost_usd"] == pytest.approx(own + 1.25)
+
+
 async def test_call_span_has_tool_and_attempts(collected: "Collected") -> None:
     await agent_of(collected, LOOK, "done").run("go", session="s")
     found = attributes(collected.span("execute_tool look"))

@@ -36,11 +36,10 @@ async def run_observed(
         ended = ("cancelled" if isinstance(error, asyncio.CancelledError) else "failed", type(error).__name__)
         raise
     finally:
-        usage = spending.usage
         cost = spending.known_cost
         if cost is None and (prices := prices_for(began.model)) is not None:
-            cost = spending.cost or prices.cost(usage)
-        observe(RunEnded(began, *ended, usage, spending.turns, perf_counter() - started, cost))
+            cost = spending.estimate_cost(prices)
+        observe(RunEnded(began, *ended, spending.usage, spending.turns, perf_counter() - started, cost))
 
 
 async def ask_model_observed(
@@ -69,6 +68,8 @@ async def ask_model_observed(
     known = limits.other_prices.get(message.model) or limits.prices
     prices = known or await find_prices(message.model or provider.model)
     cost = None if prices is None else prices.request_cost(message.usage)
+    if known is None:
+        transcript.spending.note_usual_cost(message.usage, cost)
     observe(_request_ended(began, message, None, "", watch.elapsed(), watch.first, cost))
     return message
 

@@ -65,11 +65,13 @@ class Spending:
         "_earlier",
         "_fields",
         "_invalid",
+        "_listed",
         "_model",
         "_new",
         "_outer",
         "_priced",
         "_texts",
+        "_unpriced",
         "cost",
         "deadline",
         "limits",
@@ -82,6 +84,8 @@ class Spending:
         self.turns = 0
         self.cost = 0.0
         """In the currency of the prices; 0 without prices."""
+        self._listed = 0.0
+        self._unpriced = NO_USAGE
         self._priced = limits.prices is not None or bool(limits.other_prices)
         self._fields = (0, 0, 0, 0)
         self.deadline = None if limits.seconds is None else monotonic() + max(limits.seconds - used_seconds, 0.0)
@@ -107,6 +111,15 @@ class Spending:
     def known_cost(self) -> float | None:
         """The cost, or None without prices."""
         return None if self.limits.prices is None else self.cost
+
+    def note_usual_cost(self, usage: Usage, cost: float | None) -> None:
+        """Note what a request without prices costs usually, for `estimate_cost`; None if that is unknown."""
+        self._listed += cost or 0.0
+        self._unpriced += usage if cost is None else NO_USAGE
+
+    def estimate_cost(self, prices: Prices) -> float:
+        """Return the cost of a run without prices, with its inner runs; `prices` are for requests of unknown cost."""
+        return self.cost + self._listed + prices.cost(self._unpriced)
 
     @property
     def tokens(self) -> int:
@@ -149,6 +162,8 @@ class Spending:
         """Add all requests of an inner run, at its own cost; at this run's prices if that is not known."""
         if cost is None and (prices := self.limits.prices) is not None:
             cost = prices.cost(usage)
+        if cost is None:
+            self._unpriced += usage
         self.cost += cost or 0.0
         self._add_tokens(usage)
         if self._outer is not None:
