@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum, StrEnum
-from typing import Annotated, Any, Literal, NamedTuple, NotRequired, Optional, TypedDict
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired, Optional, Required, TypedDict
 
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
@@ -112,6 +112,16 @@ class Options(TypedDict):
     hidden: NotRequired[bool]
 
 
+class QuotedOptions(TypedDict):  # as all annotations are after `from __future__ import annotations`
+    depth: "int"
+    hidden: "NotRequired[bool]"
+
+
+class QuotedChoices(TypedDict, total=False):
+    depth: "Required[int]"
+    hidden: "bool"
+
+
 class Pair(NamedTuple):
     left: int
     right: str
@@ -179,6 +189,22 @@ POINT = {
         ),
         (
             Options,
+            {
+                "type": "object",
+                "properties": {"depth": {"type": "integer"}, "hidden": {"type": "boolean"}},
+                "required": ["depth"],
+            },
+        ),
+        (
+            QuotedOptions,
+            {
+                "type": "object",
+                "properties": {"depth": {"type": "integer"}, "hidden": {"type": "boolean"}},
+                "required": ["depth"],
+            },
+        ),
+        (
+            QuotedChoices,
             {
                 "type": "object",
                 "properties": {"depth": {"type": "integer"}, "hidden": {"type": "boolean"}},

@@ -44,10 +44,12 @@ def modern(annotation: object, above: tuple[object, ...] = ()) -> object:
 def _rebuilt(annotation: Any, above: tuple[object, ...]) -> object:
     fields: dict[str, Any] = {}
     for name, hint in get_type_hints(annotation, include_extras=True).items():
+        needed = name in annotation.__required_keys__
         if get_origin(hint) in (typing.Required, typing.NotRequired):
-            hint = get_args(hint)[0]
+            # of an annotation that is text, as all are after `from __future__ import annotations`, only this is true
+            needed, hint = get_origin(hint) is typing.Required, get_args(hint)[0]
         inner = modern(hint, above)
-        wrap = typing_extensions.Required if name in annotation.__required_keys__ else typing_extensions.NotRequired
+        wrap = typing_extensions.Required if needed else typing_extensions.NotRequired
         fields[name] = wrap[cast(Any, inner)]
     made: Any = typing_extensions.TypedDict(annotation.__name__, fields)  # type: ignore[misc] - fields known only now
     made.__doc__, made.__module__ = annotation.__doc__, annotation.__module__
