@@ -3,10 +3,13 @@
 import asyncio
 import functools
 import threading
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import pytest
+from pydantic import BaseModel, Field
 
 from callwright import Annotations, Effect, Image, Limits, ReadPath, ToolContext, UsageError, tool
 from callwright.tool.base import Invocation, Tool
@@ -251,6 +254,63 @@ def test_arguments_have_their_defaults_filled_in() -> None:
         return f"{path}{depth}{hidden}"
 
     assert list_files.bind('{"path": "."}').arguments == {"path": ".", "depth": 2, "hidden": False}
+
+
+class Search(BaseModel):
+    words: list[str] = []
+
+
+@dataclass
+class Page:
+    number: int = 1
+
+
+@dataclass(frozen=True)
+class Range:
+    pages: tuple[Page, ...] = (Page(),)
+
+
+async def test_no_call_changes_the_defaults_of_the_next(context: ToolContext) -> None:
+    @tool
+    def look(
+        search: Search = Search(),  # noqa: B008 - the case under test
+        page: Page = Page(),  # noqa: B008 - as above
+        pages: Range = Range(),  # noqa: B008 - as above
+        seen: deque[int] = deque(),  # noqa: B006 - as above
+        pair: tuple[list[int], int] = ([], 1),
+        filled: Annotated[Page, Field(default=Page(5))] = Page(5),  # noqa: B008 - as above
+        field: Page = Field(default=Page(7)),  # noqa: B008 - as above
+    ) -> list[object]:
+        """Look at pages."""
+        search.words.append("a")
+        page.number = pages.pages[0].number = filled.number = field.number = 9
+        seen.append(1)
+        pair[0].append(1)
+        return [search, page, pages, seen, pair, filled, field]
+
+    shown = look.bind({}).arguments
+    await look.bind({}).run(context)
+    assert look.bind({}).arguments == shown
+    assert look.bind({}).values == {
+        "search": Search(),
+        "page": Page(),
+        "pages": Range((Page(),)),
+        "seen": deque(),
+        "pair": ([], 1),
+        "filled": Page(5),
+        "field": Page(7),
+    }
+
+
+async def test_default_that_cannot_change_stays_the_same_object(context: ToolContext) -> None:
+    nothing = Range(())
+
+    @tool
+    def look(pages: Range = nothing) -> bool:
+        """Look at pages."""
+        return pages is nothing
+
+    assert await look.bind({}).run(context)
 
 
 def test_a_tool_binds_the_arguments_it_reports() -> None:

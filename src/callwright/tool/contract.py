@@ -9,7 +9,7 @@ from typing import Annotated, Any, cast, get_args, get_origin
 from callwright.core.json import JsonObject, freeze
 from callwright.tool.arguments import ArgumentParser
 from callwright.tool.compile import Compiled, compact_arguments, compile_annotation, in_stable_order, schema_of
-from callwright.tool.signature import MISSING, FunctionShape, Parameter
+from callwright.tool.signature import MISSING, FunctionShape, Parameter, is_mutable
 from callwright.tool.validators import (
     CoreSchema,
     SchemaValidator,
@@ -143,10 +143,10 @@ class Contract:
 def _filling(core: CoreSchema, parameter: Parameter) -> CoreSchema:
     """Let the parser fill in the default; a mutable one is copied for every call."""
     factory, default = parameter.factory, parameter.default
-    if factory is None and isinstance(default, (list, dict, set)):
+    if factory is None and is_mutable(default):
         from copy import deepcopy
 
-        factory = partial(deepcopy, cast(Any, default))
+        factory = partial(deepcopy, default)
     if factory is not None:
         return {"type": "default", "schema": core, "default_factory": factory}
     return {"type": "default", "schema": core, "default": default}

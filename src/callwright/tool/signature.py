@@ -3,6 +3,7 @@
 import inspect
 import re
 import types
+from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
 from inspect import cleandoc
@@ -118,11 +119,27 @@ def _add(shape: FunctionShape, parameter: inspect.Parameter, hints: Mapping[str,
         return
     # a gap between positional arguments can only be closed by filling in the default
     filled = positional and parameter.default is not MISSING
-    mutable = (list, dict, set)
-    filled = filled or isinstance(
-        cast("object", parameter.default), mutable
-    )  # else one call would change it for the next
+    filled = filled or is_mutable(parameter.default)  # else one call would change it for the next
     shape.parameters.append(Parameter(name, hints[name], parameter.default, filled=filled))
+
+
+_UNCHANGING = frozenset({str, int, float, bool, bytes, type, type(None)})  # MISSING is a type
+
+
+def is_mutable(default: object) -> bool:
+    """Whether a default can be changed by the function that gets it: a list, a dataclass, a tuple with one in it."""
+    kind = type(default)
+    if kind in _UNCHANGING:
+        return False
+    if isinstance(default, tuple):
+        return any(map(is_mutable, cast("tuple[object, ...]", default)))
+    if isinstance(default, (list, dict, set, deque)) or hasattr(kind, "__pydantic_fields__"):
+        return True
+    fields: Mapping[str, object] | None = getattr(kind, "__dataclass_fields__", None)
+    if fields is None:
+        return False
+    frozen: bool = cast("Any", kind).__dataclass_params__.frozen
+    return not frozen or any(is_mutable(getattr(default, name, None)) for name in fields)
 
 
 def _is_context(annotation: object) -> bool:
