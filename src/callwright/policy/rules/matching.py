@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from enum import IntEnum
 from os import PathLike, fspath
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from callwright.core.access import (
     Access,
@@ -28,15 +27,15 @@ from callwright.core.access import (
 )
 from callwright.core.uri import ADDRESS, uri_readings
 from callwright.policy.base import Policy, Subject, Tier
+from callwright.policy.git_remotes import find_remotes, sets_address, uses_remotes
 from callwright.policy.paths import PathContext, PossiblePaths, possible_paths
 from callwright.policy.rules.arguments import fits_value, iterate_given, parse_named_arguments
 from callwright.policy.rules.command_patterns import covers, may_name, names_command
 from callwright.policy.rules.folders import ANY_NAME, is_denied_folder, may_hold_denied, may_use_denied
+from callwright.policy.rules.hosts import hosts_of, names_host
 from callwright.policy.rules.patterns import (
     PathPattern,
     command_pattern,
-    domain_matches,
-    host_readings,
     path_pattern,
 )
 from callwright.policy.rules.resource_patterns import resource_pattern
@@ -60,7 +59,6 @@ _PRIMARY = {
     "agent": ("subagent_type", "agent", "agent_type", "name"),
     "websearch": ("query",),
 }
-_ONE_SLASH = re.compile(r"(?:https?|ftps?|wss?):/(?!/)", re.IGNORECASE)
 _PORT = re.compile(r"(?<![\[:]):\d+\Z|(?<=\]):\d+\Z")
 _HOST = re.compile(r"(?:[^\s/@:]+@)?[\w-]+(?:\.[\w-]+)+\.?(?:[:/].*)?")
 _ARGUMENTS = re.compile(r"\s*\w+:[^,]*(?:,\s*\w+:[^,]*)*")
@@ -93,13 +91,13 @@ def match(rule: Rule, access: Access, subject: Subject, here: PathContext) -> Ma
         case RunCommand() if rule.restricts and names_tool(rule.tool, FILE_FAMILIES, ""):
             found = max(found, _by_trees(rule, subject, here))
         case RunCommand() if rule.restricts and names_tool(rule.tool, ("webfetch",), ""):
-            found = max(found, _by_named_host(rule, subject))
+            found = max(found, _by_named_host(rule, subject), _by_remote(rule, access, subject))
         case ReadPath(path) | WritePath(path) | DeletePath(path) if _about_files(rule, access, subject):
             places = paths_for_call(path, subject, here)
             by_path = _by_path(rule, access, places, here)
             found = max(found, by_path or _by_contents(rule, access, subject, places, here))
         case Reach(url) if names_tool(rule.tool, ("webfetch",), ""):
-            found = max(found, _by_domain(rule, url))
+            found = max(found, _by_domain(rule, url), _by_remote(rule, access, subject))
         case ReadResource(uri) | WriteResource(uri) | DeleteResource(uri) if names_tool(
             rule.tool, families_of(access), ""
         ):
@@ -193,7 +191,7 @@ def _pattern(rule: Rule, here: PathContext) -> PathPattern:
 
 
 def _by_domain(rule: Rule, url: str) -> Match:
-    readings = _hosts_of(url)
+    readings = hosts_of(url)
     if not readings:  # such as `https://`: a deny rule cannot be excluded
         return Match.MAYBE if rule.restricts else Match.NO
     wanted = rule.specifier or ""
@@ -201,17 +199,18 @@ def _by_domain(rule: Rule, url: str) -> Match:
     if not rule.restricts and (domain == wanted or "/" in domain):
         return Match.NO  # without `domain:`, or with an address, an allow rule would cover more than it says
     if not rule.restricts:
-        return _match_if(all(_names_host(domain, host) for host in readings))
+        return _match_if(all(names_host(domain, host) for host in readings))
     named = domain.split("//", 1)[-1].split("/", 1)[0].rpartition("@")[2]  # a deny rule is about the host of an address
     named = _PORT.sub("", named.strip()).strip("[]")
-    return _match_if(any(_names_host(named, host) for host in readings))
+    return _match_if(any(names_host(named, host) for host in readings))
 
 
 def _by_named_host(rule: Rule, subject: Subject) -> Match:
     """Match a host that an unknown program is given: `pip install https://host/x`, `ssh host`."""
     if not isinstance(subject, PartOfLine) or (command := subject.command) is None:
         return Match.NO
-    given = command.words[1:] if command.verdict is Verdict.UNKNOWN else ()
+    # git remote add x https://host is a part of a line that reaches x
+    given = command.words[1:] if command.verdict is Verdict.UNKNOWN or sets_address(command) else ()
     words = (*given, *(value for _, value in command.assignments if value))  # https_proxy=http://host
     addresses = [url for word in words for url in ADDRESS.findall(word)]
     if "*" not in (rule.specifier or "").removeprefix("domain:").removeprefix("*."):  # else each file would be a host
@@ -219,24 +218,16 @@ def _by_named_host(rule: Rule, subject: Subject) -> Match:
     return Match.MAYBE if any(_by_domain(rule, address) is Match.YES for address in addresses) else Match.NO
 
 
-def _hosts_of(url: str) -> frozenset[str]:
-    """Return every host that a program could connect to for an address; empty if they cannot be listed."""
-    found = frozenset[str]()
-    short = _ONE_SLASH.match(url)  # curl reads https:/host as https://host
-    for text in (url if "//" in url else f"//{url}", *((f"//{url[short.end() :]}",) if short else ())):
-        try:
-            parts = urlsplit(text)
-            readings = host_readings(parts.hostname or "")
-        except ValueError:
-            return frozenset()
-        if not readings or "\\" in parts.netloc:  # some programs end the host at a backslash
-            return frozenset()
-        found |= readings
-    return found
-
-
-def _names_host(domain: str, host: str) -> bool:
-    return any(domain_matches(reading, host) for reading in host_readings(domain) or (domain,))
+def _by_remote(rule: Rule, access: RunCommand | Reach, subject: Subject) -> Match:
+    """Match the host behind the name of a git remote: `git push origin`."""
+    command = subject.command if rule.restricts and isinstance(subject, PartOfLine) else None
+    if command is None or not uses_remotes(command, access):
+        return Match.NO
+    remotes = find_remotes(command, access.url if isinstance(access, Reach) else "")
+    matches = [_by_domain(rule, address) is Match.YES for address in remotes.addresses]
+    if not remotes.known or (any(matches) and not (remotes.named and all(matches))):
+        return Match.MAYBE
+    return _match_if(any(matches))
 
 
 def _by_resource(rule: Rule, access: Access, uri: str) -> Match:
