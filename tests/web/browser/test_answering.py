@@ -70,6 +70,16 @@ def test_second_tap_on_the_same_place_answers_nothing(served: Served, phone: Bro
     expect(page.get_by_text("All done.")).to_have_count(0)
 
 
+def test_card_shows_all_that_the_call_would_use(serve: Serve, desktop: BrowserContext):
+    disguised = {"command": "rm -rf x > log.txt", "description": "tidy up\ncommand: ls"}
+    served = serve({"calls": [{"name": "bash", "arguments": disguised}]})
+    card = cards(served.start(desktop))
+    rows = card.get_by_label("arguments").inner_text().split("\n")
+    assert "│ command: ls" in rows and "command: ls" not in rows  # a value must not look like two arguments
+    expect(card).to_contain_text(f"in {served.project}")
+    expect(card).to_contain_text(f"writes {served.project / 'log.txt'}")
+
+
 def test_edited_arguments_run_instead(served: Served, desktop: BrowserContext):
     page = served.start(desktop)
     expect(cards(page)).to_have_count(2)

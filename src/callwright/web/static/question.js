@@ -6,6 +6,7 @@ import { LongText, Preview, TELLING } from "./calls.js";
 import { Problem } from "./parts.js";
 import { oneLine, plain, show } from "./text.js";
 
+const MANY = 12; // rows: more of them are folded
 const DEAD = 300; // milliseconds: a tap meant for what stood here before must not answer this card
 
 /** True for a moment after the card appeared or moved. It looks each frame while the card is open, and before each answer: a click may come between a move and the next frame. */
@@ -117,13 +118,37 @@ function Rest({ question }) {
 function Subject({ question }) {
   if (question.kind === "input" || question.kind === "form") return html`<p class="said">${show(question.reason)}</p>`;
   if (question.preview) return html`<${Preview} preview=${question.preview} /><${Rest} question=${question} />`;
-  if (question.kind === "auth") return html`<p class="said">${show(question.origin || question.url)}</p>`;
-  return html`<${LongText} text=${Object.entries(question.arguments || {}).filter(([, value]) => value !== "").map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`).join("\n")} label="arguments" lines=${10} />`;
+  if (question.kind === "auth") return html`<p class="said">${show(question.url)}</p>`;
+  return html`<${LongText} text=${argumentRows(question.arguments || {}).join("\n")} label="arguments" lines=${10} />`;
+}
+
+/** Every argument whole; numbers, truth values and empty texts share the last row. */
+function argumentRows(values) {
+  const [short, long] = [[], []];
+  for (const [name, value] of Object.entries(values)) {
+    const plainValue = value === "" || value === null || !/^(string|object)$/.test(typeof value);
+    // a further line of a text begins with a bar, and a name that is not a word is quoted: nothing can look like two arguments
+    const text = typeof value === "string" && value ? withBars(value) : JSON.stringify(value);
+    (plainValue ? short : long).push(`${/^\w+$/.test(name) ? name : JSON.stringify(name)}: ${text}`);
+  }
+  return short.length ? [...long, short.join(" · ")] : long;
+}
+
+function withBars(text) {
+  return text.replace(/\r?\n/g, "\n│ ");
+}
+
+/** The folder of a command, and every path, address and resource that the call would use. */
+function Uses({ accesses }) {
+  const rows = accesses.map(({ verb, target }) => `${verb} ${withBars(target)}`);
+  return html`<dt>uses</dt><dd>${rows.length > MANY ? html`<${LongText} text=${rows.join("\n")} label="uses" lines=${MANY} />` : rows.map((row) => html`<div>${show(row)}</div>`)}</dd>`;
 }
 
 function Why({ question }) {
   if (question.kind === "input" || question.kind === "form") return null;
   return html`<dl class="why">
+    ${question.accesses?.length > 0 && html`<${Uses} accesses=${question.accesses} />`}
+    ${question.origin && html`<dt>made by</dt><dd><${LongText} text=${question.origin} label="origin" lines=${10} /></dd>`}
     ${question.reason && html`<dt>because</dt><dd>${show(question.reason)}</dd>`}
     ${question.source && html`<dt>decided by</dt><dd><code>${show(question.source)}</code></dd>`}
     ${question.deciding?.length > 0 && html`<dt>${question.deciding.length > 1 ? "these decide" : "decides"}</dt><dd>${question.deciding.map((line) => html`<div>${show(line)}</div>`)}</dd>`}
