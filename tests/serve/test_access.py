@@ -2,7 +2,7 @@
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 import httpx2
@@ -16,7 +16,7 @@ from callwright.policy import AllowEverything
 from callwright.serve import Gateway, HttpOptions
 from callwright.serve.access import TimedProtocol
 from callwright.serve.call import SuspendableCall, SuspendedCalls
-from callwright.serve.clients import ClientStates
+from callwright.serve.clients import Caller, ClientStates
 from callwright.serve.http import listen
 from callwright.tool.base import State
 
@@ -157,26 +157,27 @@ def test_too_many_clients_get_an_error_and_displace_no_other() -> None:
     assert states.find("1", known=True) is first[1]
 
 
-async def test_calls_are_suspended_while_expired_ones_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def suspend(about: str) -> SuspendableCall[None]:
     async def wait(asker: object) -> None:
         await asyncio.Event().wait()
 
+    return SuspendableCall(about, wait, cast("Caller", None))
+
+
+async def test_calls_are_suspended_while_expired_ones_end(monkeypatch: pytest.MonkeyPatch) -> None:
     suspended = SuspendedCalls()
-    expired = [await suspended.keep(SuspendableCall("old", wait), "a") for _ in range(3)]
+    expired = [await suspended.keep(suspend("old"), "a") for _ in range(3)]
     monkeypatch.setattr("callwright.serve.call._WAIT_SECONDS", -1.0)
-    tokens = await asyncio.gather(*(suspended.keep(SuspendableCall("new", wait), "b") for _ in range(2)))
+    tokens = await asyncio.gather(*(suspended.keep(suspend("new"), "b") for _ in range(2)))
     assert all(suspended.take(token, "old") is None for token in expired)
     assert suspended.take(tokens[1], "new") is not None
     await suspended.stop()
 
 
 async def test_suspended_calls_of_one_client_displace_only_its_own() -> None:
-    async def wait(asker: object) -> None:
-        await asyncio.Event().wait()
-
     suspended = SuspendedCalls()
-    other = await suspended.keep(SuspendableCall("other", wait), "other")
-    tokens = [await suspended.keep(SuspendableCall("one", wait), "one") for _ in range(70)]
+    other = await suspended.keep(suspend("other"), "other")
+    tokens = [await suspended.keep(suspend("one"), "one") for _ in range(70)]
     kept = [suspended.take(token, "one") for token in tokens]
     assert kept[0] is None and sum(call is not None for call in kept) == 64
     waiting = suspended.take(other, "other")
@@ -185,7 +186,7 @@ async def test_suspended_calls_of_one_client_displace_only_its_own() -> None:
         if call is not None:
             await call.stop()
     for number in range(1_024):
-        await suspended.keep(SuspendableCall("many", wait), f"client {number // 60}")
+        await suspended.keep(suspend("many"), f"client {number // 60}")
     with pytest.raises(MCPError, match="1024 calls wait for answers"):
-        await suspended.keep(SuspendableCall("more", wait), "more")
+        await suspended.keep(suspend("more"), "more")
     await suspended.stop()

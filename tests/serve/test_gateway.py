@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import mcp_types as types
 import pytest
 from mcp import MCPError
+from mcp_types import LOG_LEVEL_META_KEY
 from tests.serve.conftest import text_of
 from tests.waiting import LONG_SECONDS
 
-from callwright import Completed, Effect, ToolCall, tool
+from callwright import Completed, Effect, ToolCall, ToolContext, tool
 from callwright.core.content import File, Output
-from callwright.serve import ListingOptions
+from callwright.serve import ListingOptions, calling_client
 from callwright.serve.call import payload_of
 from callwright.toolbox import Bash, Write
 
@@ -103,6 +104,32 @@ async def test_approval_is_asked_through_client(desk: "Desk", mode: str):
     assert text_of(result) == "saved it"
     [form] = desk.asked
     assert form.message.startswith("Allow save: text='it'?")
+
+
+@ERAS
+async def test_approved_call_reports_to_the_request_with_the_answer(open_desk: "OpenDesk", mode: str):
+    @tool(effect=Effect.WRITE)
+    async def save(context: ToolContext) -> str:
+        """Save, and report it."""
+        context.report({"progress": 1, "total": 1})
+        if (client := calling_client()) is not None:
+            await client.log("saved", "warning")
+        return "saved"
+
+    heard: list[object] = []
+
+    async def hear_progress(progress: float, total: float | None, message: str | None) -> None:
+        heard.append(progress)
+
+    async def hear_log(params: types.LoggingMessageNotificationParams) -> None:
+        heard.append(params.data)
+
+    yes: Any = {"action": "accept", "content": {"decision": "yes"}}
+    async with open_desk(save) as desk, desk.client(mode, **yes, logging_callback=hear_log) as client:
+        meta: Any = {LOG_LEVEL_META_KEY: "info"} if mode == "auto" else None
+        result = await client.call_tool("save", {}, progress_callback=hear_progress, meta=meta)
+    assert text_of(result) == "saved"
+    assert set(heard) == {1, "saved"}
 
 
 @ERAS

@@ -32,7 +32,9 @@ _WAIT_SECONDS = 900.0
 class SuspendableCall(Generic[Found]):
     """A call that runs until it is done or has a question, and continues with the answers."""
 
-    def __init__(self, about: object, run: Callable[[Asker], Awaitable[Found]]) -> None:
+    def __init__(self, about: object, run: Callable[[Asker], Awaitable[Found]], caller: Caller) -> None:
+        self.caller = caller
+        """The client, in the request that it waits for now: the one before has been answered with questions."""
         self.about = about
         """The client, tool and arguments; only a request for the same may resume the call."""
         self.questions: tuple[Question, ...] = ()
@@ -150,8 +152,8 @@ _MAX_QUEUED = 256
 class ProgressPump:
     """Sends the progress of a call to its client: events arrive synchronously, sending must be awaited."""
 
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
+    def __init__(self, asker: Asker) -> None:
+        self._asker = asker
         # bounded: a client that reads slowly loses the oldest reports
         self._queue: deque[tuple[float, float | None, str | None]] = deque(maxlen=_MAX_QUEUED)
         self._count = 0
@@ -190,7 +192,9 @@ class ProgressPump:
 
     async def _send(self) -> None:
         while self._queue:
-            await self._caller.progress(*self._queue.popleft())
+            progress = self._queue.popleft()
+            if self._asker.caller.wants_progress:
+                await self._asker.caller.progress(*progress)
 
 
 def payload_of(outcome: Outcome, *, modern: bool) -> dict[str, Any]:
@@ -254,23 +258,21 @@ class CallingClient:
     """The client that called a tool. A request it cannot fulfil fails the call.
 
     Args:
-        caller: The connection of the client.
-        asker: Sends requests to its user.
+        asker: The client, and what sends requests to its user.
         log_level: The lowest level of log messages that are sent, if the client does not request a higher one.
     """
 
-    def __init__(self, caller: Caller, asker: Asker, log_level: types.LoggingLevel = "debug") -> None:
-        self._caller = caller
+    def __init__(self, asker: Asker, log_level: types.LoggingLevel = "debug") -> None:
         self._asker = asker
         self._min_level = log_level
 
     async def log(self, data: Json, level: types.LoggingLevel = "info", logger: str | None = None) -> None:
         """Send `data` as a log message of `logger`, unless the client requested a higher level than `level`."""
-        log_level = self._caller.log_level
+        log_level = self._asker.caller.log_level
         if log_level is not None and LOG_LEVELS.index(level) >= max(
             map(LOG_LEVELS.index, (log_level, self._min_level))
         ):
-            await self._caller.log(level, sendable(data) if isinstance(data, str) else data, logger)
+            await self._asker.caller.log(level, sendable(data) if isinstance(data, str) else data, logger)
 
     async def request(self, requests: types.InputRequests) -> types.InputResponses:
         """Send several requests at once; the responses have the same keys.
@@ -299,7 +301,7 @@ class CallingClient:
 
     def offers(self, kind: Literal["elicitation", "sampling", "roots"]) -> bool:
         """Whether the client declares this capability."""
-        can = self._caller.capabilities
+        can = self._asker.caller.capabilities
         return can is not None and getattr(can, kind) is not None
 
 

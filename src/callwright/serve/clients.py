@@ -233,6 +233,11 @@ def requested_log_level(meta: Mapping[str, Any], *, modern: bool) -> str | None:
 class Asker(Protocol):
     """Puts the questions of one call to the client and its user."""
 
+    @property
+    def caller(self) -> Caller:
+        """The client, in the request that is to be answered with the result of the call."""
+        ...
+
     async def ask_user(self, questions: Sequence[Question]) -> Answers:
         """Put approval questions to the client's user."""
         ...

@@ -31,28 +31,28 @@ class DirectAsker:
     """Asks a client in the middle of a call; declines where that is not possible."""
 
     def __init__(self, caller: Caller, catalog: Catalog) -> None:
-        self._caller = caller
+        self.caller = caller
         self._catalog = catalog
 
     async def ask_user(self, questions: Sequence[Question]) -> Answers:
-        if not self._reachable or not askable(self._caller, questions, self._catalog):
+        if not self._reachable or not askable(self.caller, questions, self._catalog):
             return decline_all(questions)
         replies: dict[str, Reply] = {}
         for question in questions:
             result: object = types.ElicitResult(action="cancel")
             with suppress(MCPError):
-                result = await self._caller.send(types.ElicitRequest(params=form_of(question, self._catalog)))
+                result = await self.caller.send(types.ElicitRequest(params=form_of(question, self._catalog)))
             replies[question.id] = _read(question, self._catalog, result)
         return Answers(replies)
 
     async def ask_client(self, requests: types.InputRequests) -> types.InputResponses:
         if not self._reachable:
             raise ToolFailed("this client does not accept requests during a call")
-        return {key: await self._caller.send(request) for key, request in requests.items()}
+        return {key: await self.caller.send(request) for key, request in requests.items()}
 
     @property
     def _reachable(self) -> bool:
-        return self._caller.reachable and not self._caller.modern
+        return self.caller.reachable and not self.caller.modern
 
 
 def askable(caller: Caller, questions: Sequence[Question], catalog: Catalog) -> bool:

@@ -283,7 +283,9 @@ class Gateway:
         """Run a call in a task of its own, which can wait until the client resumes it with answers."""
         # not by client: the token, which cannot be guessed, belongs to it, and a client may not return its id
         about = (call.name, call.arguments)
-        suspendable: SuspendableCall[Found] = self._resume(call, about, catalog) or SuspendableCall(about, run)
+        suspendable: SuspendableCall[Found] = self._resume(caller, call, about, catalog) or SuspendableCall(
+            about, run, caller
+        )
         while not await suspendable.step():
             if suspendable.requests or askable(caller, suspendable.questions, catalog):
                 return await self._suspend(suspendable, catalog, caller.key if caller.known else "")
@@ -297,11 +299,11 @@ class Gateway:
         call = ToolCall(next(self._call_ids), request.name, request.arguments)
 
         async def run(asker: Asker) -> Outcome:
-            set_calling_client(CallingClient(caller, asker, self._levels.get(caller.key, "debug")))
+            set_calling_client(CallingClient(asker, self._levels.get(caller.key, "debug")))
             if not caller.wants_progress:
                 turn = Turn(caller.key, call.id, state, catalog, ask=asker.ask_user)
                 return (await self._executor.execute((call,), turn=turn))[0]
-            async with ProgressPump(caller) as observe:
+            async with ProgressPump(asker) as observe:
                 turn = Turn(caller.key, call.id, state, catalog, ask=asker.ask_user, observe=observe)
                 return (await self._executor.execute((call,), turn=turn))[0]
 
@@ -315,13 +317,15 @@ class Gateway:
         state = await self._suspended.keep(suspendable, owner)
         return types.InputRequiredResult(input_requests=requests, request_state=state)
 
-    def _resume(self, call: CallRequest, about: object, catalog: Catalog) -> SuspendableCall[Any] | None:
+    def _resume(
+        self, caller: Caller, call: CallRequest, about: object, catalog: Catalog
+    ) -> SuspendableCall[Any] | None:
         if call.state is None:
             return None
         suspendable = self._suspended.take(call.state, about)
         if suspendable is None:
             raise MCPError(types.INVALID_PARAMS, "no call is suspended under this requestState; call again without it")
-        questions = suspendable.questions
+        suspendable.caller, questions = caller, suspendable.questions
         suspendable.answer(read_answers(questions, catalog, call.responses) if questions else call.responses)
         return suspendable
 
