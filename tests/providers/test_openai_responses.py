@@ -17,8 +17,6 @@ from callwright.testing.loopback import Loopback, LoopbackReply
 
 from .vendors import REASONING, Event, Recorded, Requests, asked, said_by, sse
 
-_MESSAGE = said_by("openai_responses")
-
 
 @pytest.fixture
 async def openai(server: Loopback) -> AsyncIterator[OpenAIResponses]:
@@ -31,7 +29,7 @@ async def test_reasoning_phases_and_calls_round_trip(
     server: Loopback, openai: OpenAIResponses, request_for: Requests, recorded: Recorded
 ) -> None:
     server.reply(LoopbackReply([recorded("openai_responses")]))
-    await asked(openai, request_for(UserMessage("hi"), _MESSAGE))
+    await asked(openai, request_for(UserMessage("hi"), said_by("openai_responses", server.url)))
     assert server.received[0].json["input"][1:] == [
         REASONING,
         {"role": "assistant", "content": "Grüße 🌍", "phase": "commentary"},
@@ -97,8 +95,28 @@ async def test_trailing_reasoning_is_not_sent(
     server: Loopback, openai: OpenAIResponses, request_for: Requests, recorded: Recorded
 ) -> None:
     server.reply(LoopbackReply([recorded("openai_responses")]))
-    await asked(openai, request_for(UserMessage("hi"), AssistantMessage(_MESSAGE.parts[:1], "length")))
+    parts = said_by("openai_responses", server.url).parts[:1]
+    await asked(openai, request_for(UserMessage("hi"), AssistantMessage(parts, "length")))
     assert b"rs_1" not in server.received[0].body
+
+
+async def test_reasoning_returns_only_to_its_server(
+    server: Loopback, request_for: Requests, recorded: Recorded
+) -> None:
+    server.reply(LoopbackReply([recorded("openai_responses")]))
+    history = request_for(
+        UserMessage("hi"), said_by("openai_responses", "http://x.openai.azure.com"), UserMessage("on")
+    )
+    client = AsyncOpenAI(api_key="k", base_url=server.url)
+    for provider in (
+        OpenAIResponses("gpt-test", api_key="k", base_url=server.url),
+        OpenAIResponses("gpt-test", client=client),
+    ):
+        message = await asked(provider, history)
+        assert b"rs_1" not in server.received[-1].body
+        await asked(provider, request_for(UserMessage("hi"), message, UserMessage("on")))
+        assert b"rs_1" in server.received[-1].body
+        await provider.aclose()
 
 
 async def test_truncated_call_is_kept_as_text(server: Loopback, openai: OpenAIResponses, request_for: Requests) -> None:

@@ -99,8 +99,8 @@ VENDORS = {
         _BEARER,
         {"reasoning": {"effort": "low"}},
         (
-            _kept("openai", REASONING, "hm…"),
-            _kept("openai", {"phase": "commentary"}),
+            _kept("openai", REASONING, "hm…", origin=_HOST),
+            _kept("openai", {"phase": "commentary"}, origin=_HOST),
             _SAID,
             ToolCall("call_a", "fs.read", '{"path": "ä.txt"}'),
             ToolCall("call_b", "look", "{}"),

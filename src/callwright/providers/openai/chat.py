@@ -30,7 +30,14 @@ from callwright.providers.encoding import (
     wire_id,
 )
 from callwright.providers.openai.chat_stream import PROVIDER, ChatDraft
-from callwright.providers.openai.client import ANSWER_AS, KEY_NOT_SENT, AnswerFormats, open_stream, openai_clients
+from callwright.providers.openai.client import (
+    ANSWER_AS,
+    KEY_NOT_SENT,
+    AnswerFormats,
+    find_origin,
+    open_stream,
+    openai_clients,
+)
 from callwright.providers.options import ModelOptions, set_fields
 from callwright.providers.streaming import read_stream
 from callwright.providers.tool_encoding import (
@@ -211,7 +218,7 @@ class OpenAIChat:
         self._bodies = RequestBodies(self._fields, "messages", merged=("stream_options",))
         self._systems: IdentityCache[bytes] = IdentityCache()
         self._clients = openai_clients(client, api_key, base_url)
-        self._formats = AnswerFormats(client, base_url)
+        self._formats = AnswerFormats(find_origin(client, base_url))
         keyless = client is None and api_key is None and base_url is not None
         self._key = KEY_NOT_SENT if keyless else "OPENAI_API_KEY"
 

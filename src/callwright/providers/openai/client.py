@@ -115,21 +115,21 @@ def _read_unstreamed(text: bytes) -> Iterator[Any]:
 
 ANSWER_AS = "\n\nWhen you give the final answer, write only JSON that matches this schema, without other text:\n"
 """Asks for a schema that the API does not accept."""
-_OWN_HOSTS = (".openai.com", ".azure.com")
+_OWN_HOSTS = ("", "openai.com", "azure.com")
+
+
+def find_origin(client: "AsyncOpenAI | None", base_url: str | None) -> str:
+    """Return the server at an address, or that of a client; empty for OpenAI's own."""
+    address = base_url or environ.get("OPENAI_BASE_URL") if client is None else str(client.base_url)
+    host = urlsplit(address or "").netloc or address or ""
+    return "" if host == "api.openai.com" else host
 
 
 class AnswerFormats:
-    """The formats of final answers for one server.
+    """The formats of final answers for one server, named as `find_origin` does."""
 
-    Args:
-        client: The SDK client to use, if one is given.
-        base_url: The address of the server, if one is given.
-    """
-
-    def __init__(self, client: "AsyncOpenAI | None", base_url: str | None) -> None:
-        address = base_url or environ.get("OPENAI_BASE_URL") if client is None else str(client.base_url)
-        host = urlsplit(address or "").hostname
-        self._own = host is None or host.endswith(_OWN_HOSTS)
+    def __init__(self, origin: str) -> None:
+        self._own = ".".join(origin.partition(":")[0].split(".")[-2:]) in _OWN_HOSTS
         self._made: IdentityCache[JsonObject | None] = IdentityCache()
 
     def find(self, schema: JsonObject) -> JsonObject | None:

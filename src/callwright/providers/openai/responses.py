@@ -25,13 +25,14 @@ from callwright.providers.encoding import (
     unwrap_opaque,
     wire_id,
 )
-from callwright.providers.openai.client import ANSWER_AS, AnswerFormats, open_stream, openai_clients
+from callwright.providers.openai.client import ANSWER_AS, AnswerFormats, find_origin, open_stream, openai_clients
 from callwright.providers.openai.responses_stream import PROVIDER, ResponsesDraft
 from callwright.providers.options import ModelOptions, set_fields
 from callwright.providers.streaming import read_stream
 from callwright.providers.tool_encoding import (
     EncodedTools,
     Fields,
+    LateToolMode,
     RequestBodies,
     ToolEncoder,
     ToolPayload,
@@ -45,13 +46,16 @@ if TYPE_CHECKING:
 Item = dict[str, Any]
 
 
-def encode(message: Message, tools: EncodedTools) -> bytes:
-    """Encode one message, which may become several items."""
+def encode(message: Message, tools: EncodedTools, origin: str = "") -> bytes:
+    """Encode one message, which may become several items.
+
+    Reasoning of another server than `origin`, which is empty for OpenAI, is left out: only that one can decrypt it.
+    """
     if isinstance(message, ToolMessage):
         items = [_outcome(outcome) for outcome in message.outcomes]
         return b",".join([*(to_bytes(item) for item in items), *_encode_late_tools(message, tools)])
     if isinstance(message, AssistantMessage):
-        items = _assistant(message, tools)
+        items = _assistant(message, tools, origin)
     else:
         items = [{"role": "user", "content": _content(message.content)}]
     return b",".join([to_bytes(item) for item in items])
@@ -82,7 +86,7 @@ def _encode_late_tools(message: ToolMessage, tools: EncodedTools) -> list[bytes]
     return [b'{"type":"additional_tools","role":"developer","tools":' + join_list(found) + b"}"] if found else []
 
 
-def _assistant(message: AssistantMessage, tools: EncodedTools) -> list[Item]:
+def _assistant(message: AssistantMessage, tools: EncodedTools, origin: str) -> list[Item]:
     items: list[Item] = []
     phase: Item = {}
     for part in message.parts:
@@ -91,7 +95,7 @@ def _assistant(message: AssistantMessage, tools: EncodedTools) -> list[Item]:
         elif isinstance(part, ToolCall):
             items.append(_call(part, tools))
         else:
-            value = unwrap_opaque(PROVIDER, part)
+            value = unwrap_opaque(PROVIDER, part, origin)
             phase = {"phase": value["phase"]} if value is not None and "phase" in value else {}
             if value is not None and not phase:
                 items.append(thaw(value))
@@ -143,12 +147,12 @@ class OpenAIResponses:
         if late_tools is None:
             late_tools = client is None and not (base_url or environ.get("OPENAI_BASE_URL"))
         self.late_tools = late_tools
-        self._encoder = ToolEncoder(
-            PROVIDER, _encode_tool, strict=strict, late="by definition" if late_tools else "never"
-        )
+        self._origin = find_origin(client, base_url)
+        late: LateToolMode = "by definition" if late_tools else "never"
+        self._encoder = ToolEncoder(f"{PROVIDER} {self._origin}", _encode_tool, strict=strict, late=late)
         self._bodies = RequestBodies(self._fields, "input", merged=("text", "reasoning"))
         self._clients = openai_clients(client, api_key, base_url)
-        self._formats = AnswerFormats(client, base_url)
+        self._formats = AnswerFormats(self._origin)
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Send the request and yield the model's events. Closing the iterator ends the request.
@@ -158,7 +162,7 @@ class OpenAIResponses:
         """
         tools = self._encoder.encode(request)
         sent = open_stream(self._clients, "/responses", lambda: self._body(request, tools))
-        return read_stream(ResponsesDraft(tools), sent, key="OPENAI_API_KEY")
+        return read_stream(ResponsesDraft(tools, self._origin), sent, key="OPENAI_API_KEY")
 
     def wire_options(self, options: ModelOptions) -> JsonObject:
         """Return the fields of a request for these options; raises `UsageError` for one that the API does not have."""
@@ -172,7 +176,7 @@ class OpenAIResponses:
         await self._clients.close()
 
     def _body(self, request: ModelRequest, tools: EncodedTools) -> bytes:
-        joined, _ = encode_history(request.messages, tools.key, lambda message: encode(message, tools))
+        joined, _ = encode_history(request.messages, tools.key, lambda message: encode(message, tools, self._origin))
         return self._bodies.build(request, tools, list_pieces(joined))
 
     def _fields(self, request: ModelRequest, tools: EncodedTools) -> Fields:

@@ -33,10 +33,11 @@ class _Streamed:
 
 
 class ResponsesDraft:
-    """A message under construction from the Responses API's events."""
+    """A message under construction from the Responses API's events; `origin` is the server, if not OpenAI's."""
 
-    def __init__(self, tools: EncodedTools) -> None:
+    def __init__(self, tools: EncodedTools, origin: str = "") -> None:
         self._tools = tools
+        self._origin = origin
         self._streamed: list[_Streamed] = []
         self._said: list[Event] = []  # the text as it was streamed, in pieces of content
         self._response: Event | None = None
@@ -186,12 +187,12 @@ class ResponsesDraft:
             case "message":
                 text = _join_content(item.get("content"))
                 phase = item.get("phase")
-                label = [Thinking("", wrap_opaque(PROVIDER, {"phase": phase}))] if phase else []
+                label = [Thinking("", wrap_opaque(PROVIDER, {"phase": phase}, self._origin))] if phase else []
                 return [*label, Text(text)] if text else []
             case "reasoning":
-                return [_read_reasoning(item)]
+                return [_read_reasoning(item, self._origin)]
             case _:  # tools the API runs itself: sent back unchanged
-                return [Thinking("", wrap_opaque(PROVIDER, item))]
+                return [Thinking("", wrap_opaque(PROVIDER, item, self._origin))]
 
 
 def _arguments_of(call: Event) -> str:
@@ -239,10 +240,11 @@ def _join_content(content: Any) -> str:
     return "".join(part.get("text") or part.get("refusal") or "" for part in content or ())
 
 
-def _read_reasoning(item: Event) -> Thinking:
+def _read_reasoning(item: Event, origin: str) -> Thinking:
     texts: list[Event] = [*(item.get("summary") or ()), *(item.get("content") or ())]
     text = "\n\n".join([part["text"] for part in texts if part.get("text")])
     if not item.get("encrypted_content"):
         return Thinking(text)  # nothing is stored at OpenAI, so the item could not be found again
     names = ("type", "id", "summary", "content", "encrypted_content")
-    return Thinking(text, wrap_opaque(PROVIDER, {name: item[name] for name in names if item.get(name) is not None}))
+    kept = {name: item[name] for name in names if item.get(name) is not None}
+    return Thinking(text, wrap_opaque(PROVIDER, kept, origin))
