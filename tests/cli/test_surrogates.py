@@ -61,7 +61,7 @@ def test_folder_whose_name_is_not_utf8_can_be_trusted(machine: "Machine") -> Non
 def test_settings_with_an_escape_can_be_changed(machine: "Machine") -> None:
     machine.user_settings({"instructions": HALF})
     from callwright.cli.terminal.workspace_commands import save_setting
-    from callwright.policy.grants import save_rules
+    from callwright.policy.rules.saving import save_rules
 
     locations = Locations.of()
     save_setting(locations, "model", "anthropic:x")

@@ -26,7 +26,7 @@ from callwright.core.errors import Unanswered
 from callwright.core.escaping import visible_line
 from callwright.executor.driver import is_cancelling
 from callwright.hooks.shell.compat import elicitation_server
-from callwright.policy.grants import propose
+from callwright.policy.grants import can_last, propose_for
 from callwright.toolbox.ask_user import choices_of
 
 DescribeQuestion = Callable[[Question], Sequence[str]]
@@ -168,8 +168,7 @@ class Permissions:
         if question.kind == "input":
             rows = [visible_line(question.reason)]
         else:
-            lasting = question.kind == "approval" and not question.running
-            rules = propose(question.accesses).rules if lasting else ()
+            rules = propose_for(question).rules if can_last(question) else ()
             rows = [visible_line(question.summary), *self._describe(question)]
             rows += [f"always saves the rule {visible_line(rule)}" for rule in rules]
         content: list[Content] = [*diffs_of(call, cwd, on_disk=True), _rows_content(rows)]
@@ -223,11 +222,11 @@ def _options(question: Question) -> Options:
         done = PermissionOption(option_id=f"once-{mark}", name="I have signed in", kind="allow_once")
         return [(done, make_reply(True)), decline]
     once = PermissionOption(option_id=f"once-{mark}", name="Allow once", kind="allow_once"), make_reply(True)
-    if question.running:  # what a tool asks while it runs is about this run only
+    if not can_last(question):  # such as what a tool asks while it runs, which is about this run only
         return [once, decline]
     session = PermissionOption(option_id=f"session-{mark}", name="Allow for this session", kind="allow_always")
     found = [once, (session, make_reply(True, scope="session"))]
-    if rules := propose(question.accesses).rules:
+    if rules := propose_for(question).rules:
         shown = visible_line(", ".join(rules))  # the content of the request has the rules whole
         name = f"Always allow {shown if len(shown) <= _RULE_CHARS else f'{shown[:_RULE_CHARS]}…'}"
         option = PermissionOption(option_id=f"always-{mark}", name=name, kind="allow_always")

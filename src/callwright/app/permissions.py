@@ -19,10 +19,11 @@ from callwright.hooks.shell.config import ShellHook
 from callwright.hooks.shell.hooks import ShellHooks
 from callwright.policy.base import Policy, Subject, Tier
 from callwright.policy.dry_run import DryRunCall, accesses_to_judge
-from callwright.policy.grants import Grants, remove_rule, save_rules
+from callwright.policy.grants import Grants
 from callwright.policy.paths import PathContext
 from callwright.policy.rules.loading import LoadedRules, RuleProblem, check_examples, check_rules, concerns
 from callwright.policy.rules.rule import Rule, RuleKind, parse_rule, rules_of
+from callwright.policy.rules.saving import remove_rule, save_rules
 from callwright.registry import Toolset
 from callwright.system.paths import resolve_links
 

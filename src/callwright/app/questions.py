@@ -12,7 +12,7 @@ from callwright.core.errors import UsageError
 from callwright.core.escaping import latin_form, looks_latin, visible_line
 from callwright.core.json import JsonObject, thaw
 from callwright.hooks.shell.compat import elicitation_server
-from callwright.policy.grants import propose
+from callwright.policy.grants import can_last, propose_for
 from callwright.registry import Toolset
 from callwright.sessions.base import SessionStore
 from callwright.sessions.records import Asked, Rewound, count_settled_records, follow_rewinds
@@ -46,8 +46,8 @@ def question_fields(
         preview: Whether to read the file that it would change and show the difference.
     """
     tool = toolset.snapshot().get(question.tool)
-    lasting = question.kind == "approval" and not question.running
-    proposal = propose(question.accesses) if lasting else None
+    editable = question.kind == "approval" and not question.running
+    proposal = propose_for(question) if editable else None
     rules = () if proposal is None else proposal.rules
     deciding = [line for each in question.accesses if isinstance(each, RunCommand) for line in deciding_commands(each)]
     server = "" if tool is None else elicitation_server(tool.spec)
@@ -64,8 +64,8 @@ def question_fields(
         "warnings": list(look_alikes(question)),
         "preview": preview_fields(tool, question.arguments) if preview else None,
         "asked_at": asked_at,
-        "scopes": ["once", *(["session"] if lasting else []), *(["always"] if rules else [])],
-        "editable": lasting,
+        "scopes": ["once", *(["session"] if can_last(question) else []), *(["always"] if rules else [])],
+        "editable": editable,
         "always": list(rules),
         "always_refusal": "" if proposal is None else proposal.refusal,
         "choices": [{"label": label, "description": what} for label, what in choices],
@@ -124,11 +124,10 @@ def read_reply(question: Question, given: Mapping[str, Any], toolset: Toolset, b
 
 
 def _check_scope(question: Question, scope: str) -> None:
-    lasting = question.kind == "approval" and not question.running
-    offered = ("once", "session", "always") if lasting else ("once",)
+    offered = ("once", "session", "always") if can_last(question) else ("once",)
     if scope not in offered:
         raise UsageError(f"expected the scope {' or '.join(offered)}, got {scope!r}")
-    if scope == "always" and not propose(question.accesses).rules:
+    if scope == "always" and not propose_for(question).rules:
         raise UsageError("always is not offered: no narrow rule matches this call; session allows it for the session")
 
 

@@ -19,7 +19,7 @@ from callwright.cli.approval_dialog import (
 from callwright.cli.render.text import Palette, cut, mark_text, width_of, wrap_columns, wrap_line
 from callwright.core.access import Access, DeletePath, ReadPath, RunCommand, WritePath, describe_access
 from callwright.core.calls import Question
-from callwright.policy.grants import generalise, propose
+from callwright.policy.grants import can_last, propose_for
 from callwright.toolbox.ask_user import choices_of
 from callwright.toolbox.change_preview import preview_change
 
@@ -110,12 +110,12 @@ def approval_menu(question: Question, palette: Palette, folder: str = "") -> Men
     yes, no = MenuEntry("Yes", "y", "y"), MenuEntry("No, and tell the model why…", "n", WHY)
     if question.running:  # the call has begun: neither a rule nor other arguments would be for this question
         return Menu([yes, no], palette)
-    rules = propose(question.accesses).rules
+    rules = propose_for(question).rules
     always = [MenuEntry(f"Always: {', '.join(_rule_texts(rules, folder))}", "a", "a")] if rules else []
-    wider = generalise(question.accesses).rules if rules else ()
+    wider = propose_for(question, wider=True).rules if rules else ()
     always += [MenuEntry(f"Always, also: {', '.join(_rule_texts(wider, folder))}", "g", "g")] if wider else []
-    session, edit = MenuEntry("Yes, for this session", "s", "s"), MenuEntry("Change the arguments…", "e", "e")
-    return Menu([yes, session, *always, edit, no], palette)
+    session = [MenuEntry("Yes, for this session", "s", "s")] if can_last(question) else []
+    return Menu([yes, *session, *always, MenuEntry("Change the arguments…", "e", "e"), no], palette)
 
 
 def _rule_texts(rules: Sequence[str], folder: str) -> list[str]:

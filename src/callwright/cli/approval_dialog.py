@@ -17,11 +17,12 @@ from callwright.core.access import (
 from callwright.core.calls import Approve, Decline, Question, Reply
 from callwright.core.decisions import make_reply, parse_answer
 from callwright.core.json import thaw
-from callwright.policy.grants import generalise, propose
+from callwright.policy.grants import can_last, propose_for
 
 _LINE_CHARS = 160
 _HELP = "y yes · s for this session · a always · e edit the arguments · n no; anything else is a no with that reason"
 _UNFINISHED = "the answer is not complete: y, s, a, e or n, or a reason to decline"
+_NAMES = {"session": "s", "always": "always"}
 _SHORT_CHARS = 40
 
 
@@ -198,12 +199,12 @@ def deciding_texts(question: Question) -> list[str]:
 def _choices(question: Question, palette: Palette, room: int) -> list[str]:
     if question.kind == "auth":
         return ["  y done · n no"]
-    rules = propose(question.accesses).rules
+    rules = propose_for(question).rules
     always = f"a always, as: {', '.join(map(mark_text, rules))}" if rules else "a always: not offered for this call"
-    wider = generalise(question.accesses).rules
+    wider = propose_for(question, wider=True).rules
     more = [f"g always, also as: {', '.join(map(mark_text, wider))}"] if wider else []
     return [
-        "  y once · s for this session",
+        "  y once · s for this session" if can_last(question) else "  y once; it is asked about every time",
         *(f"  {row}" for text in (always, *more) for line in wrap_line(text, room) for row in wrap_columns(line, room)),
         f"  e edit the arguments · n no, {palette.paint('n and why', 'italic')} tells the model",
     ]
@@ -223,11 +224,13 @@ def read_choice(text: str, question: Question) -> Reply | EditRequest | str:
     if typed.lower() in ("e", "4"):
         return EditRequest(cast("dict[str, Any]", thaw(question.arguments)))
     if typed.lower() == "g" and typed.isascii():  # only where the wider rule is on the screen
-        if generalise(question.accesses).rules:
+        if propose_for(question, wider=True).rules:
             return make_reply(True, scope="pattern")
         return "g is not offered: no wider rule is safe for this call; a or s may be"
     reply = parse_answer(text)
-    if isinstance(reply, Approve) and reply.scope == "always" and not propose(question.accesses).rules:
+    if isinstance(reply, Approve) and reply.scope != "once" and not can_last(question):
+        return f"{_NAMES[reply.scope]} is not offered: this is asked about every time; y allows it once"
+    if isinstance(reply, Approve) and reply.scope == "always" and not propose_for(question).rules:
         return "always is not offered: no narrow rule matches this call; s allows it for the session"
     if reply is not None:
         return reply

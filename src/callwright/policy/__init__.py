@@ -14,13 +14,7 @@ if TYPE_CHECKING:
     )
     from callwright.policy.base import Policy as Policy, Subject as Subject, Tier as Tier
     from callwright.policy.decide import AllowEverything as AllowEverything, Policies as Policies
-    from callwright.policy.grants import (
-        Grants as Grants,
-        Proposal as Proposal,
-        propose as propose,
-        remove_rule as remove_rule,
-        save_rules as save_rules,
-    )
+    from callwright.policy.grants import Grants as Grants, Proposal as Proposal, propose as propose
     from callwright.policy.guards import Fence as Fence, Guards as Guards
     from callwright.policy.modes import (
         ByMode as ByMode,
@@ -38,6 +32,7 @@ if TYPE_CHECKING:
     )
     from callwright.policy.rules.matching import Rules as Rules
     from callwright.policy.rules.rule import Rule as Rule, parse_rule as parse_rule, rules_of as rules_of
+    from callwright.policy.rules.saving import remove_rule as remove_rule, save_rules as save_rules
     from callwright.policy.standard import judge_command as judge_command, standard_policies as standard_policies
 
 __getattr__ = lazy_exports(
@@ -45,13 +40,14 @@ __getattr__ = lazy_exports(
     {
         "base": "Access Decision Policy Subject Tier",
         "decide": "AllowEverything Confinement Policies Reach RunCommand",
-        "grants": "Grants Proposal propose remove_rule save_rules",
+        "grants": "Grants Proposal propose",
         "guards": "Fence Guards",
         "modes": "ByMode ExcludedCommands Mode ModeSwitch UseTool mode_named",
         "paths": "PathContext",
         "rules.loading": "LoadedRules RuleProblem check_rules load_rules",
         "rules.matching": "Rules",
         "rules.rule": "Rule parse_rule rules_of",
+        "rules.saving": "remove_rule save_rules",
         "standard": "judge_command standard_policies",
     },
 )

@@ -4,13 +4,11 @@ A remembered approval never covers more than the question showed: exact accesses
 narrow rule for each command, file, host, resource or tool, shown to the user before it is saved.
 """
 
-import json
-import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias, cast, get_args
+from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from callwright.core.access import (
@@ -29,7 +27,6 @@ from callwright.core.access import (
     WriteResource,
 )
 from callwright.core.calls import Approve, Question, digest_of
-from callwright.core.errors import UsageError
 from callwright.core.json import JsonObject
 from callwright.policy.base import Policy, Subject, Tier, make_printable
 from callwright.policy.dry_run import dry_run_line
@@ -38,7 +35,8 @@ from callwright.policy.rules.command_patterns import covers, outermost
 from callwright.policy.rules.matching import Rules
 from callwright.policy.rules.patterns import command_pattern, escape_wildcards, host_readings
 from callwright.policy.rules.resource_patterns import escape_uri, resource_pattern
-from callwright.policy.rules.rule import Rule, RuleKind, parse_rule
+from callwright.policy.rules.rule import Rule, parse_rule
+from callwright.policy.rules.saving import save_rules
 from callwright.policy.rules.too_broad import (
     prefix_words,
     script_words,
@@ -48,7 +46,6 @@ from callwright.policy.rules.too_broad import (
 from callwright.policy.shell_line import PartOfLine, plan_without_redirects
 from callwright.policy.tool_names import words
 from callwright.shell.plan import SimpleCommand, Verdict
-from callwright.system.private_files import replace_private
 
 # subcommands whose arguments choose among the project's own files and scripts; `npm install *` would run any package
 _WIDENED = {
@@ -58,7 +55,9 @@ _WIDENED = {
     **dict.fromkeys(("npm", "pnpm", "yarn"), words("run test")),
 }
 _GLOB_CHARACTERS = frozenset("*?[]\\!#")
-_KINDS = frozenset(get_args(RuleKind))
+_ASKS_EVERY_TIME = ("guard ", "ask rule ", "deny rule ", "hook", "and ")
+"""How the sources begin that no remembered approval settles; "and 2 more" may stand for one of them."""
+_FENCE = "workspace fence"
 _ProposeCommand: TypeAlias = "Callable[[PartOfLine, SimpleCommand], Proposal]"
 
 
@@ -96,6 +95,33 @@ def generalise(accesses: Iterable[Access]) -> Proposal:
     if wider.refusal or wider.rules != propose(shown).rules:
         return wider
     return Proposal(refusal="no wider rule is safe")
+
+
+def can_last(question: Question) -> bool:
+    """Whether an approval may be given for longer than once; guards, ask rules and hooks ask every time."""
+    return question.kind == "approval" and not question.running and not _find_constant_source(question)
+
+
+def _find_constant_source(question: Question) -> str:
+    return next((source for source in _sources(question) if source.startswith(_ASKS_EVERY_TIME)), "")
+
+
+def _sources(question: Question) -> list[str]:
+    return question.source.split("; ")
+
+
+def propose_for(question: Question, *, wider: bool = False) -> Proposal:
+    """Return the rules that a permanent approval of a question becomes; none where it would be asked again.
+
+    Args:
+        question: What is shown to the user.
+        wider: Return rules that cover a little more, as `generalise` does.
+    """
+    if source := _find_constant_source(question):
+        return Proposal(refusal=f"it is asked about every time ({source})")
+    if _FENCE in _sources(question) and any(isinstance(access, RunCommand) for access in question.accesses):
+        return Proposal(refusal="a rule about a command does not cover what it changes outside the workspace")
+    return generalise(question.accesses) if wider else propose(question.accesses)
 
 
 def _propose_all(accesses: Iterable[Access], propose_command: _ProposeCommand) -> Proposal:
@@ -308,8 +334,8 @@ class Grants(Policy):
 def _lasting_rules(question: Question, answer: Approve) -> tuple[str, ...]:
     """Return the rules that an answer becomes; empty for one that is not permanent, or has no rule."""
     if answer.scope == "pattern":
-        return generalise(question.accesses).rules
-    return propose(question.accesses).rules if answer.scope == "always" else ()
+        return propose_for(question, wider=True).rules
+    return propose_for(question).rules if answer.scope == "always" else ()
 
 
 _GRANTED = Allow("the user allowed exactly this for the session", "answer for this session", Confinement.APPROVED)
@@ -322,77 +348,3 @@ def _digest_call(tool: str, arguments: JsonObject, session: str, implementation:
 def _without_claims(access: Access) -> Access:
     """Drop a command's claims about itself, which the tool may word differently the next time."""
     return RunCommand(access.line, access.cwd) if isinstance(access, RunCommand) else access
-
-
-def save_rules(file: str | Path, texts: Sequence[str], kind: RuleKind = "allow") -> None:
-    """Add rules to a list of a settings file and keep everything else in it. Writes all of them or none.
-
-    Args:
-        file: The settings file; created if missing, and a link is followed.
-        texts: Rules such as `Bash(npm test)`.
-        kind: The list: `allow`, `ask` or `deny`.
-
-    Raises:
-        UsageError: A text is not a rule, or the file is not valid.
-    """
-    path = Path(os.path.realpath(file))  # replacing a link would detach it from the file it points to
-    for text in texts:
-        parse_rule(kind, text)  # raises before anything is written
-    settings = _read_settings(path)
-    rules = _rule_list(settings, kind, path)
-    known = [_rule_text(entry) for entry in rules]
-    rules.extend(text for text in dict.fromkeys(texts) if text not in known)
-    _write_settings(path, settings)
-
-
-def remove_rule(file: str | Path, text: str, kind: RuleKind) -> None:
-    """Remove a rule from a list of a settings file, with its examples, and keep everything else in the file.
-
-    Args:
-        file: The settings file; a link is followed.
-        text: The rule as it is written in the file.
-        kind: The list: `allow`, `ask` or `deny`.
-
-    Raises:
-        UsageError: The list has no such rule, or the file is not valid.
-    """
-    path = Path(os.path.realpath(file))
-    settings = _read_settings(path)
-    rules = _rule_list(settings, kind, path)
-    left = [entry for entry in rules if _rule_text(entry) != text]
-    if len(left) == len(rules):
-        raise UsageError(f"there is no {kind} rule {text!r} in {path}; look at the file again")
-    rules[:] = left
-    _write_settings(path, settings)
-
-
-def _rule_text(entry: object) -> object:
-    """Return the rule of an entry, which may have examples beside it."""
-    return cast("dict[str, object]", entry).get("rule") if isinstance(entry, dict) else entry
-
-
-def _rule_list(settings: dict[str, Any], kind: RuleKind, path: Path) -> list[object]:
-    permissions: object = settings.setdefault("permissions", {})
-    if kind in _KINDS and isinstance(permissions, dict):
-        rules: object = cast("dict[str, object]", permissions).setdefault(kind, [])
-        if isinstance(rules, list):
-            return cast("list[object]", rules)
-    raise UsageError(f"permissions.{kind} in {path} is not a list; correct it by hand first")
-
-
-def _read_settings(path: Path) -> dict[str, Any]:
-    try:
-        content: object = json.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
-        return {}
-    except ValueError as error:
-        raise UsageError(f"{path} is not valid JSON ({error}); correct it by hand first") from None
-    if not isinstance(content, dict):
-        raise UsageError(f"{path} does not hold an object; correct it by hand first")
-    return cast("dict[str, Any]", content)
-
-
-def _write_settings(path: Path, settings: dict[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(settings, indent=2, ensure_ascii=False) + "\n"
-    replace_private(path, text.encode(errors="backslashreplace"))

@@ -18,7 +18,7 @@ from callwright.executor.executor import Executor
 from callwright.hooks.base import PendingCall
 from callwright.hooks.shell.compat import CallView, elicitation_server
 from callwright.policy import ByMode, Policies
-from callwright.policy.grants import propose
+from callwright.policy.grants import can_last, propose
 from callwright.policy.modes import mode_named
 from callwright.toolbox.ask_user import choices_of
 
@@ -97,7 +97,7 @@ class ExternalApprovals:
     def _scope(self, question: Question, updates: object) -> str:
         """Return how long an approval lasts; updates that were not suggested change nothing and are named."""
         scope = "once"
-        suggested = [_rule_value(rule) for rule in propose(question.accesses).rules]
+        suggested = _suggest_rules(question)
         for update in cast("list[Any]", updates) if isinstance(updates, list) else ():
             match update:
                 case {"type": "addRules", "behavior": "allow", "rules": [*rules], "destination": str(place)} if (
@@ -115,7 +115,7 @@ class ExternalApprovals:
 
 
 def _request(question: Question, view: CallView, asked: Fields) -> Fields:
-    suggested = [_rule_value(rule) for rule in propose(question.accesses).rules]
+    suggested = _suggest_rules(question)
     update = {"type": "addRules", "rules": suggested, "behavior": "allow", "destination": "session"}
     return {
         "subtype": "can_use_tool",
@@ -130,6 +130,11 @@ def _request(question: Question, view: CallView, asked: Fields) -> Fields:
         # no `agent_id`: that is the id of a sub-agent, and the origin is a text that may be lines of a program
         **({"description": question.origin} if question.origin else {}),
     }
+
+
+def _suggest_rules(question: Question) -> list[Fields]:
+    """Return the rules of an approval for longer; kept for the session only, it needs no rule that lasts."""
+    return [_rule_value(rule) for rule in propose(question.accesses).rules] if can_last(question) else []
 
 
 def _rule_value(rule: str) -> Fields:
