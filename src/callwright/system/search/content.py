@@ -19,6 +19,7 @@ from callwright.system.search.ripgrep import (
     MAX_OUTPUT_BYTES,
     ContentQuery,
     Globs,
+    describe_killed,
     find_ripgrep,
     run_ripgrep,
 )
@@ -194,7 +195,7 @@ def _merge_results(done: Sequence[ChildResult]) -> ChildResult:
     if errors := "".join(each.errors for each in done):
         raise ToolFailed(f"a search worker failed: {errors.strip().splitlines()[-1]}")
     if ended := [each.code for each in done if each.code < 0]:
-        raise ToolFailed(f"the search was ended by signal {-ended[0]}, probably because it needs too much memory")
+        raise ToolFailed(describe_killed(ended[0]))
     return ChildResult(b"".join(each.output for each in done), "", 0, cut=any(each.cut for each in done))
 
 

@@ -113,6 +113,11 @@ def find_ripgrep() -> str | None:
     return str(bundled) if bundled.is_file() else shutil.which("rg")
 
 
+def describe_killed(code: int) -> str:
+    """Say that a search was ended by a signal, and what to do; `code` is its negative exit code."""
+    return f"the search was ended by signal {-code}, probably because it needs too much memory; search fewer files"
+
+
 async def run_ripgrep(program: str, query: ContentQuery, *, memory_bytes: int = MAX_MEMORY_BYTES) -> ChildResult:
     """Search, with PCRE2 if the pattern needs it.
 
@@ -131,10 +136,8 @@ async def run_ripgrep(program: str, query: ContentQuery, *, memory_bytes: int = 
         command.insert(1, "--pcre2")
         done = await run_child(command, query.folder, max_bytes=MAX_OUTPUT_BYTES, memory_bytes=memory_bytes)
     if done.code < 0:
-        raise ToolFailed(
-            f"the search was ended by signal {-done.code}, probably because it needs too much memory; search fewer "
-            f"files, or see whether a {', '.join(IGNORE_FILES)} is a link to a device (ignored=true reads none)"
-        )
+        ignore = f"or see whether a {', '.join(IGNORE_FILES)} is a link to a device (ignored=true reads none)"
+        raise ToolFailed(f"{describe_killed(done.code)}, {ignore}")
     if done.errors:
         raise InvalidArguments(done.errors.strip().removeprefix("rg: "))
     return done
