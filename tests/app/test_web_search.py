@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from callwright.app.models import Models
+from callwright.app.models import ModelChoice, Models, open_model
 from callwright.app.settings import Settings
 from callwright.app.settings_file import parse_layer
-from callwright.app.web_search import web_search_tool
+from callwright.app.web_search import is_own_server, web_search_tool
 from callwright.core.access import Reach, RunCommand
 from callwright.core.calls import Completed, Failed, Interrupted
 from callwright.core.errors import Transient, UsageError
@@ -48,6 +48,34 @@ def test_wrong_setting_is_refused(value: object, tmp_path: Path) -> None:
 def test_model_without_hosted_search_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="hosts no web search"):
         search_tool("hosted", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("model", "base_url", "variables", "address"),
+    [
+        ("openai:gpt-6.1-sol", "", {}, "https://api.openai.com/v1/responses"),
+        ("http://127.0.0.1:9/v1#gpt", "", {}, ""),
+        ("openai:gpt-6.1-sol", "http://127.0.0.1:9/v1", {}, ""),
+        ("openai-chat:gpt", "", {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}, ""),
+        ("anthropic:claude", "http://127.0.0.1:9", {}, "http://127.0.0.1:9/v1/messages"),
+        ("anthropic:claude", "", {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}, "http://127.0.0.1:9/v1/messages"),
+    ],
+)
+def test_hosted_search_sends_query_and_key_only_where_the_model_is(
+    model: str, base_url: str, variables: dict[str, str], address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"OPENAI_API_KEY": "key", "ANTHROPIC_API_KEY": "key", **variables}.items():
+        monkeypatch.setenv(name, value)
+    choice = ModelChoice(model, "chosen", base_url)
+    written = json.dumps({"webSearch": "hosted", **({"baseUrl": base_url} if base_url else {})})
+    settings = Settings((parse_layer("user", "settings.json", written),))
+    models = Models(open_model(choice))
+    if address:
+        made: Any = web_search_tool(settings, models, tmp_path, own_server=is_own_server(choice))
+        assert made.bind({"query": "x"}).accesses() == (Reach(address),)
+    else:
+        with pytest.raises(UsageError, match="hosts no web search"):
+            web_search_tool(settings, models, tmp_path, own_server=is_own_server(choice))
 
 
 async def test_command_gets_the_query_as_one_argument(tmp_path: Path) -> None:

@@ -191,7 +191,7 @@ def assemble(
 
     given = read_given_agents(options.agents, {} if host is None else host.agents)
     tasks, agent_problems = open_tasks(settings, locations, models, report, keep=options.keep, given=given)
-    searches = web_search_tool(settings, models, locations.cwd)
+    searches = web_search_tool(settings, models, locations.cwd, own_server=options.own_server)
     more = [tasks.tool(), *([searches] if searches is not None else [])]
     options = replace(options, tools=options.tools or settings.last("tools") or "")
     registry = _make_registry(context, options.tools, more, settings, files)

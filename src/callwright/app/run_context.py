@@ -268,6 +268,8 @@ class RunOptions:
     plugins: tuple[str, ...] = ()
     """Folders of plugins, for their skills and commands."""
     host: HostProgram | None = None
+    own_server: bool = False
+    """Whether the model runs on another server than its vendor's."""
 
 
 def run_limits(settings: Settings, options: RunOptions, model: str) -> RunLimits:

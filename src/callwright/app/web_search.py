@@ -1,18 +1,19 @@
 """The `web_search` tool: the vendor's hosted search, a command, or a tool of an MCP server; off unless configured."""
 
+import os
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from callwright.app.models import Models
+from callwright.app.models import ModelChoice, Models
 from callwright.app.settings import Settings
 from callwright.core.access import Access, Reach, RunCommand
 from callwright.core.calls import Completed, ToolCall
 from callwright.core.errors import ToolFailed, UsageError
 from callwright.core.json import JsonObject
 from callwright.core.spec import Annotations, Effect, Limits, ToolSpec
-from callwright.providers.base import vendor_of
+from callwright.providers.base import Provider, vendor_of
 from callwright.providers.hosted_search import HostedSearch
 from callwright.system.subprocesses import run_child
 from callwright.tool.base import Tool, ToolContext
@@ -36,15 +37,27 @@ class _Search(Protocol):
     async def search(self, query: str, context: ToolContext) -> str: ...
 
 
-def web_search_tool(settings: Settings, models: Models, cwd: Path) -> Tool | None:
+def is_own_server(choice: ModelChoice) -> bool:
+    """Whether a model runs on another server than its vendor's, which hosts no search and must not get its key."""
+    kind = choice.name.partition(":")[0]
+    return kind in ("http", "https", "local") or (bool(choice.base_url) and kind not in ("anthropic", "script"))
+
+
+def web_search_tool(settings: Settings, models: Models, cwd: Path, *, own_server: bool = False) -> Tool | None:
     """Return the tool that the setting `webSearch` describes; None if it is off.
+
+    Args:
+        settings: The merged settings.
+        models: The model of the conversation.
+        cwd: The folder a command runs in.
+        own_server: Whether the model runs on another server than its vendor's.
 
     Raises:
         UsageError: The setting cannot work; the message names its file and line.
     """
     given: object = settings.last("webSearch")
     try:
-        search = _read_setting(given, settings, models, cwd)
+        search = _read_setting(given, settings, models, cwd, own_server=own_server)
     except UsageError as error:
         raise UsageError(f"{settings.place('webSearch')}: webSearch: {error}") from None
     if search is None:
@@ -70,13 +83,12 @@ def web_search_tool(settings: Settings, models: Models, cwd: Path) -> Tool | Non
     return cast("Tool", SchemaTool(spec, run, accesses=accesses))
 
 
-def _read_setting(given: object, settings: Settings, models: Models, cwd: Path) -> _Search | None:
+def _read_setting(given: object, settings: Settings, models: Models, cwd: Path, *, own_server: bool) -> _Search | None:
     match given:
         case None | "off":
             return None
         case "hosted":
-            vendor = vendor_of(models.own)
-            return _Hosted(HostedSearch(vendor, models.own.model, settings.last("baseUrl") or ""))
+            return _Hosted(_hosted_search(settings, models.own, own_server=own_server))
         case Mapping():
             fields = cast("Mapping[str, Any]", given)
             if "command" in fields:
@@ -84,6 +96,16 @@ def _read_setting(given: object, settings: Settings, models: Models, cwd: Path) 
             return _OtherTool(str(fields["tool"]), str(fields.get("argument", "query")))
         case _:
             raise UsageError(f'expected "hosted", "off", {{"command": […]}} or {{"tool": NAME}}, got {given!r}')
+
+
+def _hosted_search(settings: Settings, model: Provider, *, own_server: bool) -> HostedSearch:
+    """Return the search of the model's vendor; queries and keys go nowhere but where the model itself is."""
+    variables = {**os.environ, **settings.merged("env")}
+    vendor = vendor_of(model)
+    if own_server or (vendor == "openai" and variables.get("OPENAI_BASE_URL")):
+        vendor = ""
+    address = settings.last("baseUrl") or (variables.get("ANTHROPIC_BASE_URL", "") if vendor == "anthropic" else "")
+    return HostedSearch(vendor, model.model, address, variables=variables)
 
 
 class _Hosted:

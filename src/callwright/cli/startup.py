@@ -28,6 +28,7 @@ from callwright.app.models import (
 from callwright.app.run_context import HostProgram, RunOptions, tool_set_for
 from callwright.app.settings import REMOVABLE_SOURCES, Settings, load_settings
 from callwright.app.trust import Trust
+from callwright.app.web_search import is_own_server
 from callwright.cli.options import split_rules
 from callwright.core.errors import UsageError, describe_exception
 from callwright.core.events import Event
@@ -159,6 +160,7 @@ def start(
         context=context_tokens(choice, given),
         tools=_tool_set(vars(options)) or settings.last("tools") or tool_set_for(context_tokens(choice, given)),
         host=host,
+        own_server=is_own_server(choice),
         fallbacks=tuple(each.model for each in getattr(own, "providers", ())[1:]),
     )
     provider = wrap(models.main)

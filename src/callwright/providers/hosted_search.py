@@ -1,7 +1,7 @@
 """Web search by the vendor of a model: one request with the vendor's own search tool, apart from the conversation."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import environ
 from typing import Any, cast
 
@@ -16,14 +16,15 @@ _ASK = "Search the web and report what you find, with facts, dates and the sourc
 
 @dataclass(frozen=True, slots=True)
 class _Api:
+    name: str
     base_url: str
     keys: tuple[str, ...]
 
 
 _APIS: Mapping[str, _Api] = {
-    "anthropic": _Api("https://api.anthropic.com", ("ANTHROPIC_API_KEY",)),
-    "openai": _Api("https://api.openai.com", ("OPENAI_API_KEY",)),
-    "gcp.gemini": _Api("https://generativelanguage.googleapis.com", ("GEMINI_API_KEY", "GOOGLE_API_KEY")),
+    "anthropic": _Api("anthropic", "https://api.anthropic.com", ("ANTHROPIC_API_KEY",)),
+    "openai": _Api("openai", "https://api.openai.com", ("OPENAI_API_KEY",)),
+    "gcp.gemini": _Api("google", "https://generativelanguage.googleapis.com", ("GEMINI_API_KEY", "GOOGLE_API_KEY")),
 }
 
 
@@ -36,6 +37,7 @@ class HostedSearch:
         model: The model that searches.
         base_url: Another address than the vendor's, for a proxy.
         api_key: By default that of the environment.
+        variables: The environment; that of the process by default.
 
     Raises:
         UsageError: The vendor hosts no search, or there is no key.
@@ -44,11 +46,13 @@ class HostedSearch:
     vendor: str
     model: str
     base_url: str = ""
-    api_key: str = ""
+    api_key: str = field(default="", repr=False)
+    variables: Mapping[str, str] = field(default_factory=lambda: environ, repr=False)
 
     def __post_init__(self) -> None:
         if self.vendor not in _APIS:
-            raise UsageError(f"{self.vendor or 'this model'} hosts no web search; use one of {', '.join(_APIS)}")
+            known = ", ".join(f"{api.name}:…" for api in _APIS.values())
+            raise UsageError(f"the model {self.model} hosts no web search; use one of {known}, a command or a tool")
         if not self._key:
             raise UsageError(f"no key for the web search of {self.vendor}: set {_APIS[self.vendor].keys[0]}")
 
@@ -66,7 +70,8 @@ class HostedSearch:
 
     @property
     def _key(self) -> str:
-        return self.api_key or next((found for name in _APIS[self.vendor].keys if (found := environ.get(name))), "")
+        named = (self.variables.get(name) for name in _APIS[self.vendor].keys)
+        return self.api_key or next(filter(None, named), "")
 
     async def search(self, query: str) -> str:
         """Return what the vendor found, with its sources.
