@@ -181,6 +181,29 @@ def test_doctor_reports_rules_and_hooks(machine: Any, settings: dict[str, Any], 
     assert shown.code == code and told in shown.out
 
 
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"tools": "reed"}, "tools 'reed': expected all, compact, none or names of tools (read, write,"),
+        ({"tools": "web_search"}, "tools 'web_search': expected"),
+        ({"limits": {"usd": 3}}, "a limit in USD needs the price of scripted"),
+        ({"webSearch": "hosted"}, "the model scripted hosts no web search; use one of anthropic:…, openai:…, google:…"),
+    ],
+)
+def test_doctor_reports_settings_that_do_not_fit_the_model_or_the_tools(
+    machine: Any, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], told: str
+) -> None:
+    (machine.project / "x").write_text('["hello"]')
+    monkeypatch.setenv("CALLWRIGHT_MODEL", "script:x")
+    assert machine("doctor").code == 0
+    machine.user_settings(settings)
+    assert told in machine("-p", "hello").err
+    shown = machine("doctor")
+    assert shown.code == 1 and shown.out.count("FAIL  settings") == 1 and told in shown.out
+    machine.user_settings({"tools": "web_search", "webSearch": {"command": ["find-it"]}})
+    assert machine("doctor").code == 0
+
+
 def test_doctor_reads_the_environment_of_the_settings(machine: Any) -> None:
     machine.user_settings({"model": "anthropic:x", "env": {"ANTHROPIC_API_KEY": "k"}})
     found = {finding["about"]: finding for finding in machine("doctor", "--json").document}

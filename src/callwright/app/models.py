@@ -140,19 +140,18 @@ def open_model(choice: ModelChoice, options: ModelOptions = _NO_OPTIONS) -> Prov
 
 def check_model(
     choice: ModelChoice, options: ModelOptions = _NO_OPTIONS, *, environment: Mapping[str, str] = os.environ
-) -> None:
-    """Check that a model can be opened, without loading a model file and without a request.
+) -> Provider:
+    """Open a model to check it, without loading a model file and without a request; a file gives no usable provider.
 
     Raises:
         UsageError: As `open_model`, but for a file that cannot be loaded.
     """
     kind, _, rest = choice.name.partition(":")
     if kind == "local":
-        _find_model_file(rest)
-    elif choice.base_url and kind != "script":
-        open_model(choice, options)
-    else:
-        provider_for(choice.name, options=options, tool_mode=choice.tool_mode, environment=environment)
+        return provider_for(f"http://127.0.0.1/v1#{_find_model_file(rest).stem}", options=options)
+    if choice.base_url and kind != "script":
+        return open_model(choice, options)
+    return provider_for(choice.name, options=options, tool_mode=choice.tool_mode, environment=environment)
 
 
 def open_with_fallbacks(

@@ -14,18 +14,30 @@ from callwright import __version__
 from callwright.app.hook_settings import read_hooks
 from callwright.app.locations import Locations
 from callwright.app.mcp_servers import find_entries
-from callwright.app.models import ModelChoice, check_model, choose_model, fallback_names, model_options
-from callwright.app.run_context import RunOptions, SandboxOptions, workspace_context
+from callwright.app.models import ModelChoice, Models, check_model, choose_model, fallback_names, model_options
+from callwright.app.run_context import (
+    RunOptions,
+    SandboxOptions,
+    WorkspaceContext,
+    agent_tools,
+    choose_tools,
+    run_limits,
+    workspace_context,
+)
 from callwright.app.settings import Settings
 from callwright.app.settings_file import SettingsLayer
+from callwright.app.task_tool import open_tasks
 from callwright.app.trust import Trust, load_trusted_settings
+from callwright.app.web_search import is_own_server, web_search_tool
 from callwright.cli.parsing import Parser
 from callwright.cli.render.text import print_json, print_text
 from callwright.core.errors import UsageError
 from callwright.core.json import freeze
+from callwright.providers.base import Provider
 from callwright.skills import Skills
 from callwright.system.sandbox.sandbox import INSTALL, find_sandbox
 from callwright.system.search.ripgrep import find_ripgrep
+from callwright.tool.base import Tool
 
 _DESCRIPTION = """\
 Checks settings, trust, model, sandbox, skills, programs, extras and sessions. Changes nothing. A line with FAIL means
@@ -83,18 +95,22 @@ def examine(locations: Locations) -> Iterator[CheckResult]:
         "version", "ok", f"callwright {__version__}, Python {platform.python_version()}, {platform.system()}"
     )
     # the other checks still run with the defaults if the settings are broken
-    settings = Settings()
+    settings, valid = Settings(), False
     try:
         settings = load_trusted_settings(locations)
         sources = ", ".join(layer.source for layer in settings.layers) or "none; using the defaults"
         problems = [*settings.problems, *_find_problems(settings, locations)]
+        valid = True
         yield CheckResult("settings", "ok", sources)
         yield from (CheckResult("settings", "note", problem) for problem in problems)
     except UsageError as error:
         yield CheckResult("settings", "fail", str(error), "correct the file; callwright does not start without it")
     yield _trust(locations)
     yield from _servers(locations)
-    yield _model(settings)
+    result, opened = _model(settings)
+    yield result
+    if valid and opened is not None:
+        yield from _choices(settings, locations, opened)
     yield _sandbox(settings, locations)
     yield _skills(locations)
     yield _search()
@@ -102,11 +118,15 @@ def examine(locations: Locations) -> Iterator[CheckResult]:
     yield _record(locations)
 
 
-def _find_problems(settings: Settings, locations: Locations) -> list[str]:
-    """Return what is wrong with the rules and hooks; raises `UsageError` where it stops every start."""
+def _workspace_context(settings: Settings, locations: Locations) -> WorkspaceContext:
     # the sandbox has a check of its own, and one that is required may be missing
     without_sandbox = SettingsLayer("command line", "callwright doctor", freeze({"sandbox": "off"}))
-    context = workspace_context(Settings((*settings.layers, without_sandbox)), locations, RunOptions())
+    return workspace_context(Settings((*settings.layers, without_sandbox)), locations, RunOptions())
+
+
+def _find_problems(settings: Settings, locations: Locations) -> list[str]:
+    """Return what is wrong with the rules and hooks; raises `UsageError` where it stops every start."""
+    context = _workspace_context(settings, locations)
     return [*map(str, context.loaded.problems), *read_hooks(settings)[1]]
 
 
@@ -132,7 +152,14 @@ def _servers(locations: Locations) -> Iterator[CheckResult]:
                 )
 
 
-def _model(settings: Settings) -> CheckResult:
+@dataclass(frozen=True, slots=True)
+class _OpenedModel:
+    choice: ModelChoice
+    provider: Provider
+    fallbacks: tuple[str, ...]
+
+
+def _model(settings: Settings) -> tuple[CheckResult, _OpenedModel | None]:
     variables = {**os.environ, **settings.merged("env")}
     choice = choose_model(settings, environment=variables)
     if choice is None:
@@ -141,16 +168,42 @@ def _model(settings: Settings) -> CheckResult:
             "note",
             "none: no setting, no API key in the environment, no server on this machine",
             "export ANTHROPIC_API_KEY=…, or run ollama serve, or use --model local:FILE.gguf",
-        )
+        ), None
     shown = f"{choice.name} ({choice.why})"
     try:
         options = model_options(settings)
-        check_model(choice, options, environment=variables)
-        for name in fallback_names(settings):
-            check_model(ModelChoice(name, "a fallback"), options, environment=variables)
+        provider = check_model(choice, options, environment=variables)
+        others = [
+            check_model(ModelChoice(name, "a fallback"), options, environment=variables).model
+            for name in fallback_names(settings)
+        ]
     except UsageError as error:
-        return CheckResult("model", "fail", f"{shown} cannot be used", str(error))
-    return CheckResult("model", "ok", shown)
+        return CheckResult("model", "fail", f"{shown} cannot be used", str(error)), None
+    return CheckResult("model", "ok", shown), _OpenedModel(choice, provider, tuple(others))
+
+
+def _choices(settings: Settings, locations: Locations, model: _OpenedModel) -> Iterator[CheckResult]:
+    """Report settings that depend on the model, or name tools, and that stop every start."""
+    models, searches = Models(model.provider), list[Tool]()
+
+    def check_search() -> None:
+        found = web_search_tool(settings, models, locations.cwd, own_server=is_own_server(model.choice))
+        searches.extend([found] if found is not None else [])
+
+    def check_limits() -> None:
+        run_limits(settings, RunOptions(fallbacks=model.fallbacks), model.provider.model)
+
+    def check_tools() -> None:
+        context = _workspace_context(settings, locations)
+        tools = agent_tools(context.workspace, context.switch, bash=context.bash, hidden=context.hidden)
+        tasks, _ = open_tasks(settings, locations, models, print_text, keep=False)
+        choose_tools([*tools, tasks.tool(), *searches], settings.last("tools") or "", settings)
+
+    for check in (check_search, check_limits, check_tools):
+        try:
+            check()
+        except UsageError as error:
+            yield CheckResult("settings", "fail", str(error), "correct the settings; callwright does not start")
 
 
 def _sandbox(settings: Settings, locations: Locations) -> CheckResult:
