@@ -97,6 +97,16 @@ def test_relative_folders_start_at_their_settings_file(locations: Locations) -> 
     )
 
 
+def test_additional_folder_that_does_not_exist_is_reported(locations: Locations) -> None:
+    (locations.project.parent / "shared").mkdir()
+    folders = ["../shared", "../shred", "~/none"]
+    write(locations.project_settings, {"permissions": {"additionalDirectories": folders}})
+    shred, none = load_settings(locations, trusted=True).problems
+    assert shred.startswith(f"{locations.project_settings}:") and shred.endswith("/../shred")
+    assert "additionalDirectories: there is no folder" in none
+    assert "no folder" not in str(load_settings(locations, trusted=False).problems)
+
+
 def test_project_is_the_root_of_the_repository(locations: Locations) -> None:
     (locations.project / ".git").mkdir()
     inner = locations.project / "a" / "b"

@@ -5,7 +5,7 @@ after the user trusts the folder; its deny and ask rules always count.
 """
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, cast
@@ -82,10 +82,11 @@ class Settings:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Messages for the user: unknown keys, and what was withheld."""
+        """Messages for the user: unknown keys, folders that do not exist, and what was withheld."""
         withheld = ", ".join(self.withheld)
         untrusted = (f"this folder is not trusted, so these settings are ignored: {withheld}",) if withheld else ()
-        return (*(problem for layer in self.layers for problem in layer.problems), *untrusted, *self.agent_problems)
+        found = (problem for layer in self.layers for problem in (*layer.problems, *_missing_directories(layer)))
+        return (*found, *untrusted, *self.agent_problems)
 
     def last(self, *path: str) -> Any:
         """Return the value of a setting from the last layer that has it; None if no layer does."""
@@ -111,12 +112,19 @@ class Settings:
 
     def directories(self) -> tuple[Path, ...]:
         """Return the additional folders of the workspace; relative paths start at the folder of their settings."""
-        found = [
-            Path(_base(layer), expand_home(folder))
-            for layer in self.layers
-            for folder in layer.section("permissions").get("additionalDirectories", ())
-        ]
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(folder for layer in self.layers for folder in _directories(layer)))
+
+
+def _directories(layer: SettingsLayer) -> list[Path]:
+    given = layer.section("permissions").get("additionalDirectories", ())
+    return [Path(_base(layer), expand_home(folder)) for folder in given]
+
+
+def _missing_directories(layer: SettingsLayer) -> Iterator[str]:
+    for place, folder in enumerate(_directories(layer)):
+        if not folder.is_dir():
+            where = layer.at("permissions", "additionalDirectories", place)
+            yield f"{where}: additionalDirectories: there is no folder {folder}"
 
 
 def _base(layer: SettingsLayer) -> Path:
