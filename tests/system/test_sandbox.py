@@ -267,6 +267,15 @@ def test_bubblewrap_that_a_command_could_have_written_does_not_count(
         assert bubblewrap.find_program(("/",)) == "/bin/bwrap"
 
 
+def test_folders_that_do_not_exist_stop_no_command(complete: Sandbox, workspace: Path, tmp_path: Path):
+    missing = [tmp_path / "more", tmp_path / "cache"]
+    sandbox = find_sandbox("require", roots=[workspace, missing[0]], writable=[missing[1]])
+    line = ("bash", "-c", f"echo kept > made; mkdir {missing[1]}; true")
+    with sandbox.confine(line, str(workspace), WORKSPACE, scratch=tmp_path / "scratch") as confined:
+        subprocess.run(confined.argv, check=True, capture_output=True)
+    assert (workspace / "made").read_text() == "kept\n" and not any(folder.exists() for folder in missing)
+
+
 def test_link_does_not_bring_back_what_the_wall_replaces(complete: Sandbox, attempt: Attempt, workspace: Path):
     with tempfile.NamedTemporaryFile(dir="/tmp", prefix="not-shown-") as file:
         for number, target in enumerate(("/", "/proc", "/tmp", "/dev")):

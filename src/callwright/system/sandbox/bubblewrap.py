@@ -93,8 +93,8 @@ def wrap_command(argv: Sequence[str], wall: Wall, avoided: Sequence[str] = ()) -
     options += ["--ro-bind", git_attributes_file(), GIT_ATTRIBUTES_PLACE]
     for path in wall.visible:
         options += ["--ro-bind-try", path, path]
-    for path in sorted(wall.writable):
-        options += ["--bind", path, path]
+    for path in sorted(wall.writable):  # a folder of the settings need not exist
+        options += ["--bind-try", path, path]
     options += _protect_paths(wall)
     options += _hide_sockets(wall)
     options += _mask_paths(wall)
