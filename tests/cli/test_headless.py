@@ -68,6 +68,19 @@ def test_run_pauses_for_approval_and_resumes_with_answers(machine: Any, calls: C
     assert (machine.project / "a.txt").read_text() == "alpha"
 
 
+def test_misspelt_skill_is_an_error_and_a_path_is_text(machine: Any) -> None:
+    skill = machine.project / ".callwright/skills/release-note/SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\nname: release-note\ndescription: Write a note.\n---\nNote: $ARGUMENTS")
+    misspelt = machine("-p", "/relase-note done", machine.says("never"), "--session-id", "s1")
+    assert misspelt.code == 2 and "there is no skill /relase-note; did you mean /release-note?" in misspelt.err
+    assert "callwright skills list" in machine("-p", "/cost", machine.says("never")).err
+    for prompt in ("/release-note done", "/usr is full", "/no/such/file is gone", "/nosuch/ why?", "a /relase-note"):
+        assert machine("-p", prompt, machine.says("ok")).code == 0, prompt
+    assert machine("-p", machine.says("ok"), stdin="/relase-note is a text").code == 0
+    assert machine("sessions", "show", "s1").code == 2
+
+
 def test_answers_and_a_prompt_in_one_call(machine: Any, calls: Call) -> None:
     first = machine.says(calls("write", path="a.txt", content="alpha"))
     machine("-p", "write", first, "--session-id", "s1")

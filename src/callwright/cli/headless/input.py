@@ -2,11 +2,13 @@
 
 import json
 import os
+import re
 import select
 import stat
 import sys
 from base64 import b64decode
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, cast
 
 from callwright.app.prompts import UserPrompt
@@ -16,10 +18,12 @@ from callwright.core.content import File, Image
 from callwright.core.decisions import make_reply
 from callwright.core.errors import UsageError
 from callwright.core.json import DuplicateKey, make_unique_object
+from callwright.skills import Skills
 
 _MOST_BYTES = 10 * 1024 * 1024
 _FIRST_BYTE_SECONDS = 3.0
 _NOT_GIVEN = object()
+_SKILL_CALL = re.compile(r"\s*(/[a-z0-9][\w:-]*)(?=\s|$)", re.IGNORECASE)
 
 
 def read_answers(text: str, questions: Sequence[Question]) -> Answers:
@@ -107,6 +111,20 @@ def prompt_with_stdin(prompt: str) -> UserPrompt:
     if not prompt:
         return UserPrompt(piped)
     return UserPrompt(prompt, stdin=piped if piped.strip() else "")
+
+
+def check_skill_call(prompt: str, skills: Skills) -> None:
+    """Refuse a prompt that starts with `/name` where users can call no such skill; the path of a file is text.
+
+    Raises:
+        UsageError: There is no such skill.
+    """
+    typed = _SKILL_CALL.match(prompt)
+    if typed is None or skills.parse_slash(prompt) is not None or Path(typed[1]).exists():
+        return
+    near = [name for name in skills.nearest(typed[1]) if (skill := skills.get(name)) and skill.user_invocable]
+    advice = f"did you mean /{near[0]}?" if near else "callwright skills list shows them."
+    raise UsageError(f"there is no skill {typed[1]}; {advice} Commands such as /cost are for the terminal only")
 
 
 def _read_piped(*, wait: bool) -> str:

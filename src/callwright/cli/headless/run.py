@@ -27,7 +27,7 @@ from callwright.cli.headless import stream_json
 from callwright.cli.headless.approvals import tool_approvals
 from callwright.cli.headless.control import ControlChannel
 from callwright.cli.headless.host import Host
-from callwright.cli.headless.input import parse_user_message, prompt_with_stdin, read_answers
+from callwright.cli.headless.input import check_skill_call, parse_user_message, prompt_with_stdin, read_answers
 from callwright.cli.main import DENIED, DONE, ERROR, INTERRUPTED, LIMIT, PAUSED, TERMINATED
 from callwright.cli.render.text import print_json, print_notice, visible
 from callwright.cli.startup import opened, resolve_session, start
@@ -166,6 +166,7 @@ class _HeadlessRun:
 
     async def _run_all(self, app: App, conversation: Conversation, prompts: Iterator[str | UserPrompt] | None) -> int:
         code = 0
+        check_skill_call(self._options.prompt, app.skills)
         if prompts is None:
             waiting = SessionReplay(await app.agent.sessions.read(self._session_id)).open
             # their outcomes belong to the stream, although no model message of this run made the calls
