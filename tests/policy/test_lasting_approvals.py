@@ -75,3 +75,14 @@ async def test_every_place_offers_the_same(tmp_path: Path, case: str) -> None:
         if not offered:
             with pytest.raises(UsageError, match=r"scope|always is not offered"):
                 read_reply(question, {"approved": True, "scope": scope}, toolset, "the page")
+
+
+async def test_folder_that_may_be_moved_can_not_be_written_to_unasked(tmp_path: Path) -> None:
+    desk, move = Desk(tmp_path / "w"), ToolCall("1", "move", {"source": "src", "destination": "lib"})
+    (tmp_path / "w" / "src").mkdir()
+    question = await desk.question(move)
+    assert can_last(question) and "everything in it" in propose_for(question).refusal
+    (moved,) = await desk.executor.execute([move], answers=Answers({question.id: Approve(scope="always")}))
+    assert isinstance(moved, Completed)
+    for place in ("src/a", "lib/a"):
+        await desk.question(ToolCall("2", "write", {"path": place, "content": ""}))

@@ -4,6 +4,7 @@ A remembered approval never covers more than the question showed: exact accesses
 narrow rule for each command, file, host, resource or tool, shown to the user before it is saved.
 """
 
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -139,6 +140,8 @@ def _propose_one(access: Access) -> Proposal:
     match access:
         case ReadPath(path) | WritePath(path) | DeletePath(path) if not path or path[-1].isspace():
             return Proposal(refusal=f"the path {path!r} cannot be written as a rule")  # blanks at its end are not read
+        case WritePath(path) | DeletePath(path) if os.path.isdir(path):  # noqa: PTH112 - a path as text
+            return Proposal(refusal=f"a rule about the folder {make_printable(path)} would cover everything in it")
         case ReadPath(path):
             return Proposal((f"Read({_path_text(path)})",))
         case WritePath(path) | DeletePath(path):
