@@ -167,6 +167,32 @@ def test_credential_is_found_wherever_it_stands(around: str) -> None:
         assert secret not in Redact().clean(around.format(text)), form
 
 
+def test_names_in_plain_data_tell_what_is_secret() -> None:
+    word = "correct-horse-" + "7x"
+    data = {
+        "db": [{"host": "localhost", "password": word, "pin": 5}],
+        "DB_PASSWORD": word,
+        "db_password_2": 12345678,
+        "client_secret": "".join(_RANDOM.choice(_ALPHA) for _ in range(30)) + "a7",
+        "log": f'ok\npassword="{word}" was "used"',
+        "password_set": True,
+        "password": None,
+    }
+    assert Redact().clean_data(data) == {
+        "db": [{"host": "localhost", "password": "[redacted]", "pin": 5}],
+        "DB_PASSWORD": "[redacted]",
+        "db_password_2": "[redacted]",
+        "client_secret": "[redacted]",
+        "log": 'ok\npassword=[redacted] was "used"',
+        "password_set": True,
+        "password": None,
+    }
+    assert Redact([r'"pin":\s*\d+', "horse"]).clean_data({"pin": 12, "note": f"a {word}"}) == {
+        "pin": "[redacted]",
+        "note": "a correct-[redacted]-7x",
+    }
+
+
 def test_private_keys_are_replaced_with_and_without_an_end() -> None:
     head, end = "-----BEGIN " + "RSA PRIVATE KEY-----", "-----END " + "RSA PRIVATE KEY-----"
     body = f"Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,{fake('{h32}')[0]}\n\n{fake('{a64}')[0]}\n"

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from callwright.core.content import Text
-from callwright.core.messages import AssistantMessage, UserMessage
+from callwright.core.calls import Completed, ToolCall
+from callwright.core.content import Output, Text
+from callwright.core.messages import AssistantMessage, ToolMessage, UserMessage
 from callwright.providers.anthropic import AnthropicMessages
 from callwright.providers.base import (
     CallDelta,
@@ -101,6 +102,16 @@ async def test_secret_in_pieces_is_redacted(tmp_path: Path, request_for: Request
         TextDelta("and "),
         TextDelta("more"),
     ]
+
+
+async def test_names_tell_which_data_is_secret(tmp_path: Path, request_for: Requests) -> None:
+    called = ToolCall("c", "env", {})
+    outcome = Completed(called, Output("read", {"password": "correct-horse-7x"}))
+    request = request_for(UserMessage("hi"), AssistantMessage((called,), "calls"), ToolMessage((outcome,)))
+    path = tmp_path / "turns.json"
+    recorded = await _events(Recording(_InPieces(), path), request)
+    assert "correct-horse" not in path.read_text(encoding="utf-8")
+    assert (await _events(Replay(path), request))[-1] == recorded[-1]
 
 
 async def test_replay_rejects_other_request(recorded_at: tuple[Path, list[ModelEvent]], request_for: Requests) -> None:

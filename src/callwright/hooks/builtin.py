@@ -6,14 +6,14 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 from typing import Any, TypeAlias, cast
 
 from callwright.core.calls import Completed, Failed, Outcome
 from callwright.core.content import Output, Text
 from callwright.core.errors import ToolError, UsageError
-from callwright.core.json import canonical
+from callwright.core.json import canonical, compact
 from callwright.core.spec import Annotations, Effect, ToolSpec
 from callwright.hooks.base import Answer, Deny, Hook, PendingCall, Proceed, Verdict, await_if_needed
 
@@ -170,6 +170,13 @@ def _find_assigned(text: str) -> Iterator[Span]:
             yield bare.span(1)
 
 
+@lru_cache(1024)
+def _may_tell(key: str) -> bool:
+    """Whether the name of a value may tell that it is a secret."""
+    lowered = key.lower()
+    return bool(_NAME.search(key)) or any(word in lowered for rule in secret_rules()[1] for word in rule.words)
+
+
 def _is_expression(value: str) -> bool:
     return "://" in value or value.rstrip("=").count("=") > 1 or bool(_IDENTIFIER.fullmatch(value))
 
@@ -311,12 +318,30 @@ class Redact(Hook):
         if isinstance(value, str):
             return self.clean(value)
         if isinstance(value, dict):
-            return {self.clean(key): self._data(part) for key, part in cast("dict[str, Any]", value).items()}
+            return {self.clean(key): self._named(key, part) for key, part in cast("dict[str, Any]", value).items()}
         if isinstance(value, list):
             return [self._data(part) for part in cast("list[Any]", value)]
         if isinstance(value, tuple):
             return tuple(self._data(part) for part in cast("tuple[Any, ...]", value))
         return value
+
+    def _named(self, key: str, value: Any) -> Any:
+        """Replace what is found in a value, and what only its name says, as in `"password": "…"`."""
+        cleaned = self._data(value)
+        if not isinstance(cleaned, (str, int)) or isinstance(cleaned, bool):
+            return cleaned
+        if self._pattern is None and not _may_tell(key):
+            return cleaned
+        head = f"{compact(key)}:"
+        written = f"{head}{compact(cleaned)}"
+        changed = self.clean(written)
+        if changed == written:
+            return cleaned
+        try:  # a part of a longer text
+            left: object = json.loads(changed.removeprefix(head))
+        except ValueError:
+            return self._mark
+        return left if isinstance(left, str) else self._mark
 
     def _error(self, error: ToolError) -> ToolError:
         cleaned = error.with_message(self.clean(error.message))

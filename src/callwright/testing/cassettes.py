@@ -37,7 +37,7 @@ class Recording:
     def __init__(self, provider: Provider, path: Path, redact: Callable[[str], str] | None = None) -> None:
         self._provider = provider
         self._path = path
-        self._redact = redact or Redact().clean
+        self._redact, self._redact_data = _make_redactors(redact)
         self._turns: list[Data] = []
 
     @property
@@ -61,7 +61,7 @@ class Recording:
 
     def _write(self, turn: Data) -> None:
         turn["events"] = _join_secrets(turn["events"], self._redact)
-        self._turns.append(map_texts(turn, self._redact))
+        self._turns.append(self._redact_data(turn))
         text = json.dumps({"model": self.model, "turns": self._turns}, indent=1, ensure_ascii=False)
         self._path.write_text(text + "\n", encoding="utf-8", errors="replace")
 
@@ -77,7 +77,7 @@ class Replay:
     def __init__(self, path: Path, redact: Callable[[str], str] | None = None) -> None:
         cassette = json.loads(path.read_text(encoding="utf-8"))
         self._path = path
-        self._redact = redact or Redact().clean
+        self._redact_data = _make_redactors(redact)[1]
         self._turns: list[Data] = cassette["turns"]
         self._played = 0
         self.model: str = cassette["model"]
@@ -93,7 +93,7 @@ class Replay:
             raise AssertionError(f"{self._path.name} has {len(self._turns)} turns, but another one was requested")
         turn = self._turns[self._played]
         self._played += 1
-        actual = json.loads(compact(map_texts(encode_request(request), self._redact)).encode("utf-8", "replace"))
+        actual = json.loads(compact(self._redact_data(encode_request(request))).encode("utf-8", "replace"))
         differing = [name for name in actual if actual[name] != turn["request"].get(name)]
         if differing:
             raise AssertionError(
@@ -110,6 +110,14 @@ class Replay:
         """Fail unless every turn was replayed."""
         left = len(self._turns) - self._played
         assert left == 0, f"{self._path.name}: {left} of {len(self._turns)} turns were not requested"
+
+
+def _make_redactors(redact: Callable[[str], str] | None) -> tuple[Callable[[str], str], Callable[[Any], Any]]:
+    """Return what is applied to a text, and to all texts of plain data; by default the names in the data count too."""
+    if redact is None:
+        known = Redact()
+        return known.clean, known.clean_data
+    return redact, lambda data: map_texts(data, redact)
 
 
 def encode_request(request: ModelRequest) -> Data:
