@@ -222,7 +222,8 @@ class Bridge:
 
     async def questions(self, call: ToolCall, session_id: str) -> tuple[Question, ...]:
         """Return the approval requests of a call. Changes nothing, so it may be called repeatedly."""
-        return await self.executor.questions(call, turn=Turn(session_id, catalog=self.catalog(session_id)))
+        turn = Turn(session_id, state=self.state(session_id), catalog=self.catalog(session_id))
+        return await self.executor.questions(call, turn=turn)
 
 
 class _Behind(ToolFailed):
