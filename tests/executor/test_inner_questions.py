@@ -1,5 +1,6 @@
 """Questions about calls that a tool makes: the outer call is interrupted, and finds its notes when it runs again."""
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -103,6 +104,31 @@ async def test_notes_are_dropped_when_the_call_has_ended() -> None:
     assert ended.text == "all paid" and paid == [1]
     again = await executor.execute([ToolCall("run-1", "pay_all", {"amounts": [1]})])
     assert isinstance(again[0], Interrupted) and runs[-1] == ()
+
+
+@pytest.mark.parametrize("count", [1, 2])
+async def test_notes_of_a_cancelled_call_are_dropped(count: int) -> None:
+    kept, noted = list[tuple[Json, ...]](), asyncio.Event()
+
+    @tool(effect=Effect.READ)
+    async def wait(long: bool, context: ToolContext) -> str:
+        """Keep a note, and wait."""
+        kept.append(tuple(context.kept))
+        await context.keep("done")
+        if long:
+            noted.set()
+            await asyncio.Event().wait()
+        return "ended"
+
+    executor = Executor(Registry(wait))
+    calls = [ToolCall(f"c{number}", "wait", {"long": True}) for number in range(count)]
+    running = asyncio.create_task(executor.execute(calls))
+    await noted.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    await executor.execute([ToolCall("c0", "wait", {"long": False})])  # another call, with the same id
+    assert kept[-1] == ()
 
 
 async def test_call_whose_notes_were_dropped_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:

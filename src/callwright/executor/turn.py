@@ -145,18 +145,17 @@ class TurnScope:
         if self._observe is not None or self._turn.journal is not None:
             await self._announce(calls, admitted)
         if len(admitted) == 1 and self._turn.cancellation is None:
-            outcome = await self._perform_alone(admitted[0], local, parent)
-            return [outcome] if parent is not None else self._end([outcome])
+            return self._end([await self._perform_alone(admitted[0], local, parent)], parent)
         outcomes = await self._run_batch(admitted, local, parent)
         if given is not None:
             given.give_back(admitted, outcomes)
         if parent is not None:
             return outcomes  # for a tool, not for the model
-        return self._end(clip_turn(outcomes, self._runtime.runner.outputs, self._runtime.limits.turn_chars))
+        return self._end(clip_turn(outcomes, self._runtime.runner.outputs, self._runtime.limits.turn_chars), parent)
 
-    def _end(self, outcomes: list[Outcome]) -> list[Outcome]:
-        """Forget the notes of calls that will not run again."""
-        if len(self._runtime.notes):
+    def _end(self, outcomes: list[Outcome], parent: ToolContext | None) -> list[Outcome]:
+        """Forget the notes of calls of the model that will not run again."""
+        if parent is None and len(self._runtime.notes):
             for outcome in outcomes:
                 if not isinstance(outcome, Interrupted):
                     self._runtime.notes.drop(self.session_id, outcome.call.id)
@@ -184,9 +183,9 @@ class TurnScope:
             raise asyncio.CancelledError(CANCELLED) from self.cancel_alone(item)
         return runner.finish(item, outcome, self._observe)
 
-    def cancel_alone(self, item: Admitted) -> TurnCancelled:
+    def cancel_alone(self, item: Admitted, parent: ToolContext | None = None) -> TurnCancelled:
         """Finish a lone call that was cancelled while it ran, and return the cause of the cancellation."""
-        return TurnCancelled([self._finish_cancelled(item, True)])
+        return TurnCancelled(self._end([self._finish_cancelled(item, True)], parent))
 
     def _catalog(self) -> Catalog:
         return self._runtime.catalog() if self._turn.catalog is None else self._turn.catalog
@@ -306,10 +305,10 @@ class TurnScope:
         try:
             outcome = await self._perform(local, parent, item)
         except asyncio.CancelledError:
-            raise asyncio.CancelledError(CANCELLED) from self.cancel_alone(item)
+            raise asyncio.CancelledError(CANCELLED) from self.cancel_alone(item, parent)
         # a tool that ended well in spite of a cancellation: its caller must not go on
         if task is not None and task.cancelling() > cancellations:
-            raise asyncio.CancelledError(CANCELLED) from TurnCancelled([outcome])
+            raise asyncio.CancelledError(CANCELLED) from TurnCancelled(self._end([outcome], parent))
         return outcome
 
     def _perform(self, local: LoopParts, parent: ToolContext | None, item: Admitted) -> Coroutine[Any, Any, Outcome]:
@@ -387,7 +386,7 @@ class TurnScope:
             return await batch.run()
         except asyncio.CancelledError:
             await batch.drain()
-            raise asyncio.CancelledError(CANCELLED) from TurnCancelled(batch.outcomes())
+            raise asyncio.CancelledError(CANCELLED) from TurnCancelled(self._end(batch.outcomes(), parent))
         finally:
             if unsubscribe is not None:
                 unsubscribe()
