@@ -316,6 +316,15 @@ async def test_permission_gate_asks_only_for_destructive_calls(allowed: bool, en
     assert asked == ["wipe"]
 
 
+@pytest.mark.parametrize("said", [Deny("not now"), "no", 1, None])
+async def test_permission_gate_takes_nothing_but_true_for_a_yes(said: object) -> None:
+    executor = Executor(
+        Registry(wipe), AllowEverything(), hooks=[PermissionGate(lambda name, claims: cast(bool, said))]
+    )
+    outcome = await executor.run("wipe", {"path": "a"})
+    assert isinstance(outcome, Failed) and outcome.error.code == "denied" and ran == []
+
+
 async def test_cache_answers_repeated_reads_until_a_write() -> None:
     executor = Executor(Registry(look, wipe), AllowEverything(), hooks=[Cache()])
     for _ in range(2):

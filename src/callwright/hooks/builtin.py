@@ -259,7 +259,7 @@ class PermissionGate(Hook):
     """Denies calls of tools with the effect DESTROY unless a function permits them.
 
     Args:
-        allow: Called with the tool's name and annotations; returns whether the call may run. May be async.
+        allow: Called with the tool's name and annotations; the call may run if it returns True itself. May be async.
     """
 
     def __init__(self, allow: CanUseTool) -> None:
@@ -267,9 +267,10 @@ class PermissionGate(Hook):
 
     async def before(self, pending: PendingCall) -> Verdict | None:
         annotations = pending.spec.annotations
-        if annotations.effect is not Effect.DESTROY or await await_if_needed(
-            self.allow(pending.spec.name, annotations)
-        ):
+        if annotations.effect is not Effect.DESTROY:
+            return Proceed()
+        allowed = await await_if_needed(self.allow(pending.spec.name, annotations))
+        if allowed is True:  # what only counts as true may be a refusal: a verdict, or a text that says no
             return Proceed()
         return Deny(f"{pending.spec.name} is destructive and was not permitted")
 
