@@ -15,7 +15,7 @@ from callwright.core.errors import UsageError
 from callwright.policy import Grants, PathContext, rules_of, standard_policies
 from callwright.policy.grants import can_last, propose_for
 from callwright.system.paths import Workspace
-from callwright.toolbox import coding_tools
+from callwright.toolbox import Move, coding_tools
 
 CALLS = {
     "mode": ("session always", "bash", {"command": "touch a"}),
@@ -37,7 +37,7 @@ class Desk:
         workspace = Workspace(folder, reads="anywhere", outside="ask")
         rules = rules_of(ask=["Bash(mkdir *)"])
         policies = standard_policies(workspace, rules=rules, more=[Grants(PathContext.within(workspace))])
-        self.executor = Executor(Registry(*coding_tools(workspace)), policies)
+        self.executor = Executor(Registry(*coding_tools(workspace), Move(workspace)), policies)
 
     async def question(self, call: ToolCall) -> Question:
         (outcome,) = await self.executor.execute([call])
