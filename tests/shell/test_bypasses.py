@@ -530,6 +530,14 @@ _GIT = [
 ]
 
 _NETWORK = [
+    "lsof -i @abc.example.net",
+    "lsof -i TCP@abc.example.net:80",
+    "lsof -ni 4tcp@abc:80",
+    "lsof -i@abc.net",
+    "ss dst abc.example.net",
+    "ss -tn '( dst abc.example.net:443 or sport = :80 )'",
+    "arp -a abc.example.net",
+    "arp abc",
     "curl -o x https://a.example",
     "curl -ox https://a.example",
     "curl -O https://a.example/x",

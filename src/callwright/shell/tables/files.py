@@ -28,7 +28,7 @@ locate mlocate plocate: bare
 which type whereis: bare
 whatis apropos: only -d -w -r -e -l --exact --wildcard --regex --long --section -s; values -s
 ldconfig: needs -p --print-cache; only -p --print-cache
-lsof: not -D -k -m
+lsof: not -D -k -m -@; like (?s)(?![46]?(?i:tcp|udp)?@(?!(?:[\d.]+|localhost)(?::|\Z))).*
 xattr: reads; not -w -d -c
 getfattr: reads
 mdls: reads

@@ -1,4 +1,7 @@
-"""Programs that show the state of the machine."""
+"""Programs that show the state of the machine.
+
+A host that is named for ss, arp or lsof is looked up: the name itself may carry something to another machine.
+"""
 
 TABLE = r"""
 uname uptime free vmstat mpstat iostat nfsiostat w id locale getconf: bare
@@ -16,10 +19,10 @@ domainname: operands 0; only
 dmesg: not -c -C -D -E -n -F -K --file --kmsg-file --clear --read-clear --console-off --console-on --console-level
 journalctl: not --vacuum-size --vacuum-time --vacuum-files --rotate --flush --sync --relinquish-var
       --smart-relinquish-var --setup-keys --update-catalog --cursor-file --interval --verify-key --force
-ss: not -K --kill -E -D --diag -F --filter
+ss: not -K --kill -E -D --diag -F --filter; like (?s)/.*|(?!.*[^\W_]\.[^\W\d_]).*
 netstat: not -F
 ifconfig: operands 1; only -a -s -v -l; bare
-arp: only -a -n -e -v -i; values -i
+arp: only -a -n -e -v -i; values -i; like [\d.]+
 route: only -n -e -ee -v -4 -6; operands 0
 ip: only -4 -6 -0 -br -brief --brief -c -color -d -details -s -stats -statistics -o -oneline -j -json -p -pretty
       -h -human -human-readable -r -resolve -t -timestamp -ts -tshort -a -all -iec -V -Version; values -n -netns -family
