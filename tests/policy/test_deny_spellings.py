@@ -78,6 +78,41 @@ def test_deny_rule_leaves_other_commands_alone(tmp_path: Path, rule: str, line: 
     assert isinstance(judged, Allow)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "sudo -Hu root rm x",
+        "sudo -Hn rm x",
+        "timeout -vk 5 10 rm x",
+        "timeout --kill-a 5 10 rm x",
+        "nice --adj 5 rm x",
+        "env -iu HOME rm x",
+        "env -iC src rm x",
+        "env -iS 'rm x'",
+        "env --split 'rm x'",
+        "strace -fo out rm x",
+        "ls | xargs -rn 1 rm",
+        "ls | xargs -0I {} rm {}",
+        "su -lc 'rm x'",
+        "su bob --session-command='rm x'",
+        "flock -nw 3 lock rm x",
+        "flock lock -c 'rm x'",
+        "flock lock nice rm -c x",
+        "bwrap --ro-bind / / --dev /dev rm x",
+        "fd -HX rm",
+        "fd --exec=rm",
+        "fd -tx -x rm",
+        "git bisect run rm x",
+        "git submodule foreach --recursive 'rm x'",
+        "git filter-branch --tree-filter 'rm x' HEAD",
+        "npm exec -c 'rm x'",
+    ],
+)
+def test_deny_rule_matches_behind_joined_and_shortened_options(tmp_path: Path, line: str) -> None:
+    for rule in ("Bash(rm *)", "Bash(rm:*)"):
+        assert isinstance(judge_command(line, cwd=tmp_path, workspace=tmp_path, mode="bypass", deny=[rule]), Deny)
+
+
 @pytest.mark.parametrize("filler", ["-a ", "-a push ", "-a -b x "])
 def test_deny_rule_holds_behind_very_many_options(tmp_path: Path, filler: str) -> None:
     line = f"git {filler * 500}push push y"

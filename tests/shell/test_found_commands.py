@@ -262,6 +262,8 @@ def test_known_writers_get_the_writes_verdict(line: str) -> None:
         "wipefs -a /dev/sda",
         "shred /dev/sda",
         "rm -rf /",
+        "sudo -Hu root rm -rf /",
+        "timeout -vk 5 10 rm -rf /",
         "rm -rf /*",
         "sudo rm -rf -- /",
         'rm -rf "$X"/*',

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import dropwhile, pairwise
 
 from callwright.shell.words import Word
 from callwright.shell.wrapper_tables import PROGRAM_OPTIONS, PROGRAM_VARIABLES
@@ -12,6 +12,7 @@ _EDITOR_COMMAND = re.compile(r"\+?:?!(.+)")
 _EDITORS = frozenset("vim vi nvim ex view less".split())
 _NAMING = frozenset(("git", "ssh", "scp", "sftp", *_EDITORS, *PROGRAM_OPTIONS))
 """The programs that run what one of their options names."""
+_GIT_RUNS = {"bisect": "run", "submodule": "foreach"}
 
 
 def list_named_programs(
@@ -29,6 +30,9 @@ def list_named_programs(
 
 def _read_named_programs(name: str, words: Sequence[Word]) -> Iterator[str]:
     verb = next((word.text for word in words[1:] if word.text[:1] != "-"), "") if name == "git" else ""
+    texts = [word.text for word in words]
+    if verb in _GIT_RUNS and (run := _GIT_RUNS[verb]) in texts:
+        yield " ".join(dropwhile(lambda text: text[:1] == "-", texts[texts.index(run) + 1 :]))
     options = PROGRAM_OPTIONS.get(f"git {verb}" if verb else name, ())
     for word, following in pairwise((*words, Word(""))):
         text = word.text

@@ -17,6 +17,11 @@ def wrapper(values: str = "", flags: str = "", operands: int = 0, doubt: str = "
     return Wrapper(frozenset(values.split()), frozenset(flags.split()), operands, doubt)
 
 
+PAIRS = (
+    *("--bind", "--ro-bind", "--dev-bind", "--bind-try", "--ro-bind-try", "--dev-bind-try"),
+    *("--setenv", "--symlink", "--file", "--bind-data", "--ro-bind-data", "--chmod"),
+)
+"""Options of bwrap with two values."""
 _OTHER_USER = "it runs as another user"
 _KEEPS_RUNNING = "it starts something that keeps running"
 _ELSEWHERE = "it changes where or how the program runs"
@@ -72,7 +77,7 @@ WRAPPERS = {
     "cgexec": wrapper("-g", doubt=_ELSEWHERE),
     "firejail": wrapper(doubt=_ELSEWHERE),
     "bwrap": wrapper(
-        "--bind --ro-bind --dev-bind --setenv --symlink --tmpfs --proc --dev --chdir --unsetenv --dir --uid --gid "
+        f"{' '.join(PAIRS)} --tmpfs --proc --dev --chdir --unsetenv --dir --uid --gid "
         "--hostname --cap-add --cap-drop --seccomp --args",
         doubt=_ELSEWHERE,
     ),
@@ -145,6 +150,8 @@ PROGRAM_OPTIONS = {
     "git grep": ("-O", "--open-files-in-pager"),
     "git difftool": ("-x", "--extcmd"),
     "git rebase": ("-x", "--exec"),
+    "git filter-branch": tuple(f"--{kind}-filter" for kind in "env tree index parent msg commit tag-name".split()),
+    **dict.fromkeys(("npm", "npx"), ("-c", "--call")),
     "script": ("-c", "-qc", "-qec", "-eqc", "-qfc", "--command"),
     "split": ("--filter",),
     "gdb": ("--args",),

@@ -9,6 +9,7 @@ from callwright.shell.plan import Tree
 from callwright.shell.words import Certainty, Word, is_harmless_variable
 from callwright.shell.wrapper_tables import (
     FLOCK,
+    PAIRS,
     PARALLEL,
     RUN_VERBS,
     WATCH,
@@ -86,13 +87,21 @@ def _skip_options(words: Sequence[Word], wrapper: Wrapper) -> tuple[int, str]:
         if text[:1] != "-" or text == "-":
             break
         if text in values:
-            place += 2
+            place += 3 if text in PAIRS else 2
             continue
         name = text.partition("=")[0]
         known = name in flags or name in values or text[:2] in values or ("-#" in flags and text[1:].isdigit())
         doubt = doubt or ("" if known else f"{text} is an unknown option")
-        place += 1
+        place += 1 if known or not _awaits_value(text, values) else 2
     return place, doubt
+
+
+def _awaits_value(option: str, values: frozenset[str]) -> bool:
+    """Whether the next word is the value of an abbreviated option, or of the last of several joined letters."""
+    if option[:2] == "--":
+        return "=" not in option and any(value.startswith(option) for value in values)
+    letters = [f"-{letter}" in values for letter in option[1:]]
+    return any(letters) and letters.index(True) == len(letters) - 1
 
 
 def _unwrap_command(name: str, words: Sequence[Word]) -> InnerCommand | None:
@@ -101,12 +110,16 @@ def _unwrap_command(name: str, words: Sequence[Word]) -> InnerCommand | None:
     return _unwrap_plain(name, WRAPPERS["command"], words)
 
 
+_SPLITS_STRING = re.compile(r"-[iv0]*S|--s")
+_ENV_VALUES = frozenset("-u -C -P --unset --chdir".split())
+
+
 def _unwrap_env(name: str, words: Sequence[Word]) -> InnerCommand | None:
     place, doubt, folder, clears = 0, "", None, False
     assignments: list[tuple[str, str | None]] = []
     while place < len(words):
         text = words[place].text
-        if text in ("-S", "--split-string") or text.startswith(("-S", "--split-string=", "-vS")):
+        if _SPLITS_STRING.match(text):
             return _unwrap_split_string(words[place:], text)
         if text in ("-C", "--chdir") and place + 1 < len(words):
             folder, place = words[place + 1], place + 1
@@ -124,7 +137,7 @@ def _unwrap_env(name: str, words: Sequence[Word]) -> InnerCommand | None:
         elif text[:1] != "-":
             break
         elif text not in ("--", "-0", "--null", "-v", "--debug"):
-            doubt = doubt or f"{text} is an unknown option"
+            doubt, place = doubt or f"{text} is an unknown option", place + _awaits_value(text, _ENV_VALUES)
         place += 1
     inner = tuple(words[place:])
     found = InnerCommand(name, inner, doubt=doubt, assignments=tuple(assignments), folder=folder, clears=clears)
@@ -278,15 +291,18 @@ def _unwrap_trap(name: str, words: Sequence[Word]) -> InnerCommand | None:
     return InnerCommand(name, script=words[0], doubt="it registers a command to run later")
 
 
+_SCRIPT_OPTION = re.compile(r"-[a-bd-zA-Z]*c|--(?:session-)?command(?=\Z|=)")
+
+
 def _unwrap_dash_c(name: str, words: Sequence[Word]) -> InnerCommand | None:
     """Unwrap programs that take a script after -c: su, script, flock."""
-    for place, word in enumerate(words):
-        if word.text in ("-c", "--command") and place + 1 < len(words):
-            return InnerCommand(name, script=words[place + 1], doubt=f"{name} runs a string as a script")
-        if word.text.startswith("--command="):
-            return InnerCommand(
-                name, script=Word(word.text.partition("=")[2]), doubt=f"{name} runs a string as a script"
-            )
+    # behind the file of flock, options are those of its command
+    own = _skip_options(words, FLOCK)[0] + 2 if name == "flock" else len(words)
+    for place, word in enumerate(words[:own]):
+        if option := _SCRIPT_OPTION.match(word.text):
+            attached = word.text[option.end() :].removeprefix("=")
+            script = words[place + 1] if not attached and place + 1 < len(words) else Word(attached, word.certainty)
+            return InnerCommand(name, script=script, doubt=f"{name} runs a string as a script")
     inner = tuple(words[_skip_options(words, FLOCK)[0] + 1 :]) if name == "flock" else ()
     return InnerCommand(name, inner, doubt="it waits for a lock") if inner else None
 

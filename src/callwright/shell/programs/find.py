@@ -156,7 +156,6 @@ def _mark_found_path(word: Word) -> Word:
     return Word(word.text, Certainty.PREFIXED if word.text.startswith("{}") else Certainty.ANYTHING, named=True)
 
 
-_FD_RUN = frozenset(("-x", "--exec", "-X", "--exec-batch"))
 _FD = Grammar(
     FD_OPTIONS.flags | {"-l", "--list-details"},
     FD_OPTIONS.values | {"--path-separator", "--format", "--batch-size"},
@@ -166,13 +165,14 @@ _FD = Grammar(
 
 def fd(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     """Judge an fd call: like find, with everything after -x a command."""
-    split = next((place for place, word in enumerate(arguments) if word.text in _FD_RUN), len(arguments))
+    split = next((place for place, word in enumerate(arguments) if _read_fd_run(word.text) is not None), len(arguments))
     starts, folder = _list_fd_folders(arguments[:split])
     inside = folders if folder is None else enter_folder(folders, folder.text, physical=True)
     touched = tuple(
         dict.fromkeys([*_list_accesses(ReadPath, starts, folders), *_list_accesses(ReadPath, starts, inside)])
     )
-    inner = tuple(_mark_fd_path(word) for word in arguments[split + 1 :])
+    attached = [Word(text) for word in arguments[split : split + 1] if (text := _read_fd_run(word.text))]
+    inner = tuple(_mark_fd_path(word) for word in (*attached, *arguments[split + 1 :]))
     if inner and all(word.literal for word in inner):
         inner = (*inner, Word("{}", Certainty.ANYTHING, named=True))
     walks = any(word.text == "--follow" or re.match(r"-\w*L", word.text) for word in arguments[:split])
@@ -190,6 +190,19 @@ def fd(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     if any(word.text == ";" for word in arguments[split + 1 : -1]):
         return unknown("further arguments follow the command", touched, inner_commands)
     return Judgement(Verdict.READ_ONLY, f"{name} is read-only", touched, inner_commands)
+
+
+def _read_fd_run(option: str) -> str | None:
+    """Return the command that stands attached to -x or -X, often none; None if it is another option."""
+    name, _, value = option.partition("=")
+    if name in ("--exec", "--exec-batch"):
+        return value
+    for place, letter in enumerate(option[1:] if option[:1] == "-" else "", 2):
+        if letter in "xX":
+            return option[place:].removeprefix("=")
+        if f"-{letter}" not in _FD.flags:
+            break
+    return None
 
 
 def _list_fd_folders(arguments: Sequence[Word]) -> tuple[list[Word], Word | None]:
