@@ -1,7 +1,7 @@
 """Several processes carry out one run: a prompt is heard once, turns are handed over, a stuck holder is fenced off."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ from callwright import (
     SqliteStore,
     Stopped,
     ToolCall,
+    ToolContext,
     tool,
 )
 from callwright.agent import Handover
@@ -26,6 +27,7 @@ from callwright.core.calls import Completed, Failed, Outcome
 from callwright.core.errors import UsageError
 from callwright.core.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from callwright.policy import AllowEverything, Policies
+from callwright.providers.base import ModelEvent, ModelRequest
 from callwright.sessions import MemoryStore, SessionBusy, SessionError, SessionStore, name_attempt
 from callwright.sessions.records import Said, find_open_questions
 from callwright.testing import ScriptedProvider
@@ -177,6 +179,46 @@ async def test_inner_agent_belongs_to_the_owner_of_the_outer_one() -> None:
     )
     assert isinstance(await outer.run("go", session="s", handover=Handover(owner="w")), Done)
     assert len(owners) == 2 and set(owners.values()) == {"w"}
+
+
+class SlowModel(ScriptedProvider):
+    """A model that answers when it is told to."""
+
+    def __init__(self, *script: Line) -> None:
+        super().__init__(*script)
+        self.asked, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        self.asked.set()
+        await self.go_on.wait()
+        async for event in super().stream(request):
+            yield event
+
+
+@pytest.mark.parametrize("first", ["look", "note"])
+async def test_fenced_run_starts_no_call_of_a_turn_that_is_not_on_record(tmp_path: Path, first: str) -> None:
+    keys: list[str] = []
+
+    @tool(annotations=Annotations(Effect.WRITE, idempotent=True))
+    async def keyed(context: ToolContext) -> str:
+        """Do something once per key."""
+        keys.append(context.idempotency_key)
+        return "done"
+
+    look = tool(name="look", effect=Effect.READ)(count.function)
+    executor = Executor(Registry(keyed, look, tool(name="note")(count.function)), _ALLOWED)
+    calls = [ToolCall("a", first, {"n": 1}), ToolCall("b", "keyed", {})]
+    async with SqliteStore(tmp_path / "s.db") as store:
+        model = SlowModel(calls, "end")
+        stuck = Agent(model, executor=executor, sessions=store)
+        zombie = asyncio.create_task(stuck.run("go", session="s", handover=Handover(owner=name_attempt("w", 1))))
+        await model.asked.wait()
+        agent = Agent(ScriptedProvider(calls, "end"), executor=executor, sessions=store)
+        assert isinstance(await agent.resume("s", handover=Handover(owner=name_attempt("w", 2))), Done)
+        model.go_on.set()
+        with pytest.raises(SessionBusy, match="taken over|released"):
+            await zombie
+        assert len(keys) == 1  # no service could tell that a second key meant the same
 
 
 @tool

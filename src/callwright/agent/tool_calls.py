@@ -242,7 +242,7 @@ def _record_starts(transcript: Transcript, turn: OpenTurn, catalog: Catalog) -> 
 
     async def starting(call: ToolCall) -> None:
         # A call that may be repeated is repeated after a crash, begun or not; only the turn must be on record.
-        if transcript.has_unsaved or not _repeatable(call, catalog):
+        if not transcript.is_on_record(turn) or not _repeatable(call, catalog):
             await transcript.record_call_start(turn, call.id)
 
     return starting

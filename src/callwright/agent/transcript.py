@@ -202,10 +202,9 @@ class Transcript:
             return wait_for_nothing()
         return self._store(*self._opening_records(turn), _began(digests, False))
 
-    @property
-    def has_unsaved(self) -> bool:
-        """Whether records wait to be stored together with the next ones."""
-        return bool(self._unsaved)
+    def is_on_record(self, turn: OpenTurn) -> bool:
+        """Whether the start of a turn of several calls is stored: whoever repeats one then uses the same key for it."""
+        return bool(turn.begun) and not self._unsaved and self._failure is None
 
     async def record_call_start(self, turn: OpenTurn, call_id: str) -> None:
         """Store that one call is about to run; must return before it does. Calls that start together share one fsync.
