@@ -8,6 +8,7 @@ import pytest
 from tests.waiting import LoopClock, until
 
 from callwright import (
+    Annotations,
     Answers,
     Completed,
     Deny,
@@ -35,7 +36,7 @@ from callwright.providers.base import ModelRequest
 from callwright.sessions import SqliteStore
 from callwright.sessions.records import Began, Record, Said, Spent
 from callwright.testing import Recorder, ScriptedHook
-from callwright.testing.fakes import ScriptedProvider
+from callwright.testing.fakes import Line, ScriptedProvider
 from callwright.tool.base import Cancellation
 
 wrote: list[str] = []
@@ -278,6 +279,44 @@ async def test_effects_inside_an_agent_are_not_repeated_after_a_crash(tmp_path: 
         told = [message for message in await agent.messages("outer") if isinstance(message, ToolMessage)]
     (outcome,) = told[-1].outcomes
     assert isinstance(outcome, Failed) and outcome.started and wrote == []
+
+
+class LeasedStore(MemoryStore):
+    """A store whose sessions stay held for a while when their process has died."""
+
+    durable = True
+
+    def expire(self, session_id: str) -> None:
+        """Let a lease run out."""
+        self._sessions[session_id].holder = None
+
+
+async def test_child_of_a_process_that_died_is_continued_before_its_own_lease_runs_out() -> None:
+    store, began = LeasedStore(), asyncio.Event()
+
+    @tool(annotations=Annotations(Effect.WRITE, idempotent=True))
+    async def work() -> str:
+        """Work; the first time for ever."""
+        if not began.is_set():
+            began.set()
+            await asyncio.Event().wait()
+        return "done"
+
+    def make(*script: Line) -> Agent:
+        work_alone = Executor(Registry(work), AllowEverything())
+        child = Agent(ScriptedProvider(ToolCall("w", "work", {}), "found"), executor=work_alone, sessions=store)
+        executor = Executor(Registry(child.as_tool("helper", "Help.")), AllowEverything())
+        return Agent(ScriptedProvider(*script), executor=executor, sessions=store)
+
+    dead = asyncio.ensure_future(make(ToolCall("c", "helper", {"prompt": "p"})).run("go", session="s"))
+    await began.wait()
+    store.expire("s")  # the session of the child is still held
+    agent = make("end")
+    await agent.resume("s")
+    outcomes = [message.outcomes[0] for message in await agent.messages("s") if isinstance(message, ToolMessage)]
+    assert isinstance(outcomes[0], Completed)
+    dead.cancel()
+    await asyncio.wait([dead])
 
 
 async def test_durable_child_does_not_answer_another_task(tmp_path: Path) -> None:

@@ -118,9 +118,14 @@ def make_toolset(given: Toolset | Iterable[Tool], executor: Executor | None) -> 
 
 
 async def hold_for(sessions: SessionStore, request: RunRequest) -> SessionHold:
-    """Take the session of a request."""
-    if request.owner:  # only then: a store that is not for clusters may not know owners
-        return await sessions.hold(request.session_id, owner=request.owner)
+    """Take the session of a request.
+
+    Who holds the outer session makes its calls, so an inner one is taken at once from a process that died: its lease
+    may last longer than that of the outer session.
+    """
+    owner = request.owner or (request.session_id if request.lineage is not None and sessions.durable else "")
+    if owner:  # only then: a store that is not for clusters may not know owners
+        return await sessions.hold(request.session_id, owner=owner)
     return await sessions.hold(request.session_id)
 
 
