@@ -33,8 +33,9 @@ from callwright.core.messages import AssistantMessage, ToolMessage, Usage, UserM
 from callwright.hooks import Halt, Hook, InnerAgent
 from callwright.policy import AllowEverything, ByMode, Policies
 from callwright.providers.base import ModelRequest
-from callwright.sessions import SqliteStore
+from callwright.sessions import SessionError, SqliteStore
 from callwright.sessions.records import Began, Record, Said, Spent
+from callwright.sessions.sqlite import SqliteHold
 from callwright.testing import Recorder, ScriptedHook
 from callwright.testing.fakes import Line, ScriptedProvider
 from callwright.tool.base import Cancellation
@@ -317,6 +318,33 @@ async def test_child_of_a_process_that_died_is_continued_before_its_own_lease_ru
     assert isinstance(outcomes[0], Completed)
     dead.cancel()
     await asyncio.wait([dead])
+
+
+async def test_child_that_cannot_be_stored_goes_on_when_the_run_is_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append, failing = SqliteHold.append, [True]
+
+    async def lose(hold: SqliteHold, *records: Record) -> None:
+        outcomes = [
+            record for record in records if isinstance(record, Said) and isinstance(record.message, ToolMessage)
+        ]
+        if hold.session_id.startswith("in-") and outcomes and failing:
+            failing.clear()
+            raise SessionError("the database is away for a moment")
+        await append(hold, *records)
+
+    monkeypatch.setattr(SqliteHold, "append", lose)
+    async with SqliteStore(tmp_path / "s.db") as store:
+        work = Executor(Registry(note), AllowEverything())
+        child = Agent(ScriptedProvider(NOTE, "written"), executor=work, sessions=store)
+        executor = Executor(Registry(child.as_tool("helper", "Does things.")), AllowEverything())
+        agent = Agent(ScriptedProvider(DELEGATE, "I see."), executor=executor, sessions=store)
+        with pytest.raises(SessionError, match="away for a moment"):
+            await agent.run("go", session="outer")
+        assert isinstance(await agent.resume("outer"), Done) and len(wrote) == 1
+        told = [message for message in await agent.messages("outer") if isinstance(message, ToolMessage)]
+    assert [outcome.text for outcome in told[0].outcomes] == ["written"]
 
 
 async def test_durable_child_does_not_answer_another_task(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from callwright.executor.turn_context import AskPerson
 from callwright.hooks.base import Hook, InnerAgent, await_if_needed
 from callwright.policy.base import LinePart, Policy, Subject, Tier
 from callwright.policy.decide import Policies
+from callwright.sessions.base import SessionDamaged, SessionError, StoreTooNew
 from callwright.sessions.records import Record, Spent
 from callwright.system.undo.recorder import UndoRecorder
 from callwright.tool.base import OuterSession, ToolContext
@@ -71,6 +72,8 @@ class Lineage:
         self.spending: Spending | None = None
         self.note: Callable[[Record], None] | None = None
         """Adds a record to the outer session."""
+        self.fail: Callable[[SessionError], None] | None = None
+        """Ends the outer run, to be resumed later."""
         self.depth = 0
         self.session_id = ""
         """The outermost session."""
@@ -194,7 +197,15 @@ class SubAgent:
         # prompt: a session of another task must not answer this one.
         task = sha256(prompt.encode(errors="surrogatepass")).hexdigest()[:8]
         session_id = f"{INNER_SESSION}{context.idempotency_key}-{task}"
-        match await self.agent.run_inside(prompt, session_id, lineage, context.call.name):
+        try:
+            result = await self.agent.run_inside(prompt, session_id, lineage, context.call.name)
+        except (SessionDamaged, StoreTooNew):  # which it would be again
+            raise
+        except SessionError as error:
+            if lineage.fail is not None and self.agent.durable:
+                lineage.fail(error)
+            raise
+        match result:
             case Done(text):
                 return await _run_end_hooks(hooks, inner, text)
             case Paused(questions):

@@ -46,6 +46,12 @@ async def wait_for_nothing() -> None:
     """End at once."""
 
 
+def _retrieve(stored: "asyncio.Future[None]") -> None:
+    """Take note of an error whose callers were cancelled; the next record that is to be stored raises it again."""
+    if not stored.cancelled():
+        stored.exception()
+
+
 class Transcript:
     """A session while a run writes it. Its history is valid for every provider at any time."""
 
@@ -220,6 +226,7 @@ class Transcript:
         self._gathered.append(record)
         if self._storing_gathered is None:
             self._storing_gathered = asyncio.ensure_future(self._store_all_gathered(turn))
+            self._storing_gathered.add_done_callback(_retrieve)
         await asyncio.shield(self._storing_gathered)
 
     async def _store_all_gathered(self, turn: OpenTurn) -> None:
@@ -236,6 +243,13 @@ class Transcript:
             self._unsaved.append(record)
         elif self._failure is None and not self._is_given_up():
             self.hold.note(record)
+
+    def fail(self, error: SessionError) -> None:
+        """Store nothing more, because the session of an agent inside a call could not be stored.
+
+        The outcome of that call does not say what the agent has done. Resumed, both sessions go on where they were.
+        """
+        self._failure = self._failure or error
 
     async def keep(self, path: str, note: Json, wait: bool) -> None:
         """Store a note of a running tool; with `wait`, it is stored on return. Notes that wait share one fsync."""
@@ -307,7 +321,7 @@ class Transcript:
         `last` is the model's last message if it is not of this run.
         """
         if kind in _RESTARTED:
-            self.hold.note(LimitReached(kind))
+            self.note(LimitReached(kind))
         last = last or self._last
         last_text = "" if last is None else last.text
         spent = self.spending
