@@ -138,12 +138,14 @@ async def test_approval_shows_everything_that_will_run(open_desk: "OpenDesk", mo
     async with open_desk(Bash(tmp_path), Write(tmp_path)) as desk, desk.client(mode, action="decline") as client:
         await client.call_tool("bash", {"command": line})
         await client.call_tool("write", {"path": "a.txt", "content": f"{'a' * 150}hidden{'b' * 150}"})
-    asked, written = (form.message.split("\n") for form in desk.asked)
+        await client.call_tool("bash", {"command": "make"})
+    asked, written, short = (form.message.split("\n") for form in desk.asked)
     assert f"command: {line.partition(chr(10))[0]}" in asked
     assert "│ because it is harmless" in asked
     assert f"writes {tmp_path / 'middle.txt'}" in asked
     assert f"content: {'a' * 150}hidden{'b' * 150}" in written
     assert f"writes {tmp_path / 'a.txt'}" in written
+    assert short[:2] == ["Allow bash: make?", f"in {tmp_path}"]
 
 
 @ERAS

@@ -7,7 +7,7 @@ from typing import Any, cast
 import mcp_types as types
 from mcp import MCPError
 
-from callwright.core.access import access_pairs
+from callwright.core.access import RunCommand, access_pairs
 from callwright.core.calls import Answers, Question, Reply
 from callwright.core.decisions import make_reply
 from callwright.core.errors import ToolFailed, safe_str
@@ -164,7 +164,8 @@ def _details(question: Question) -> Iterator[str]:
             yield f"{visible_line(name)}: {visible_line(first)}"
             yield from (f"│ {visible_line(line)}" for line in more)  # a line must not pass for a row of ours
     targets = access_pairs(question.accesses)
-    if cut or len(targets) > 1:
+    # of a command, the summary does not name the folder it runs in
+    if cut or len(targets) > 1 or any(isinstance(each, RunCommand) for each in question.accesses):
         yield from (f"{verb} {visible_line(target)}" for verb, target in targets)
     if question.origin:
         yield "made by:"
