@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 from tests.waiting import until
-from tests.web.conftest import Serve, Served
+from tests.web.conftest import CHROMIUM, CHROMIUM_OPTIONS, Serve, Served
 
 from callwright import Agent, Registry, SqliteStore
 from callwright.app.live import LiveAgent
@@ -20,6 +20,7 @@ from callwright.core.content import Image, Output
 from callwright.core.events import CallBegan, CallWaits
 from callwright.core.json import thaw
 from callwright.core.messages import AssistantMessage, Text, ToolMessage, UserMessage
+from callwright.providers.base import TextDelta
 from callwright.sessions.records import Said
 from callwright.testing import ScriptedProvider
 from callwright.toolbox import Write
@@ -471,6 +472,63 @@ async def test_page_that_comes_later_shows_a_call_that_waits(serve: Serve, proje
         async with serve() as web:
             found = await web.until("/api/session?id=s", lambda data: data["running"])
             assert [call["id"] for call in found["running"]] == ["c1"] and found["waits"] == {"c2": ["c1"]}
+
+
+async def test_events_go_on_where_a_session_was_read(serve: Serve, project: Path, tmp_path: Path) -> None:
+    locations = Locations.of(project, home=tmp_path / "home")
+    async with LiveAgent(locations.live, "terminal", Registry()) as live:
+        live.open_session("s")
+        async with serve() as web, web.events() as events:
+            await web.until("/api/session?id=s", lambda data: data["partial"] is not None)
+            for words in ("one ", "two "):
+                live.on_model_event(TextDelta(words))
+            read = await web.until("/api/session?id=s&from=-1", lambda data: data["partial"]["text"])
+            live.on_model_event(TextDelta("three"))
+            await events.wait(type="text", text="three")
+            later = [event["text"] for event in events.seen if event.get("number", 0) > read["number"]]
+            assert read["partial"]["text"] + "".join(later) == "one two three"
+
+
+async def test_page_that_fell_behind_gets_the_questions_of_now(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serve(call("a.txt"), done("done")) as web, web.events() as events:
+        session = await say(web)
+        question = (await events.wait(type="asked", session=session))["questions"][0]["id"]
+        monkeypatch.setattr("callwright.web.hub._MOST_WAITING", 0)  # every event is one too many
+        events.seen.clear()
+        assert (await answer(web, session, question, approved=True)).status == 200
+        await events.wait(type="hello", questions=[])
+
+
+@pytest.mark.slow
+async def test_text_that_grows_while_the_page_opens_is_shown_once(
+    serve: Serve, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from playwright.async_api import Route, async_playwright, expect
+
+    monkeypatch.setattr("callwright.web.hub._FLUSH_SECONDS", 0.5)  # the events come after what was read
+    locations = Locations.of(project, home=tmp_path / "home")
+    async with (
+        LiveAgent(locations.live, "terminal", Registry()) as live,
+        serve() as web,
+        async_playwright() as playwright,
+    ):
+        live.open_session("s")
+        await web.until("/api/session?id=s", lambda data: data["partial"] is not None)
+
+        async def read_between(route: Route) -> None:
+            live.on_model_event(TextDelta("one "))
+            await web.until("/api/session?id=s", lambda data: data["partial"]["text"])
+            response = await route.fetch()
+            live.on_model_event(TextDelta("two "))
+            await route.fulfill(response=response)
+            live.on_model_event(TextDelta("three"))
+
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_OPTIONS, timeout=90_000)
+        page = await browser.new_page()
+        await page.route("**/api/session?*", read_between, times=1)
+        await page.goto(web.link.replace("/#", "/session?id=s#"))
+        await expect(page.locator(".growing .md")).to_have_text("one two three", timeout=60_000)
+        await browser.close()
 
 
 def test_streamed_message_is_told_from_others_once_it_is_stored() -> None:

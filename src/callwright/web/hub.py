@@ -62,6 +62,8 @@ class Hub:
         self._open = AsyncExitStack()
         self._closing = False
         self._wanted = asyncio.Event()
+        self.number = 0
+        """The number of the last event: a page that has read a session knows which events that includes."""
 
     async def open(self) -> None:
         """Start following agents and the session file."""
@@ -90,9 +92,11 @@ class Hub:
         return self._store
 
     def publish(self, event: Fields) -> None:
-        """Pass an event to every page."""
+        """Pass an event to every page, with its number."""
+        self.number += 1
+        numbered = {**event, "number": self.number}
         for each in self._subscribers:
-            each.add(event)
+            each.add(numbered)
 
     @property
     def streams(self) -> int:
@@ -119,7 +123,8 @@ class Hub:
                     continue
                 await asyncio.sleep(_FLUSH_SECONDS)  # events come in bursts, and a page draws once per frame
                 if events := subscriber.take():
-                    yield _encode(events)
+                    # after a gap: questions and agents as they are now, which the events that were left out changed
+                    yield _encode([self._hello() if event["type"] == "lagged" else event for event in events])
         finally:
             self._subscribers.discard(subscriber)
 

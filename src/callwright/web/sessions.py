@@ -168,11 +168,16 @@ class SessionRoutes:
         return found
 
     async def show(self, request: Request) -> Fields:
-        shown = await self._show(take_text(request, "id"))
+        session_id = take_text(request, "id")
+        shown = await self._show(session_id)
+        items: list[Fields] = []
         if "from" in request.query_params:  # a page that opens needs both, in one round trip
             page = shown["messages"] = await self.messages(request)
-            if any(holds(item, shown["partial"]) for item in page["items"]):  # stored since it was streamed
-                shown["partial"] = None
+            items = page["items"]
+        # both at one moment, with nothing awaited afterwards: a later event is not in it, an earlier one is
+        link, shown["number"] = self._hub.agents.find(session_id), self._hub.number
+        partial = None if link is None else link.partial
+        shown["partial"] = None if any(holds(item, partial) for item in items) else partial  # stored meanwhile
         return shown
 
     async def _show(self, session_id: str) -> Fields:
@@ -233,7 +238,6 @@ class SessionRoutes:
             "model": _last_model(records) or ("" if link is None else link.model),
             "mode": "" if link is None else link.mode,
             "questions": questions,
-            "partial": None if link is None else link.partial,
             "running": [] if link is None else list(link.running.values()),
             "waits": {} if link is None else link.waits,
         }

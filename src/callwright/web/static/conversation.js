@@ -4,6 +4,7 @@ import { needsCalls } from "./messages.js";
 
 const CHUNK = 100;
 const KEPT = 3000; // records held in memory; those far from the view are fetched again
+const GROWTH = new Set(["text", "thinking", "call_text", "message"]);
 const STREAMED = 20_000; // characters of a growing message that are drawn; the record has the whole
 
 export class Conversation {
@@ -25,6 +26,8 @@ export class Conversation {
     this.runs = new Map(); // call id → what it is doing now
     this.fresh = new Map(); // call id → outcome that is not on record yet
     this.partial = newPartial();
+    this.number = 0; // of the last event that what was read includes
+    this.held = []; // events that came while it was read
     this.notices = [];
     this.version = 0;
     this.called = false; // whether a loaded record needs more than plain text to be drawn
@@ -45,28 +48,34 @@ export class Conversation {
   }
 
   async open(at) {
+    const turn = (this.turn = (this.turn ?? 0) + 1);
     this.opening = true;
+    this.number = 0;
     try {
       const from = at === null ? -CHUNK : Math.max(0, at - CHUNK / 2);
       const { messages: page, ...detail } = await get("session", { id: this.id, from, limit: CHUNK });
+      if (turn !== this.turn) return; // a later one is under way
       this.error = null;
       this.setDetail(detail);
       this.items.clear();
       this.records = page.records;
       this.add(page.items);
     } catch (error) {
+      if (turn !== this.turn) return;
       this.error = error;
     }
     this.opening = false;
+    for (const event of this.held.splice(0)) this.apply(event);
     this.draw();
     if (this.latest > this.records) this.grow(this.latest);
   }
 
   setDetail(detail) {
     this.detail = detail;
+    this.number = detail.number;
     this.records = Math.max(this.records, detail.records);
     this.setQuestions(detail.questions);
-    if (detail.partial) this.partial = { ...newPartial(), ...detail.partial, calls: [...(detail.partial.calls || [])] };
+    this.partial = { ...newPartial(), ...detail.partial, calls: [...(detail.partial?.calls || [])] };
     this.runs.clear();
     for (const [call, on] of Object.entries(detail.waits || {})) this.runs.set(call, { state: "waiting", on });
     for (const call of detail.running || []) this.runs.set(call.id, { state: "running", since: call.since, text: call.progress });
@@ -176,12 +185,14 @@ export class Conversation {
 
   take(batch) {
     for (const event of batch) {
-      if (event.type === "hello" || event.type === "lagged") this.detail && this.open(null);
+      if (event.type === "hello") this.detail && this.open(null);
+      else if (event.session === this.id && this.opening) this.held.push(event);
       else if (event.session === this.id) this.apply(event);
     }
   }
 
   apply(event) {
+    if (GROWTH.has(event.type) && event.number <= this.number) return; // the message as it was read has it
     switch (event.type) {
       case "stored":
         this.grow(event.records);

@@ -20,7 +20,7 @@ export function useSessions() {
     let greeted = live.status === "live";
     const stop = listen((batch) => {
       if (!greeted && batch.some((event) => event.type === "hello")) return void (greeted = true); // being loaded already
-      if (batch.some((event) => /^(hello|agent|stored|removed|asked|settled|run_began|run_ended|lagged)$/.test(event.type))) soon();
+      if (batch.some((event) => /^(hello|agent|stored|removed|asked|settled|run_began|run_ended)$/.test(event.type))) soon();
     });
     return () => (clearTimeout(timer), stop());
   }, []);
