@@ -181,6 +181,28 @@ async def test_older_model_gets_schema_in_text(
     await provider.aclose()
 
 
+_NODE: dict[str, Any] = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "sent"),
+    [
+        ({"$ref": "#/$defs/Node", "$defs": {"Node": {**_NODE, "required": ["next"]}}}, {**_NODE, "required": []}),
+        ({"type": "array", "items": {"const": "a"}}, {"type": "array", "items": {"enum": ["a"]}}),
+        ({"type": "string", "pattern": "^a"}, {"type": "string", "description": 'pattern: "^a"'}),
+    ],
+)
+async def test_answer_schema_has_only_what_gemini_reads(
+    server: Loopback, request_for: Requests, recorded: Recorded, schema: dict[str, Any], sent: dict[str, Any]
+) -> None:
+    server.reply(LoopbackReply([recorded("google")]))
+    provider = GoogleGemini("gemini-3-pro", api_key="k", base_url=server.url)
+    await asked(provider, request_for(UserMessage("hi"), output_schema=schema))
+    found = server.received[0].json["generationConfig"]["responseJsonSchema"]
+    assert found == (sent if "$ref" not in schema else {"$ref": "#/$defs/Node", "$defs": {"Node": sent}})
+    await provider.aclose()
+
+
 async def test_options_add_to_ours(server: Loopback, request_for: Requests, recorded: Recorded) -> None:
     server.reply(LoopbackReply([recorded("google")]))
     provider = GoogleGemini("gemini-3-pro", api_key="k", base_url=server.url)

@@ -19,6 +19,7 @@ from callwright.providers.encoding import encode_history, list_pieces, to_bytes
 from callwright.providers.errors import refuse_web_page
 from callwright.providers.gemini_messages import PROVIDER, GoogleDraft, encode, is_older
 from callwright.providers.options import ModelOptions, limit_effort, set_fields
+from callwright.providers.schemas.gemini import gemini_answer_schema
 from callwright.providers.streaming import read_stream
 from callwright.providers.tool_encoding import (
     EncodedTools,
@@ -208,7 +209,8 @@ class GoogleGemini:
         if self._thoughts:
             shape["thinkingConfig"] = {"includeThoughts": True}
         if request.output_schema is not None and shaped:
-            shape |= {"responseMimeType": "application/json", "responseJsonSchema": request.output_schema}
+            sent = gemini_answer_schema(request.output_schema)
+            shape |= {"responseMimeType": "application/json", "responseJsonSchema": sent}
         return shape
 
 

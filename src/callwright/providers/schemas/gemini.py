@@ -1,4 +1,4 @@
-"""The JSON Schema that Gemini reads in a function declaration (`parametersJsonSchema`)."""
+"""The JSON Schema that Gemini reads: in a function declaration (`parametersJsonSchema`) and of the final answer."""
 
 from collections.abc import Sequence
 
@@ -36,12 +36,14 @@ def gemini_schema(root: JsonObject) -> tuple[Schema, tuple[str, ...]]:
     Everything valid stays valid. Without notes, everything invalid stays invalid too.
     """
     writer = _GeminiWriter(root)
-    schema = writer.node(root, "arguments")
+    schema = writer.whole(root, "arguments")
     schema.setdefault("properties", {})
-    writer.open_cycles(schema)
-    if writer.definitions:
-        schema["$defs"] = writer.definitions
     return schema, tuple(writer.notes)
+
+
+def gemini_answer_schema(schema: JsonObject) -> Schema:
+    """Rewrite the schema of a final answer, which may be any value, in the same way."""
+    return _GeminiWriter(schema).whole(schema, "answer")
 
 
 class _GeminiWriter:
@@ -52,6 +54,11 @@ class _GeminiWriter:
         self.definitions: dict[str, Schema] = {}
         self._root = root
         self._names: dict[str, str] = {}
+
+    def whole(self, schema: JsonObject, path: str) -> Schema:
+        written = self.node(schema, path)
+        self._open_cycles(written, path)
+        return {**written, "$defs": self.definitions} if self.definitions else written
 
     def node(self, schema: Json, path: str) -> Schema:
         if schema is False:
@@ -196,10 +203,10 @@ class _GeminiWriter:
         self._note(path, f"Gemini does not support '{key}'; it is moved to the description and checked at call time")
         return [] if refers(given[key]) else [fact(key, given[key])]
 
-    def open_cycles(self, root: Schema) -> None:
+    def _open_cycles(self, root: Schema, path: str) -> None:
         """Make recursive properties optional: Gemini accepts a cycle only through properties that may be left out."""
-        for path, node in [("arguments", root), *self.definitions.items()]:
-            self._open_cycle(node, path)
+        for place, node in [(path, root), *self.definitions.items()]:
+            self._open_cycle(node, place)
 
     def _open_cycle(self, node: Schema, path: str) -> None:
         properties = as_object(node.get("properties"))
