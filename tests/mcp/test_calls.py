@@ -24,7 +24,7 @@ from callwright.core.calls import Question
 from callwright.core.content import Image, Text
 from callwright.core.events import CallProgressed, Event
 from callwright.executor.turn_context import Turn
-from callwright.policy import AllowEverything, ByMode
+from callwright.policy import AllowEverything, ByMode, Rules, rules_of
 from callwright.testing import ScriptedProvider
 
 if TYPE_CHECKING:
@@ -81,6 +81,25 @@ async def test_resources_are_listed_and_read(rough: "World"):
     read = await rough.run("read_resource", {"uri": "memo://a"})
     assert isinstance(read, Completed)
     assert read.text == "remember the milk"
+
+
+async def test_rules_about_resources_and_files_hold_for_resources_of_a_server(open_rough: "OpenRough"):
+    for kind, rule in (
+        ("deny", "ReadResource(memo://*)"),
+        ("deny", "Resource(memo://a)"),
+        ("ask", "Resource(memo://*)"),
+    ):
+        rules = rules_of(
+            deny=[rule] if kind == "deny" else [], ask=[rule] if kind == "ask" else [], allow=["mcp__rough"]
+        )
+        async with open_rough(policy=Rules(rules)) as rough:
+            outcome = await rough.run("read_resource", {"uri": "memo://a"})
+            assert isinstance(outcome, Failed if kind == "deny" else Interrupted), rule
+    async with open_rough(policy=Rules(rules_of(deny=["Read(secret/**)"], allow=["mcp__rough"]))) as rough:
+        for uri in ("file:///w/secret/a", "file:///w/x/%2e%2e/secret/a", "FILE://localhost/w/secret/a"):
+            outcome = await rough.run("read_resource", {"uri": uri})
+            assert isinstance(outcome, Failed) and "Read(secret/**)" in outcome.text
+        assert isinstance(await rough.run("read_resource", {"uri": "memo://a"}), Completed)
 
 
 async def test_get_prompt_lists_prompts(rough: "World"):

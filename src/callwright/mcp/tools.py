@@ -1,18 +1,22 @@
 """Tools that run in a server: its tools, resources, prompts and sign-in."""
 
 import asyncio
+import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
+from urllib.parse import unquote
 
 import mcp_types as types
 from mcp import Client, MCPError
 
+from callwright.core.access import Access, ReadPath, ReadResource, UseTool
 from callwright.core.content import Output
 from callwright.core.errors import Denied, InvalidArguments, ToolFailed, UsageError
 from callwright.core.json import Json, JsonObject, compact
 from callwright.core.spec import Limits, ToolSpec
+from callwright.core.uri import uri_readings
 from callwright.mcp.connection import Connection
 from callwright.mcp.elicitation import ask_person
 from callwright.mcp.listing import Offered, resources_of, texts_of
@@ -34,6 +38,7 @@ from callwright.tool.schema_tool import SchemaInvocation, SchemaTool
 _MAX_ROUNDS = 10
 _PROGRESS_SECONDS = 0.05
 _READS = types.ToolAnnotations(read_only_hint=True)
+_FILE = re.compile(r"file:(?://(?:localhost)?(?=/)|(?!//))(/.*)", re.IGNORECASE | re.DOTALL)
 
 
 class RemoteTool(SchemaTool):
@@ -245,9 +250,23 @@ def resource_tools(
             list_resources,
         ),
         _make_server_tool(
-            names["read_resource"], f"Read a resource of the MCP server {server}.", uri, connection, read
+            names["read_resource"],
+            f"Read a resource of the MCP server {server}.",
+            uri,
+            connection,
+            read,
+            touches=lambda arguments: list_resource_accesses(str(arguments["uri"])),
         ),
     ]
+
+
+def list_resource_accesses(uri: str) -> list[Access]:
+    """Return what rules are compared with when a resource is read: a `file:` address is judged as the file it names."""
+    files = [_FILE.fullmatch(reading) for reading in uri_readings(uri)]
+    named = [f"/{unquote(found[1]).lstrip('/')}" for found in files if found]
+    if not files or len(named) < len(files):  # also where a server could read it as something else
+        return [ReadResource(uri)]
+    return [ReadPath(path) for path in dict.fromkeys(named)]
 
 
 def prompt_tool(name: str, connection: Connection, prompts: tuple[types.Prompt, ...]) -> SchemaTool:
@@ -331,6 +350,7 @@ def _make_server_tool(
     handler: Callable[[dict[str, Any], ToolContext], Awaitable[object]],
     *,
     required: tuple[str, ...] | None = None,
+    touches: Callable[[JsonObject], list[Access]] | None = None,
 ) -> SchemaTool:
     config = connection.config
     needed = list(properties) if required is None else list(required)
@@ -345,7 +365,10 @@ def _make_server_tool(
         origin=f"mcp:{config.name}",
         metadata=server_metadata(config),
     )
-    return SchemaTool(spec, handler)
+    if touches is None:
+        return SchemaTool(spec, handler)
+    use = UseTool(name, spec.annotations.effect)  # the server may do more than it is asked for
+    return SchemaTool(spec, handler, accesses=lambda arguments: [use, *touches(arguments)])
 
 
 class SignInTool(SchemaTool):
