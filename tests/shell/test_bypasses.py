@@ -140,6 +140,10 @@ _ENVIRONMENT = [
 ]
 
 _WRAPPERS = [
+    "/usr/bin/time -o x ls",
+    "/usr/bin/time -f %e ls",
+    "xargs --process-slot-var PATH ls",
+    "timeout 5 -k 3 ls",
     "env touch x",
     "env -S 'touch x'",
     "env -S'touch x'",

@@ -10,11 +10,13 @@ class Wrapper(NamedTuple):
     flags: frozenset[str] = frozenset()
     operands: int = 0
     doubt: str = ""
+    doubtful: frozenset[str] = frozenset()
+    """Options with a value that do more than run the command."""
 
 
-def wrapper(values: str = "", flags: str = "", operands: int = 0, doubt: str = "") -> Wrapper:
+def wrapper(values: str = "", flags: str = "", operands: int = 0, doubt: str = "", doubtful: str = "") -> Wrapper:
     """Return a wrapper's grammar; options are separated by spaces."""
-    return Wrapper(frozenset(values.split()), frozenset(flags.split()), operands, doubt)
+    return Wrapper(frozenset(values.split()), frozenset(flags.split()), operands, doubt, frozenset(doubtful.split()))
 
 
 PAIRS = (
@@ -33,7 +35,7 @@ WRAPPERS = {
     "nice": wrapper("-n --adjustment", "-#"),
     "ionice": wrapper("-c -n --class --classdata", "-t"),
     "stdbuf": wrapper("-i -o -e --input --output --error"),
-    "time": wrapper("", "-p"),
+    "time": wrapper("", "-p", doubtful="-o -f --output --format"),
     "builtin": wrapper(),
     "command": wrapper("", "-p"),
     "arch": wrapper("", "-x86_64 -arm64 -i386 -64 -32"),
@@ -45,7 +47,8 @@ WRAPPERS = {
     "noglob": wrapper(doubt=_ELSEWHERE),
     "nocorrect": wrapper(doubt=_ELSEWHERE),
     "sudo": wrapper(
-        "-u -g -h -p -C -D -R -T -U -r -t --user --group --host --prompt --chdir --chroot --role --type",
+        "-u -g -h -p -C -D -R -T -U -a -c -r -t --user --group --host --prompt --chdir --chroot --role --type "
+        "--close-from --command-timeout --other-user --auth-type --login-class",
         doubt=_OTHER_USER,
     ),
     "doas": wrapper("-u -C", doubt=_OTHER_USER),
@@ -55,8 +58,12 @@ WRAPPERS = {
     "chroot": wrapper("--userspec --groups", "", 1, doubt=_ELSEWHERE),
     "taskset": wrapper("", "", 1, doubt=_ELSEWHERE),
     "chrt": wrapper("-T -P -D", "", 1, doubt=_ELSEWHERE),
-    "unshare": wrapper("-S -G -R -w", doubt=_ELSEWHERE),
-    "nsenter": wrapper("-t -S -G", doubt=_ELSEWHERE),
+    "unshare": wrapper(
+        "-S -G -R -w --setuid --setgid --root --wd --map-user --map-group --map-users --map-groups --propagation "
+        "--setgroups --monotonic --boottime",
+        doubt=_ELSEWHERE,
+    ),
+    "nsenter": wrapper("-t -S -G -W --target --setuid --setgid --wdns", doubt=_ELSEWHERE),
     "setarch": wrapper("", "", 1, doubt=_ELSEWHERE),
     "prlimit": wrapper("-p", doubt=_ELSEWHERE),
     "setpriv": wrapper(
@@ -84,7 +91,7 @@ WRAPPERS = {
     "capsh": wrapper(doubt=_ELSEWHERE),
     "eatmydata": wrapper(doubt=_ELSEWHERE),
     "faketime": wrapper("-f", "", 1, doubt=_ELSEWHERE),
-    "dbus-run-session": wrapper("--config-file", doubt=_ELSEWHERE),
+    "dbus-run-session": wrapper("--config-file --dbus-daemon", doubt=_ELSEWHERE),
     "dbus-launch": wrapper(doubt=_ELSEWHERE),
     "ssh-agent": wrapper("-a -t -E", doubt=_KEEPS_RUNNING),
     "systemd-cat": wrapper("-t -p --identifier --priority", doubt=_ELSEWHERE),
@@ -109,9 +116,19 @@ WRAPPERS = {
     "runcon": wrapper("-t -u -r -l", "", 1, doubt=_ELSEWHERE),
     "sg": wrapper("", "-c", 1, doubt=_OTHER_USER),
     "cpulimit": wrapper("-l -p -e", doubt=_ELSEWHERE),
-    "systemd-run": wrapper("-p -u --unit --property -M -H -E", doubt=_ELSEWHERE),
-    "systemd-inhibit": wrapper(doubt=_ELSEWHERE),
-    "strace": wrapper("-e -o -p -s -u -E -P -a -I -O -S", doubt="it traces what it runs"),
+    "systemd-run": wrapper(
+        "-p -u --unit --property -M -H -E --machine --host --description --slice --service-type --uid --gid --nice "
+        "--working-directory --setenv --on-active --on-boot --on-startup --on-unit-active --on-unit-inactive "
+        "--on-calendar --timer-property --path-property --socket-property",
+        doubt=_ELSEWHERE,
+    ),
+    "systemd-inhibit": wrapper("--what --who --why --mode", doubt=_ELSEWHERE),
+    "strace": wrapper(
+        "-e -o -p -s -u -b -E -P -a -I -O -S -U -X --output --env --attach --user --trace --trace-path --string-limit "
+        "--columns --interruptible --detach-on",
+        doubt="it traces what it runs",
+    ),
+    "screen": wrapper("-S -c -e -h -s -t -T", doubt=_KEEPS_RUNNING),
     "ltrace": wrapper("-e -o -p -s -u -n", doubt="it traces what it runs"),
     "valgrind": wrapper(doubt="it writes reports"),
     "unbuffer": wrapper(doubt=_ELSEWHERE),
@@ -127,11 +144,14 @@ WRAPPERS = {
     "pipx": wrapper("--spec", "", 1, doubt=_DOWNLOADS),
     "uvx": wrapper("--from --with -p", doubt=_DOWNLOADS),
     "direnv": wrapper("", "", 2, doubt=_ELSEWHERE),
-    "dotenv": wrapper("-f", doubt=_ELSEWHERE),
-    "xvfb-run": wrapper("-n -s -e", doubt=_ELSEWHERE),
+    "dotenv": wrapper("-f -e -v -q --file", doubt=_ELSEWHERE),
+    "xvfb-run": wrapper(
+        "-n -s -e -f -p -w --server-num --server-args --error-file --auth-file --xauth-protocol --wait",
+        doubt=_ELSEWHERE,
+    ),
     "fakeroot": wrapper("-l -s -i", doubt=_ELSEWHERE),
 }
-FLOCK = wrapper("-w -E -T -O -B -I -s -u -g")
+FLOCK = wrapper("-w -E --timeout --wait --wb --conflict-exit-code")
 WATCH = wrapper("-n -q -s --interval --equexit")
 PARALLEL = wrapper("-j --jobs -a -I -S --results --joblog -d -N -n -L --colsep --timeout --retries -P")
 PROGRAM_VARIABLES = frozenset(
@@ -155,6 +175,8 @@ PROGRAM_OPTIONS = {
     "script": ("-c", "-qc", "-qec", "-eqc", "-qfc", "--command"),
     "split": ("--filter",),
     "gdb": ("--args",),
+    "nix": ("-c", "--command"),
+    "nix-shell": ("--run", "--command"),
 }
 """Options whose value a program runs."""
 RUN_VERBS = {
@@ -169,6 +191,9 @@ RUN_VERBS = {
     "npm": ("exec", "x"),
     "bundle": ("exec",),
     "mise": ("exec", "x"),
+    **dict.fromkeys(("op", "doppler", "infisical", "devbox"), ("run",)),
+    **dict.fromkeys(("aws-vault", "chamber"), ("exec",)),
+    "guix": ("shell",),
     "asdf": ("exec",),
     "conda": ("run",),
     "docker": ("exec",),

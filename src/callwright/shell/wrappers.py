@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
+from itertools import dropwhile, pairwise
 from typing import NamedTuple
 
 from callwright.shell.plan import Tree
@@ -67,9 +67,17 @@ def unwrap(words: Sequence[Word]) -> InnerCommand | None:
     return _unwrap_runner(name, words[1:]) if name in RUN_VERBS else None
 
 
+_BEFORE_COMMAND = {"sudo": _ASSIGNMENT, "dotenv": re.compile("run|--")}
+"""What may stand between the options of a wrapper and the command."""
+
+
 def _unwrap_plain(name: str, wrapper: Wrapper, words: Sequence[Word]) -> InnerCommand | None:
     place, doubt = _skip_options(words, wrapper)
     inner = tuple(words[place + wrapper.operands :])
+    if wrapper.operands and inner and inner[0].text[:1] == "-":  # perf record -o file program
+        inner, doubt = inner[_skip_options(inner, wrapper)[0] :], f"{inner[0].text} stands behind an operand"
+    elif name in _BEFORE_COMMAND:
+        inner = tuple(dropwhile(lambda word: _BEFORE_COMMAND[name].fullmatch(word.text), inner))
     if any(not word.literal for word in words[:place]):
         doubt = doubt or "an option is not literal"
     if not inner:
@@ -92,7 +100,7 @@ def _skip_options(words: Sequence[Word], wrapper: Wrapper) -> tuple[int, str]:
         name = text.partition("=")[0]
         known = name in flags or name in values or text[:2] in values or ("-#" in flags and text[1:].isdigit())
         doubt = doubt or ("" if known else f"{text} is an unknown option")
-        place += 1 if known or not _awaits_value(text, values) else 2
+        place += 1 if known or not _awaits_value(text, values | wrapper.doubtful) else 2
     return place, doubt
 
 
@@ -111,7 +119,7 @@ def _unwrap_command(name: str, words: Sequence[Word]) -> InnerCommand | None:
 
 
 _SPLITS_STRING = re.compile(r"-[iv0]*S|--s")
-_ENV_VALUES = frozenset("-u -C -P --unset --chdir".split())
+_ENV_VALUES = frozenset("-u -C -P -a --unset --chdir --argv0".split())
 
 
 def _unwrap_env(name: str, words: Sequence[Word]) -> InnerCommand | None:
@@ -156,6 +164,7 @@ def _unwrap_split_string(words: Sequence[Word], text: str) -> InnerCommand:
 _XARGS = wrapper(
     "-I -n -P -d -a -E -L -s -J -R -S --max-args --max-procs --delimiter --arg-file --max-chars",
     "-0 --null -r --no-run-if-empty -t --verbose -x --exit -i -e -l",
+    doubtful="--process-slot-var",
 )
 _ZEROS = frozenset(("-0", "--null", "-0r", "-r0"))
 _XARGS_FLAGS = _XARGS.values | _XARGS.flags | frozenset(("--replace", "--eof", "--max-lines"))
@@ -307,6 +316,12 @@ def _unwrap_dash_c(name: str, words: Sequence[Word]) -> InnerCommand | None:
     return InnerCommand(name, inner, doubt="it waits for a lock") if inner else None
 
 
+def _unwrap_runuser(name: str, words: Sequence[Word]) -> InnerCommand | None:
+    if any(re.match(r"-\w*u|--u", word.text) for word in words):
+        return _unwrap_plain(name, WRAPPERS[name], words)
+    return _unwrap_dash_c(name, words)
+
+
 def _unwrap_watch(name: str, words: Sequence[Word]) -> InnerCommand | None:
     place, _ = _skip_options(words, WATCH)
     text = " ".join(word.text for word in words[place:])
@@ -330,6 +345,7 @@ def _unwrap_parallel(name: str, words: Sequence[Word]) -> InnerCommand | None:
 
 def _unwrap_runner(name: str, words: Sequence[Word]) -> InnerCommand | None:
     verb = len(words) - len(_after_options(words, skip=False))
+    verb += name == "uv" and [word.text for word in words[verb : verb + 1]] == ["tool"]
     if verb >= len(words) or words[verb].text not in RUN_VERBS[name]:
         return None
     rest = words[verb + 1 :]
@@ -357,6 +373,9 @@ def _after_options(words: Sequence[Word], *, skip: bool) -> Sequence[Word]:
         "-p",
         "--python",
         "--extra",
+        "-C",
+        "--directory",
+        "--project",
     )
     while place < len(words) and words[place].text[:1] == "-":
         place += 2 if words[place].text in values else 1
@@ -371,6 +390,7 @@ _SPECIAL: dict[str, Callable[[str, Sequence[Word]], InnerCommand | None]] = {
     "eval": _unwrap_eval,
     "trap": _unwrap_trap,
     "su": _unwrap_dash_c,
+    "runuser": _unwrap_runuser,
     "script": _unwrap_dash_c,
     "flock": _unwrap_dash_c,
     "watch": _unwrap_watch,
