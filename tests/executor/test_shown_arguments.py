@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
-from pydantic import BaseModel, Field, PlainSerializer, SecretStr, field_serializer
+from pydantic import Base64Bytes, BaseModel, Field, PlainSerializer, SecretStr, field_serializer
 
 from callwright import (
     Answers,
@@ -219,6 +219,18 @@ async def test_a_changed_form_of_an_argument_is_approved_for_its_value() -> None
         await ask_and_approve(executor, call, ToolCall("c", "remove", '{"where":{"path":"/"}}')), Interrupted
     )
     assert text_of(await ask_and_approve(executor, call, call)) == "a"
+
+
+async def test_bytes_that_are_no_text_are_shown_as_they_are_written() -> None:
+    @tool(effect=Effect.READ)
+    async def store(data: Base64Bytes, parts: list[Base64Bytes], name: str, seal: Base64Bytes = b"\xff") -> str:
+        """Store bytes."""
+        return f"{data!r} {parts!r} {name} {seal!r}"
+
+    given = {"data": "/w==", "parts": ["/w=="], "name": "n"}
+    assert store.bind(given).arguments == {**given, "seal": "/w=="}
+    (outcome,) = await Executor(Registry(store)).execute([ToolCall("1", "store", given)])
+    assert isinstance(outcome, Completed) and outcome.text == "b'\\xff' [b'\\xff'] n b'\\xff'"
 
 
 async def test_arguments_that_cannot_be_shown_fail_their_call() -> None:

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Annotated, Any, cast, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeAlias, cast, get_args, get_origin
 
 from callwright.core.json import JsonObject, freeze
 from callwright.tool.arguments import ArgumentParser
@@ -16,6 +16,9 @@ from callwright.tool.validators import (
     TypedDictField,
     to_jsonable_python,
 )
+
+_Infinite: TypeAlias = Literal["null", "constants"]
+"""How infinite numbers are written."""
 
 
 class Contract:
@@ -80,8 +83,23 @@ class Contract:
         if known is None:
             filling = (each for each in self.shape.parameters if each.default is not MISSING and not each.filled)
             own = {parameter.name: parameter.default for parameter in filling}
-            known = self._defaults = cast("dict[str, Any]", _as_json(own))
+            known = self._defaults = self.write(own, infinite="null")
         return known
+
+    def write(self, values: Mapping[str, Any], *, infinite: _Infinite = "constants") -> dict[str, Any]:
+        """Return values as JSON; bytes that are no text as their annotation writes them, such as `Base64Bytes`."""
+        try:
+            return _as_json(values, infinite)
+        except ValueError:
+            return {name: self._write_one(name, value, infinite) for name, value in values.items()}
+
+    def _write_one(self, name: str, value: object, infinite: _Infinite) -> object:
+        try:
+            return _as_json(value, infinite)
+        except ValueError:
+            if name not in self._adapters or name not in self.concealed:
+                raise
+            return self._adapters[name].dump_python(value, mode="json")
 
     def _build_parser(self) -> ArgumentParser[dict[str, Any]]:
         shared: dict[str, CoreSchema] = {}
@@ -177,5 +195,5 @@ def _is_field(default: object) -> bool:
     return fields is not None and isinstance(default, fields.FieldInfo)
 
 
-def _as_json(value: object) -> object:
-    return to_jsonable_python(value, serialize_unknown=True, inf_nan_mode="null")
+def _as_json(value: object, infinite: _Infinite) -> Any:
+    return to_jsonable_python(value, serialize_unknown=True, inf_nan_mode=infinite)

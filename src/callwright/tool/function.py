@@ -17,7 +17,6 @@ from callwright.tool.compile import compile_annotation, schema_of
 from callwright.tool.contract import Contract
 from callwright.tool.render import exhaust, settle
 from callwright.tool.signature import MISSING, has_description, innermost, read_docstring, read_signature
-from callwright.tool.validators import to_jsonable_python
 
 
 def output_schema_of(function: Callable[..., object], returns: object) -> JsonObject | None:
@@ -152,7 +151,7 @@ class FunctionTool(LazyTool):
     def complete(self, values: Mapping[str, Any]) -> JsonObject:
         """Return the arguments as JSON, with defaults filled in."""
         plain, defaults = self._json_form
-        given = values if plain else to_jsonable_python(_sort_sets(values), serialize_unknown=True)
+        given = values if plain else self.contract.write(_sort_sets(values))
         if not defaults:
             return dict(given)
         return {**given, **{name: value for name, value in defaults.items() if name not in given}}
