@@ -311,6 +311,25 @@ async def test_prompt_after_load_withdraws_the_question(connect: Connect) -> Non
         assert "something else then" in client.text()
 
 
+@pytest.mark.parametrize("how", ["cancel", "close"])
+async def test_prompt_that_waits_for_the_old_question_can_be_stopped(connect: Connect, how: str) -> None:
+    client = EditorClient(lambda _: asyncio.Event().wait())
+    async with connect(_WRITE, client=client) as editor:
+        session = await editor.start()
+        answer = asyncio.create_task(editor.say(session, "write it"))
+        await client.question_arrived.wait()
+    answer.cancel()
+    client = EditorClient(lambda _: asyncio.Event().wait())
+    async with connect("never said", client=client) as again:
+        await again.connection.initialize(1)
+        await again.connection.load_session(str(again.project), session, mcp_servers=[])
+        await client.question_arrived.wait()
+        answer = asyncio.create_task(again.say(session, "forget it"))
+        await asyncio.sleep(0)  # it is sent before the next line
+        await (again.connection.cancel if how == "cancel" else again.connection.close_session)(session)
+        assert await answer == "cancelled" and "never said" not in client.text()
+
+
 @pytest.mark.slow
 async def test_killed_process_shows_its_question_again(connect: Connect, project: Path, script: Any) -> None:
     client = EditorClient(lambda _: asyncio.Event().wait())

@@ -24,13 +24,7 @@ from callwright.acp.commands import SlashCommands, config_options
 from callwright.acp.editor import Editor, EditorTerminals, TerminalOpened
 from callwright.acp.permissions import DescribeQuestion, Permissions
 from callwright.acp.requests import Block, EditorPrompt, read_prompt
-from callwright.acp.updates import (
-    escape_controls,
-    message_chunk,
-    plan_of,
-    replay_message,
-    thought_chunk,
-)
+from callwright.acp.updates import escape_controls, message_chunk, plan_of, replay_message, thought_chunk
 from callwright.agent.replay import SessionReplay
 from callwright.agent.results import AgentEvent, Done, ModelRetried, Paused, Result, Stopped, TurnEnded
 from callwright.app.app import App
@@ -59,7 +53,6 @@ _STOP_REASONS: dict[str, StopReason] = {
     "seconds": "max_turn_requests",
     "repeated": "max_turn_requests",
 }
-_PROGRESS_CHARS = 8_000
 _SETTLE_SECONDS = 5.0
 _STEPS_TO_WAKE = 5
 
@@ -102,6 +95,7 @@ class EditorSession:
         self._notices: list[str] = []
         self._mode = app.switch.mode
         self._cancellation: Cancellation | None = None
+        self._next: Cancellation | None = None  # of a prompt that waits for the end of a resumed run
         self._run: asyncio.Task[Result | None] | None = None
         self._resumed = False
         self._question: asyncio.Future[Any] | None = None
@@ -155,7 +149,7 @@ class EditorSession:
     @property
     def running(self) -> bool:
         """Whether a prompt of the editor is being answered."""
-        return self._run is not None and not self._resumed
+        return self._next is not None or (self._run is not None and not self._resumed)
 
     def report(self, text: str) -> None:
         """Keep a notice for the user; it is shown with the next update."""
@@ -216,12 +210,13 @@ class EditorSession:
         if self.running:
             raise RequestError(-32600, "a prompt of this session is being answered; cancel it first")
         given = read_prompt(blocks, self.app.locations.cwd)
+        self._next = cancellation = Cancellation()
         await self._withdraw_question()
-        if self.running:  # another prompt was faster
-            raise RequestError(-32600, "a prompt of this session is being answered; cancel it first")
-        self._cancellation = Cancellation()
-        self._links = given
-        self._run = asyncio.create_task(self._answer(given, self._cancellation), name="callwright-acp-prompt")
+        self._next = None
+        if cancellation.requested:  # meanwhile
+            return PromptResponse(stop_reason="cancelled")
+        self._cancellation, self._links = cancellation, given
+        self._run = asyncio.create_task(self._answer(given, cancellation), name="callwright-acp-prompt")
         try:
             result = await asyncio.shield(self._run)
         except CallwrightError as error:
@@ -235,7 +230,7 @@ class EditorSession:
         run = self._run
         if run is None or not self._resumed:
             return
-        self.cancel("the user sent another prompt")
+        self._stop_run("the user sent another prompt")
         await asyncio.wait((run,))
 
     async def _answer(self, given: EditorPrompt, cancellation: Cancellation) -> Result | None:
@@ -351,6 +346,11 @@ class EditorSession:
 
     def cancel(self, reason: str) -> None:
         """Stop the run, also while it waits for an answer; the outcomes of its calls are kept."""
+        if self._next is not None:
+            self._next.cancel(reason)
+        self._stop_run(reason)
+
+    def _stop_run(self, reason: str) -> None:
         if self._cancellation is not None:
             self._cancellation.cancel(reason)
         if self._question is not None:
@@ -363,6 +363,8 @@ class EditorSession:
             reason: Why, as SessionEnd hooks receive it.
         """
         run = self._run
+        if self._next is not None:
+            self._next.cancel("the editor has closed the session")
         if run is not None and self._permissions.waiting:
             self._permissions.leaving = True
             if self._question is not None:
