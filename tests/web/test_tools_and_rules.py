@@ -117,6 +117,13 @@ async def test_verdict_follows_what_is_typed(serve: Serve) -> None:
         assert denied["decision"] == "deny" and "settings.json:4" in denied["source"]
 
 
+async def test_text_that_is_not_unicode_is_refused_by_the_tester(serve: Serve) -> None:
+    async with serve() as web:
+        for tool in ("read", "bash"):
+            refused = await web.post("/api/rules/test", {"tool": tool, "argument": "a\ud800"})
+            assert refused.status == 400 and "surrogate" in refused.data["error"]
+
+
 async def test_call_is_tried_behind_the_same_questions(serve: Serve) -> None:
     async with serve() as web:
         arguments = {"path": "a.txt", "content": "x\n"}

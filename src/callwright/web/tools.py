@@ -189,6 +189,8 @@ class ToolRoutes:
         mode = body.get("mode") or ""
         if not isinstance(mode, str):
             raise ApiError(400, "invalid", "expected a text as mode")
+        if any("\ud800" <= character <= "\udfff" for character in body["argument"]):  # as a call itself is refused
+            raise ApiError(400, "invalid", "the argument holds a lone surrogate, which is not valid Unicode")
         if not mode and not any(lists.values()):
             return await self._judge(await self._workspace.app(), body["tool"], body["argument"])
         app = await asyncio.to_thread(self._open_with, lists, mode)
