@@ -180,6 +180,26 @@ async def test_disallowed_tools_are_denied_while_skill_is_used(desk: Desk, write
     assert desk.made
 
 
+@pytest.mark.parametrize("rule", ["Bash", "Bash(./make.sh)"])
+async def test_disallowed_tools_are_denied_to_agents_that_the_conversation_starts(
+    desk: Desk, home: Path, write: Write, rule: str
+) -> None:
+    write("look", "Only look.", f"disallowed-tools: {rule}")
+    fields = ("context: fork", "allowed-tools: Bash(./make.sh)")
+    write("make", "Make it.", *fields, base=home / ".claude" / "skills")
+    settings = '{"permissions": {"allow": ["Bash(./make.sh)"]}}'
+    agents = '{"maker": {"description": "makes", "prompt": "Make."}}'
+    task = ToolCall("t", "task", {"agent": "maker", "prompt": "make it"})
+    for start in (task, use("make")):
+        replies = (use("look"), start, run_it(), "could not", "looked", start, run_it(), "made", "made")
+        app = desk.app(*replies, settings=settings, agents=agents)
+        await desk.say(app, "look")
+        assert not desk.made
+        await desk.say(app, "now make it")
+        assert desk.made
+        (desk.project / "made").unlink()
+
+
 async def test_slash_line_expands_to_skill_text(desk: Desk, write: Write) -> None:
     write("look", "Look at $ARGUMENTS: !`echo seen` !`touch owned`")
     app = desk.app("ok")

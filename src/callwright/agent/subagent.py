@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from callwright.agent.handover import Handover
 from callwright.agent.results import Done, Paused, Result, Stopped
@@ -22,6 +22,7 @@ from callwright.executor.turn_context import AskPerson
 from callwright.hooks.base import Hook, InnerAgent, await_if_needed
 from callwright.policy.base import LinePart, Policy, Subject, Tier
 from callwright.policy.decide import Policies
+from callwright.policy.dry_run import DryRunCall
 from callwright.sessions.base import SessionDamaged, SessionError, StoreTooNew
 from callwright.sessions.records import Record, Spent
 from callwright.system.undo.recorder import UndoRecorder
@@ -77,6 +78,8 @@ class Lineage:
         self.depth = 0
         self.session_id = ""
         """The outermost session."""
+        self.outer_session_id = ""
+        """The session of the agent whose call starts another one."""
         self.handover: Handover | None = None
         """Says who holds the outer session, and so the inner ones, and whether this process still does."""
         self.undo = UndoRecorder()
@@ -96,11 +99,13 @@ class InheritedPolicy(Policy):
 
     tier = Tier.GUARD
 
-    def __init__(self, policies: Policies) -> None:
+    def __init__(self, policies: Policies, session_id: str = "") -> None:
         self._policies = policies
+        self._session_id = session_id
+        """The session of the outer agent."""
 
     def judge(self, access: Access, subject: Subject) -> Decision | None:
-        decision = self._policies.decide(access, subject)
+        decision = self._find_denial(access, subject) or self._policies.decide(access, subject)
         match decision:
             case Deny():
                 return decision
@@ -109,12 +114,24 @@ class InheritedPolicy(Policy):
             case Allow():
                 return None  # no opinion: the inner agent's own policies must allow it too
 
+    def _find_denial(self, access: Access, subject: Subject) -> Deny | None:
+        """Return what denies an access in the session of the outer agent, such as a skill that is used there."""
+        if not self._session_id:
+            return None
+        outer: Subject = DryRunCall(subject.spec, subject.arguments, self._session_id)
+        if isinstance(subject, LinePart):
+            from callwright.policy.shell_line import PartOfLine  # loaded with the first shell line
+
+            outer = replace(cast("PartOfLine", subject), call=outer)
+        decisions = (policy.judge(access, outer) for policy in self._policies.policies)
+        return next((decision for decision in decisions if isinstance(decision, Deny)), None)
+
 
 class InheritedPolicies(Policies):
     """The policies of an inner agent below those of the outer one: no command has a wider wall than there."""
 
-    def __init__(self, outer: Policies, *own: Policy) -> None:
-        super().__init__(InheritedPolicy(outer), *own)
+    def __init__(self, outer: Policies, *own: Policy, session_id: str = "") -> None:
+        super().__init__(InheritedPolicy(outer, session_id), *own)
         self._outer = outer
 
     def decide(self, access: Access, subject: Subject) -> Decision:
@@ -141,7 +158,7 @@ def inherit_executor(executor: Executor, lineage: Lineage) -> Executor:
         return executor
     return Executor(
         executor.registry,
-        InheritedPolicies(outer.policies, *executor.policies.policies),
+        InheritedPolicies(outer.policies, *executor.policies.policies, session_id=lineage.outer_session_id),
         # Shared hooks and observers run once, or a call of the inner agent would be reported twice.
         hooks=(*outer.hooks, *(hook for hook in executor.hooks if hook not in outer.hooks)),
         observe=(*outer.observers, *(observe for observe in executor.observers if observe not in outer.observers)),
@@ -188,6 +205,7 @@ class SubAgent:
         if lineage.depth >= _MAX_DEPTH:
             raise ToolFailed(f"agents are nested {_MAX_DEPTH} deep, which is the limit; do the work here instead")
         lineage.session_id = context.state.get(OuterSession).session_id or context.session_id
+        lineage.outer_session_id = context.session_id
         inner = InnerAgent(context.call.name, context.call_id, context.session_id)
         hooks = () if lineage.executor is None else lineage.executor.hooks
         for hook in hooks:
