@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from tests.executor.replies import make_value
 
-from callwright import Executor, interop
+from callwright import Effect, Executor, Registry, interop, tool
 from callwright.core.errors import UsageError
 from callwright.hooks import Hook, PendingCall
 from callwright.interop.bridge import PendingApprovals
+from callwright.policy import ByMode, Policies, Rules, parse_rule
 
 # the frameworks are imported when they are used: together they take three seconds, in each process that runs tests
 if TYPE_CHECKING:
@@ -130,12 +131,13 @@ def resume(said: object) -> "Command[Any]":
     return Command(resume=said)
 
 
-def tool_graph(notes: "Notes", keeper: Any, pending: dict[str, str] | None = None) -> Any:
+def tool_graph(executor: "Executor | Notes", keeper: Any, pending: dict[str, str] | None = None) -> Any:
     from langgraph.graph import START, MessagesState, StateGraph
     from langgraph.prebuilt import ToolNode
 
+    executor = executor if isinstance(executor, Executor) else executor.executor(ask=True)
     graph: Any = StateGraph(MessagesState)
-    graph.add_node("tools", ToolNode(interop.to_langchain(notes.executor(ask=True), pending=pending)))
+    graph.add_node("tools", ToolNode(interop.to_langchain(executor, pending=pending)))
     graph.add_edge(START, "tools")
     return graph.compile(checkpointer=keeper)
 
@@ -143,11 +145,14 @@ def tool_graph(notes: "Notes", keeper: Any, pending: dict[str, str] | None = Non
 PLACE: Any = {"configurable": {"thread_id": "one"}}
 
 
-def asking() -> dict[str, Any]:
+def asking(*calls: tuple[str, dict[str, Any], str]) -> dict[str, Any]:
     from langchain_core.messages import AIMessage
 
-    call = {"name": "write", "args": HELLO, "id": "c1", "type": "tool_call"}
-    return {"messages": [AIMessage("", tool_calls=[cast("Any", call)])]}
+    made: Any = [
+        {"name": name, "args": arguments, "id": call_id, "type": "tool_call"}
+        for name, arguments, call_id in calls or (("write", HELLO, "c1"),)
+    ]
+    return {"messages": [AIMessage("", tool_calls=made)]}
 
 
 async def test_langgraph_asks_again_without_saved_question(notes: "Notes") -> None:
@@ -228,6 +233,41 @@ async def test_langgraph_approval_runs_a_call_once_in_all_processes(notes: "Note
         state = await tool_graph(notes, keeper, kept).ainvoke(resume(True), before)
         assert "used already" in state["messages"][-1].content
     assert notes.log == ["begin hello", "end hello"]
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["same process", "other process"])
+async def test_langgraph_repeats_no_call_that_had_ended(elsewhere: bool) -> None:
+    ran: list[int] = []
+
+    @tool(effect=Effect.WRITE)
+    async def free(number: int) -> str:
+        """Change something, unasked."""
+        ran.append(number)
+        return f"did {number}"
+
+    @tool(effect=Effect.WRITE)
+    async def asked() -> str:
+        """Change something."""
+        ran.append(0)
+        return "did 0"
+
+    policies = Policies(Rules([parse_rule("allow", "free")]), ByMode("default"))
+    keeper, kept = make_keeper(), dict[str, str]()
+    graph = tool_graph(Executor(Registry(free, asked), policies), keeper, kept)
+    # two calls with one id, as some models write them
+    calls: list[tuple[str, dict[str, Any], str]] = [
+        ("free", {"number": 1}, "a"),
+        ("free", {"number": 2}, "a"),
+        ("free", {"number": 2}, "a"),
+        ("asked", {}, "b"),
+    ]
+    await graph.ainvoke(asking(*calls), PLACE)
+    assert ran == [1, 2, 2]
+    if elsewhere:
+        graph = tool_graph(Executor(Registry(free, asked), policies), keeper, kept)
+    state = await graph.ainvoke(resume(True), PLACE)
+    assert ran == [1, 2, 2, 0]
+    assert [message.content for message in state["messages"][1:]] == ["did 1", "did 2", "did 2", "did 0"]
 
 
 async def test_langgraph_answer_is_lost_with_the_process_that_took_it(notes: "Notes") -> None:

@@ -1,10 +1,11 @@
 """The part that all adapters share: calls through an executor, their approvals, and a framework's tools."""
 
+import json
 from collections.abc import Callable, Hashable, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
-from callwright.core.calls import Answers, Failed, Interrupted, Outcome, Question, Reply, ToolCall
+from callwright.core.calls import Answers, Completed, Failed, Interrupted, Outcome, Question, Reply, ToolCall
 from callwright.core.content import Output, Part, Text
 from callwright.core.errors import Denied, Halted, ToolFailed
 from callwright.core.json import Json, JsonObject, canonical, compact, thaw
@@ -13,6 +14,7 @@ from callwright.executor.executor import Executor
 from callwright.executor.turn_context import Turn
 from callwright.interop.call_order import CallOrder
 from callwright.registry.catalog import Catalog, session_catalog
+from callwright.sessions.message_encoding import decode_outcome, encode_outcome
 from callwright.tool.arguments import from_text
 from callwright.tool.base import State
 from callwright.tool.schema_tool import Handler, SchemaTool
@@ -105,8 +107,18 @@ class PendingApprovals:
         for question_id in question_ids:
             self._kept[_make_key(session_id, question_id)] = _OPEN
 
+    def keep_outcomes(self, session_id: str, key: str, outcomes: Sequence[Completed | Failed]) -> None:
+        """Keep outcomes of calls that must not run again, if other processes share the mapping."""
+        if not self._bounded:
+            self._kept[_make_key(session_id, key)] = compact([encode_outcome(outcome) for outcome in outcomes])
+
+    def find_outcomes(self, session_id: str, key: str) -> list[Completed | Failed]:
+        """Return the outcomes that another process has kept."""
+        text = None if self._bounded else self._kept.get(_make_key(session_id, key))
+        return [] if text is None else [decode_outcome(each) for each in cast("list[Any]", json.loads(text))]
+
     def drop(self, session_id: str, key: str) -> None:
-        """Remove questions that have been answered."""
+        """Remove questions that have been answered, or outcomes that are not needed any more."""
         self._kept.pop(_make_key(session_id, key), None)
 
 

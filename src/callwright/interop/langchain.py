@@ -38,7 +38,8 @@ def to_langchain(executor: Executor, *, pending: MutableMapping[str, str] | None
 
     Args:
         executor: runs the calls, with its policies and hooks.
-        pending: stores the questions that were shown; pass a persistent mapping to resume in another process.
+        pending: stores the questions that were shown, with the outcomes of the other calls of the task that waits for
+            an answer; pass a persistent mapping to resume in another process.
     """
     caller = _LangChainCaller(Bridge(executor, pending))
     return [

@@ -1,15 +1,16 @@
 """The calls of one LangGraph task, which stop and resume together: a stopped task is run again from its start."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, cast
 
 from langgraph.errors import GraphInterrupt
 from langgraph.types import interrupt
 
-from callwright.core.calls import Answers, Approve, Decline, Outcome, Question, Reply, ToolCall
+from callwright.core.calls import Answers, Approve, Decline, Interrupted, Outcome, Question, Reply, ToolCall
 from callwright.core.decisions import make_reply
-from callwright.core.json import thaw
+from callwright.core.json import canonical, hash_text, thaw
 from callwright.interop.bridge import PendingApprovals
 
 _GATHER_SECONDS = 0.01
@@ -25,7 +26,11 @@ class GraphTask:
 
     def __init__(self, pending: PendingApprovals, session_id: str, name: str) -> None:
         self.calls = 0
-        self.ended: dict[str, tuple[ToolCall, Outcome]] = {}
+        self.begun: Counter[str] = Counter()
+        """How many equal calls have begun, by what they are."""
+        self.ended: dict[str, list[Outcome]] = {}
+        self.recalled: set[str] = set()
+        """What has outcomes of an earlier run of the task."""
         self.stopped = False
         self._pending = pending
         self._session_id = session_id
@@ -119,7 +124,7 @@ class GraphTasks:
     def __init__(self, pending: PendingApprovals) -> None:
         self._pending = pending
         self._running: dict[tuple[str, str], GraphTask] = {}
-        self._kept: dict[tuple[str, str, str], tuple[ToolCall, Outcome]] = {}
+        self._kept: dict[tuple[str, str, str], list[Outcome]] = {}
 
     async def run(
         self, session_id: str, name: str, call: ToolCall, run_call: Callable[[GraphTask], Awaitable[Outcome]]
@@ -129,10 +134,14 @@ class GraphTasks:
         task.calls += 1
         task.enter()
         try:
-            before = self._kept.pop((session_id, name, call.id), None)
-            same = before is not None and before[0] == call
-            outcome = before[1] if before is not None and same else await run_call(task)
-            task.ended[call.id] = (call, outcome)
+            what = _identify(call)
+            before = self._find_ended(session_id, name, what)
+            if before:
+                task.recalled.add(what)
+            number = task.begun[what]
+            task.begun[what] += 1
+            outcome = before[number] if number < len(before) else await run_call(task)
+            task.ended.setdefault(what, []).append(outcome)
             return outcome
         finally:
             task.leave()
@@ -142,11 +151,18 @@ class GraphTasks:
             elif task.calls == 0:  # its next call may be about to start
                 asyncio.get_running_loop().call_later(_LINGER_SECONDS, self._end, task, session_id, name)
 
+    def _find_ended(self, session_id: str, name: str, what: str) -> Sequence[Outcome]:
+        kept = self._kept.get((session_id, name, what))
+        return self._pending.find_outcomes(session_id, f"{name}={what}") if kept is None else kept
+
     def _stop(self, task: GraphTask, session_id: str, name: str) -> None:
         """Keep the outcomes for the next run of the task, which will be a new `GraphTask`."""
         if self._running.get((session_id, name)) is task:
             del self._running[session_id, name]
-        self._kept |= {(session_id, name, call_id): ended for call_id, ended in task.ended.items()}
+        for what, outcomes in task.ended.items():
+            self._kept[session_id, name, what] = outcomes
+            ended = [outcome for outcome in outcomes if not isinstance(outcome, Interrupted)]
+            self._pending.keep_outcomes(session_id, f"{name}={what}", ended)
         while len(self._kept) > _MAX_KEPT_OUTCOMES:
             del self._kept[next(iter(self._kept))]
 
@@ -154,6 +170,17 @@ class GraphTasks:
         if task.calls == 0 and self._running.get((session_id, name)) is task:
             del self._running[session_id, name]
             task.forget()
+            for what in task.recalled:
+                self._kept.pop((session_id, name, what), None)
+                self._pending.drop(session_id, f"{name}={what}")
+
+
+def _identify(call: ToolCall) -> str:
+    """Return what a call is: a model may use one id for several calls."""
+    try:
+        return hash_text(canonical([call.id, call.name, call.arguments]))[:32]
+    except (TypeError, ValueError):  # arguments that are not JSON, which the executor refuses
+        return hash_text(repr(call))[:32]
 
 
 def _make_request(questions: Sequence[Question]) -> dict[str, Any]:
