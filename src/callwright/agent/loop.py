@@ -20,7 +20,7 @@ from callwright.agent.transcript import Transcript
 from callwright.core._fast import frozen, make_constructor
 from callwright.core.calls import Failed
 from callwright.core.errors import Halted, InvalidArguments
-from callwright.core.json import JsonObject, freeze
+from callwright.core.json import JsonObject, compact, freeze
 from callwright.core.messages import AssistantMessage, Message, UserMessage
 from callwright.executor.executor import Executor
 from callwright.executor.turn_context import AskPerson
@@ -80,9 +80,12 @@ class OutputSchema:
         return self._parser.parse(fenced["body"] if fenced else text)
 
     def describe_error(self, error: InvalidArguments) -> str:
-        """Describe the mismatch to the model so that it can correct the answer."""
-        problem = f"the answer does not match the requested schema: {error.detail}"
-        return f"{problem}; answer again with JSON of the given schema only"
+        """Describe the mismatch."""
+        return f"the answer does not match the requested schema: {error.detail}"
+
+    def ask_again(self, problem: str) -> str:
+        """Ask the model to correct the answer, with the schema: some servers accept one and do not show it."""
+        return f"{problem}; answer again with only JSON that matches this schema: {compact(self.schema)}"
 
 
 def make_output_schema(output: object) -> OutputSchema | None:
@@ -128,6 +131,7 @@ async def read_finished_result(
             problem = schema.describe_error(error)
             if transcript.corrections >= _MAX_REPAIRS:
                 return transcript.stop("output", problem, last)
+            problem = schema.ask_again(problem)
     await transcript.add_user_message(UserMessage(problem), prompt=False)
     return None
 
@@ -251,7 +255,7 @@ class Loop:
         try:
             return transcript.finish(reply.text, self._schema.read(reply.text))
         except InvalidArguments as error:
-            return await self._repair(transcript, self._schema.describe_error(error))
+            return await self._repair(transcript, self._schema, self._schema.describe_error(error))
 
     async def _ask_again(self, transcript: Transcript, problem: str) -> Result | None:
         """Ask once more for an answer; a second message that is none ends the run."""
@@ -260,11 +264,11 @@ class Loop:
         await transcript.add_user_message(UserMessage(problem), prompt=False)
         return None
 
-    async def _repair(self, transcript: Transcript, problem: str) -> Result | None:
+    async def _repair(self, transcript: Transcript, schema: OutputSchema, problem: str) -> Result | None:
         if self._repairs_left == 0:
             return transcript.stop("output", f"after {_MAX_REPAIRS} corrections: {problem}")
         self._repairs_left -= 1
-        await transcript.add_user_message(UserMessage(problem), prompt=False)
+        await transcript.add_user_message(UserMessage(schema.ask_again(problem)), prompt=False)
         return None
 
     def _ask(
