@@ -72,12 +72,16 @@ def test_second_tap_on_the_same_place_answers_nothing(served: Served, phone: Bro
 
 def test_card_shows_all_that_the_call_would_use(serve: Serve, desktop: BrowserContext):
     disguised = {"command": "rm -rf x > log.txt", "description": "tidy up\ncommand: ls"}
-    served = serve({"calls": [{"name": "bash", "arguments": disguised}]})
-    card = cards(served.start(desktop))
+    long = {"path": "long.txt", "content": "\n".join(map(str, range(5_100)))}
+    served = serve({"calls": [{"name": "bash", "arguments": disguised}, {"name": "write", "arguments": long}]})
+    page = served.start(desktop)
+    card, written = cards(page).first, cards(page).last
     rows = card.get_by_label("arguments").inner_text().split("\n")
     assert "│ command: ls" in rows and "command: ls" not in rows  # a value must not look like two arguments
     expect(card).to_contain_text(f"in {served.project}")
     expect(card).to_contain_text(f"writes {served.project / 'log.txt'}")
+    written.get_by_role("button", name="Show all 5,101 lines").click()
+    expect(written).to_contain_text("101 further lines not shown")
 
 
 def test_edited_arguments_run_instead(served: Served, desktop: BrowserContext):

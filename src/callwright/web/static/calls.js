@@ -41,13 +41,14 @@ function firstLines(text, lines) {
 }
 
 const DIFF_ROWS = 60;
+const MOST_ROWS = 5000;
 
 /** A preview or a diff, with the old and the new line numbers. */
 export function Preview({ preview }) {
   const [open, setOpen] = useState(false);
   if (!preview) return null;
   if (preview.kind !== "diff") return html`<${LongText} text=${preview.text} label="preview" />`;
-  const rows = open ? preview.rows.slice(0, 5000) : preview.rows.slice(0, DIFF_ROWS);
+  const rows = open ? preview.rows.slice(0, MOST_ROWS) : preview.rows.slice(0, DIFF_ROWS);
   const added = preview.rows.filter((row) => row.mark === "+").length;
   const removed = preview.rows.filter((row) => row.mark === "-").length;
   const fresh = !preview.rows.some((row) => row.old); // a new file has no old line numbers
@@ -58,6 +59,7 @@ export function Preview({ preview }) {
     <div class="wide" tabindex="0" role="group" aria-label=${`changes of ${plain(preview.path)}`}>
       <table><tbody>${rows.map((row) => html`<${DiffRow} row=${row} />`)}</tbody></table>
     </div>
+    ${open && preview.rows.length > MOST_ROWS && html`<p class="note warning">${many(preview.rows.length - MOST_ROWS, "further line")} not shown</p>`}
     ${preview.rows.length > DIFF_ROWS && html`<button class="quiet more" onClick=${() => setOpen(!open)} aria-expanded=${open}>
       ${open ? "Show less" : `Show all ${many(preview.rows.length, "line")}`}</button>`}
   </figure>`;

@@ -202,6 +202,7 @@ function ServerForm({ question, answer, dead }) {
   const link = question.arguments?.url;
   return html`<form onSubmit=${(event) => (event.preventDefault(), answer(true, "once", { answer: question.form ? values : {} }))}>
     ${question.form && forms && html`<${forms.SchemaForm} schema=${question.form} value=${values} onChange=${setValues} />`}
+    ${link && html`<p class="said">${show(link)}</p>`}
     <div class="answers">${!question.form && /^https?:/i.test(link || "") && html`<a class="button" href=${link} target="_blank" rel="noopener noreferrer">Open ${show(oneLine(link, 60))}</a>`}
       <button class="primary" aria-disabled=${dead}>${question.form ? "Send" : "Done"}</button>
       <span class="space"></span><button type="button" class="danger" aria-disabled=${dead} onClick=${() => answer(false)}>Decline</button></div></form>`;
