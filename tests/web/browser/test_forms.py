@@ -177,3 +177,12 @@ def test_verdict_follows_the_typing_and_run_shows_the_outcome(page: Page, served
     press(page, "Yes")
     expect(page.get_by_text("As the model reads it")).to_be_visible()
     assert (served.project / "made.txt").exists()
+
+
+def test_question_of_a_tool_is_answered_where_it_is_tried(page: Page, served: Served):
+    page.goto(f"{served.origin}/tools?name=ask_user")
+    show_form(page, {"question": "Which colour?"})
+    page.get_by_role("button", name="Run").click()
+    page.get_by_label("Your answer").fill("blue")
+    press(page, "Answer")
+    expect(page.locator(".outcome")).to_contain_text("blue")

@@ -68,8 +68,8 @@ function Tool({ tool, server }) {
     setBusy(false);
   };
   const answer = (question) => async (reply) => {
-    if (reply.arguments) setValue(reply.arguments);
-    await run({ ...result.answers, [question.id]: { approved: reply.approved, scope: reply.scope, ...(reply.reason ? { reason: reply.reason } : {}) } });
+    const { approved, scope, reason, arguments: given } = reply; // given to a question of the tool; a call is edited above
+    await run({ ...result.answers, [question.id]: { approved, scope, ...(reason ? { reason } : {}), ...(given ? { arguments: given } : {}) } });
     return { question: question.id, approved: reply.approved, scope: reply.scope };
   };
   return html`<article class="tool">
