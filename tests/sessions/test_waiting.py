@@ -162,6 +162,24 @@ async def test_question_asked_again_takes_the_answer(store: SessionStore) -> Non
     assert await resume(store) == ["paid 1"]
 
 
+@pytest.mark.parametrize("asked_again", [False, True])
+async def test_answer_sent_twice_does_not_approve_the_same_call_of_a_later_turn(
+    store: SessionStore, asked_again: bool
+) -> None:
+    (question,) = (await pause(store, 1)).questions
+    if asked_again:
+        await make_agent(store).resume("s")
+    await record_answers(store, "s", Answers().approve(question))
+    later = await make_agent(store, ToolCall("c1", "pay", {"amount": 1})).resume("s")
+    assert isinstance(later, Paused) and later.questions[0].matches(question.id) and paid == [1]
+    with pytest.raises(QuestionClosed):
+        await record_answers(store, "s", Answers().approve(question))
+    assert await list_waiting(store)
+    await record_answers(store, "s", Answers().approve(later.questions[0]))
+    await resume(store)
+    assert paid == [1, 1]
+
+
 async def test_session_that_is_written_is_answered_there(store: SessionStore) -> None:
     (question,) = (await pause(store, 1)).questions
     hold = await store.hold("s")

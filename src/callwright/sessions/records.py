@@ -216,6 +216,20 @@ def find_open_questions(records: Sequence[Record]) -> tuple[Question, ...]:
     return tuple(OpenQuestions(records))
 
 
+def list_asked_ids(records: Sequence[Record]) -> set[str]:
+    """Return the ids of all questions of the open turn: of those with an answer, and of those that were asked again."""
+    found: set[str] = set()
+    for index in reversed(follow_rewinds(records)):
+        match records[index]:
+            case Asked(questions):
+                found.update(question.id for question in questions)
+            case Said() | Compacted():
+                break
+            case _:
+                pass
+    return found
+
+
 def sum_usage(records: Iterable[Record]) -> Usage:
     """Return the total usage of a session's model requests."""
     total = Usage()

@@ -27,6 +27,7 @@ from callwright.sessions.records import (
     Said,
     find_open_questions,
     follow_rewinds,
+    list_asked_ids,
 )
 
 _log = logging.getLogger("callwright")
@@ -187,14 +188,15 @@ async def _hold(store: SessionStore, session_id: str, seconds: float) -> Session
 
 def _find_open(records: Sequence[Record], question_id: str) -> Question:
     """Return the open question that an answer is for."""
-    for question in find_open_questions(records):
+    for record in records:  # first: a later turn may ask the same about a call of the same id
+        if isinstance(record, Answered) and question_id in record.replies:
+            raise QuestionClosed(f"the question is answered already: {_describe(record.replies[question_id])}")
+    shown = question_id in list_asked_ids(records)
+    for question in find_open_questions(records) if shown else ():
         if question.id == question_id or question.matches(question_id):
             if question.is_expired():
                 raise QuestionClosed(f"the question has expired: {question.summary}")
             return question
-    for record in records:
-        if isinstance(record, Answered) and question_id in record.replies:
-            raise QuestionClosed(f"the question is answered already: {_describe(record.replies[question_id])}")
     raise QuestionClosed("this session does not wait for that question; list the waiting questions again")
 
 

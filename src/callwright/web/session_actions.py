@@ -23,7 +23,7 @@ from callwright.core.calls import Question
 from callwright.core.errors import UsageError
 from callwright.sessions import SessionError, SessionStore
 from callwright.sessions.base import check_session_id
-from callwright.sessions.records import Answered, Asked, OpenQuestions, Record
+from callwright.sessions.records import Answered, OpenQuestions, Record, list_asked_ids
 from callwright.sessions.waiting import QuestionClosed
 from callwright.system.undo.undo_store import UndoStore
 from callwright.web.api import ApiError, Fields, json_response, read_body, route
@@ -281,7 +281,7 @@ class SessionActions:
 
 def _find_open(records: Sequence[Record], question_id: str) -> Question | None:
     """Return an open question by its id, or by an earlier one under which it was asked and has no answer."""
-    known = {each.id for record in records if isinstance(record, Asked) for each in record.questions}
+    known = list_asked_ids(records)  # of this turn only: a later one may ask the same about a call of the same id
     known -= {each for record in records if isinstance(record, Answered) for each in record.replies}
     if question_id not in known:
         return None
