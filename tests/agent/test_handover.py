@@ -34,7 +34,7 @@ from callwright.sessions import MemoryStore, SessionBusy, SessionError, SessionS
 from callwright.sessions.records import Said, find_open_questions
 from callwright.testing import ScriptedProvider
 from callwright.testing.fakes import Line
-from callwright.tool.base import Tool
+from callwright.tool.base import Cancellation, Tool
 
 _ALLOWED = Policies(AllowEverything())
 
@@ -252,7 +252,11 @@ class Works:
     def __init__(self) -> None:
         self.began: asyncio.Queue[str] = asyncio.Queue()
         self._go_on = asyncio.Event()
-        self.registry = Registry(self._make("keyed", idempotent=True), self._make("note"))
+        self.registry = Registry(
+            self._make("keyed", idempotent=True),
+            self._make("note"),
+            tool(name="count", effect=Effect.READ)(count.function),
+        )
 
     def _make(self, name: str, *, idempotent: bool = False) -> Tool:
         async def work() -> str:
@@ -296,6 +300,28 @@ async def test_given_up_run_is_continued_as_after_a_crash(tmp_path: Path, names:
                     names[0] == "note"
                 )
         assert works.began.qsize() == names.count("keyed")
+
+
+@pytest.mark.parametrize("names", [("keyed",), ("count", "keyed")])
+@pytest.mark.parametrize("stopped", [False, True], ids=["next prompt", "stopped"])
+async def test_call_that_is_not_repeated_after_all_may_have_had_an_effect(
+    tmp_path: Path, names: tuple[str, ...], stopped: bool
+) -> None:
+    works = Works()
+    calls = [ToolCall(name, name, {"n": 1} if name == "count" else {}) for name in names]
+    async with SqliteStore(tmp_path / "s.db") as store:
+        executor = Executor(works.registry, _ALLOWED)
+        agent = Agent(ScriptedProvider(calls, "ended"), executor=executor, sessions=store)
+        await works.leave(agent)
+        if stopped:
+            cancellation = Cancellation()
+            cancellation.cancel("enough")
+            assert isinstance(await agent.resume("s", cancellation=cancellation), Stopped)
+        else:
+            assert isinstance(await agent.run("something else", session="s"), Done)
+        outcome = find_ends(await agent.messages("s"))[-1]
+        assert isinstance(outcome, Failed) and outcome.started and "may have had an effect" in outcome.text
+        assert "had not started" not in outcome.text and works.began.empty()
 
 
 async def test_run_that_is_given_up_before_its_calls_start_leaves_nothing_to_report(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -11,13 +11,14 @@ from callwright.agent.results import AgentEvent, Paused
 from callwright.agent.text_replies import is_text_call, note_text_calls
 from callwright.agent.transcript import Transcript, wait_for_nothing
 from callwright.clip import Outputs, find_output_ids
-from callwright.core._fast import frozen, make_constructor
+from callwright.core._fast import frozen, make_constructor, replace
 from callwright.core.calls import Answers, Decline, Failed, Interrupted, Outcome, Question, ToolCall
 from callwright.core.decisions import check_answers
 from callwright.core.errors import InvalidArguments, Unanswered
 from callwright.core.events import BatchBegan, CallEnded, Event
 from callwright.core.json import FrozenDict, JsonObject
 from callwright.core.messages import AssistantMessage
+from callwright.core.spec import Effect
 from callwright.executor.executor import Executor
 from callwright.executor.ledger import ask_again
 from callwright.executor.turn_context import AskPerson, Keep, Starting, Turn, TurnCancelled
@@ -34,6 +35,8 @@ _turn = make_constructor(Turn)
 _NOTHING_KEPT: JsonObject = FrozenDict()
 _CUT = "the message reached its token limit inside this call, so the call was not run; send it again in smaller parts"
 _CRASHED = "not done: the process ended while this turn was running"
+_NOT_STARTED = "; it had not started"
+_STARTED_BEFORE = "; it had started before the run was continued, so it may have had an effect"
 
 
 class _ChangedCall(Exception):
@@ -58,7 +61,7 @@ async def make_calls(
     transcript: Transcript, turn: OpenTurn, catalog: Catalog, context: CallContext
 ) -> Paused | Sequence[Ending]:
     """Run the open turn's calls and close the turn, or pause it; a cancelled task closes it too."""
-    calls, settled, answers = turn.calls, turn.ended, None
+    calls, settled, answers, begun = turn.calls, turn.ended, None, turn.begun
     if turn.stored or turn.message.stop == "length":  # of an earlier run, or its last call was cut off
         open_questions = _find_unanswered(turn, context.executor.limits.question_seconds) if turn.waiting else ()
         if open_questions and not await _ask_again(transcript, turn, open_questions, context.ask):
@@ -78,8 +81,10 @@ async def make_calls(
     except asyncio.CancelledError as stopped:
         turn_cancelled = TurnCancelled.find(stopped)  # None: cancelled before the executor had outcomes of its own
         outcomes = [Interrupted(call) for call in calls] if turn_cancelled is None else turn_cancelled.outcomes
+        outcomes = _tell_earlier_starts(outcomes, begun) if begun else outcomes
         await _close_anyway(transcript, turn, _merge_outcomes(turn, settled, outcomes), context)
         raise
+    outcomes = _tell_earlier_starts(outcomes, begun) if begun else outcomes
     if Interrupted in map(type, outcomes):
         ended = [outcome for outcome in outcomes if not isinstance(outcome, Interrupted)]
         keep_outputs(transcript, ended, context.executor.outputs, durable=context.durable)
@@ -91,6 +96,20 @@ async def make_calls(
     keep_outputs(transcript, endings, context.executor.outputs, durable=context.durable)
     await transcript.close_turn(turn, endings)
     return endings
+
+
+def _tell_earlier_starts(outcomes: Sequence[Outcome], begun: Collection[str]) -> Sequence[Outcome]:
+    """Say of calls that did not run again now that an earlier process had started them."""
+    return [
+        replace(
+            outcome,
+            error=outcome.error.with_message(f"{outcome.error.message.removesuffix(_NOT_STARTED)}{_STARTED_BEFORE}"),
+            started=True,
+        )
+        if isinstance(outcome, Failed) and not outcome.started and outcome.call.id in begun
+        else outcome
+        for outcome in outcomes
+    ]
 
 
 def _find_open(calls: Sequence[ToolCall], settled: Mapping[str, Ending]) -> tuple[ToolCall, ...]:
@@ -170,6 +189,11 @@ def _repeatable(call: ToolCall, catalog: Catalog) -> bool:
     return tool.spec.annotations.repeatable
 
 
+def _may_have_effect(call: ToolCall, catalog: Catalog) -> bool:
+    tool = catalog.get(call.name)
+    return tool is None or tool.spec.annotations.effect is not Effect.READ or tool.spec.annotations.delegates
+
+
 def _make_turn(
     transcript: Transcript, turn: OpenTurn, calls: Sequence[ToolCall], catalog: Catalog, context: CallContext
 ) -> Turn:
@@ -241,8 +265,8 @@ def _record_starts(transcript: Transcript, turn: OpenTurn, catalog: Catalog) -> 
     """Return what records the start of each call, so that a crash tells those apart that never began."""
 
     async def starting(call: ToolCall) -> None:
-        # A call that may be repeated is repeated after a crash, begun or not; only the turn must be on record.
-        if not transcript.is_on_record(turn) or not _repeatable(call, catalog):
+        # A call without an effect is made again after a crash, begun or not; only the turn must be on record.
+        if not transcript.is_on_record(turn) or _may_have_effect(call, catalog):
             await transcript.record_call_start(turn, call.id)
 
     return starting
