@@ -369,7 +369,7 @@ def _make_policies(context: WorkspaceContext, locations: Locations, more: Iterab
     if context.bash.excluded:
         more = (*more, ExcludedCommands(context.bash.excluded))
     return standard_policies(
-        context.workspace, by_mode=by_mode, rules=context.loaded.rules, cwd=locations.cwd, more=more
+        context.workspace, by_mode=by_mode, rules=context.loaded.rules, cwd=locations.cwd, more=more, filtered=True
     )
 
 

@@ -23,6 +23,7 @@ def standard_policies(
     cwd: str | PathLike[str] | None = None,
     by_mode: ByMode | None = None,
     more: Iterable[Policy] = (),
+    filtered: bool = False,
 ) -> Policies:
     """Return guards, rules, fence and mode for one workspace: the policies of the terminal agent.
 
@@ -33,13 +34,15 @@ def standard_policies(
         cwd: The folder that relative paths start from; the workspace's first folder by default.
         by_mode: A mode policy to use instead of one made from `mode`.
         more: Further policies.
+        filtered: The tools leave out what rules hide, as in `Rules`.
     """
     space = Workspace.of(workspace)
     here = PathContext.within(space, cwd)
     by_mode = by_mode or ByMode(mode)
     by_mode.fenced = True
     walled = by_mode.auto_allow == "walled"
-    return Policies(Guards(here, masked=walled), Rules(rules, here), Fence(space, here, walled=walled), by_mode, *more)
+    judged = Rules(rules, here, filtered=filtered)
+    return Policies(Guards(here, masked=walled), judged, Fence(space, here, walled=walled), by_mode, *more)
 
 
 def judge_command(

@@ -44,5 +44,13 @@ def may_hold_denied(pattern: PathPattern, places: PossiblePaths) -> bool:
     return any(pattern.reaches(folder) and _may_hold(Tree(folder), pattern) for folder in folders)
 
 
+def find_in_folders(pattern: PathPattern, places: PossiblePaths) -> int:
+    """Return 2 if a place is a folder with nothing but what the pattern matches, 1 if it may hold such a file, or 0."""
+    folders = [place for place in places.all if os.path.isdir(place)]  # noqa: PTH112 - a path as text
+    if any(pattern.matches(f"{folder}/{ANY_NAME}") for folder in folders):
+        return 2
+    return int(any(pattern.reaches(folder) and _may_hold(Tree(folder), pattern) for folder in folders))
+
+
 def _may_hold(tree: Tree, pattern: PathPattern) -> bool:
     return find_in_tree(tree, pattern.matches, folders=True, every=True) != ""

@@ -31,7 +31,7 @@ from callwright.policy.git_remotes import find_remotes, sets_address, uses_remot
 from callwright.policy.paths import PathContext, PossiblePaths, possible_paths
 from callwright.policy.rules.arguments import fits_value, iterate_given, parse_named_arguments
 from callwright.policy.rules.command_patterns import covers, may_name, names_command
-from callwright.policy.rules.folders import ANY_NAME, is_denied_folder, may_hold_denied, may_use_denied
+from callwright.policy.rules.folders import ANY_NAME, find_in_folders, is_denied_folder, may_hold_denied, may_use_denied
 from callwright.policy.rules.hosts import hosts_of, names_host
 from callwright.policy.rules.patterns import (
     PathPattern,
@@ -63,6 +63,7 @@ _PORT = re.compile(r"(?<![\[:]):\d+\Z|(?<=\]):\d+\Z")
 _HOST = re.compile(r"(?:[^\s/@:]+@)?[\w-]+(?:\.[\w-]+)+\.?(?:[:/].*)?")
 _ARGUMENTS = re.compile(r"\s*\w+:[^,]*(?:,\s*\w+:[^,]*)*")
 _JUDGED_BY_ACCESS = FILE_FAMILIES | {"bash", "webfetch"}
+_SHOW_NAMES = frozenset({"read", "glob", "ls"})  # of a folder
 _NAMED_BY_GROUP = RESOURCE_FAMILIES | {"", "bash"}
 
 
@@ -288,9 +289,8 @@ def _by_argument(rule: Rule, access: Access, subject: Subject) -> Match:
     primary = _PRIMARY.get(canonical(subject.spec.name), ())
     if rule.restricts and not primary and not isinstance(access, UseTool):
         return Match.NO
-    return _match_if(
-        any(fits_value(rule.specifier or "", given) for given in iterate_given(subject.arguments, primary, rule))
-    )
+    given = iterate_given(subject.arguments, primary, rule)
+    return _match_if(any(fits_value(rule.specifier or "", each) for each in given))
 
 
 class Rules(Policy):
@@ -299,12 +299,14 @@ class Rules(Policy):
     Args:
         rules: From `rules_of`, `parse_rule` or `load_rules`.
         here: The folders that path patterns start from; the current folder by default.
+        filtered: Tools that read whole folders leave out what `withholds` names, so that they need no question.
     """
 
     tier = Tier.RULE
 
-    def __init__(self, rules: Iterable[Rule], here: PathContext | None = None) -> None:
+    def __init__(self, rules: Iterable[Rule], here: PathContext | None = None, *, filtered: bool = False) -> None:
         self.here = here or PathContext.of(Path.cwd())
+        self._filtered = filtered
         self.rules = tuple(sorted(dict.fromkeys(rules), key=lambda rule: (rule.text, rule.written_in, rule.base)))
         self._by_kind = {
             kind: tuple(rule for rule in self.rules if rule.kind == kind) for kind in ("deny", "ask", "allow")
@@ -381,9 +383,18 @@ class Rules(Policy):
         for rule in rules:
             if rule.session and rule.session != subject.session_id:
                 continue
-            result = match(rule, access, subject, self.here)
+            result = match(rule, access, subject, self.here) or self._match_search(rule, access, subject)
             if result is Match.YES:
                 return rule, True
             if result is Match.MAYBE and doubtful is None:
                 doubtful = rule
         return doubtful, False
+
+    def _match_search(self, rule: Rule, access: Access, subject: Subject) -> Match:
+        """Match files in a folder that a tool reads as a whole: grep in `.` reads what `Read(secret/**)` denies."""
+        by_line = isinstance(subject, PartOfLine)
+        if self._filtered or not rule.restricts or by_line or not isinstance(access, ReadPath):
+            return Match.NO
+        if rule.specifier is None or not _is_about_reading(rule) or canonical(subject.spec.name) in _SHOW_NAMES:
+            return Match.NO
+        return Match(find_in_folders(_pattern(rule, self.here), paths_for_call(access.path, subject, self.here)))
