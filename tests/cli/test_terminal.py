@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import pty
 import signal
 import sys
 from pathlib import Path
@@ -159,6 +160,39 @@ async def test_typed_ahead_keys_never_answer_a_question(tmp_path: Path) -> None:
         terminal.draw()
     os.close(reading)
     os.close(writing)
+
+
+async def test_closed_window_leaves_the_question_open(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(writing)
+    interrupts: list[str] = []
+    with (tmp_path / "screen").open("wb") as file:
+        terminal = Terminal(Screen(file.fileno()), Palette(True))
+        terminal.busy, terminal.on_interrupt = True, lambda: interrupts.append("a run")
+        asked = asyncio.create_task(terminal.ask("allow?"))
+        await asyncio.sleep(0)
+        terminal.leave()  # the signal
+        terminal.read_input(reading)  # nothing can be read any more
+        assert await asked is None and not interrupts
+        terminal.draw()
+    os.close(reading)
+
+
+async def test_closed_window_ends_no_frame_with_an_error() -> None:
+    outer, inner = pty.openpty()
+    terminal = Terminal(Screen(inner), Palette(True))
+    os.close(outer)
+    terminal.show("a line")
+    terminal.draw()
+    os.close(inner)
+
+
+async def test_prompt_of_the_command_line_comes_before_what_was_typed(tmp_path: Path) -> None:
+    with (tmp_path / "screen").open("wb") as file:
+        terminal = Terminal(Screen(file.fileno()), Palette(True))
+        terminal.submit("typed")
+        terminal.submit("given", first=True)
+        assert [await terminal.prompt(), await terminal.prompt()] == ["given", "typed"]
 
 
 async def test_interrupt_between_enter_and_the_run_takes_the_prompt_back(tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ class TerminalChat:
             self.options.resume = await self.pick_session() or None
         await self.open_session(*await resolve_session(self.options, app))
         if self.options.prompt:
-            self.terminal.submit(self.options.prompt)
+            self.terminal.submit(self.options.prompt, first=True)  # the user may have typed more meanwhile
         self.show_status()
 
     def _open_live(self, app: App) -> None:

@@ -247,9 +247,9 @@ class PromptQueue:
             await self._changed.wait()
         return self._texts.pop(0)
 
-    def add(self, text: str) -> None:
-        """Add a prompt."""
-        self._texts.append(text)
+    def add(self, text: str, *, first: bool = False) -> None:
+        """Add a prompt, at the end or as the next one."""
+        self._texts.insert(0 if first else len(self._texts), text)
         self._changed.set()
 
     def end(self) -> None:

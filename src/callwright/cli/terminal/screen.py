@@ -3,6 +3,7 @@
 `PlainScreen` is for terminals without cursor movement (`TERM=dumb`): it writes lines and the prompt.
 """
 
+import errno
 import os
 import re
 import shutil
@@ -115,6 +116,10 @@ class Screen:
                 data = data[os.write(self._descriptor, data) :]
             except BlockingIOError:  # the terminal is slow, for example over SSH, and its buffer is full
                 _wait_writable(self._descriptor)
+            except OSError as error:
+                if error.errno != errno.EIO:
+                    raise
+                return  # the window was closed; the conversation is about to end
 
 
 def _guard(line: str) -> str:

@@ -166,9 +166,9 @@ class Terminal:
         """Return the next prompt; None when the user leaves."""
         return await self._queue.get()
 
-    def submit(self, text: str) -> None:
-        """Queue a prompt as if it had been typed."""
-        self._queue.add(text)
+    def submit(self, text: str, *, first: bool = False) -> None:
+        """Queue a prompt as if it had been typed, after what was typed or `first`."""
+        self._queue.add(text, first=first)
 
     def _take_queued(self) -> bool:
         """Put the newest queued prompt back on an empty input line; False if the key is for the history."""
@@ -179,8 +179,9 @@ class Terminal:
 
     def leave(self) -> None:
         """End the conversation: pending `ask` and `prompt` calls return None."""
+        again = self.over.is_set()  # a closed window says so twice, by a signal and by its input
         self.over.set()
-        asked = self._question is not None
+        asked = again or self._question is not None
         self._answer(None)
         if self.busy and not asked:  # a run that waits for an answer ends as paused, with its question on record
             self.on_interrupt()
