@@ -237,6 +237,29 @@ async def test_mistral_order_and_ids(server: Loopback, request_for: Requests) ->
     await mistral.aclose()
 
 
+@pytest.mark.parametrize(
+    ("model", "call_id", "kept"),
+    [
+        ("moonshotai/Kimi-K2-Instruct", "functions.look:0", True),
+        ("kimi-k2-thinking", "functions.mcp__some_server__look_at_one_page:12", True),
+        ("kimi-k2-thinking", "no good id!", False),
+        ("claude-by-a-gateway", "functions.look:0", False),
+    ],
+)
+async def test_kimi_gets_its_own_ids_back(
+    server: Loopback, request_for: Requests, model: str, call_id: str, kept: bool
+) -> None:
+    provider = OpenAIChat(model, base_url=server.url)
+    server.reply(LoopbackReply([_sse({"content": "ok"})]))
+    call = ToolCall(call_id, "look")
+    history = (UserMessage("hi"), AssistantMessage((call,), "calls"), ToolMessage((Completed(call, Output("x")),)))
+    await asked(provider, request_for(*history))
+    sent = server.received[0].json["messages"]
+    assert sent[2]["tool_calls"][0]["id"] == sent[3]["tool_call_id"]
+    assert (sent[3]["tool_call_id"] == call_id) is kept
+    await provider.aclose()
+
+
 def _refusal(text: str, status: int = 400) -> LoopbackReply:
     return LoopbackReply([json.dumps({"error": {"message": text}}).encode()], status, _JSON)
 

@@ -58,6 +58,9 @@ _MISTRAL = re.compile(r"(?:.*/)?(?:mistral|ministral|codestral|devstral|magistra
 _SIGNED_GEMINI = re.compile(r"(?:.*/)?gemini-(?:[3-9]|\d\d)")
 _NEW_LIMIT = re.compile(r"(?:.*/)?(?:o\d|gpt-(?:[5-9]|\d\d))")
 _MISTRAL_ID = re.compile(r"[a-zA-Z0-9]{9}")
+_KIMI = re.compile(r"kimi|moonshot", re.IGNORECASE)
+_KIMI_ID = re.compile(r"[a-zA-Z0-9_.-]{1,128}:[0-9]{1,6}")
+"""Such as `functions.read:0`: the model is shown the ids of old calls in place of the names of their tools."""
 _UNSIGNED: Wire = {"google": {"thought_signature": "skip_thought_signature_validator"}}
 """What Google requires instead of a signature on calls that no Gemini model made."""
 _BETWEEN: Wire = {"role": "assistant", "content": "OK."}
@@ -74,9 +77,13 @@ class ChatDialect:
     """Ids of nine letters or digits, and no user message after tool messages."""
     signed: bool = False
     """The first call of each message has a thought signature."""
+    kimi: bool = False
+    """The model's own ids are sent back unchanged; other models' servers do not accept them."""
 
     def call_id(self, call: ToolCall) -> str:
         """Return a call id that the server accepts."""
+        if self.kimi and _KIMI_ID.fullmatch(call.id):
+            return call.id
         if not self.mistral or _MISTRAL_ID.fullmatch(call.id):
             return wire_id(call.id)
         return sha256(call.id.encode("utf-8", "replace")).hexdigest()[:9]
@@ -210,7 +217,8 @@ class OpenAIChat:
         self.model = model
         host = urlsplit(base_url or "").netloc or "openai"
         mistral = "mistral.ai" in host or (base_url is not None and _MISTRAL.match(model) is not None)
-        self._dialect = ChatDialect(f"{host}#{model}", mistral, _SIGNED_GEMINI.match(model) is not None)
+        signed, kimi = _SIGNED_GEMINI.match(model) is not None, _KIMI.search(model) is not None
+        self._dialect = ChatDialect(f"{host}#{model}", mistral, signed, kimi)
         self._encoder = ToolEncoder(f"{PROVIDER} {self._dialect}", _encode_tool, strict=strict)
         own = base_url is None or _NEW_LIMIT.match(model) is not None
         self._limit = _LIMITS[own]  # the old name works everywhere else
