@@ -195,19 +195,26 @@ class _ProgressThrottle:
     def __init__(self, context: ToolContext) -> None:
         self._context = context
         self._next = 0.0
+        self._ended = False
 
     async def report(self, progress: float, total: float | None, message: str | None) -> None:
         """Report progress as the SDK's callback."""
         self(progress, total, message)
 
     def __call__(self, progress: float, total: float | None, message: str | None) -> None:
-        now = time.monotonic()
-        if now < self._next and progress != total:
+        now, ends = time.monotonic(), progress == total
+        if not _is_usable(progress) or (now < self._next and (self._ended or not ends)):
             return
-        self._next = now + _PROGRESS_SECONDS
+        self._next, self._ended = now + _PROGRESS_SECONDS, ends
+        total = total if _is_usable(total) else None
         fields: dict[str, Json] = {"progress": progress}
         fields |= {} if total is None else {"total": total}
         self._context.report(fields | ({} if message is None else {"message": message}))
+
+
+def _is_usable(value: object) -> bool:
+    """Whether a value is a number that can be passed on; the parser of messages takes NaN and infinity too."""
+    return isinstance(value, (int, float)) and abs(value) < 1 << 63
 
 
 def resource_tools(

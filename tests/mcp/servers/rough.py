@@ -89,7 +89,7 @@ def call(number: object, name: str, arguments: dict[str, Any], token: object) ->
             sys.stdout.flush()
         return
     elif name == "chatter":
-        for step in range(300):
+        for step in (float("nan"), 10**400, *range(300), *[299] * 300):
             send(
                 {"method": "notifications/progress", "params": {"progressToken": token, "progress": step, "total": 299}}
             )
