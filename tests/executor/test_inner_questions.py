@@ -11,6 +11,7 @@ from callwright import (
     Answers,
     Approve,
     Completed,
+    Decline,
     Effect,
     Executor,
     Failed,
@@ -162,6 +163,82 @@ async def test_an_inner_answer_counts_once() -> None:
     other = ToolCall("c", "pay_all", {"amounts": [1]})
     (replayed,) = await Executor(Registry(pay, pay_all)).execute([other], answers=answers)
     assert isinstance(replayed, Interrupted) and paid == [1]
+
+
+ran: list[str] = []
+
+
+@tool(effect=Effect.WRITE)
+async def step(name: str) -> str:
+    """Take a step."""
+    ran.append(name)
+    return name
+
+
+@tool(effect=Effect.WRITE)
+async def walk(steps: list[str], context: ToolContext) -> str:
+    """Take steps one after the other."""
+    ran.append("walk")
+    for name in [*steps]:
+        if name in context.kept:
+            continue
+        (outcome,) = await context.execute(ToolCall("i", "step", {"name": name}))
+        if isinstance(outcome, Interrupted):
+            steps.clear()  # which changes nothing for the next run
+            raise AnswersNeeded(outcome.questions)
+        await context.keep(name)
+    return "there"
+
+
+@pytest.fixture
+def walker() -> Executor:
+    """Both the call and the calls inside it need an approval."""
+    ran.clear()
+    return Executor(Registry(step, walk))
+
+
+async def test_approved_call_goes_on_with_the_answers_about_calls_inside(walker: Executor) -> None:
+    asked = list[str]()
+    outcome = await walker.run("walk", {"steps": ["a", "b"]})
+    while isinstance(outcome, Interrupted) and len(asked) < 9:
+        asked += [question.tool for question in outcome.questions]
+        outcome = await walker.run("walk", {"steps": ["a", "b"]}, answers=Answers.approving(outcome.questions))
+    assert outcome.text == "there" and asked == ["walk", "step", "step"]
+    assert ran == ["walk", "walk", "a", "walk", "b"]
+
+
+async def test_approval_of_a_call_that_waits_counts_once_and_for_that_call(walker: Executor) -> None:
+    call = ToolCall("c", "walk", {"steps": ["a"]})
+    (outer,) = await walker.execute([call])
+    assert isinstance(outer, Interrupted)
+    (inner,) = await walker.execute([call], answers=Answers.approving(outer.questions))
+    assert isinstance(inner, Interrupted) and [question.tool for question in inner.questions] == ["step"]
+    others = [
+        ToolCall("c", "walk", {"steps": ["b"]}),
+        ToolCall("d", "walk", {"steps": ["a"]}),
+    ]
+    for other in others:
+        (asked,) = await walker.execute([other], answers=Answers.approving(inner.questions))
+        assert isinstance(asked, Interrupted) and asked.questions[0].tool == "walk"
+    (asked,) = await walker.execute([call], turn=Turn("other session"), answers=Answers.approving(inner.questions))
+    assert isinstance(asked, Interrupted) and asked.questions[0].tool == "walk"
+    (again,) = await walker.execute([call])  # without the answer that it waits for
+    assert isinstance(again, Interrupted) and again.questions[0].tool == "walk"
+    assert ran == ["walk"]
+    both = await asyncio.gather(*(walker.execute([call], answers=Answers.approving(inner.questions)) for _ in "ab"))
+    assert ran == ["walk", "walk", "a"]
+    assert sorted(type(outcome).__name__ for (outcome,) in both) == ["Completed", "Interrupted"]
+    (used,) = await walker.execute([call], answers=Answers.approving(inner.questions))
+    assert isinstance(used, Interrupted) and used.questions[0].tool == "walk" and ran == ["walk", "walk", "a"]
+
+
+async def test_declined_call_inside_an_approved_one_does_not_run(walker: Executor) -> None:
+    outcome = await walker.run("walk", {"steps": ["a"]})
+    for reply in (Approve(), Decline("no")):
+        assert isinstance(outcome, Interrupted)
+        answers = Answers({question.id: reply for question in outcome.questions})
+        outcome = await walker.run("walk", {"steps": ["a"]}, answers=answers)
+    assert outcome.text == "there" and ran == ["walk", "walk"]
 
 
 async def test_user_asked_on_the_spot_sees_the_origin() -> None:

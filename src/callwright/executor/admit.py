@@ -41,7 +41,7 @@ from callwright.core.json import FrozenDict, JsonObject, canonical
 from callwright.executor.admitted import Admitted, ToolEntry
 from callwright.executor.deadlines import Deadlines
 from callwright.executor.driver import is_cancelling
-from callwright.executor.ledger import ask_again, find_expiry
+from callwright.executor.ledger import CarriedApproval, ask_again, find_expiry
 from callwright.policy.decide import Policies
 from callwright.registry.catalog import Catalog
 from callwright.tool.base import State
@@ -64,6 +64,10 @@ class AnswerSource(Protocol):
 
     def find_edit(self, admitted: Admitted) -> tuple[Question, Reply] | None:
         """Return the answer that changed the arguments of this call before it ran and asked."""
+        ...
+
+    def find_carried(self, admitted: Admitted) -> CarriedApproval | None:
+        """Return the approval of a call that has run, and waited for what is answered now about calls inside it."""
         ...
 
     def take(self, question_id: str) -> bool:
@@ -200,6 +204,8 @@ class Gate:
         """Use up the answers that let these calls through; remember those given for longer than once."""
         for item in admitted:
             taken = [answers.take(question_id) for question_id in item.used_answers]  # every one, also after a failure
+            if item.carried is not None:
+                taken.append(item.carried.take())
             if not all(taken):
                 item.error = item.error or Denied("the answer was used by another call meanwhile; ask again")
             elif item.lasting_grant is not None and item.error is None:
@@ -253,7 +259,11 @@ class Gate:
         """Apply the answer given for exactly this call, or raise the question; True if it changed the arguments."""
         found = None if answers is None else answers.claim(admitted)
         if found is None:
-            if not _is_covered(admitted, asks):
+            carried = None if answers is None else answers.find_carried(admitted)
+            if carried is not None and carried.reasons.issuperset(ask.reason for ask in asks):
+                admitted.carried, admitted.approved = carried, tuple(carried.reasons)
+                admitted.confinement = Confinement.APPROVED
+            elif not _is_covered(admitted, asks):
                 admitted.questions = (self._question(admitted, asks),)
             else:
                 admitted.confinement = Confinement.APPROVED

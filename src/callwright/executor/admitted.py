@@ -15,6 +15,7 @@ from callwright.tool.base import InnerBatch, Invocation, SessionTool, State, Too
 from callwright.tool.function import Bound
 
 if TYPE_CHECKING:  # otherwise loaded with the first repair, hook or limit
+    from callwright.executor.ledger import CarriedApproval
     from callwright.executor.repair import PathTool
     from callwright.hooks.base import PendingCall
     from callwright.tool.concurrency import Hold
@@ -85,6 +86,8 @@ class Admitted:
     """Ids of the questions whose answers were applied; they are used up when the call runs."""
     approved: tuple[str, ...] = ()
     """The reasons to ask that the user has approved for this call."""
+    carried: "CarriedApproval | None" = None
+    """The approval from when it ran before and waited for answers about calls inside it."""
     answered: tuple[Question, Approve] | None = None
     """The tool's own question, from when it ran before, with the approval."""
     resumed: bool = False

@@ -25,6 +25,36 @@ def ask_again(question: Question, seconds: float | None) -> Question:
     return replace(question, expires_at=find_expiry(seconds), nonce=os.urandom(8).hex())
 
 
+class CarriedApproval:
+    """The approval of a call that has run and waits for answers about calls inside it: with them it runs again, once.
+
+    Args:
+        item: The call.
+        questions: What the calls inside it asked.
+        ledger: Where it is kept.
+    """
+
+    __slots__ = ("_call_id", "_digest", "_ledger", "questions", "reasons", "used")
+
+    def __init__(self, item: Admitted, questions: Sequence[Question], ledger: "Ledger") -> None:
+        self._ledger = ledger
+        self._call_id = item.call.id
+        self._digest = item.approval_digest
+        self.reasons = frozenset(item.approved)
+        """Why the user was asked about it."""
+        self.questions = tuple(question.id for question in questions)
+        """The ids of the questions."""
+        self.used = False
+
+    def is_for(self, item: Admitted) -> bool:
+        """Whether it was given for exactly this call."""
+        return self._call_id == item.call.id and self._digest == item.approval_digest
+
+    def take(self) -> bool:
+        """Use it up; False if it was used meanwhile."""
+        return self._ledger.take_carried(self)
+
+
 class Ledger:
     """The questions that were asked and not used yet. Executors that share a ledger accept each other's answers.
 
@@ -34,6 +64,8 @@ class Ledger:
     def __init__(self) -> None:
         self._questions: dict[str, tuple[Question, object]] = {}
         self._used: dict[str, None] = {}
+        self._carried: dict[str, CarriedApproval] = {}
+        """By the questions that it waits for."""
         self._lock = threading.Lock()
 
     def add(self, question: Question, tool: object) -> None:
@@ -73,6 +105,27 @@ class Ledger:
         with self._lock:
             for question_id in question_ids:
                 self._used.pop(question_id, None)
+
+    def carry(self, approval: CarriedApproval) -> None:
+        """Keep the approval of a call until one of the questions inside it is answered."""
+        with self._lock:
+            approval.used = False
+            self._carried.update(dict.fromkeys(approval.questions, approval))
+            while len(self._carried) > _MAX_QUESTIONS:
+                del self._carried[next(iter(self._carried))]
+
+    def find_carried(self, question_id: str) -> CarriedApproval | None:
+        """Return the approval of the call that waits for the answer to a question which may still be answered."""
+        found, asked = self._carried.get(question_id), self._questions.get(question_id)
+        return None if asked is None or asked[0].is_expired() else found
+
+    def take_carried(self, approval: CarriedApproval) -> bool:
+        """Use the approval of a call that waited; False if another call has done so."""
+        with self._lock:
+            used, approval.used = approval.used, True
+            for question_id in approval.questions:
+                self._carried.pop(question_id, None)
+            return not used
 
 
 class TurnAnswers:
@@ -146,6 +199,15 @@ class TurnAnswers:
                 return question, reply
         return None
 
+    def find_carried(self, admitted: Admitted) -> CarriedApproval | None:
+        """Return the approval of a call that ran and waited for what is answered now, if no other call has it."""
+        for question_id, _ in self._answers:
+            found = self._ledger.find_carried(question_id)
+            if found is not None and found.is_for(admitted):
+                holder = self._claims.setdefault(f"inside {found.questions[0]}", admitted)
+                return found if holder is admitted else None
+        return None
+
     def take(self, question_id: str) -> bool:
         """Use an answer up; False if another call has done so meanwhile."""
         asked = self._ledger.find(question_id)
@@ -154,14 +216,27 @@ class TurnAnswers:
             self._taken.append(asked)
         return taken or question_id in self._repeated
 
-    def give_back(self, admitted: Sequence[Admitted], outcomes: Sequence[Outcome]) -> None:
-        """Let the answers for calls that did not run, because they wait behind an interrupted one, count later."""
+    def settle(self, admitted: Sequence[Admitted], outcomes: Sequence[Outcome]) -> None:
+        """Keep what was answered for calls that are interrupted: they go on later."""
         for item, outcome in zip(admitted, outcomes, strict=True):
-            if isinstance(outcome, Interrupted) and not item.finished:
-                self._ledger.give_back(item.used_answers)
-                for question, tool in self._taken:
-                    if question.id in item.used_answers:
-                        self._ledger.add(question, tool)
+            if not isinstance(outcome, Interrupted):
+                continue
+            if not item.finished:  # it did not run, because it waits behind an interrupted one
+                self._give_back(item)
+            elif item.approved:
+                inside = [question for question in outcome.questions if not _is_own(question, item)]
+                if inside:
+                    item.bind_again()
+                    self._ledger.carry(CarriedApproval(item, inside, self._ledger))
+
+    def _give_back(self, item: Admitted) -> None:
+        """Let the answers for a call that did not run count later."""
+        self._ledger.give_back(item.used_answers)
+        for question, tool in self._taken:
+            if question.id in item.used_answers:
+                self._ledger.add(question, tool)
+        if item.carried is not None:
+            self._ledger.carry(item.carried)
 
     def _find(self, question_id: str, admitted: Admitted) -> Question | None:
         """Return the question an answer is for: one that was asked, is not used, and about this tool."""
@@ -177,3 +252,8 @@ class TurnAnswers:
             if admitted.entry is None or not is_same_tool(tool, admitted.entry.tool):
                 return None
         return question
+
+
+def _is_own(question: Question, item: Admitted) -> bool:
+    """Whether a call asked a question itself while it ran; such a question knows what the user had approved."""
+    return question.running and question.call_id == item.call.id and question.tool == item.name

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 _batch_began = make_constructor(BatchBegan)
 _log = logging.getLogger("callwright")
 _NOT_STARTED = "stopped before it was done; it had not started"
-_MAX_EDITS = 20
-"""How often in a row a user may change the arguments in question."""
+_MAX_EDITS = 20  # how often in a row a user may change the arguments in question
 
 
 class TurnScope:
@@ -144,14 +143,16 @@ class TurnScope:
             self._runtime.gate.consume_answers(admitted, given)
         if self._observe is not None or self._turn.journal is not None:
             await self._announce(calls, admitted)
-        if len(admitted) == 1 and self._turn.cancellation is None:
-            return self._end([await self._perform_alone(admitted[0], local, parent)], parent)
-        outcomes = await self._run_batch(admitted, local, parent)
+        alone = len(admitted) == 1 and self._turn.cancellation is None
+        if alone:
+            outcomes = [await self._perform_alone(admitted[0], local, parent)]
+        else:
+            outcomes = await self._run_batch(admitted, local, parent)
         if given is not None:
-            given.give_back(admitted, outcomes)
-        if parent is not None:
-            return outcomes  # for a tool, not for the model
-        return self._end(clip_turn(outcomes, self._runtime.runner.outputs, self._runtime.limits.turn_chars), parent)
+            given.settle(admitted, outcomes)
+        if parent is None and not alone:  # what a tool reads is not for the model
+            outcomes = clip_turn(outcomes, self._runtime.runner.outputs, self._runtime.limits.turn_chars)
+        return self._end(outcomes, parent)
 
     def _end(self, outcomes: list[Outcome], parent: ToolContext | None) -> list[Outcome]:
         """Forget the notes of calls of the model that will not run again."""
