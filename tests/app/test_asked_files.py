@@ -72,6 +72,16 @@ async def test_search_leaves_out_asked_files_that_it_does_not_name(locations: Lo
     assert isinstance(shown, Completed) and "needle" in shown.text
 
 
+@pytest.mark.usefixtures("private")
+async def test_rules_that_ask_about_no_file_change_no_search(locations: Locations) -> None:
+    app = make_app(locations, "Bash(npm publish *)", "Edit(private/**)", "WebFetch(domain:a.example)", "Read")
+    found = await app.executor.run("grep", {"pattern": "needle", "path": "open.txt"})
+    assert isinstance(found, Interrupted)  # Read asks about every read
+    app = make_app(locations, "Bash(npm publish *)", "Edit(private/**)", "WebFetch(domain:a.example)")
+    found = await app.executor.run("grep", {"pattern": "needle", "mode": "content"})
+    assert isinstance(found, Completed) and "x.txt" in found.text and "path names" not in found.text
+
+
 @pytest.mark.parametrize("mode", ["default", "auto"])
 @pytest.mark.usefixtures("private")
 async def test_sandbox_masks_asked_files_until_the_user_approves(locations: Locations, mode: str) -> None:

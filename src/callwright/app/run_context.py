@@ -90,16 +90,11 @@ def shell_tool(workspace: Workspace, options: SandboxOptions, rules: Rules) -> B
     )
     unwritable = rules.forbids_writing if any(rule.kind == "deny" for rule in rules.rules) else None
     bash.sandbox = replace(bash.sandbox, denied=rules.denied_places(), unwritable=unwritable)
-    if any(rule.kind == "ask" for rule in rules.rules):
+    if rules.asks_about_files:
         # a command that nobody approved must not read or change what a rule asks about
-        bash.sandbox = replace(
-            bash.sandbox,
-            hidden=rules.withholds,
-            denied=rules.denied_places(asked=True),
-            unwritable=partial(rules.forbids_writing, asked=True),
-            approved=bash.sandbox,
-            _scans={},
-        )
+        asking = partial(rules.forbids_writing, asked=True)
+        asked = replace(bash.sandbox, hidden=rules.withholds, unwritable=asking, approved=bash.sandbox, _scans={})
+        bash.sandbox = replace(asked, denied=rules.denied_places(asked=True))
     return bash
 
 
@@ -352,7 +347,7 @@ class WorkspaceContext:
     @property
     def withheld(self) -> Hidden | None:
         """Tells which files may not be read unasked; None if rules ask about none."""
-        return self.rules.withholds if any(rule.kind == "ask" for rule in self.rules.rules) else None
+        return self.rules.withholds if self.rules.asks_about_reading else None
 
     def sandbox_problems(self) -> list[str]:
         """Return what the user must know about the sandbox: that there is none, or what it does not cover."""

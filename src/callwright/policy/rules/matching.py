@@ -5,7 +5,6 @@ A match is certain, possible or excluded. Deny and ask rules act on a possible m
 
 import re
 from collections.abc import Iterable
-from enum import IntEnum
 from os import PathLike, fspath
 from pathlib import Path
 
@@ -25,14 +24,14 @@ from callwright.core.access import (
     WritePath,
     WriteResource,
 )
-from callwright.core.uri import ADDRESS, uri_readings
+from callwright.core.uri import uri_readings
 from callwright.policy.base import Policy, Subject, Tier
-from callwright.policy.git_remotes import find_remotes, sets_address, uses_remotes
 from callwright.policy.paths import PathContext, PossiblePaths, possible_paths
 from callwright.policy.rules.arguments import fits_value, iterate_given, parse_named_arguments
+from callwright.policy.rules.certainty import Match, match_if
 from callwright.policy.rules.command_patterns import covers, may_name, names_command
 from callwright.policy.rules.folders import ANY_NAME, find_in_folders, is_denied_folder, may_hold_denied, may_use_denied
-from callwright.policy.rules.hosts import hosts_of, names_host
+from callwright.policy.rules.hosts import by_domain, by_named_host, by_remote
 from callwright.policy.rules.patterns import (
     PathPattern,
     command_pattern,
@@ -59,20 +58,10 @@ _PRIMARY = {
     "agent": ("subagent_type", "agent", "agent_type", "name"),
     "websearch": ("query",),
 }
-_PORT = re.compile(r"(?<![\[:]):\d+\Z|(?<=\]):\d+\Z")
-_HOST = re.compile(r"(?:[^\s/@:]+@)?[\w-]+(?:\.[\w-]+)+\.?(?:[:/].*)?")
 _ARGUMENTS = re.compile(r"\s*\w+:[^,]*(?:,\s*\w+:[^,]*)*")
 _JUDGED_BY_ACCESS = FILE_FAMILIES | {"bash", "webfetch"}
 _SHOW_NAMES = frozenset({"read", "glob", "ls"})  # of a folder
 _NAMED_BY_GROUP = RESOURCE_FAMILIES | {"", "bash"}
-
-
-class Match(IntEnum):
-    """How certain it is that a rule is about an access; only deny and ask rules act on `MAYBE`."""
-
-    NO = 0
-    MAYBE = 1
-    YES = 2
 
 
 def match(rule: Rule, access: Access, subject: Subject, here: PathContext) -> Match:
@@ -82,7 +71,7 @@ def match(rule: Rule, access: Access, subject: Subject, here: PathContext) -> Ma
     if "*" in rule.tool and not rule.restricts and not names_one_server(rule.tool):
         return Match.NO  # `allow *` would cover tools that are added later, unseen
     if rule.specifier is None:
-        return _match_if(_names_whole_tool(rule, access, subject))
+        return match_if(_names_whole_tool(rule, access, subject))
     found = _by_argument(rule, access, subject)
     match access:
         case RunCommand() if names_tool(rule.tool, ("bash",), ""):
@@ -92,13 +81,13 @@ def match(rule: Rule, access: Access, subject: Subject, here: PathContext) -> Ma
         case RunCommand() if rule.restricts and names_tool(rule.tool, FILE_FAMILIES, ""):
             found = max(found, _by_trees(rule, subject, here))
         case RunCommand() if rule.restricts and names_tool(rule.tool, ("webfetch",), ""):
-            found = max(found, _by_named_host(rule, subject), _by_remote(rule, access, subject))
+            found = max(found, by_named_host(rule, subject), by_remote(rule, access, subject))
         case ReadPath(path) | WritePath(path) | DeletePath(path) if _about_files(rule, access, subject):
             places = paths_for_call(path, subject, here)
             by_path = _by_path(rule, access, places, here)
             found = max(found, by_path or _by_contents(rule, access, subject, places, here))
         case Reach(url) if names_tool(rule.tool, ("webfetch",), ""):
-            found = max(found, _by_domain(rule, url), _by_remote(rule, access, subject))
+            found = max(found, by_domain(rule, url), by_remote(rule, access, subject))
         case ReadResource(uri) | WriteResource(uri) | DeleteResource(uri) if names_tool(
             rule.tool, families_of(access), ""
         ):
@@ -127,10 +116,6 @@ def forbids_writing(rule: Rule, path: str, here: PathContext) -> bool:
 
 def _is_about_reading(rule: Rule) -> bool:
     return names_tool(rule.tool, FILE_FAMILIES - {"edit"}, "")
-
-
-def _match_if(claim: bool) -> Match:
-    return Match.YES if claim else Match.NO
 
 
 def _names_whole_tool(rule: Rule, access: Access, subject: Subject) -> bool:
@@ -162,7 +147,7 @@ def _may_move(access: Access, subject: Subject) -> bool:
 def _by_path(rule: Rule, access: Access, places: PossiblePaths, here: PathContext) -> Match:
     pattern = _pattern(rule, here)
     if not rule.restricts:
-        return _match_if(places.known and all(pattern.matches(place) for place in places.all))
+        return match_if(places.known and all(pattern.matches(place) for place in places.all))
     if any(pattern.matches(place) for place in places.all):
         return Match.YES
     if isinstance(access, DeletePath) and any(pattern.below(place) for place in places.all):
@@ -191,50 +176,10 @@ def _pattern(rule: Rule, here: PathContext) -> PathPattern:
     return path_pattern(rule.specifier or "**", base=base, cwd=here.cwd, home=here.home, wide=rule.restricts)
 
 
-def _by_domain(rule: Rule, url: str) -> Match:
-    readings = hosts_of(url)
-    if not readings:  # such as `https://`: a deny rule cannot be excluded
-        return Match.MAYBE if rule.restricts else Match.NO
-    wanted = rule.specifier or ""
-    domain = wanted.removeprefix("domain:")
-    if not rule.restricts and (domain == wanted or "/" in domain):
-        return Match.NO  # without `domain:`, or with an address, an allow rule would cover more than it says
-    if not rule.restricts:
-        return _match_if(all(names_host(domain, host) for host in readings))
-    named = domain.split("//", 1)[-1].split("/", 1)[0].rpartition("@")[2]  # a deny rule is about the host of an address
-    named = _PORT.sub("", named.strip()).strip("[]")
-    return _match_if(any(names_host(named, host) for host in readings))
-
-
-def _by_named_host(rule: Rule, subject: Subject) -> Match:
-    """Match a host that an unknown program is given: `pip install https://host/x`, `ssh host`."""
-    if not isinstance(subject, PartOfLine) or (command := subject.command) is None:
-        return Match.NO
-    # git remote add x https://host is a part of a line that reaches x
-    given = command.words[1:] if command.verdict is Verdict.UNKNOWN or sets_address(command) else ()
-    words = (*given, *(value for _, value in command.assignments if value))  # https_proxy=http://host
-    addresses = [url for word in words for url in ADDRESS.findall(word)]
-    if "*" not in (rule.specifier or "").removeprefix("domain:").removeprefix("*."):  # else each file would be a host
-        addresses += filter(_HOST.fullmatch, words)
-    return Match.MAYBE if any(_by_domain(rule, address) is Match.YES for address in addresses) else Match.NO
-
-
-def _by_remote(rule: Rule, access: RunCommand | Reach, subject: Subject) -> Match:
-    """Match the host behind the name of a git remote: `git push origin`."""
-    command = subject.command if rule.restricts and isinstance(subject, PartOfLine) else None
-    if command is None or not uses_remotes(command, access):
-        return Match.NO
-    remotes = find_remotes(command, access.url if isinstance(access, Reach) else "")
-    matches = [_by_domain(rule, address) is Match.YES for address in remotes.addresses]
-    if not remotes.known or (any(matches) and not (remotes.named and all(matches))):
-        return Match.MAYBE
-    return _match_if(any(matches))
-
-
 def _by_resource(rule: Rule, access: Access, uri: str) -> Match:
     pattern = resource_pattern(rule.specifier or "**")
     if not rule.restricts:
-        return _match_if(pattern.allows(uri))
+        return match_if(pattern.allows(uri))
     if rule.specifier == "*" or pattern.catches(uri):
         return Match.YES
     if isinstance(access, DeleteResource) and pattern.may_lie_below(uri):
@@ -247,7 +192,7 @@ def _by_command(rule: Rule, subject: Subject) -> Match:
         return Match.MAYBE
     pattern = command_pattern(rule.specifier or "*")
     if not rule.restricts:
-        return _match_if(covers(pattern, subject))
+        return match_if(covers(pattern, subject))
     if pattern.anything:
         return Match.YES
     if subject.command is None:
@@ -274,7 +219,7 @@ def _by_owner(rule: Rule, access: Access, subject: Subject, here: PathContext) -
     if isinstance(access, Reach):
         return Match.YES
     places = paths_for_call(access.path, subject, here)
-    return _match_if(places.known and all(here.inside(real) for real in places.real))
+    return match_if(places.known and all(here.inside(real) for real in places.real))
 
 
 def _by_argument(rule: Rule, access: Access, subject: Subject) -> Match:
@@ -285,12 +230,12 @@ def _by_argument(rule: Rule, access: Access, subject: Subject) -> Match:
     if not rule.restricts and (rule.tool in RESOURCE_FAMILIES or not isinstance(access, UseTool)):
         return Match.NO
     if _ARGUMENTS.fullmatch(rule.specifier or "") and (named := parse_named_arguments(rule, subject.arguments)):
-        return _match_if(all(fits_value(value, subject.arguments[key]) for key, value in named))
+        return match_if(all(fits_value(value, subject.arguments[key]) for key, value in named))
     primary = _PRIMARY.get(canonical(subject.spec.name), ())
     if rule.restricts and not primary and not isinstance(access, UseTool):
         return Match.NO
     given = iterate_given(subject.arguments, primary, rule)
-    return _match_if(any(fits_value(rule.specifier or "", each) for each in given))
+    return match_if(any(fits_value(rule.specifier or "", each) for each in given))
 
 
 class Rules(Policy):
@@ -312,7 +257,8 @@ class Rules(Policy):
             kind: tuple(rule for rule in self.rules if rule.kind == kind) for kind in ("deny", "ask", "allow")
         }
         # a rule that asks about every call of a tool is not about certain files
-        self._asking = tuple(rule for rule in self._by_kind["ask"] if rule.specifier)
+        asking = (rule for rule in self._by_kind["ask"] if rule.specifier)
+        self._asking = tuple(rule for rule in asking if names_tool(rule.tool, FILE_FAMILIES, ""))
 
     def judge(self, access: Access, subject: Subject) -> Decision | None:
         found, sure = self._strictest(self._by_kind["deny"], access, subject)
@@ -334,6 +280,16 @@ class Rules(Policy):
     def hides(self, path: str | PathLike[str]) -> bool:
         """Whether a deny rule forbids reading a file; listings and searches leave it out."""
         return any(hides(rule, fspath(path), self.here) for rule in self._by_kind["deny"])
+
+    @property
+    def asks_about_files(self) -> bool:
+        """Whether an ask rule is about certain files, to read or to change them."""
+        return bool(self._asking)
+
+    @property
+    def asks_about_reading(self) -> bool:
+        """Whether an ask rule is about reading certain files."""
+        return any(map(_is_about_reading, self._asking))
 
     def withholds(self, path: str | PathLike[str]) -> bool:
         """Whether a file may not be read unasked: a deny rule forbids it, or an ask rule is about it."""
