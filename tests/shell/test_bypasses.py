@@ -444,6 +444,8 @@ _FLAGS = [
     "make",
 ]
 
+_PROCESSES = ["ps e", "ps axe", "ps -Cp e", "ps -oe e", "ps -eo args e", "ps -p o e", "ps auxo pid e", "ps -eo environ"]
+
 _HIDDEN_SUBCOMMANDS = [
     "pip --trusted-host list install x",
     "pip --trusted list install x",
@@ -651,6 +653,7 @@ _EVERYTHING = [
     *_WRAPPERS,
     *_REDIRECTS,
     *_FLAGS,
+    *_PROCESSES,
     *_HIDDEN_SUBCOMMANDS,
     *_GIT,
     *_NETWORK,

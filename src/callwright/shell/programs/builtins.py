@@ -155,7 +155,9 @@ def printenv(name: str, arguments: Sequence[Word], folders: Folders) -> Judgemen
     return unknown(f"{named} may be a credential") if named else Judgement(Verdict.READ_ONLY, "it prints a variable")
 
 
-_PS_VALUES = frozenset("-o -O -p -C -u -U -g -G -t -q -s -k --sort --pid --ppid --user --format".split())
+_PS_VALUES = re.compile(
+    r"-[^-oOpCuUgGtqsk]*[oOpCuUgGtqsk]|[^-oOptUkqN]*o|--(?:sort|pid|ppid|user|format)"
+)  # of joined letters, the last one takes the next word
 
 
 def ps(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
@@ -167,7 +169,7 @@ def ps(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
             return unknown("ps shows the environment of processes")
         if "env" in text.lower():
             return unknown("ps shows the environment of processes")
-        value = text in _PS_VALUES
+        value = _PS_VALUES.fullmatch(text) is not None and not value
     return Judgement(Verdict.READ_ONLY, "ps lists processes")
 
 

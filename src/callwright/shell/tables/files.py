@@ -88,7 +88,8 @@ sort gsort: reads; not -o --output --compress-program --files0-from
 shuf: reads; not -o --output --random-source
 base64 base32 basenc: reads; not -o --output
 iconv: reads; not -o --output
-cal ncal: bare
+cal ncal yes: bare
+bc: reads; bare; only -l --mathlib -q --quiet -s --standard -w --warn -v --version -h --help
 expr: bare
 less more: reads; only -N -S -R -F -X -E -i -I -n -s -r --version --help --LINE-NUMBERS --chop-long-lines
       --RAW-CONTROL-CHARS --quit-if-one-screen --no-init; like [^+].*
