@@ -479,6 +479,9 @@ _HIDDEN_SUBCOMMANDS = [
 """An option takes what looks like the sub-command for its value; getent loads the library that a service names."""
 
 _GIT = [
+    "git config core.editor '--type=x;touch x'",  # behind the name every word is its value
+    "git config core.hooksPath --list",
+    "git config --local core.hooksPath --get",
     "git -c core.fsmonitor=x status",
     "git --exec-path=. status",
     "git --git-dir=x status",

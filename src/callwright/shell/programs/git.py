@@ -51,7 +51,7 @@ git: values
   sparse-checkout list
   lfs ls-files|status|version
   symbolic-ref: operands 1; only -q --quiet --short --recurse
-  config: operands 1; only --get --get-all --get-regexp --get-urlmatch --list -l --show-origin --show-scope
+  config: operands 1; last; only --get --get-all --get-regexp --get-urlmatch --list -l --show-origin --show-scope
       --name-only --null -z --local --global --system --worktree --type --includes --no-includes --bool --int --path;
       values --type
   config get|list: only --all --regexp --show-origin --show-scope --name-only --null -z --local --global --system

@@ -158,7 +158,7 @@ tofu: network; single; not -chdir -out -state-out -backup -generate-config-out
 packer: network; single
   --help|--version|version: local
   validate|inspect
-  fmt: needs -check; only -check -diff -recursive
+  fmt: last; needs -check; only -check -diff -recursive
   plugins installed|required
 cdk: only --version; operands 0
 ansible-doc: only --help -h --version --list -l --json -j --type -t -F --list_files -s --snippet; values -t

@@ -18,7 +18,7 @@ file: reads; not -C -m -f --compile --magic-file --files-from -z -Z --uncompress
 nm: reads; response; not --plugin
 objdump: reads; response; not --plugin -S --source --source-comment
 xxd: reads; operands 1; last; not -r -revert; values -c -cols -g -l -len -o -s -seek -n -name; single
-mktemp: needs -u --dry-run --version --help; only -u -d -q -t -p --dry-run --directory --quiet --suffix --tmpdir
+mktemp: last; needs -u --dry-run --version --help; only -u -d -q -t -p --dry-run --directory --quiet --suffix --tmpdir
       --version --help; values -p --suffix
 diff colordiff: reads; recursive
 sdiff: reads; recursive; not -o --output --diff-program
