@@ -95,6 +95,15 @@ async def test_command_is_asked_about(tmp_path: Path) -> None:
     assert isinstance(outcome, Interrupted)
 
 
+@pytest.mark.parametrize("mode", ["default", "plan", "auto", "dontAsk"])
+async def test_command_does_not_run_as_if_it_were_behind_a_wall(tmp_path: Path, mode: str) -> None:
+    made = search_tool({"command": ["search-the-web"]}, tmp_path)
+    policies = Policies(ByMode(mode, sandboxed=True, auto_allow="walled"))
+    outcome = await Executor(Registry(made), policies).run("web_search", {"query": "x"})
+    assert isinstance(outcome, Interrupted if mode in ("default", "auto") else Failed)
+    assert isinstance(outcome, Interrupted) or outcome.error.code == "denied"
+
+
 async def test_failing_command_tells_why(tmp_path: Path) -> None:
     made = search_tool({"command": [sys.executable, "-c", "import sys; sys.exit('no network')"]}, tmp_path)
     outcome = await Executor(Registry(made), Policies(AllowEverything())).run("web_search", {"query": "x"})
