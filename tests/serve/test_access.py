@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 from mcp import MCPError
+from mcp.server.session import ServerSession
 from tests.serve.test_http import ACCEPT, HELLO
 from tests.waiting import LONG_SECONDS, close_stream
 
@@ -16,7 +17,7 @@ from callwright.policy import AllowEverything
 from callwright.serve import Gateway, HttpOptions
 from callwright.serve.access import TimedProtocol
 from callwright.serve.call import SuspendableCall, SuspendedCalls
-from callwright.serve.clients import Caller, ClientStates
+from callwright.serve.clients import Caller, ClientStates, ListChangeNotifier
 from callwright.serve.http import listen
 from callwright.tool.base import State
 
@@ -190,3 +191,20 @@ async def test_suspended_calls_of_one_client_displace_only_its_own() -> None:
     with pytest.raises(MCPError, match="1024 calls wait for answers"):
         await suspended.keep(suspend("more"), "more")
     await suspended.stop()
+
+
+async def test_clients_that_list_again_are_notified_longest(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Session:
+        def __init__(self) -> None:
+            self.notified = asyncio.Event()
+
+        async def send_tool_list_changed(self) -> None:
+            self.notified.set()
+
+    monkeypatch.setattr("callwright.serve.clients._MOST_CLIENTS", 3)
+    notifier, registry, stays = ListChangeNotifier(), Registry(), Session()
+    async with notifier.follow(registry):
+        for key in ("stays", "gone", "stays", "gone too", "new"):
+            notifier.remember(key, cast("ServerSession", stays if key == "stays" else Session()))
+        notifier.notify()
+        await asyncio.wait_for(stays.notified.wait(), LONG_SECONDS)

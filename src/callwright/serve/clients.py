@@ -271,7 +271,8 @@ class ListChangeNotifier:
         self._changed = asyncio.Event()
 
     def remember(self, key: str, session: ServerSession) -> None:
-        """Notify this client of changes from now on."""
+        """Notify this client of changes from now on; if there are many, one that listed its tools long ago is not."""
+        self._sessions.pop(key, None)
         while len(self._sessions) >= _MOST_CLIENTS:
             del self._sessions[next(iter(self._sessions))]
         self._sessions[key] = session
