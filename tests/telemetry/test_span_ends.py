@@ -24,10 +24,13 @@ from callwright import (
     tool,
 )
 from callwright.agent import Agent, Done, Requests, RunLimits
+from callwright.core.content import Text
 from callwright.core.errors import ApprovalRequired
 from callwright.core.events import CallBegan, CallEnded, Event
+from callwright.core.messages import AssistantMessage, Usage
 from callwright.policy import ByMode
-from callwright.providers.base import ProviderError
+from callwright.providers import pricing
+from callwright.providers.base import ModelRequest, ProviderError
 from callwright.retry import RetryPolicy
 from callwright.telemetry import Telemetry
 from callwright.telemetry.spans import CurrentSpan
@@ -238,3 +241,21 @@ async def test_interrupted_call_ends_its_span_without_an_error() -> None:
     (span,) = ended
     assert span.attributes is not None and span.attributes["callwright.outcome"] == "interrupted"
     assert span.status.is_unset and "error.type" not in span.attributes
+
+
+async def test_request_ends_if_the_run_is_cancelled_while_its_price_is_looked_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pricing, "_loaded", set[str]())  # as in a new process: the list is read in a thread
+    ledger, tracers = Ledger(), TracerProvider(shutdown_on_exit=False)
+    tracers.add_span_processor(ledger)
+
+    def answer(_: ModelRequest) -> AssistantMessage:
+        asyncio.get_running_loop().call_soon(run.cancel)
+        return AssistantMessage((Text("hi"),), usage=Usage(1, 1), model="claude-sonnet-5")
+
+    agent = Agent(ScriptedProvider.answering(answer), observe=Telemetry(tracer_provider=tracers))
+    run = asyncio.ensure_future(agent.run("go"))
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    assert (ledger.open, ledger.ended) == ({}, 2)

@@ -66,11 +66,14 @@ async def ask_model_observed(
     # prices of the run limits come first: a contract may differ from the list
     limits = transcript.spending.limits
     known = limits.other_prices.get(message.model) or limits.prices
-    prices = known or await find_prices(message.model or provider.model)
-    cost = None if prices is None else prices.request_cost(message.usage)
-    if known is None:
-        transcript.spending.note_usual_cost(message.usage, cost)
-    observe(_request_ended(began, message, None, "", watch.elapsed(), watch.first, cost))
+    cost = None
+    try:  # a run may be cancelled while the prices are loaded
+        prices = known or await find_prices(message.model or provider.model)
+        cost = None if prices is None else prices.request_cost(message.usage)
+    finally:
+        if known is None:
+            transcript.spending.note_usual_cost(message.usage, cost)
+        observe(_request_ended(began, message, None, "", watch.elapsed(), watch.first, cost))
     return message
 
 
