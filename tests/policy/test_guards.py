@@ -185,6 +185,14 @@ GUARDED_LINES = {
     "rm -rf build $X": "critical path",
     "rm -rf build ${X}": "critical path",
     "find /w/project -delete": "critical path",
+    "find . -name '*' -delete": "critical path",
+    "find . -exec rm -rf {} +": "critical path",
+    "find . -print0 | xargs -0 rm -rf": "critical path",
+    "find / -mtime +1 -delete": "critical path",
+    "find ~ -not -name notes.txt -delete": "critical path",
+    "find /home/ann -size +1M -exec rm -f {} +": "critical path",
+    "find / -name a -o -size +1M -delete": "critical path",
+    "find / -exec rm -rf {} ';'": "critical path",
     "rm -rf .": "critical path",
     # a key that is given to a program, whatever the program does with it
     "frobnicate ~/.ssh/id_rsa": "secret",
@@ -205,6 +213,7 @@ def test_guarded_line_asks_firmly(line: str, guard: str) -> None:
     "line",
     [
         *("find . -name '*.pyc' -delete", "find /etc -name x -delete", "rm -rf /w/project/sub", "rm ~/notes.txt"),
+        *("find . -empty -delete", "find . -mtime +9 -delete", "find sub -delete", "find /tmp -mtime +9 -delete"),
         *("frobnicate id_rsa", "frobnicate ./.env", "frobnicate a/b", "echo /home/ann/.ssh/id_rsa", "rm -rf build"),
         *("echo $X", "ls $X", "frobnicate $X", "echo x > a.txt", "x=1", "cd sub && rm -rf ."),
     ],
@@ -215,7 +224,15 @@ def test_ordinary_line_is_not_guarded(line: str) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["rm -rf /Users/bob", "rm -rf /home/*", "rm -rf '/[a-z]*'", "rm -rf /*", "rm -rf /etc -name", "find / -delete"],
+    [
+        "rm -rf /Users/bob",
+        "rm -rf /home/*",
+        "rm -rf '/[a-z]*'",
+        "rm -rf /*",
+        "rm -rf /etc -name",
+        "find / -delete",
+        "find ~ -path '*' -delete",
+    ],
 )
 def test_line_that_removes_a_home_or_everything_is_denied(line: str) -> None:
     assert any(isinstance(decision, Deny) for decision in _guard_line(line))

@@ -11,7 +11,7 @@ asking. Settings in the user's home folder are trusted.
 
 import os
 import re
-from functools import lru_cache
+from collections.abc import Iterable, Sequence
 
 from callwright.core.access import (
     Access,
@@ -28,6 +28,7 @@ from callwright.core.access import (
     is_below,
 )
 from callwright.policy.base import Policy, Subject, Tier, make_printable
+from callwright.policy.find_removals import list_removed_folders, selects, selects_by_name
 from callwright.policy.git_changes import find_restored_file
 from callwright.policy.git_reads import find_compared_secret, find_unnamed_object
 from callwright.policy.paths import PathContext, PossiblePaths
@@ -36,6 +37,7 @@ from callwright.policy.shell_line import PartOfLine, paths_for_call
 from callwright.policy.tool_names import words
 from callwright.policy.toolchains import find_project_program, find_ruff_fixes, folder_decides
 from callwright.policy.trees import find_in_tree
+from callwright.policy.vital_folders import is_vital, whole_folder
 from callwright.policy.walled import is_walled
 from callwright.shell.plan import ENVIRONMENT_SHOWN, SimpleCommand, Verdict
 from callwright.system.environment import is_credential, program_folders
@@ -129,8 +131,6 @@ class Fence(Policy):
 
 _CRITICAL, _PROTECTED, _SECRET = "guard critical path", "guard protected path", "guard secret"
 _VARIABLE = re.compile(r"""["']?\$(?:\w+|\{[^}/]*\})["']?[/*."']*""")
-_HOMES = ("/home", "/Users")
-_TESTS_OF_FIND = words("-name -iname -path -ipath -regex -iregex -wholename -mtime -mmin -newer -size -empty")
 _LOOKS_AT_NAMES = words(
     "echo printf ls test [ [[ stat file dirname basename realpath readlink cd du df which type : true"
 )
@@ -153,7 +153,6 @@ class Guards(Policy):
     def __init__(self, here: PathContext, *, masked: bool = False) -> None:
         self.here = here
         self.masked = masked
-        self._vital = _vital_folders(here.home)
         self._own = (here.cwd, os.path.realpath(here.cwd), *here.roots)
 
     def judge(self, access: Access, subject: Subject) -> Decision | None:
@@ -167,7 +166,8 @@ class Guards(Policy):
             case DeletePath(path):
                 places = paths_for_call(path, subject, self.here)
                 # the removal check comes first, because it may deny where the others ask
-                removal = None if _selects_with_find(subject) else self._judge_removal(places, subject)
+                line = _words_of_find(subject)
+                removal = self._judge_found(places.all, line, subject) if line else self._judge_removal(places, subject)
                 return removal or self._judge_read(places) or self._judge_write(places, subject)
             case ReadResource(uri) | WriteResource(uri) | DeleteResource(uri):
                 return _judge_resource(uri)
@@ -179,6 +179,9 @@ class Guards(Policy):
             return Deny(f"refused: {'; '.join(part.plan.dangers)}", source="guard danger")
         if part.command is None:
             return None
+        for folder, line in list_removed_folders(part.command, part.plan):
+            if removal := self._judge_found((folder, os.path.realpath(folder)), line, part):
+                return removal
         try:
             found = self._judge_repository(part, part.command) or self._judge_git_reads(part)
             found = found or self._judge_trees(part.command) or self._judge_copies(part.command)
@@ -270,10 +273,10 @@ class Guards(Policy):
         return None
 
     def _judge_removal(self, places: PossiblePaths, subject: Subject) -> Decision | None:
-        own = (*self._own, subject.access.cwd) if isinstance(subject, PartOfLine) else self._own
+        own = self._list_own(subject)
         for place in places.all:
-            whole = _whole_folder(place)
-            if whole in self._vital or _is_top_level(whole):
+            whole = whole_folder(place)
+            if is_vital(whole, self.here.home):
                 return Deny(
                     f"refused to remove {make_printable(place)}: the machine or the home folder depends on it",
                     _CRITICAL,
@@ -282,13 +285,25 @@ class Guards(Policy):
                 return Ask(f"would remove the working folder: {make_printable(place)}", _CRITICAL, firm=True)
         return None
 
+    def _list_own(self, subject: Subject) -> tuple[str, ...]:
+        return (*self._own, subject.access.cwd) if isinstance(subject, PartOfLine) else self._own
+
+    def _judge_found(self, places: Iterable[str], line: Sequence[str], subject: Subject) -> Decision | None:
+        """Ask about what find removes, unless its tests select a little of it: `find . -name '*.pyc' -delete`."""
+        for place in map(whole_folder, places):
+            vital = is_vital(place, self.here.home) and place != "/tmp"  # from there, old files are often removed
+            own = any(is_below(folder, (place,)) for folder in self._list_own(subject))
+            if (vital and not selects_by_name(line)) or (own and not selects(line)):
+                return Ask(f"would remove what find selects in {make_printable(place)}", _CRITICAL, firm=True)
+        return None
+
     def _judge_write(self, places: PossiblePaths, subject: Subject) -> Decision | None:
         for place in places.all:
             if is_protected(self._below_root(place)) or is_ours(comparable(place)):
                 return Ask(f"would change {make_printable(place)}, which configures other programs", _PROTECTED)
             if is_below(place, program_folders(self.here.roots)):
                 return Ask(f"would change {make_printable(place)}, from which programs are started", _PROTECTED)
-            if _changes_modes(subject) and (_whole_folder(place) in self._vital or _is_top_level(_whole_folder(place))):
+            if _changes_modes(subject) and is_vital(whole_folder(place), self.here.home):
                 return Deny(f"refused to change the permissions of all of {make_printable(place)}", _CRITICAL)
         return None
 
@@ -359,32 +374,11 @@ def _find_removed_variable(command: SimpleCommand) -> str:
     return next((word for word in command.words[1:] if _VARIABLE.fullmatch(word)), "")
 
 
-def _selects_with_find(subject: Subject) -> bool:
-    """Whether find removes only what its tests select: `find . -name '*.pyc' -delete` does not remove `.`."""
+def _words_of_find(subject: Subject) -> Sequence[str]:
+    """Return the words of a find whose tests select what it removes; none if it removes the folders themselves."""
     if not isinstance(subject, PartOfLine) or subject.command is None or subject.command.words[:1] != ("find",):
-        return False
-    return not _TESTS_OF_FIND.isdisjoint(subject.command.words)
-
-
-@lru_cache(maxsize=8)
-def _vital_folders(home: str) -> frozenset[str]:
-    return frozenset({"/", *_HOMES, home, os.path.realpath(home), "/root"})
-
-
-def _whole_folder(place: str) -> str:
-    """Cut off components that are only wildcards: `/usr/*` is all of `/usr`."""
-    while place.startswith("/") and place != "/":
-        parent, _, last = place.rpartition("/")
-        if last.strip("*?.[]!^") and not last.startswith("["):
-            return place
-        place = parent or "/"
-    return place
-
-
-def _is_top_level(place: str) -> bool:
-    """Whether a path lies directly below the root, or is a home folder."""
-    parent = os.path.dirname(place)  # noqa: PTH120 - compared as text
-    return place.startswith("/") and (parent == "/" or parent in _HOMES)
+        return ()
+    return subject.command.words if selects(subject.command.words) else ()
 
 
 def _changes_modes(subject: Subject) -> bool:
