@@ -452,6 +452,7 @@ _HIDDEN_SUBCOMMANDS = [
     "pip --keyring-provider list install x",
     "npm --tag ls install x",
     "npm --unknown ls install x",
+    "npm -wlw ls install x",
     "npm -v --no-version install x",
     "npm -v --version=false install x",
     "brew -v install x",

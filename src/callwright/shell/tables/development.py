@@ -83,7 +83,7 @@ uv: help; bare; not --config-file --directory --project --cache-dir --outdated -
 npm: network; not --prefix -C --userconfig --globalconfig --script-shell --node-options --viewer --browser --cache
       --logs-dir --timing --git --editor --shell --onload-script --init-module --node-gyp --python --tmp
       ; flags -s --silent -q --quiet -d -g --global --json -l --long -a --all -p --parseable --no-color; values --depth
-      --loglevel --registry -w --workspace
+      --loglevel --registry --workspace
   -v|--version: local; operands 0; only
   bin|root|prefix: local
   ls|list|ll|la|why|explain|query: local
