@@ -61,7 +61,11 @@ def test_servers_are_merged_by_whole_entries(locations: Locations) -> None:
             '{\n  "permissions": {"deny": [\n    "Read(.env)",\n    42\n  ]}\n}',
             ':4: permissions.deny.1: 42 is not of type "string"',
         ),
-        ('{\n\n  "sandbox": "maybe"}', ":3: sandbox: "),
+        ('{\n\n  "sandbox": "maybe"}', ':3: sandbox: "maybe" is not one of "off", "prefer", "require"'),
+        (
+            '{"permissions": {"defaultMode": "edits"}}',
+            ':1: permissions.defaultMode: "edits" is not one of "plan", "default", "auto", "dontAsk", "bypass", "accep',
+        ),
         ('{"hooks": {"PreToolUse": [\n {"matcher": "Bash"}]}}', ":2: hooks.PreToolUse.0: "),
         ("[]", ":1: the settings: "),
     ],

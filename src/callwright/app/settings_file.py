@@ -252,6 +252,8 @@ def _can_be_passed(text: str) -> bool:
 
 def _explain(error: Any) -> str:
     """Return what is wrong; for a value that may be of several forms, why it is none of them."""
+    if options := getattr(error.kind, "options", None):  # its own message names two of many
+        return f"{error.message.partition(' is not one of ')[0]} is not one of {', '.join(map(json.dumps, options))}"
     forms = [found[0] for found in getattr(error.kind, "context", ()) if found]
     return " and ".join(dict.fromkeys(_explain(each) for each in forms)) if forms else error.message
 
