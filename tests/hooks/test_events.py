@@ -57,7 +57,8 @@ def test_every_standard_event_is_listed() -> None:
 @pytest.mark.parametrize(
     ("events", "complaint"),
     [
-        ({"PreTooluse": []}, "there is no such event, so nothing runs; did you mean PreToolUse?"),
+        ({"PreTooluse": []}, "there is no such event, so what it guards is denied; did you mean PreToolUse?"),
+        ({"Sessionstart": []}, "there is no such event, so nothing runs; did you mean SessionStart?"),
         ({"Teatime": []}, "there is no such event, so nothing runs; the events are SessionStart"),
         ({"Stop": [{"hooks": [{"type": "agent", "prompt": "x"}]}]}, "type 'agent' cannot be run"),
         ({"Stop": [{"matcher": "Bash", "hooks": [{"command": "x"}]}]}, "has no matcher"),

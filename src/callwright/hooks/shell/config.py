@@ -140,7 +140,8 @@ class ShellHook:
     """The model that is asked; empty for that of the conversation."""
 
     def __str__(self) -> str:
-        return f"the {self.event} hook {self.command!r}" + (f" in {self.written_in}" if self.written_in else "")
+        named = f"the {self.event} hook {self.command!r}" if self.command else f"the {self.event} hook"
+        return f"{named} in {self.written_in}" if self.written_in else named
 
     @property
     def stops_on_error(self) -> bool:
@@ -245,7 +246,8 @@ def _check_event_name(event: str) -> str:
         return f"hooks at this event are never run: {UNSUPPORTED_EVENTS[event]}"
     near = _nearest_event(event)
     hint = f"did you mean {near}?" if near else f"the events are {', '.join(EVENTS)}"
-    return f"there is no such event, so nothing runs; {hint}"
+    denied = near in EVENTS and EVENTS[near].guards
+    return f"there is no such event, so {'what it guards is denied' if denied else 'nothing runs'}; {hint}"
 
 
 def _check_group(group: object) -> str:
