@@ -1,6 +1,7 @@
 """Ask rules about files hold for what reads or changes them without naming them, as deny rules do."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,18 @@ async def test_sandbox_keeps_files_whose_change_asks(locations: Locations, priva
     if isinstance(outcome, Interrupted):
         pytest.skip("no complete sandbox on this machine")
     assert (private / "x.txt").read_text() == "needle\n" and (locations.project / "other").exists()
+
+
+async def test_what_an_allowed_command_makes_is_left_in_its_place(locations: Locations) -> None:
+    (locations.project / "make.sh").write_text("mkdir -p made; echo x > made/a.txt")
+    for allow, left in ((("Bash(bash make.sh)",), True), ((), False)):
+        executor = make_app(locations, "Edit(made/**)", allow=allow).executor
+        outcome = await executor.run("bash", {"command": "bash make.sh"})
+        if isinstance(outcome, Interrupted):
+            pytest.skip("no complete sandbox on this machine")
+        assert (locations.project / "made").exists() is left
+        assert ("a rule is about it" in outcome.text) is not left
+        shutil.rmtree(locations.project / "made", ignore_errors=True)
 
 
 async def test_command_that_a_rule_allows_does_not_read_asked_files(locations: Locations, private: Path) -> None:

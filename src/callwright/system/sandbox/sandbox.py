@@ -150,9 +150,8 @@ class Sandbox:
         denied = self._scan_denied()
         writes = Confinement.WORKSPACE in confinement
         writable = outermost((*self.roots, *self.writable, *opened.folders_to_open(self.roots))) if writes else []
-        protected = frozenset(path for root in self.roots for path in found[root].protected).union(
-            self._extra_protected()
-        )
+        holding = self._choose_protecting(confinement)
+        protected = holding.list_protected(found if holding is self else None)
         return Wall(
             cwd=cwd,
             scratch=scratch,
@@ -190,7 +189,7 @@ class Sandbox:
             yield confined
         finally:  # also after a command that was cancelled
             if Confinement.WORKSPACE in confinement and Confinement.NAMED not in confinement:
-                confined.removed = [*self._remove_new(before), *_restore_links(links)]
+                confined.removed = [*self._remove_new(before, confinement), *_restore_links(links)]
 
     def _wrap(self, argv: Sequence[str], wall: Wall) -> tuple[str, ...]:
         if self.kind == "bubblewrap":
@@ -277,15 +276,19 @@ class Sandbox:
         name = os.path.basename(path)
         return any(fnmatchcase(path, pattern) or fnmatchcase(name, pattern) for pattern in self.readable)
 
-    def _remove_new(self, before: frozenset[str]) -> list[str]:
+    def _choose_protecting(self, confinement: Confinement) -> "Sandbox":
+        """Return the sandbox whose protected paths count: what a command makes that a rule allows is left to it."""
+        return self.approved if self.approved is not None and Confinement.RULE in confinement else self
+
+    def list_protected(self, found: Mapping[str, Sensitive] | None = None) -> frozenset[str]:
+        """Return the protected paths that exist now, with what was `found` in the roots if that is known."""
+        found = {root: self._scan(root).find() for root in self.roots} if found is None else found
+        return frozenset(path for root in self.roots for path in found[root].protected).union(self._extra_protected())
+
+    def _remove_new(self, before: frozenset[str], confinement: Confinement) -> list[str]:
         """Move away protected paths that a command made: a mount cannot hold a path that does not exist yet."""
-        removed: list[str] = []
-        for root in self.roots:
-            now = (*self._scan(root).find().protected, *self._extra_protected())
-            for path in outermost(path for path in now if path not in before):
-                if not _is_plain_part_of_repository(path) and move_away(path):
-                    removed.append(path)
-        return removed
+        new = outermost(self._choose_protecting(confinement).list_protected() - before)
+        return [path for path in new if not _is_plain_part_of_repository(path) and move_away(path)]
 
 
 def _read_links(paths: Iterable[str]) -> dict[str, str]:

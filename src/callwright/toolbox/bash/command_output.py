@@ -142,4 +142,5 @@ def describe_removed(confined: Confined) -> str:
     if not confined.removed:
         return ""
     paths = ", ".join(confined.removed)
-    return f"[moved away, because it configures other programs and it was not approved: {paths}]\n"
+    why = "it configures other programs or a rule is about it, and it was not approved"
+    return f"[moved away, because {why}: {paths}]\n"
