@@ -149,6 +149,21 @@ async def test_stop_ends_the_run_and_its_question(serve: Serve) -> None:
         assert not (web.project / "a.txt").exists()
 
 
+async def test_stop_takes_back_the_prompts_that_wait(serve: Serve) -> None:
+    async with serve(call("a.txt"), done("done")) as web, web.events() as events:
+        session = await say(web)
+        await open_question(web, session)
+        assert (await web.post("/api/say", {"session": session, "text": "then deploy"})).data["queued"]
+        assert (await web.post("/api/stop", {"session": session})).status == 202
+        text = "not run, because the run before was stopped: then deploy"
+        await events.wait(type="notice", session=session, text=text)
+        await web.until(f"/api/session?id={session}", lambda data: data["state"] == "idle")
+        await say(web, "go on", session)
+        items = await web.until(f"/api/messages?id={session}", lambda data: data["items"][-1]["kind"] == "assistant")
+        said = [part.get("text") for item in items["items"] if item["kind"] == "user" for part in item["parts"]]
+        assert said == ["go", "go on"]
+
+
 async def test_later_prompts_may_begin_as_the_first_one(serve: Serve) -> None:
     async with serve(done("first"), done("second")) as web:
         session = await say(web, "/etc/hosts has an error")

@@ -103,9 +103,15 @@ class HostedSession:
         self._replies[question_id] = reply
 
     def stop(self) -> bool:
-        """Stop the run; False if none is going on."""
+        """Stop the run, and take back the prompts that wait for its end; False if none is going on."""
         if self._cancellation is None:
             return False
+        waiting = [self._prompts.get_nowait() for _ in range(self._prompts.qsize())]
+        for each in waiting:
+            if isinstance(each, str):  # whoever stops a run does not want the next one to begin
+                self._report(f"not run, because the run before was stopped: {each}")
+            else:
+                self._prompts.put_nowait(each)
         self._cancellation.cancel("stopped on the page")
         return True
 
