@@ -107,7 +107,7 @@ _PROJECT_PROGRAMS = {
     ),
 }
 """Programs, the sub-commands with which they ignore the project, and what they run in it otherwise."""
-_FOLDER_DECIDES = frozenset((*RUST_PROGRAMS, *_PROJECT_PROGRAMS, "npm", "ruff"))
+_FOLDER_DECIDES = frozenset((*RUST_PROGRAMS, *_PROJECT_PROGRAMS, "npm", "packer", "ruff"))
 
 
 def folder_decides(name: str) -> bool:
@@ -253,6 +253,12 @@ def _find_above(folder: str, name: str) -> str:
     return next((str(start / name) for start in (Path(folder), *Path(folder).parents) if (start / name).exists()), "")
 
 
+def _find_packer_plugin(folder: str) -> str:
+    """Return the plugin that packer would start in this folder, whatever the sub-command; empty if there is none."""
+    plugins = (file for pattern in ("packer-*-*", "*/*/*/packer-plugin-*") for file in Path(folder).glob(pattern))
+    return next((str(file) for file in plugins if not file.is_dir()), "")
+
+
 def find_project_program(arguments: Sequence[str], folder: str) -> str:
     """Return the file of the project, or its virtual environment, that a package manager would run; else empty.
 
@@ -268,6 +274,8 @@ def find_project_program(arguments: Sequence[str], folder: str) -> str:
         return find_rust_program(folder, verb)
     if name == "npm":
         return _find_npm_setting(folder, _NPM_SETTINGS)
+    if name == "packer":
+        return _find_packer_plugin(folder)
     ignoring, files = _PROJECT_PROGRAMS.get(name, (frozenset[str](), ()))
     if name == "poetry" and (plugins := _find_above(folder, ".poetry")):
         return plugins  # whatever the sub-command
