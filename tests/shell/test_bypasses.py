@@ -246,6 +246,8 @@ _REDIRECTS = [
 ]
 
 _FLAGS = [
+    "file -bp x",
+    "file --preserve-d x",
     "find . -exec touch x \\;",
     "find . -exec touch {} +",
     "find . -execdir sh -c 'touch x' \\;",
@@ -453,6 +455,7 @@ _HIDDEN_SUBCOMMANDS = [
     "npm --tag ls install x",
     "npm --unknown ls install x",
     "npm -wlw ls install x",
+    "npm fund x",  # opens a browser
     "npm -v --no-version install x",
     "npm -v --version=false install x",
     "brew -v install x",

@@ -92,7 +92,8 @@ npm: network; not --prefix -C --userconfig --globalconfig --script-shell --node-
   pkg get: local
   audit: not --fix; operands 0
   view|v|info|show: like (?:@[^/:]+/)?[^/:]+
-  search|s|se|find|outdated|ping|fund|stars|whoami|sbom
+  search|s|se|find|outdated|ping|stars|whoami|sbom
+  fund: operands 0
   owner ls|list
   dist-tag ls|list
   access list|ls|get

@@ -14,7 +14,7 @@ basename dirname seq sleep true false echo pwd factor nproc arch hostid tty logn
 users: reads; bare
 gcat ghead gtail gls gstat gdu: reads
 tree: reads; here; not -o -R --output
-file: reads; not -C -m -f --compile --magic-file --files-from -z -Z --uncompress -S --no-sandbox
+file: reads; not -C -m -f -p --preserve-date --compile --magic-file --files-from -z -Z --uncompress -S --no-sandbox
 nm: reads; response; not --plugin
 objdump: reads; response; not --plugin -S --source --source-comment
 xxd: reads; operands 1; last; not -r -revert; values -c -cols -g -l -len -o -s -seek -n -name; single
