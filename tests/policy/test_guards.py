@@ -194,6 +194,8 @@ GUARDED_LINES = {
     "find / -name a -o -size +1M -delete": "critical path",
     "find / -exec rm -rf {} ';'": "critical path",
     "rm -rf .": "critical path",
+    "rsync -a --delete new/ ~/": "critical path",
+    "rsync -a --delete-after new/ .": "critical path",
     # a key that is given to a program, whatever the program does with it
     "frobnicate ~/.ssh/id_rsa": "secret",
     "frobnicate --key=/home/ann/.ssh/id_rsa": "secret",
@@ -214,6 +216,7 @@ def test_guarded_line_asks_firmly(line: str, guard: str) -> None:
     [
         *("find . -name '*.pyc' -delete", "find /etc -name x -delete", "rm -rf /w/project/sub", "rm ~/notes.txt"),
         *("find . -empty -delete", "find . -mtime +9 -delete", "find sub -delete", "find /tmp -mtime +9 -delete"),
+        *("rsync -a --delete new/ sub/", "rsync -a new/ ."),
         *("frobnicate id_rsa", "frobnicate ./.env", "frobnicate a/b", "echo /home/ann/.ssh/id_rsa", "rm -rf build"),
         *("echo $X", "ls $X", "frobnicate $X", "echo x > a.txt", "x=1", "cd sub && rm -rf ."),
     ],

@@ -28,10 +28,10 @@ from callwright.core.access import (
     is_below,
 )
 from callwright.policy.base import Policy, Subject, Tier, make_printable
-from callwright.policy.find_removals import list_removed_folders, selects, selects_by_name
 from callwright.policy.git_changes import find_restored_file
 from callwright.policy.git_reads import find_compared_secret, find_unnamed_object
 from callwright.policy.paths import PathContext, PossiblePaths
+from callwright.policy.removals import list_removed_folders, mirrors, selects, selects_by_name
 from callwright.policy.repository import find_hook, find_repository_program
 from callwright.policy.shell_line import PartOfLine, paths_for_call
 from callwright.policy.tool_names import words
@@ -288,16 +288,20 @@ class Guards(Policy):
     def _list_own(self, subject: Subject) -> tuple[str, ...]:
         return (*self._own, subject.access.cwd) if isinstance(subject, PartOfLine) else self._own
 
-    def _judge_found(self, places: Iterable[str], line: Sequence[str], subject: Subject) -> Decision | None:
+    def _judge_found(
+        self, places: Iterable[str], line: Sequence[str], subject: Subject, what: str = "what find selects"
+    ) -> Decision | None:
         """Ask about what find removes, unless its tests select a little of it: `find . -name '*.pyc' -delete`."""
         for place in map(whole_folder, places):
             vital = is_vital(place, self.here.home) and place != "/tmp"  # from there, old files are often removed
             own = any(is_below(folder, (place,)) for folder in self._list_own(subject))
             if (vital and not selects_by_name(line)) or (own and not selects(line)):
-                return Ask(f"would remove what find selects in {make_printable(place)}", _CRITICAL, firm=True)
+                return Ask(f"would remove {what} in {make_printable(place)}", _CRITICAL, firm=True)
         return None
 
     def _judge_write(self, places: PossiblePaths, subject: Subject) -> Decision | None:
+        if _mirrors(subject) and (emptied := self._judge_found(places.all, (), subject, "what else is")):
+            return emptied
         for place in places.all:
             if is_protected(self._below_root(place)) or is_ours(comparable(place)):
                 return Ask(f"would change {make_printable(place)}, which configures other programs", _PROTECTED)
@@ -379,6 +383,10 @@ def _words_of_find(subject: Subject) -> Sequence[str]:
     if not isinstance(subject, PartOfLine) or subject.command is None or subject.command.words[:1] != ("find",):
         return ()
     return subject.command.words if selects(subject.command.words) else ()
+
+
+def _mirrors(subject: Subject) -> bool:
+    return isinstance(subject, PartOfLine) and subject.command is not None and mirrors(subject.command.words)
 
 
 def _changes_modes(subject: Subject) -> bool:

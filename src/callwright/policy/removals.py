@@ -1,4 +1,4 @@
-"""What `find` removes: all that is in a folder, or only what its tests select there."""
+"""What `find` and `rsync` remove: all that is in a folder, or only a part of it."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -29,6 +29,15 @@ def selects_by_name(line: Sequence[str]) -> bool:
         line: Its words.
     """
     return _OR.isdisjoint(line) and any(_has_letters(text) and not no for text, no in _list_names(line))
+
+
+def mirrors(line: Sequence[str]) -> bool:
+    """Whether a line of rsync removes what is in its destination and not in its source.
+
+    Args:
+        line: Its words.
+    """
+    return line[:1] == ("rsync",) and any(word.startswith("--del") for word in line)
 
 
 def list_removed_folders(command: SimpleCommand, plan: ShellPlan) -> Iterator[tuple[str, Sequence[str]]]:
