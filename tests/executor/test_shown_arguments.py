@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import InitVar, dataclass
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -256,6 +257,32 @@ async def test_arguments_that_cannot_be_shown_fail_their_call() -> None:
         assert not outcome.started
     assert not ran
     assert sum(isinstance(event, BatchBegan) for event in seen) == 4
+
+
+class Counting(Hook):
+    """Changes one argument, and leaves the others as they are shown."""
+
+    def before(self, pending: PendingCall) -> Rewrite | None:
+        return Rewrite({**pending.arguments, "count": 2}) if pending.arguments["count"] == 1 else None
+
+
+_ANYWHERE: Any = object()
+
+
+async def test_a_default_that_json_cannot_carry_stays_the_default_after_an_edit() -> None:
+    @tool(effect=Effect.READ)
+    async def find(
+        count: int, where: str = _ANYWHERE, seconds: float = inf, span: tuple[float, int] = (-inf, 1), page: float = 1.5
+    ) -> str:
+        """Find."""
+        return f"{count} {where is _ANYWHERE} {seconds} {span} {page}"
+
+    properties: Any = find.spec.input_schema["properties"]
+    assert [name for name, part in properties.items() if "default" in part] == ["page"]
+    assert find.bind({"count": 1}).arguments == {"count": 1, "page": 1.5}
+    executor = Executor(Registry(find), hooks=[Counting()])
+    (outcome,) = await executor.execute([ToolCall("1", "find", {"count": 1})])
+    assert text_of(outcome) == "2 True inf (-inf, 1) 1.5"
 
 
 def test_paths_and_addresses_conceal_nothing() -> None:

@@ -4,21 +4,20 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Annotated, Any, Literal, TypeAlias, cast, get_args, get_origin
+from math import isfinite
+from typing import Annotated, Any, cast, get_args, get_origin
 
-from callwright.core.json import JsonObject, freeze
+from callwright.core.json import JsonObject, freeze, list_scalars
 from callwright.tool.arguments import ArgumentParser
 from callwright.tool.compile import Compiled, compact_arguments, compile_annotation, in_stable_order, schema_of
 from callwright.tool.signature import MISSING, FunctionShape, Parameter, is_mutable
 from callwright.tool.validators import (
     CoreSchema,
+    PydanticSerializationError,
     SchemaValidator,
     TypedDictField,
     to_jsonable_python,
 )
-
-_Infinite: TypeAlias = Literal["null", "constants"]
-"""How infinite numbers are written."""
 
 
 class Contract:
@@ -78,24 +77,27 @@ class Contract:
 
     @property
     def defaults(self) -> Mapping[str, Any]:
-        """The defaults that the function itself fills in, as JSON."""
+        """The defaults that the function itself fills in, as JSON; without those that JSON cannot carry.
+
+        Hooks and users who edit a call give back what they were shown, and the function would get that instead.
+        """
         known = self._defaults
         if known is None:
             filling = (each for each in self.shape.parameters if each.default is not MISSING and not each.filled)
-            own = {parameter.name: parameter.default for parameter in filling}
-            known = self._defaults = self.write(own, infinite="null")
+            own = {parameter.name: parameter.default for parameter in filling if _can_be_json(parameter.default)}
+            known = self._defaults = self.write(own)
         return known
 
-    def write(self, values: Mapping[str, Any], *, infinite: _Infinite = "constants") -> dict[str, Any]:
+    def write(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return values as JSON; bytes that are no text as their annotation writes them, such as `Base64Bytes`."""
         try:
-            return _as_json(values, infinite)
+            return to_jsonable_python(values, serialize_unknown=True)
         except ValueError:
-            return {name: self._write_one(name, value, infinite) for name, value in values.items()}
+            return {name: self._write_one(name, value) for name, value in values.items()}
 
-    def _write_one(self, name: str, value: object, infinite: _Infinite) -> object:
+    def _write_one(self, name: str, value: object) -> object:
         try:
-            return _as_json(value, infinite)
+            return to_jsonable_python(value, serialize_unknown=True)
         except ValueError:
             if name not in self._adapters or name not in self.concealed:
                 raise
@@ -183,17 +185,26 @@ def _add_description(schema: Mapping[str, Any], words: str | None) -> dict[str, 
 def _with_default(parameter: Parameter, schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return a parameter's schema with its default, unless that is null, which absence already means."""
     own = {key: value for key, value in schema.items() if key != "default"}
-    if parameter.default is MISSING or parameter.default is None:
+    if parameter.default is MISSING or parameter.default is None or not _can_be_json(parameter.default):
         return own
-    with suppress(ValueError):  # a default that JSON cannot carry stays in the function; the schema leaves it out
-        own["default"] = to_jsonable_python(in_stable_order(parameter.default), inf_nan_mode="null")
+    with suppress(ValueError):  # bytes that are no text
+        own["default"] = to_jsonable_python(in_stable_order(parameter.default))
     return own
+
+
+def _can_be_json(default: object) -> bool:
+    """Whether JSON can carry a default, unlike an infinite number or a mark such as `object()`."""
+    if default is None or isinstance(default, (str, int)):  # most of them
+        return True
+    try:
+        written = to_jsonable_python(default)
+    except PydanticSerializationError:
+        return False
+    except ValueError:  # bytes that are no text, which their annotation may be able to write
+        return True
+    return all(isfinite(number) for number in list_scalars(written) if isinstance(number, float))
 
 
 def _is_field(default: object) -> bool:
     fields = sys.modules.get("pydantic.fields")  # a tool with Field(...) has imported it already
     return fields is not None and isinstance(default, fields.FieldInfo)
-
-
-def _as_json(value: object, infinite: _Infinite) -> Any:
-    return to_jsonable_python(value, serialize_unknown=True, inf_nan_mode=infinite)

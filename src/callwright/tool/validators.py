@@ -6,12 +6,20 @@ The types of core schemas are for type checkers only, and cost nothing here.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from pydantic_core import SchemaValidator, ValidationError, from_json, to_json, to_jsonable_python
+from pydantic_core import (
+    PydanticSerializationError,
+    SchemaValidator,
+    ValidationError,
+    from_json,
+    to_json,
+    to_jsonable_python,
+)
 
 __all__ = [
     "CoreSchema",
     "EnumSchema",
     "KeyCounter",
+    "PydanticSerializationError",
     "SchemaValidator",
     "TypedDictField",
     "ValidationError",
