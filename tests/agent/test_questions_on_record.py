@@ -10,10 +10,12 @@ from tests.forked import run_script
 
 from callwright import (
     Agent,
+    Annotations,
     Answers,
     ApprovalRequired,
     Approve,
     Decline,
+    Effect,
     Executor,
     Question,
     Registry,
@@ -22,11 +24,12 @@ from callwright import (
     ToolContext,
     tool,
 )
-from callwright.agent import Done, Paused
+from callwright.agent import Done, Handover, Paused
 from callwright.core.errors import Unanswered
 from callwright.core.messages import AssistantMessage
-from callwright.sessions import MemoryStore, SessionStore
+from callwright.sessions import MemoryStore, SessionError, SessionStore, record_answers
 from callwright.sessions.records import Answered, Asked, Began, Record, Said
+from callwright.sessions.sqlite import SqliteHold
 from callwright.testing.fakes import Line, ScriptedProvider
 
 VICTIM = Path(__file__).with_name("asking_victim.py")
@@ -165,3 +168,53 @@ async def test_tool_that_asks_after_an_approval_goes_on_from_the_record(tmp_path
         result = await agent("done").resume("s", Answers.approving(result.questions))
     keys = ledger.read_text().splitlines()
     assert isinstance(result, Done) and len(keys) == 2 and len(set(keys)) == 1
+
+
+@pytest.mark.parametrize("count", [1, 2])
+async def test_answer_on_record_counts_after_the_start_could_not_be_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    append, failing = SqliteHold.append, [True]
+
+    async def lose(hold: SqliteHold, *records: Record) -> None:
+        if failing and any(isinstance(record, Began) for record in records):
+            failing.clear()
+            raise SessionError("the database is away for a moment")
+        await append(hold, *records)
+
+    monkeypatch.setattr(SqliteHold, "append", lose)
+    async with SqliteStore(tmp_path / "s.db") as store:
+        calls = [ToolCall(f"c{n}", "charge", {"n": n}) for n in range(count)]
+        agent = agent_in(tmp_path, store, calls, "done")
+        paused = await agent.run("go", session="s")
+        assert isinstance(paused, Paused)
+        await record_answers(store, "s", Answers.approving(paused.questions))
+        with pytest.raises(SessionError, match="away for a moment"):
+            await agent.resume("s")
+        assert charged(tmp_path) == 0
+        assert isinstance(await agent.resume("s"), Done) and charged(tmp_path) == count
+
+
+async def test_approved_call_is_repeated_without_a_question_by_the_process_that_gave_it_up(tmp_path: Path) -> None:
+    began = asyncio.Event()
+
+    @tool(annotations=Annotations(Effect.WRITE, idempotent=True))
+    async def send() -> str:
+        """Send; the first time for ever."""
+        if not began.is_set():
+            began.set()
+            await asyncio.Event().wait()
+        return "sent"
+
+    async with SqliteStore(tmp_path / "s.db") as store:
+        script = (ToolCall("c", "send", {}), "done")
+        agent = Agent(ScriptedProvider(*script), executor=Executor(Registry(send)), sessions=store)
+        paused = await agent.run("go", session="s")
+        assert isinstance(paused, Paused)
+        handover = Handover()
+        running = asyncio.ensure_future(agent.resume("s", Answers.approving(paused.questions), handover=handover))
+        await began.wait()
+        handover.give_up()
+        running.cancel()
+        await asyncio.wait([running])
+        assert isinstance(await agent.resume("s"), Done)

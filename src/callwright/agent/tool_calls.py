@@ -68,7 +68,10 @@ async def make_calls(
             return await transcript.pause(turn, open_questions)
         settled = _find_settled(turn, catalog)
         calls = _find_open(turn.calls, settled) if settled else turn.calls
-        answers = Answers(turn.replies) if turn.replies else None
+        if turn.replies:
+            answers = Answers(turn.replies)
+            if context.durable:  # what has started is on record; a run that was given up may have used the answer
+                context.executor.accept_again(turn.replies)
     context.undo.begin_turn()
     try:
         executor_turn = _make_turn(transcript, turn, calls, catalog, context)

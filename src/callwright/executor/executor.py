@@ -228,6 +228,14 @@ class Executor:
         """
         return await TurnScope(self._runtime, turn).questions(call)
 
+    def accept_again(self, question_ids: Iterable[str]) -> None:
+        """Let answers count that calls have used, as another process would, which knows the caller's record only.
+
+        Args:
+            question_ids: The questions of calls that are continued from a record, which says what must not run again.
+        """
+        self._runtime.ledger.give_back(question_ids)
+
     def with_reader(self, catalog: Catalog) -> Catalog:
         """Return the catalog with the tool that reads cut outputs, if it is not among its tools."""
         if READER in catalog.tools:
