@@ -173,9 +173,10 @@ def test_doctor_fails_for_a_model_that_cannot_be_used(
         ({"permissions": {"defaultMode": "bypass", "disableBypassPermissionsMode": "disable"}}, 1, "FAIL  settings"),
         ({"permissions": {"deny": ["Bsh(x)"]}}, 0, "note  settings    deny rule Bsh(x)"),
         ({"hooks": {"Sessionstart": [{"hooks": [{"command": "true"}]}]}}, 0, "did you mean SessionStart?"),
+        ({"mcpServers": {"a": {"comand": "x"}}}, 0, "settings.json:1: MCP server 'a' needs either a command or a url"),
     ],
 )
-def test_doctor_reports_rules_and_hooks(machine: Any, settings: dict[str, Any], code: int, told: str) -> None:
+def test_doctor_reports_rules_hooks_and_servers(machine: Any, settings: dict[str, Any], code: int, told: str) -> None:
     machine.user_settings(settings)
     shown = machine("doctor")
     assert shown.code == code and told in shown.out
@@ -208,6 +209,9 @@ def test_doctor_reads_the_environment_of_the_settings(machine: Any) -> None:
     machine.user_settings({"model": "anthropic:x", "env": {"ANTHROPIC_API_KEY": "k"}})
     found = {finding["about"]: finding for finding in machine("doctor", "--json").document}
     assert found["model"]["level"] == "ok"
+    machine.user_settings({"env": {"PLACE": "x"}, "mcpServers": {"a": {"command": "${PLACE}", "args": ["${NOWHERE}"]}}})
+    shown = machine("doctor").out
+    assert "$NOWHERE is not set" in shown and "$PLACE" not in shown
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, a device without room")

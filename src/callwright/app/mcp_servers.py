@@ -1,6 +1,7 @@
 """MCP servers from the settings and from `--mcp-config`: their entries, their configuration and their status."""
 
 import json
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -66,9 +67,11 @@ def load_servers(
     off = {name for layer in settings.layers for name in cast("list[str]", layer.content.get(_DISABLED, ()))}
     last = {name: layer for name, layer in last.items() if name not in off or not layer.in_repository}
     found: dict[str, ServerConfig] = {}
+    variables = {**os.environ, **settings.merged("env")}
     for layer in dict.fromkeys(last.values()):
         entries = {name: entry for name, entry in layer.section("mcpServers").items() if last.get(name) is layer}
-        loaded = servers_of({"mcpServers": thaw(FrozenDict(entries))}, written_in="settings")
+        given = {"mcpServers": thaw(FrozenDict(entries))}
+        loaded = servers_of(given, written_in=layer.at("mcpServers"), environment=variables)
         servers = mark_repository(loaded.servers, own, locations) if layer.in_repository else loaded.servers
         found |= {server.name: server for server in servers}
         problems += loaded.problems

@@ -13,7 +13,7 @@ from typing import Literal
 from callwright import __version__
 from callwright.app.hook_settings import read_hooks
 from callwright.app.locations import Locations
-from callwright.app.mcp_servers import find_entries
+from callwright.app.mcp_servers import describe_replacement, find_entries, load_servers
 from callwright.app.models import ModelChoice, Models, check_model, choose_model, fallback_names, model_options
 from callwright.app.run_context import (
     RunOptions,
@@ -125,9 +125,12 @@ def _workspace_context(settings: Settings, locations: Locations) -> WorkspaceCon
 
 
 def _find_problems(settings: Settings, locations: Locations) -> list[str]:
-    """Return what is wrong with the rules and hooks; raises `UsageError` where it stops every start."""
+    """Return what is wrong with rules, hooks and servers; raises `UsageError` where it stops every start."""
     context = _workspace_context(settings, locations)
-    return [*map(str, context.loaded.problems), *read_hooks(settings)[1]]
+    found = list[str]()
+    replacing = [describe_replacement(server) for server in load_servers(settings, (), found, locations)]
+    servers = [problem for problem in found if problem not in replacing]  # those have a check of their own
+    return [*map(str, context.loaded.problems), *read_hooks(settings)[1], *servers]
 
 
 def _trust(locations: Locations) -> CheckResult:
