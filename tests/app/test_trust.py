@@ -169,10 +169,13 @@ async def test_always_is_saved_in_local_settings_and_keeps_trust(locations: Loca
     assert not isinstance(await executor_of(locations).run("bash", {"command": "touch a"}), Interrupted)
 
 
-async def test_always_is_not_saved_in_an_untrusted_folder(locations: Locations) -> None:
+async def test_always_is_not_saved_in_an_untrusted_folder(
+    locations: Locations, caplog: pytest.LogCaptureFixture
+) -> None:
     ask_for(locations, HOSTILE)
     outcome = await executor_of(locations).run("bash", {"command": "touch a"}, turn=Turn(ask=always))
     assert isinstance(outcome, Completed)
+    assert caplog.messages == ["this folder is not trusted, so Bash(touch a) is not saved: it counts until the end"]
     assert not locations.local_settings.exists() and not Trust(locations).given
 
 

@@ -1,5 +1,6 @@
 """Rules from the settings, conditions of hooks, and the policies for remembered approvals and for hooks."""
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -26,6 +27,8 @@ from callwright.policy.rules.rule import Rule, RuleKind, parse_rule, rules_of
 from callwright.policy.rules.saving import remove_rule, save_rules
 from callwright.registry import Toolset
 from callwright.system.paths import resolve_links
+
+_log = logging.getLogger("callwright")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +80,9 @@ class ProjectGrants(Grants):
     def __init__(self, here: PathContext, locations: Locations) -> None:
         self._trust = Trust(locations)
         # a rule saved in an untrusted folder would not count, and behind a link it would count in another project
-        own = resolve_links(locations.local_settings).is_relative_to(locations.project)
-        super().__init__(here, locations.local_settings if own and self._trust.given else None)
+        self._own_file = resolve_links(locations.local_settings).is_relative_to(locations.project)
+        self._saves = self._own_file and self._trust.given
+        super().__init__(here, locations.local_settings if self._saves else None)
 
     def remember(self, question: Question, answer: Approve, *, session: str = "") -> tuple[str, ...]:
         # read first: saving the rule changes a file that the trust covers
@@ -87,6 +91,9 @@ class ProjectGrants(Grants):
         if rules:
             own = {f"allow {rule}" for rule in rules}
             self._trust.keep(before, added=own.__contains__)
+        if rules and not self._saves:
+            why = "this folder is not trusted" if self._own_file else "the settings of this folder lead out of it"
+            _log.warning("%s, so %s is not saved: it counts until the end", why, ", ".join(rules))
         return rules
 
 
