@@ -1,13 +1,16 @@
 """What all adapters share, without any framework."""
 
-from callwright import Effect, Executor, Interrupted, Registry, ToolCall, ToolContext
-from callwright.core.access import WritePath
+import asyncio
+
+from callwright import Effect, Executor, Interrupted, Registry, ToolCall, ToolContext, tool
+from callwright.core.access import ReadPath, WritePath
 from callwright.core.decisions import make_reply
 from callwright.core.json import JsonObject
 from callwright.core.spec import Annotations, ToolSpec
 from callwright.interop.bridge import Bridge, ShownQuestions
+from callwright.policy import AllowEverything
 from callwright.tool.base import State
-from callwright.tool.schema_tool import SchemaInvocation, SchemaTool
+from callwright.tool.schema_tool import Handler, SchemaInvocation, SchemaTool
 
 
 class Place:
@@ -23,16 +26,18 @@ async def _write(arguments: dict[str, str], context: ToolContext) -> str:
 class PlacedTool(SchemaTool):
     """Writes where its session is, as a shell does."""
 
-    def __init__(self) -> None:
+    def __init__(self, write: Handler = _write) -> None:
+        self.write = write
         super().__init__(
             ToolSpec("write", "Write.", {"type": "object"}, annotations=Annotations(Effect.WRITE)),
-            _write,
+            write,
+            accesses=lambda given: (WritePath(f"{Place.folder}/{given['name']}"),),
         )
 
     def bind_in(self, arguments: JsonObject | str | bytes, state: State, session_id: str) -> SchemaInvocation:
         """Bind for the folder of a session."""
         folder = state.get(Place).folder
-        placed = SchemaTool(self.spec, _write, accesses=lambda given: (WritePath(f"{folder}/{given['name']}"),))
+        placed = SchemaTool(self.spec, self.write, accesses=lambda given: (WritePath(f"{folder}/{given['name']}"),))
         return placed.bind(arguments)
 
 
@@ -44,3 +49,24 @@ async def test_question_is_about_the_call_as_its_session_would_run_it() -> None:
     assert asked.accesses == (WritePath("/elsewhere/a"),)
     outcome = await bridge.call(call, "s", "batch", approval=(ShownQuestions((asked.id,)), make_reply(True)))
     assert not isinstance(outcome, Interrupted) and outcome.text == "/elsewhere/a"
+
+
+async def test_calls_conflict_where_their_session_would_run_them() -> None:
+    log: list[str] = []
+
+    @tool(effect=Effect.READ, accesses=lambda _: [ReadPath("/elsewhere/a")])
+    async def look() -> str:
+        """Read the file."""
+        log.append("read")
+        return ""
+
+    async def write_slowly(arguments: dict[str, str]) -> str:
+        await asyncio.sleep(0)
+        log.append("written")
+        return ""
+
+    bridge = Bridge(Executor(Registry(PlacedTool(write_slowly), look), AllowEverything()), None)
+    bridge.state("s").get(Place).folder = "/elsewhere"
+    calls = [ToolCall("c", "write", {"name": "a"}), ToolCall("d", "look")]
+    await asyncio.gather(*(bridge.call(call, "s", "batch") for call in calls))
+    assert log == ["written", "read"]

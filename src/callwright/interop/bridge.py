@@ -185,7 +185,8 @@ class Bridge:
             Halted: a hook ended the run. All other failures are outcomes.
         """
         tools = self.catalog(session_id) if catalog is None else catalog
-        turn = Turn(session_id, state=self.state(session_id), catalog=tools)
+        state = self.state(session_id)
+        turn = Turn(session_id, state=state, catalog=tools)
 
         async def perform(behind: bool) -> Outcome:
             # a call that has to be asked about itself is asked about together with the one before it
@@ -202,7 +203,7 @@ class Bridge:
             behind = isinstance(outcome, Failed) and isinstance(outcome.error, _Behind)
             return resumes and (behind or isinstance(outcome, Interrupted))
 
-        outcome = await self._order.run(batch, call, tools, perform, waits)
+        outcome = await self._order.run(batch, call, tools, perform, waits, (state, session_id))
         if isinstance(outcome, Failed) and isinstance(outcome.error, Halted):
             raise outcome.error
         return outcome

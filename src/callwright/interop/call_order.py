@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Hashable, Sequence
 from contextvars import ContextVar
 from functools import cached_property
 from itertools import takewhile
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar, cast
 
 from callwright.core.access import Access
 from callwright.core.calls import ToolCall
@@ -13,8 +13,10 @@ from callwright.core.errors import ToolError
 from callwright.core.spec import Annotations, Effect
 from callwright.executor.conflicts import find_conflicts
 from callwright.registry.catalog import Catalog
+from callwright.tool.base import Invocation, SessionTool, State, Tool
 
 Claim: TypeAlias = tuple[Annotations, Sequence[Access]]
+Session: TypeAlias = tuple[State, str]
 Value = TypeVar("Value")
 _HARMLESS: Claim = (Annotations(Effect.READ), ())
 _MAX_BATCHES = 256
@@ -23,9 +25,10 @@ _MAX_BATCHES = 256
 class _QueuedCall:
     """One call of a batch; its accesses are computed only when another call of the batch arrives."""
 
-    def __init__(self, call: ToolCall, catalog: Catalog) -> None:
+    def __init__(self, call: ToolCall, catalog: Catalog, session: Session | None) -> None:
         self._call = call
         self._catalog = catalog
+        self._session = session
         self.call_id = call.id
         self.done = asyncio.Event()
 
@@ -35,11 +38,17 @@ class _QueuedCall:
         if tool is None:
             return _HARMLESS
         try:
-            return tool.spec.annotations, tuple(tool.bind(self._call.arguments).accesses())
+            return tool.spec.annotations, tuple(self._bind(tool).accesses())
         except ToolError:  # its arguments are invalid, so it fails before it accesses anything
             return _HARMLESS
         except Exception:  # noqa: BLE001 - without accesses it conflicts with every write
             return tool.spec.annotations, ()
+
+    def _bind(self, tool: Tool) -> Invocation:
+        # hasattr: from Python 3.12 on, isinstance does not see what a renamed tool passes on
+        if self._session is None or not hasattr(tool, "bind_in"):
+            return tool.bind(self._call.arguments)
+        return cast(SessionTool, tool).bind_in(self._call.arguments, *self._session)
 
 
 _current_call: ContextVar[_QueuedCall | None] = ContextVar("callwright_interop_inside", default=None)
@@ -61,6 +70,7 @@ class CallOrder:
         catalog: Catalog,
         perform: Callable[[bool], Awaitable[Value]],
         waits: Callable[[Value], bool] = lambda _: False,
+        session: Session | None = None,
     ) -> Value:
         """Run a call after all earlier calls of its batch that it conflicts with.
 
@@ -70,10 +80,11 @@ class CallOrder:
             catalog: The tools.
             perform: Runs it; is told whether a call that it conflicts with waits for an approval.
             waits: Whether a result means that the call waits for an approval, and is run again after it.
+            session: The state and id of its session, for tools whose calls depend on it.
         """
         key = (_current_call.get(), batch)
         queue = self._queues.setdefault(key, [])
-        queued = _QueuedCall(call, catalog)
+        queued = _QueuedCall(call, catalog, session)
         conflicts = _find_conflicts(queue, queued)
         queue.append(queued)
         token = _current_call.set(queued)
