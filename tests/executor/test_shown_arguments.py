@@ -30,6 +30,7 @@ from callwright import (
 )
 from callwright.core.access import WritePath
 from callwright.core.events import BatchBegan
+from callwright.core.json import compact
 from callwright.hooks import Hook, PendingCall, Rewrite
 from callwright.policy import ByMode, Grants, PathContext, Policies
 from callwright.tool.function import FunctionTool
@@ -283,6 +284,44 @@ async def test_a_default_that_json_cannot_carry_stays_the_default_after_an_edit(
     executor = Executor(Registry(find), hooks=[Counting()])
     (outcome,) = await executor.execute([ToolCall("1", "find", {"count": 1})])
     assert text_of(outcome) == "2 True inf (-inf, 1) 1.5"
+
+
+class Waiting(BaseModel):
+    seconds: float = inf
+
+
+@dataclass
+class Pausing:
+    seconds: float = inf
+
+
+class Wait(TypedTool[Waiting]):
+    spec = describe("wait", "Wait.")
+
+    async def run(self, arguments: Waiting, context: ToolContext) -> str:
+        return str(arguments.seconds)
+
+
+@tool
+async def pause(how: Waiting, then: Pausing) -> Waiting:
+    """Wait a while."""
+    return Waiting(seconds=how.seconds + then.seconds)
+
+
+@pytest.mark.parametrize(
+    ("made", "given", "shown"),
+    [
+        (Wait(), {}, {"seconds": None}),
+        (pause, {"how": {}, "then": {}}, {"how": {"seconds": None}, "then": {"seconds": None}}),
+    ],
+)
+async def test_a_tool_with_infinite_defaults_can_be_offered_and_approved(
+    made: Wait | FunctionTool, given: dict[str, Any], shown: dict[str, Any]
+) -> None:
+    assert compact([made.spec.input_schema, made.spec.output_schema])  # as a request holds it
+    assert made.bind(given).arguments == shown
+    call = ToolCall("1", made.spec.name, given)
+    assert isinstance(await ask_and_approve(Executor(Registry(made), ByMode("default")), call, call), Completed)
 
 
 def test_paths_and_addresses_conceal_nothing() -> None:

@@ -167,6 +167,11 @@ def list_scalars(value: Any) -> Iterator[str | float]:
         yield value
 
 
+def is_finite(value: Any) -> bool:
+    """Whether a value has no infinite number and no NaN in it, which JSON cannot carry."""
+    return all(-1e309 < number < 1e309 for number in list_scalars(value) if isinstance(number, float))
+
+
 _MAX_DEPTH = 100
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _LONG_NUMBER = r"\d{4000}"

@@ -11,6 +11,7 @@ from inspect import cleandoc
 from typing import Any, Literal, TypeGuard, Union, cast, get_args, get_origin
 
 from callwright.core._fast import frozen
+from callwright.core.json import is_finite
 from callwright.tool.validators import CoreSchema, EnumSchema
 
 _MAPS_OF_SCHEMAS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
@@ -68,7 +69,7 @@ class _Inliner:
             return self._object({**self._definitions[name], **beside})
         shrunk: dict[str, Any] = {}
         for key, value in schema.items():
-            if key in _NOISE or (key == "default" and value is None):
+            if key in _NOISE or (key == "default" and (value is None or not is_finite(value))):
                 continue
             if key in _MAPS_OF_SCHEMAS:
                 shrunk[key] = {name: self.shrink(part) for name, part in value.items()}

@@ -4,10 +4,9 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
-from math import isfinite
 from typing import Annotated, Any, cast, get_args, get_origin
 
-from callwright.core.json import JsonObject, freeze, list_scalars
+from callwright.core.json import JsonObject, freeze, is_finite
 from callwright.tool.arguments import ArgumentParser
 from callwright.tool.compile import Compiled, compact_arguments, compile_annotation, in_stable_order, schema_of
 from callwright.tool.signature import MISSING, FunctionShape, Parameter, is_mutable
@@ -91,9 +90,10 @@ class Contract:
     def write(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return values as JSON; bytes that are no text as their annotation writes them, such as `Base64Bytes`."""
         try:
-            return to_jsonable_python(values, serialize_unknown=True)
+            written: dict[str, Any] = to_jsonable_python(values, serialize_unknown=True)
         except ValueError:
-            return {name: self._write_one(name, value) for name, value in values.items()}
+            written = {name: self._write_one(name, value) for name, value in values.items()}
+        return to_jsonable_python(written, inf_nan_mode="null")  # models write infinite defaults as they are
 
     def _write_one(self, name: str, value: object) -> object:
         try:
@@ -202,7 +202,7 @@ def _can_be_json(default: object) -> bool:
         return False
     except ValueError:  # bytes that are no text, which their annotation may be able to write
         return True
-    return all(isfinite(number) for number in list_scalars(written) if isinstance(number, float))
+    return is_finite(written)
 
 
 def _is_field(default: object) -> bool:

@@ -17,7 +17,7 @@ from pydantic.warnings import UnsupportedFieldAttributeWarning
 from pydantic_core import CoreSchema
 
 from callwright.core.errors import UsageError
-from callwright.core.json import JsonObject, freeze
+from callwright.core.json import JsonObject, freeze, is_finite
 from callwright.tool.arguments import ArgumentParser
 from callwright.tool.compile import compact_arguments, compact_schema
 
@@ -138,11 +138,12 @@ def argument_schemas(
     return {name: by_name[name, "validation"] for name, _ in adapters}, shared.get("$defs", {})
 
 
-def model_schema(kind: Any, *, about: str) -> tuple[ArgumentParser[Any], JsonObject, AnyAdapter]:
-    """Return the parser, compact JSON Schema and adapter of an arguments class."""
+def model_schema(kind: Any, *, about: str) -> tuple[ArgumentParser[Any], JsonObject, AnyAdapter, bool]:
+    """Return the parser, compact JSON Schema and adapter of an arguments class, and whether its defaults are finite."""
     adapter = adapter_for(kind, about=about)
     try:
-        schema = compact_arguments(adapter.json_schema())
+        whole = adapter.json_schema()
+        schema = compact_arguments(whole)
     except PydanticUserError as error:
         raise _make_error(kind, about, error) from error
     if schema.get("type") != "object":
@@ -153,7 +154,7 @@ def model_schema(kind: Any, *, about: str) -> tuple[ArgumentParser[Any], JsonObj
         adapter.core_schema,
         options=parse_options(adapter.core_schema),
     )
-    return parser, freeze(schema), adapter
+    return parser, freeze(schema), adapter, is_finite(whole)
 
 
 def output_schema(annotation: object) -> JsonObject | None:

@@ -1,8 +1,9 @@
 """`TypedTool`: tools written as classes, for tools with dependencies or declared accesses."""
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar, cast, get_args, get_origin
 
 from callwright.core.access import Access
@@ -73,6 +74,13 @@ class _Contract:
     concealed: frozenset[str]
 
 
+def _dump_infinite(dump: Callable[..., Any], given: object, *, mode: str) -> Any:
+    """Return arguments as JSON, with null for infinite numbers, which only defaults can be."""
+    from callwright.tool.validators import to_jsonable_python
+
+    return to_jsonable_python(dump(given, mode=mode), inf_nan_mode="null")
+
+
 class TypedTool(Generic[Given]):
     """Base class of tools with an arguments class in brackets, a `spec = describe(…)` and an async `run`."""
 
@@ -101,9 +109,10 @@ class TypedTool(Generic[Given]):
         described = next((vars(base)["spec"] for base in cls.__mro__ if "spec" in vars(base)), None)
         if not isinstance(described, Described):
             raise UsageError(f'{cls.__name__} has no spec; write spec = describe("name", "what it is for")')
-        parser, schema, adapter = model_schema(cls._arguments_class(), about=cls.__name__)
+        parser, schema, adapter, finite = model_schema(cls._arguments_class(), about=cls.__name__)
         hidden = find_concealed(adapter.core_schema, about=cls.__name__)
-        return _Contract(described.complete(schema), parser, adapter.dump_python, hidden)
+        dump = adapter.dump_python if finite else partial(_dump_infinite, adapter.dump_python)
+        return _Contract(described.complete(schema), parser, dump, hidden)
 
     @classmethod
     def _arguments_class(cls) -> object:
