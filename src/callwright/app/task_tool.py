@@ -140,8 +140,10 @@ class TaskTool:
         tools: Toolset = filtered(
             self._tools, lambda spec: spec.name not in _NEVER and definition.has_tool((spec.name, *spec.aliases))
         )
-        # its own policies allow no more than the conversation's, which the lineage adds to every call
-        policies = Policies(ByMode("plan")) if definition.read_only else outer.executor.policies
+        # those of the conversation too: outside of a run there is no lineage that would add them
+        policies = outer.executor.policies
+        if definition.read_only:
+            policies = Policies(*policies.policies, ByMode("plan"))
         executor = Executor(
             tools,
             policies,

@@ -74,10 +74,9 @@ def skill_agent(skill: Skill, outer: Agent, provider: Provider, limits: RunLimit
 
 
 def _read_only_executor(outer: Executor) -> Executor:
-    """Return an executor that allows reads only; what the outer one denies stays denied through the lineage."""
-    return Executor(
-        outer.registry, Policies(ByMode("plan")), limits=outer.limits, outputs=outer.outputs, hooks=outer.hooks
-    )
+    """Return an executor that allows reads only, and no more than the outer one, with and without a lineage."""
+    policies = Policies(*outer.policies.policies, ByMode("plan"))
+    return Executor(outer.registry, policies, limits=outer.limits, outputs=outer.outputs, hooks=outer.hooks)
 
 
 _PATHS = ("path", "source", "destination")
