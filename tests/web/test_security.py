@@ -14,6 +14,7 @@ from tests.web.conftest import Serve, Served
 from callwright.serve.access import TimedProtocol
 from callwright.web import api, hub
 from callwright.web.assets import PAGES, Assets
+from callwright.web.server import list_host_values
 
 API = "/api/state"
 SCRIPT = f"/static/{Assets().version}/app.js"
@@ -54,6 +55,11 @@ async def test_names_of_this_machine_are_accepted(serve: Serve) -> None:
     async with serve() as web:
         for name in ("127.0.0.1", "localhost", "[::1]"):
             assert (await web.get(API, host=f"{name}:{web.port}")).status == 200
+
+
+def test_usual_port_may_be_left_out() -> None:
+    assert list_host_values(("127.0.0.1", "[::1]"), 80) == ("127.0.0.1:80", "[::1]:80", "127.0.0.1", "[::1]")
+    assert list_host_values(("127.0.0.1",), 4870) == ("127.0.0.1:4870",)
 
 
 async def test_link_names_the_address_that_is_served(serve: Serve) -> None:

@@ -39,6 +39,7 @@ from callwright.web.tools import ToolRoutes
 from callwright.web.workspace import OpenBareApp, WebWorkspace
 
 DEFAULT_PORT = 4870
+HTTP_PORT = 80
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _MOST_HEAD_BYTES = 1 << 16
 _STOP_SECONDS = 2
@@ -86,6 +87,11 @@ def list_host_names(host: str) -> tuple[str, ...]:
         shown = f"[{host}]" if ":" in host else host
         return tuple(dict.fromkeys((shown, "127.0.0.1", "localhost", "[::1]")))
     return (f"[{host}]" if ":" in host else host.lower(),)
+
+
+def list_host_values(names: tuple[str, ...], port: int) -> tuple[str, ...]:
+    """Return the values of the Host header that mean this server; browsers leave the usual port of HTTP out."""
+    return (*(f"{name}:{port}" for name in names), *(names if port == HTTP_PORT else ()))
 
 
 def listen(host: str, port: int | None) -> socket.socket:
@@ -264,7 +270,7 @@ class WebServer:
         address, port = listening.getsockname()[:2]
         # not localhost: where it has two addresses, another user may serve a page on the other one and take the token
         names = list_host_names(address if self.options.host in LOOPBACK else self.options.host)
-        app = self.asgi(tuple(f"{name}:{port}" for name in names))
+        app = self.asgi(list_host_values(names, port))
         link = f"http://{names[0]}:{port}/#token={self.token}"
 
         def ready() -> None:
