@@ -16,7 +16,7 @@ from callwright import Completed, Effect, ToolCall, ToolContext, tool
 from callwright.core.content import File, Output
 from callwright.serve import ListingOptions, calling_client
 from callwright.serve.call import payload_of
-from callwright.toolbox import Bash, Write
+from callwright.toolbox import AskUser, Bash, Write
 
 if TYPE_CHECKING:
     from tests.serve.conftest import Desk, OpenDesk
@@ -146,6 +146,27 @@ async def test_approval_shows_everything_that_will_run(open_desk: "OpenDesk", mo
     assert f"content: {'a' * 150}hidden{'b' * 150}" in written
     assert f"writes {tmp_path / 'a.txt'}" in written
     assert short[:2] == ["Allow bash: make?", f"in {tmp_path}"]
+
+
+@ERAS
+@pytest.mark.parametrize(
+    ("content", "reply"),
+    [
+        ({"choice": "red"}, "the user chose: red"),
+        ({"text": "blue"}, "the user wrote: blue"),
+        ({"choice": "pink"}, "gave no reply"),
+        ({"decision": "yes"}, "gave no reply"),
+    ],
+)
+async def test_question_of_a_tool_takes_a_reply(
+    open_desk: "OpenDesk", mode: str, content: dict[str, Any], reply: str
+) -> None:
+    async with open_desk(AskUser()) as desk, desk.client(mode, action="accept", content=content) as client:
+        choices = [{"label": "red", "description": "as a rose"}, "green"]
+        result = await client.call_tool("ask_user", {"question": "Which colour?", "choices": choices})
+    assert reply in text_of(result)
+    (form,) = desk.asked
+    assert form.message == "ask_user asks: Which colour?\n│ red: as a rose"
 
 
 @ERAS

@@ -27,7 +27,7 @@ from callwright.core.escaping import visible_line
 from callwright.executor.driver import is_cancelling
 from callwright.hooks.shell.compat import elicitation_server
 from callwright.policy.grants import can_last, propose_for
-from callwright.toolbox.ask_user import choices_of
+from callwright.toolbox.ask_user import choices_of, read_reply_form, reply_form
 
 DescribeQuestion = Callable[[Question], Sequence[str]]
 """Returns everything a call would do, one row each, as text that can hide nothing."""
@@ -128,18 +128,11 @@ class Permissions:
 
     async def _fill_in(self, question: Question) -> Reply:
         """Ask for a reply in a form; the reply is data for the tool and permits nothing."""
-        labels = [label for label, _ in choices_of(question.arguments)]
-        several = bool(labels) and question.arguments.get("multiple") is True
-        fields: dict[str, Any] = {"text": {"type": "string", "title": "another reply" if labels else "reply"}}
-        if several:
-            fields = {"choices": {"type": "array", "items": {"type": "string", "enum": labels}}} | fields
-        elif labels:
-            fields = {"choice": {"type": "string", "enum": labels}} | fields
-        form = {"type": "object", "properties": fields}
+        form = reply_form(question.arguments)
         message = visible_line(question.reason)
         params = {"sessionId": self._session_id, "mode": "form", "message": message, "requestedSchema": form}
         answer = await self._send("elicitation/create", params | {"toolCallId": await self._announce(question)})
-        return _read_form(answer, labels, several=several)
+        return _read_form(question, answer)
 
     async def _guarded(self, asking: Coroutine[Any, Any, Reply]) -> Reply:
         """Return the reply, or a no for everything that goes wrong on the way.
@@ -182,17 +175,12 @@ class Permissions:
         )
 
 
-def _read_form(answer: object, labels: Sequence[str], *, several: bool) -> Reply:
+def _read_form(question: Question, answer: object) -> Reply:
     given = cast("dict[str, Any]", answer) if isinstance(answer, dict) else {}
     content = given.get("content")
-    if given.get("action") != "accept" or not isinstance(content, dict):
-        return Decline("the user gave no reply")
-    fields = cast("dict[str, Any]", content)
-    picked, text = fields.get("choices") if several else [fields.get("choice")], fields.get("text", "")
-    known = [each for each in cast("list[Any]", picked) if each in labels] if isinstance(picked, list) else []
-    if not isinstance(text, str) or not (known or text.strip()):
-        return Decline("the user gave no reply")
-    return make_reply(True, arguments={"choices": known, "text": text})
+    filled_in = cast("dict[str, Any]", content) if given.get("action") == "accept" and isinstance(content, dict) else {}
+    reply = read_reply_form(question.arguments, filled_in)
+    return Decline("the user gave no reply") if reply is None else make_reply(True, arguments=reply)
 
 
 def _rows_content(rows: Sequence[str]) -> ContentToolCallContent:

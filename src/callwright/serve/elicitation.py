@@ -97,9 +97,11 @@ def can_show(capabilities: types.ClientCapabilities | None, form: types.ElicitRe
 
 
 def form_of(question: Question, catalog: Catalog) -> types.ElicitRequestParams:
-    """Build the form for a question: yes or no, a URL to visit, or the form of another server."""
+    """Build the form for a question: yes or no, a reply, a URL to visit, or the form of another server."""
     if question.kind == "auth" and question.url:
         return types.ElicitRequestURLParams(message=_message(question), url=question.url, elicitation_id=question.id)
+    if question.kind == "input":
+        return _input_form(question)
     asked = _forwarded_question(question, catalog)
     if asked is None:
         return types.ElicitRequestFormParams(message=_message(question), requested_schema=_FORM)
@@ -117,6 +119,8 @@ def reply_to(question: Question, catalog: Catalog, result: types.ElicitResult) -
     accepted = result.action == "accept"
     if question.kind == "auth" and question.url:  # a page to visit, which has no yes or no of its own
         return make_reply(accepted)
+    if question.kind == "input":
+        return _read_input(question, result.content or {})
     asked = _forwarded_question(question, catalog)
     if asked is not None:
         return make_reply(accepted, arguments={**asked, "answer": dict(result.content or {})})
@@ -152,6 +156,25 @@ def decline_all(questions: Sequence[Question]) -> Answers:
 def _message(question: Question) -> str:
     rows = [question.summary, *(_details(question) if question.kind == "approval" else ()), question.reason]
     return sendable("\n".join(filter(None, rows)))
+
+
+def _input_form(question: Question) -> types.ElicitRequestFormParams:
+    """Return the form for a question of a tool: its choices with what they mean, and a text."""
+    from callwright.toolbox.ask_user import choices_of, reply_form  # loaded with the first such question
+
+    rows = [f"{visible_line(question.tool)} asks: {visible_line(question.reason)}"]
+    for label, description in choices_of(question.arguments):
+        rows += [f"│ {visible_line(label)}: {visible_line(description)}"] if description else []
+    form = reply_form(question.arguments)
+    return types.ElicitRequestFormParams(message=sendable("\n".join(rows)), requested_schema=form)
+
+
+def _read_input(question: Question, filled_in: Mapping[str, Any]) -> Reply:
+    """Return the reply to a question of a tool: data for the tool, which permits nothing."""
+    from callwright.toolbox.ask_user import read_reply_form
+
+    reply = read_reply_form(question.arguments, filled_in)
+    return make_reply(reply is not None, arguments=reply, reason="" if reply else "the user gave no reply")
 
 
 def _details(question: Question) -> Iterator[str]:

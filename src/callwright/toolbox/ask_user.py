@@ -71,6 +71,27 @@ def choices_of(arguments: JsonObject) -> list[tuple[str, str]]:
     return found
 
 
+def reply_form(arguments: JsonObject) -> dict[str, Any]:
+    """Return the schema of a form that takes the reply to a call with these arguments."""
+    labels = [label for label, _ in choices_of(arguments)]
+    fields: dict[str, Any] = {"text": {"type": "string", "title": "another reply" if labels else "reply"}}
+    if labels and arguments.get("multiple") is True:
+        fields = {"choices": {"type": "array", "items": {"type": "string", "enum": labels}}} | fields
+    elif labels:
+        fields = {"choice": {"type": "string", "enum": labels}} | fields
+    return {"type": "object", "properties": fields}
+
+
+def read_reply_form(arguments: JsonObject, filled_in: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the reply that a form of `reply_form` holds, as the arguments of an answer; None if it holds none."""
+    labels = [label for label, _ in choices_of(arguments)]
+    several = bool(labels) and arguments.get("multiple") is True
+    picked = filled_in.get("choices") if several else [filled_in.get("choice")]
+    known = [each for each in cast("list[Any]", picked) if each in labels] if isinstance(picked, list) else []
+    text = filled_in.get("text", "")
+    return {"choices": known, "text": text} if isinstance(text, str) and (known or text.strip()) else None
+
+
 def _labels(arguments: AskUserArguments) -> list[str]:
     return [each if isinstance(each, str) else each.label for each in arguments.choices]
 
