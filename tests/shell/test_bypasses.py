@@ -543,6 +543,9 @@ _GIT = [
 ]
 
 _NETWORK = [
+    "vault kv metadata delete secret/x",
+    "vault kv metadata put secret/x",
+    "glab variable get TOKEN",
     "lsof -i @abc.example.net",
     "lsof -i TCP@abc.example.net:80",
     "lsof -ni 4tcp@abc:80",

@@ -64,6 +64,7 @@ auth0: help; exact; network; values --tenant; flags --debug --no-color --no-inpu
 glab: help; exact; network; not -w --web
   mr|issue|repo|release|ci|pipeline|label|milestone|variable|schedule|snippet|cluster|user
       list|view|status|diff|get|trace|show|search|events
+  variable get: secret
   auth status: secret
   version
 argocd flux istioctl linkerd: network; not --kubeconfig --output-dir
@@ -73,7 +74,8 @@ argocd flux istioctl linkerd: network; not --kubeconfig --output-dir
 vault: network; not -address -output-curl-string; single
   status|version|read|list: secret
   secrets|auth|audit|policy list
-  kv list|metadata
+  kv list
+  kv metadata get
 consul nomad: network; not -http-addr -token
   members|info|version|status
   node|job|alloc status
