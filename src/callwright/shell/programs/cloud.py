@@ -51,7 +51,10 @@ _AZ_READS = (
     "list show list-* show-* get-* exists check-* version find summarize logs search query list_* what-if validate"
 ).split()
 _AZ_REFUSED = frozenset("get-access-token get-credentials check-in get-backend-credential".split())
-_AZ_CREDENTIALS = re.compile(r"credential|connection-string|publishing|(?:account|functionapp|cosmosdb) keys\b")
+_AZ_CREDENTIALS = re.compile(
+    r"credential|connection-string|publishing|\bkeys list\b|(?:account|functionapp|cosmosdb) keys\b|list-keys\b|"
+    r"(?:admin|query)-key\b|(?:signalr|webpubsub) key\b|keyvault secret show\b"
+)
 _CHANGES = re.compile(
     r"(?:create|delete|set|update|add|remove|start|stop|restart|run|invoke|import|export|purge|deploy|login|logout|reset|"
     r"assign|attach|detach|move|copy|upload|upgrade|install|uninstall|enable|disable|approve|reject|scale|rest|rotate|"

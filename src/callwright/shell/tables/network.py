@@ -5,7 +5,7 @@ ping ping6 host nslookup dig whois traceroute tracepath mtr: network; hosts; not
 docker podman nerdctl: help; exact; network; values -l --log-level -p --project-name -f --file --env-file --profile
       --project-directory --ansi --progress --parallel --workdir; flags -D --debug --tls --tlsverify --noout --syslog
       --compatibility --dry-run --verbose --no-ansi; not -H --host -c --context --config --tlscacert --tlscert --tlskey
-      --url --connection
+      --url --connection --showsecret
       --identity --remote --conmon --runtime --runtime-flag --storage-opt --storage-driver --root --runroot
       --imagestore --cpu-profile --memory-profile --module --hooks-dir --network-cmd-path --network-config-dir --tmpdir
       --volumepath --ssh --out --cni-path --cni-netconfpath --data-root --hosts-dir --cdi-spec-dirs --snapshotter
