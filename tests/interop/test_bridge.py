@@ -2,7 +2,7 @@
 
 import asyncio
 
-from callwright import Effect, Executor, Interrupted, Registry, ToolCall, ToolContext, tool
+from callwright import ApprovalRequired, Effect, Executor, Interrupted, Registry, ToolCall, ToolContext, tool
 from callwright.core.access import ReadPath, WritePath
 from callwright.core.decisions import make_reply
 from callwright.core.json import JsonObject
@@ -70,3 +70,25 @@ async def test_calls_conflict_where_their_session_would_run_them() -> None:
     calls = [ToolCall("c", "write", {"name": "a"}), ToolCall("d", "look")]
     await asyncio.gather(*(bridge.call(call, "s", "batch") for call in calls))
     assert log == ["written", "read"]
+
+
+async def test_call_that_asks_twice_ends_after_two_approvals() -> None:
+    reasons: list[str] = []
+
+    @tool(effect=Effect.READ)
+    async def careful(context: ToolContext) -> str:
+        """Ask, and ask again."""
+        reasons.append("" if context.question is None else context.question.reason)
+        if reasons[-1] != "really?":
+            raise ApprovalRequired("really?" if reasons[-1] else "sure?")
+        return "done"
+
+    bridge = Bridge(Executor(Registry(careful)), None)
+    call, approval = ToolCall("c", "careful"), None
+    for asked in ("sure?", "really?"):
+        outcome = await bridge.call(call, "s", "batch", approval=approval)
+        assert isinstance(outcome, Interrupted) and [question.reason for question in outcome.questions] == [asked]
+        approval = ShownQuestions(tuple(question.id for question in outcome.questions)), make_reply(True)
+    ended = await bridge.call(call, "s", "batch", approval=approval)
+    assert not isinstance(ended, Interrupted) and ended.text == "done"
+    assert reasons == ["", "sure?", "really?"]

@@ -192,7 +192,9 @@ class Bridge:
             # a call that has to be asked about itself is asked about together with the one before it
             if behind and (answers or approval or not await self.executor.questions(call, turn=turn)):
                 return Failed(call, _Behind(call.name))
-            outcome = (await self.executor.execute((call,), answers=answers, turn=turn))[0]
+            # by the ids that were shown, for this executor: a call that waits for its second answer has used the first
+            given = answers if approval is None else Answers(dict.fromkeys(approval[0].ids, approval[1]))
+            outcome = (await self.executor.execute((call,), answers=given, turn=turn))[0]
             if approval is None or not isinstance(outcome, Interrupted):
                 return outcome
             shown, reply = approval
