@@ -90,6 +90,24 @@ async def test_replace_all_replaces_every_occurrence(executor: Executor, tmp_pat
     assert (tmp_path / "f").read_text() == "a\n\nb\n"
 
 
+@pytest.mark.parametrize(
+    ("before", "old", "new", "after"),
+    [
+        (b"aaa\r\naaa\r\n", "aa", "x", b"xa\r\nxa\r\n"),
+        (b"aaa\r\naaa\r\n", "a\na", "b\nb", b"aab\r\nbaa\r\n"),
+        (b"a\r\nb\r\na\r\nb\r\n", "a\nb", "a\nx\nb", b"a\r\nx\r\nb\r\na\r\nx\r\nb\r\n"),
+        (b"a\r\nb\na\nb\r\n", "a", "x", b"x\r\nb\nx\nb\r\n"),
+        (b"\n\n\n\r\n", "\n\n", "\n", b"\n\n"),
+    ],
+)
+async def test_replace_all_goes_from_the_left_whatever_the_line_breaks(
+    executor: Executor, tmp_path: Path, before: bytes, old: str, new: str, after: bytes
+):
+    (tmp_path / "f").write_bytes(before)
+    await edited(executor, "f", old_string=old, new_string=new, replace_all=True)
+    assert (tmp_path / "f").read_bytes() == after
+
+
 async def test_edits_are_applied_in_order_or_not_at_all(executor: Executor, tmp_path: Path):
     (tmp_path / "f").write_text("one\ntwo\n")
     await edited(

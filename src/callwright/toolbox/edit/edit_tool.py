@@ -213,12 +213,22 @@ def _apply_everywhere(so_far: _Result, old: str, new: str, *, literal: bool) -> 
     if len(starts) <= 1:  # one match is the ordinary case, and none gets the same error as ever
         place: EditPlace = locate(plain, old, new, literal=literal or bool(starts))
         return _Result(replace_range(text, place.start, place.end, place.text), so_far.count + 1, so_far.typos)
-    if len(plain) == len(text):  # no \r\n in it, so one replace is enough
-        return _Result(text.replace(old, new), so_far.count + count, so_far.typos)
-    start = len(plain)
-    while (start := plain.rfind(old, 0, start)) >= 0:  # from the end, so that earlier offsets stay valid
+    return _Result(_replace_everywhere(text, plain, old, new), so_far.count + count, so_far.typos)
+
+
+def _replace_everywhere(text: str, plain: str, old: str, new: str) -> str:
+    """Replace what stands in the unified text, from the left; every line keeps its own break."""
+    if len(plain) == len(text) or "\n" not in old + new:
+        return text.replace(old, new)
+    if text.count("\r\n") == plain.count("\n"):
+        return plain.replace(old, new).replace("\n", "\r\n")
+    starts, start = list[int](), plain.find(old)
+    while start >= 0:
+        starts.append(start)
+        start = plain.find(old, start + len(old))
+    for start in reversed(starts):  # from the end, so that earlier offsets stay valid
         text = replace_range(text, start, start + len(old), new)
-    return _Result(text, so_far.count + count, so_far.typos)
+    return text
 
 
 def _encode(text: str, before: LoadedFile, given: str) -> bytes:
