@@ -12,7 +12,7 @@ from callwright.core.access import Access, Reach, RunCommand
 from callwright.core.calls import Completed, ToolCall
 from callwright.core.errors import ToolFailed, UsageError
 from callwright.core.json import JsonObject
-from callwright.core.spec import Annotations, Effect, Limits, ToolSpec
+from callwright.core.spec import UNCONFINED, Annotations, Effect, Limits, ToolSpec
 from callwright.providers.base import Provider, vendor_of
 from callwright.providers.hosted_search import HostedSearch
 from callwright.system.subprocesses import run_child
@@ -79,6 +79,7 @@ def web_search_tool(settings: Settings, models: Models, cwd: Path, *, own_server
         aliases=("WebSearch", "google_web_search"),
         group="web",
         search_hint="internet look up news documentation",
+        metadata={UNCONFINED: True},
     )
     return cast("Tool", SchemaTool(spec, run, accesses=accesses))
 

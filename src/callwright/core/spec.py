@@ -81,6 +81,8 @@ REPOSITORY = "repository"
 """Metadata key of a tool whose MCP server a project's files configure: the user's allow rules do not cover it."""
 SHADOWS = "shadows"
 """Metadata key of a tool whose MCP server takes the name of one of the user's, or one that looks like it."""
+UNCONFINED = "unconfined"
+"""Metadata key of a tool that runs commands without a sandbox: none is allowed because a sandbox would hold it."""
 
 
 @frozen

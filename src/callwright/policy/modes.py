@@ -29,7 +29,7 @@ from callwright.core.access import (
     WriteResource,
 )
 from callwright.core.errors import UsageError
-from callwright.core.spec import Effect
+from callwright.core.spec import UNCONFINED, Effect
 from callwright.policy.base import LinePart, Policy, Subject, Tier, make_printable
 
 if TYPE_CHECKING:  # otherwise loaded with the first shell line: most programs that use a mode have none
@@ -38,8 +38,6 @@ if TYPE_CHECKING:  # otherwise loaded with the first shell line: most programs t
 Mode: TypeAlias = Literal["plan", "default", "auto", "dontAsk", "bypass"]
 NetworkReads: TypeAlias = Literal["ask", "allow"]
 AutoAllow: TypeAlias = Literal["proven", "walled"]
-_SHELL = "shell"
-"""The group of the bash tool."""
 _ALIASES: dict[str, Mode] = {"acceptEdits": "auto", "bypassPermissions": "bypass", "manual": "default"}
 
 
@@ -173,7 +171,7 @@ class ByMode(Policy):
             self.auto_allow != "walled"
             or self.switch.mode == "bypass"  # which never confines more than it must
             or not _is_part_of_line(subject)
-            or subject.spec.group != _SHELL  # only the shell runs its lines behind a wall
+            or subject.spec.metadata.get(UNCONFINED)
             or subject.spec.annotations.needs_approval
         ):
             return False
@@ -238,7 +236,7 @@ def _effect(access: Access, subject: Subject) -> Effect:
 
 def _is_confined(access: Access, subject: Subject) -> bool:
     """Whether a sandbox makes a command safe. Not a destructive one: the workspace is inside the sandbox with it."""
-    if not isinstance(access, RunCommand) or not _is_part_of_line(subject) or subject.spec.group != _SHELL:
+    if not isinstance(access, RunCommand) or not _is_part_of_line(subject) or subject.spec.metadata.get(UNCONFINED):
         return False
     from callwright.policy.walled import uncovers_secrets  # as above
 
