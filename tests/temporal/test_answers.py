@@ -15,12 +15,12 @@ import pytest
 from temporalio.service import RPCError, RPCStatusCode
 from tests.waiting import LONG_SECONDS, LoopClock, until
 
-from callwright import Agent, Answers, Image, MemoryStore, Question, SqliteStore, Text, ToolCall, tool
+from callwright import Agent, Answers, Done, Image, MemoryStore, Question, SqliteStore, Text, ToolCall, tool
 from callwright.cli.main import run as run_command
 from callwright.core.errors import UsageError
-from callwright.core.messages import ToolMessage
+from callwright.core.messages import AssistantMessage, ToolMessage, Usage
 from callwright.sessions import list_waiting, record_answers
-from callwright.temporal import AgentWorker, Runs, TemporalError
+from callwright.temporal import AgentWorker, Run, Runs, TemporalError
 from callwright.temporal.blobs import keep_prompt, read_prompt
 from callwright.temporal.worker import AnswerWatch
 from callwright.temporal.workflow import question_key
@@ -100,6 +100,25 @@ async def test_prompt_of_a_start_that_may_have_arrived_is_kept(
         await Runs(cast("Any", server), store, "queue", {}).start("desk", "go")
     (order,) = server.orders
     assert (await store.read_blob(order["prompt"]) is not None) == kept
+
+
+class EndedWorkflow:
+    """The handle of a workflow that has ended."""
+
+    async def result(self) -> dict[str, Any]:
+        return {"state": "done"}
+
+
+async def test_result_counts_what_agents_inside_calls_used(store: SqliteStore) -> None:
+    usage = Usage(3, 4)
+    child = Agent(ScriptedProvider(AssistantMessage((Text("found"),), usage=usage)), sessions=store)
+    delegate = AssistantMessage((ToolCall("c", "helper", {"prompt": "p"}),), "calls", usage)
+    script = (delegate, AssistantMessage((Text("end"),), usage=usage))
+    agent = Agent(ScriptedProvider(*script), [child.as_tool("helper", "Help.")], sessions=store)
+    done = await agent.run("go", session="s", key="k")
+    assert isinstance(done, Done) and done.usage == Usage(9, 12)
+    result = await Run(cast("Any", EndedWorkflow()), store, "s", "k").result()
+    assert (result.usage, result.text, result.turns) == (done.usage, done.text, done.turns)
 
 
 async def test_run_that_pauses_while_it_is_woken_is_looked_at_again(store: SqliteStore) -> None:
