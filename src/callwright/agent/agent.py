@@ -381,7 +381,7 @@ class Agent:
                 _log.warning("an approval on record could not be restored: %s", describe_raised(error))
         inherited.undo = attach_recorder(state, self.undo, request.session_id, lineage, self.sessions)
         inherited.executor, inherited.ask, inherited.spending = executor, ask, transcript.spending
-        inherited.note, inherited.fail = transcript.note, transcript.fail
+        inherited.note, inherited.fail = transcript.note, transcript.fail if durable else None
         inherited.handover = request.outer_handover
         state.put(OuterSession("" if lineage is None else lineage.session_id))
         inherited.depth = 0 if lineage is None else lineage.depth + 1

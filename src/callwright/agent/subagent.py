@@ -74,7 +74,7 @@ class Lineage:
         self.note: Callable[[Record], None] | None = None
         """Adds a record to the outer session."""
         self.fail: Callable[[SessionError], None] | None = None
-        """Ends the outer run, to be resumed later."""
+        """Ends the outer run, to be resumed later; None if its session is not durable."""
         self.depth = 0
         self.session_id = ""
         """The outermost session."""
