@@ -142,7 +142,10 @@ WRAPPERS = {
     "npx": wrapper("-p --package -c --call", doubt=_DOWNLOADS),
     "bunx": wrapper(doubt=_DOWNLOADS),
     "pipx": wrapper("--spec", "", 1, doubt=_DOWNLOADS),
-    "uvx": wrapper("--from --with -p", doubt=_DOWNLOADS),
+    "uvx": wrapper("--from --with -p --python --index --env-file", doubt=_DOWNLOADS),
+    "watchexec": wrapper(
+        "-e -w -i -f -d -s --exts --watch --ignore --filter --debounce --signal", doubt=_KEEPS_RUNNING
+    ),
     "direnv": wrapper("", "", 2, doubt=_ELSEWHERE),
     "dotenv": wrapper("-f -e -v -q --file", doubt=_ELSEWHERE),
     "xvfb-run": wrapper(
@@ -176,9 +179,15 @@ PROGRAM_OPTIONS = {
     "split": ("--filter",),
     "gdb": ("--args",),
     "nix": ("-c", "--command"),
+    "nodemon": ("-x", "--exec"),
     "nix-shell": ("--run", "--command"),
 }
 """Options whose value a program runs."""
+RUN_VALUES = frozenset(
+    "--context --cluster -e --env -u --user -w --workdir -n --namespace -c --with -p --python --extra -C --directory "
+    "--project --env-file --group --package --index --filter -F --name --prefix --cwd".split()
+)
+"""Options with a value before or behind the verbs of programs that run others."""
 RUN_VERBS = {
     "uv": ("run",),
     "poetry": ("run",),

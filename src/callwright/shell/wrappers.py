@@ -11,6 +11,7 @@ from callwright.shell.wrapper_tables import (
     FLOCK,
     PAIRS,
     PARALLEL,
+    RUN_VALUES,
     RUN_VERBS,
     WATCH,
     WRAPPERS,
@@ -67,7 +68,7 @@ def unwrap(words: Sequence[Word]) -> InnerCommand | None:
     return _unwrap_runner(name, words[1:]) if name in RUN_VERBS else None
 
 
-_BEFORE_COMMAND = {"sudo": _ASSIGNMENT, "dotenv": re.compile("run|--")}
+_BEFORE_COMMAND = {"sudo": _ASSIGNMENT, "dotenv": re.compile("run|--"), "coproc": re.compile(r"[A-Z]\w*|\{")}
 """What may stand between the options of a wrapper and the command."""
 
 
@@ -357,28 +358,8 @@ def _unwrap_runner(name: str, words: Sequence[Word]) -> InnerCommand | None:
 
 def _after_options(words: Sequence[Word], *, skip: bool) -> Sequence[Word]:
     place = 0
-    values = (
-        "--context",
-        "--cluster",
-        "-e",
-        "--env",
-        "-u",
-        "--user",
-        "-w",
-        "--workdir",
-        "-n",
-        "--namespace",
-        "-c",
-        "--with",
-        "-p",
-        "--python",
-        "--extra",
-        "-C",
-        "--directory",
-        "--project",
-    )
     while place < len(words) and words[place].text[:1] == "-":
-        place += 2 if words[place].text in values else 1
+        place += 2 if words[place].text in RUN_VALUES else 1
     return words[place + skip :]
 
 
