@@ -410,3 +410,14 @@ def test_setting_is_saved_beside_an_unknown_key(machine: Any) -> None:
     for key in ("modle", "permissions.alow"):
         with pytest.raises(UsageError, match="is not a known setting"):
             save_setting(locations, key, "x")
+
+
+def test_part_of_a_setting_does_not_replace_the_word_that_it_is(tmp_path: Path) -> None:
+    locations = Locations.of(tmp_path, home=tmp_path / "home")
+    save_setting(locations, "sandbox", "require")
+    with pytest.raises(UsageError, match=r'sandbox is "require" now; give it whole: /config sandbox'):
+        save_setting(locations, "sandbox.passEnvironment", ["A"])
+    save_setting(locations, "sandbox", {"mode": "require"})
+    save_setting(locations, "sandbox.passEnvironment", ["A"])
+    saved = json.loads(locations.user_settings.read_text())
+    assert saved == {"sandbox": {"mode": "require", "passEnvironment": ["A"]}}

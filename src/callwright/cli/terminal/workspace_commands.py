@@ -14,7 +14,7 @@ from callwright.app.conversation import Conversation
 from callwright.app.locations import Locations, read_web_link
 from callwright.app.mcp_servers import load_servers
 from callwright.app.settings import Settings
-from callwright.app.settings_file import read_layer
+from callwright.app.settings_file import is_known, parse_layer, read_layer
 from callwright.cli.render.calls import point_lines, relative_path, rewind_lines
 from callwright.cli.render.text import THEMES, visible, visible_line
 from callwright.cli.terminal.ui import Terminal
@@ -176,10 +176,11 @@ class WorkspaceCommands:
             return
         if not value.strip():
             found = settings.last(*key.split("."))
+            section, _, name = key.partition(".")
             self._show(
                 f"  {key} = {json.dumps(thaw(found), ensure_ascii=False)}"
                 if found is not None
-                else f"  {key} is not set"
+                else f"  {key} is not {'set' if is_known(section, name) else 'a known setting'}"
             )
             return
         save_setting(self._chat.locations, key, _read_value(value.strip()))
@@ -213,14 +214,14 @@ def save_setting(locations: Locations, key: str, value: object) -> None:
     Raises:
         UsageError: The file or the value is not valid; nothing is changed.
     """
-    from callwright.app.settings_file import is_known, parse_layer
-
     layer = read_layer("user", locations.user_settings)
     content = dict(thaw(layer.content)) if layer is not None else {}
     section, _, name = key.partition(".")
     if name:
         inner = content.get(section)
-        content[section] = {**(inner if isinstance(inner, dict) else {}), name: value}
+        if inner is not None and not isinstance(inner, dict):  # such as "sandbox": "require", which would be lost
+            raise UsageError(f"{section} is {json.dumps(inner)} now; give it whole: /config {section} {{…}}")
+        content[section] = {**(inner or {}), name: value}
     else:
         content[section] = value
     text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
