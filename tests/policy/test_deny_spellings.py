@@ -69,6 +69,7 @@ def test_deny_rule_matches_around_options(tmp_path: Path, rule: str, line: str) 
         ("Bash(python -c *)", "python x.py -c y"),
         ("Bash(docker run -v *)", "docker run image -v"),
         ("Bash(npm publish *)", "npm run publish"),
+        ("Bash(rm *)", "npm test -- -c 'rm x'"),
         ("Bash(terraform apply *)", "terraform -chdir=. plan"),
         ("Bash(terraform apply *)", "terraform -chdir=x plan apply"),
     ],
@@ -131,12 +132,32 @@ def test_deny_rule_leaves_other_commands_alone(tmp_path: Path, rule: str, line: 
         "doppler run -- rm x",
         "aws-vault exec p -- rm x",
         "nix-shell -p a --run 'rm x'",
+        "nix develop .#x -c rm x",
         "screen -dmS name rm x",
     ],
 )
 def test_deny_rule_matches_behind_joined_and_shortened_options(tmp_path: Path, line: str) -> None:
     for rule in ("Bash(rm *)", "Bash(rm:*)"):
         assert isinstance(judge_command(line, cwd=tmp_path, workspace=tmp_path, mode="bypass", deny=[rule]), Deny)
+
+
+@pytest.mark.parametrize(
+    ("line", "rule", "broad"),
+    [
+        ("npm test -- -c jest.config.js", "Bash(npm test *)", ""),
+        ("nix develop -c cargo test", "Bash(nix develop -c cargo *)", "Bash(nix develop *)"),
+        ("nix-shell --run 'make x'", "Bash(nix-shell --run 'make x')", "Bash(nix-shell *)"),
+        ("doppler run -- make x", "Bash(doppler run -- make *)", "Bash(doppler run *)"),
+        ("git bisect run make test", "Bash(git bisect run make test)", "Bash(git bisect *)"),
+        ("git submodule foreach 'git pull'", "Bash(git submodule foreach 'git pull')", "Bash(git submodule *)"),
+    ],
+)
+def test_allow_rule_covers_a_program_that_another_runs_if_it_names_it(
+    tmp_path: Path, line: str, rule: str, broad: str
+) -> None:
+    assert isinstance(judge_command(line, cwd=tmp_path, workspace=tmp_path, allow=[rule]), Allow)
+    if broad:
+        assert isinstance(judge_command(line, cwd=tmp_path, workspace=tmp_path, allow=[broad]), Ask)
 
 
 @pytest.mark.parametrize("filler", ["-a ", "-a push ", "-a -b x "])

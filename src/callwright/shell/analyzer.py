@@ -23,7 +23,7 @@ from callwright.shell.findings import (
     XargsInput,
 )
 from callwright.shell.judge import find_danger, find_fork_bomb, judge, program_name
-from callwright.shell.named_programs import list_named_programs
+from callwright.shell.named_programs import list_git_scripts, list_named_programs
 from callwright.shell.plan import ShellPlan, SimpleCommand, Verdict, worst
 from callwright.shell.programs.builtins import EVALUATORS, list_substitutions
 from callwright.shell.programs.git import enter_repository
@@ -174,6 +174,12 @@ class LineAnalyzer:
         self._record(found, judgement)
         for script in list_named_programs(plain, found.words, found.assignments):
             context = found.context._replace(inside="a program that is named", doubt="another program runs it")
+            self.analyze_script(script, found.folders, context)
+        for script in list_git_scripts(found.words) if plain == "git" else ():
+            wrapped = (*found.context.wrapped, tuple(word.text for word in found.words))
+            context = found.context._replace(
+                wrappers=(*found.context.wrappers, "git"), wrapped=wrapped, doubt="git runs it"
+            )
             self.analyze_script(script, found.folders, context)
         for inner in judgement.inner_commands:
             self._judge_inner(found._replace(redirects=Redirects()), inner)

@@ -28,11 +28,19 @@ def list_named_programs(
     return [*named, *_read_named_programs(name, words)]
 
 
+def list_git_scripts(words: Sequence[Word]) -> Sequence[str]:
+    """Return the scripts that `git bisect run`, `git submodule foreach` and filters of `git filter-branch` run."""
+    texts = [word.text for word in words]
+    verb = next((text for text in texts[1:] if text[:1] != "-"), "")
+    run = _GIT_RUNS.get(verb)
+    if run in texts:
+        return [" ".join(dropwhile(lambda text: text[:1] == "-", texts[texts.index(run) + 1 :]))]
+    filters = pairwise(texts) if verb == "filter-branch" else ()
+    return [following for text, following in filters if text[:2] == "--" and text.endswith("-filter")]
+
+
 def _read_named_programs(name: str, words: Sequence[Word]) -> Iterator[str]:
     verb = next((word.text for word in words[1:] if word.text[:1] != "-"), "") if name == "git" else ""
-    texts = [word.text for word in words]
-    if verb in _GIT_RUNS and (run := _GIT_RUNS[verb]) in texts:
-        yield " ".join(dropwhile(lambda text: text[:1] == "-", texts[texts.index(run) + 1 :]))
     options = PROGRAM_OPTIONS.get(f"git {verb}" if verb else name, ())
     for word, following in pairwise((*words, Word(""))):
         text = word.text

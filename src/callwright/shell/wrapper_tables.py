@@ -173,14 +173,9 @@ PROGRAM_OPTIONS = {
     "git grep": ("-O", "--open-files-in-pager"),
     "git difftool": ("-x", "--extcmd"),
     "git rebase": ("-x", "--exec"),
-    "git filter-branch": tuple(f"--{kind}-filter" for kind in "env tree index parent msg commit tag-name".split()),
-    **dict.fromkeys(("npm", "npx"), ("-c", "--call")),
     "script": ("-c", "-qc", "-qec", "-eqc", "-qfc", "--command"),
     "split": ("--filter",),
     "gdb": ("--args",),
-    "nix": ("-c", "--command"),
-    "nodemon": ("-x", "--exec"),
-    "nix-shell": ("--run", "--command"),
 }
 """Options whose value a program runs."""
 RUN_VALUES = frozenset(

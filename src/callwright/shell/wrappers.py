@@ -301,15 +301,20 @@ def _unwrap_trap(name: str, words: Sequence[Word]) -> InnerCommand | None:
     return InnerCommand(name, script=words[0], doubt="it registers a command to run later")
 
 
+_SCRIPT_OPTIONS = {
+    "nix-shell": re.compile(r"--(?:run|command)(?=\Z|=)"),
+    "nodemon": re.compile(r"-x|--exec(?=\Z|=)"),
+    **dict.fromkeys(("npx", "npm"), re.compile(r"-c|--call(?=\Z|=)")),
+}
 _SCRIPT_OPTION = re.compile(r"-[a-bd-zA-Z]*c|--(?:session-)?command(?=\Z|=)")
 
 
 def _unwrap_dash_c(name: str, words: Sequence[Word]) -> InnerCommand | None:
-    """Unwrap programs that take a script after -c: su, script, flock."""
+    """Unwrap programs that take a script after -c or another option: su, script, flock, nix-shell."""
     # behind the file of flock, options are those of its command
     own = _skip_options(words, FLOCK)[0] + 2 if name == "flock" else len(words)
     for place, word in enumerate(words[:own]):
-        if option := _SCRIPT_OPTION.match(word.text):
+        if option := _SCRIPT_OPTIONS.get(name, _SCRIPT_OPTION).match(word.text):
             attached = word.text[option.end() :].removeprefix("=")
             script = words[place + 1] if not attached and place + 1 < len(words) else Word(attached, word.certainty)
             return InnerCommand(name, script=script, doubt=f"{name} runs a string as a script")
@@ -321,6 +326,11 @@ def _unwrap_runuser(name: str, words: Sequence[Word]) -> InnerCommand | None:
     if any(re.match(r"-\w*u|--u", word.text) for word in words):
         return _unwrap_plain(name, WRAPPERS[name], words)
     return _unwrap_dash_c(name, words)
+
+
+def _unwrap_nix(name: str, words: Sequence[Word]) -> InnerCommand | None:
+    inner = tuple(dropwhile(lambda word: word.text not in ("-c", "--command"), words))[1:]
+    return InnerCommand(name, inner, doubt="it may prepare an environment first") if inner else None
 
 
 def _unwrap_watch(name: str, words: Sequence[Word]) -> InnerCommand | None:
@@ -350,6 +360,8 @@ def _unwrap_runner(name: str, words: Sequence[Word]) -> InnerCommand | None:
     if verb >= len(words) or words[verb].text not in RUN_VERBS[name]:
         return None
     rest = words[verb + 1 :]
+    if name == "npm" and rest and (script := _unwrap_dash_c(name, rest[:2])):
+        return script
     marks = [place for place, word in enumerate(rest) if word.text == "--"]
     inner = rest[marks[0] + 1 :] if marks else _after_options(rest, skip=name in ("docker", "podman", "kubectl"))
     doubt = f"{name} {words[verb].text} may prepare an environment first"
@@ -372,6 +384,9 @@ _SPECIAL: dict[str, Callable[[str, Sequence[Word]], InnerCommand | None]] = {
     "trap": _unwrap_trap,
     "su": _unwrap_dash_c,
     "runuser": _unwrap_runuser,
+    "nix": _unwrap_nix,
+    "nix-shell": _unwrap_dash_c,
+    "nodemon": _unwrap_dash_c,
     "script": _unwrap_dash_c,
     "flock": _unwrap_dash_c,
     "watch": _unwrap_watch,
