@@ -26,6 +26,13 @@ from callwright.shell.plan import Tree
 from callwright.system.environment import is_credential
 
 _HERE = PathContext("/w/project", "/home/ann", ("/w/project",))
+
+
+@pytest.fixture(autouse=True)
+def home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", _HERE.home)  # what the shell puts for ~
+
+
 _ANYTHING = rules_of(allow=["Read", "Edit", "Bash", "Read(//**)", "Edit(//**)"])
 _, _CALL = dry_run_call("edit", "x", "/w/project")
 
