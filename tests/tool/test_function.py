@@ -501,3 +501,26 @@ def test_data_has_an_output_schema() -> None:
     }
     for returns, schema in expected.items():
         assert tool(define(f"def f() -> {returns}: 'Do it.'")).spec.output_schema == schema
+
+
+@dataclass
+class NotGiven:
+    """A marker."""
+
+
+@dataclass
+class Guarded:
+    """What cannot be copied."""
+
+    lock: Any
+
+
+async def test_marker_and_what_cannot_be_copied_stay_the_same_object(context: ToolContext) -> None:
+    marker, guarded = NotGiven(), Guarded(threading.Lock())
+
+    @tool
+    async def show(mark: NotGiven | int = marker, guard: Annotated[Guarded, "a lock"] = guarded) -> list[bool]:
+        """Tell whether these are the defaults."""
+        return [mark is marker, guard is guarded]
+
+    assert await show.bind("{}").run(context) == [True, True]

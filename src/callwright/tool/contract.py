@@ -1,7 +1,7 @@
 """Turns a function's parameters into a parser and a JSON Schema; types that JSON cannot carry raise at definition."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Annotated, Any, cast, get_args, get_origin
@@ -164,12 +164,21 @@ def _filling(core: CoreSchema, parameter: Parameter) -> CoreSchema:
     """Let the parser fill in the default; a mutable one is copied for every call."""
     factory, default = parameter.factory, parameter.default
     if factory is None and is_mutable(default):
-        from copy import deepcopy
-
-        factory = partial(deepcopy, default)
+        factory = _find_copier(default)
     if factory is not None:
         return {"type": "default", "schema": core, "default_factory": factory}
     return {"type": "default", "schema": core, "default": default}
+
+
+def _find_copier(default: object) -> Callable[[], object]:
+    """Return what copies a default; one that cannot be copied, with a lock or a connection in it, is shared."""
+    from copy import deepcopy
+
+    try:
+        deepcopy(default)
+    except Exception:  # noqa: BLE001 - whatever its own methods raise
+        return lambda: default
+    return partial(deepcopy, default)
 
 
 def _find_note(annotation: object) -> str | None:

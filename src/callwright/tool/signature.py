@@ -127,7 +127,10 @@ _UNCHANGING = frozenset({str, int, float, bool, bytes, type, type(None)})  # MIS
 
 
 def is_mutable(default: object) -> bool:
-    """Whether a default can be changed by the function that gets it: a list, a dataclass, a tuple with one in it."""
+    """Whether a default can be changed by the function that gets it: a list, a dataclass, a tuple with one in it.
+
+    A dataclass without fields has nothing to change: it says that no value was given, and functions compare it.
+    """
     kind = type(default)
     if kind in _UNCHANGING:
         return False
@@ -136,7 +139,7 @@ def is_mutable(default: object) -> bool:
     if isinstance(default, (list, dict, set, deque)) or hasattr(kind, "__pydantic_fields__"):
         return True
     fields: Mapping[str, object] | None = getattr(kind, "__dataclass_fields__", None)
-    if fields is None:
+    if not fields:
         return False
     frozen: bool = cast("Any", kind).__dataclass_params__.frozen
     return not frozen or any(is_mutable(getattr(default, name, None)) for name in fields)
