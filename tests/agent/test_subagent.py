@@ -347,6 +347,34 @@ async def test_child_that_cannot_be_stored_goes_on_when_the_run_is_resumed(
     assert [outcome.text for outcome in told[0].outcomes] == ["written"]
 
 
+async def test_second_equal_call_does_not_take_the_session_of_the_first(tmp_path: Path) -> None:
+    went_on = asyncio.Event()
+
+    @tool(effect=Effect.READ)
+    async def look() -> str:
+        """Look."""
+        await went_on.wait()
+        return "seen"
+
+    @tool(effect=Effect.READ)
+    async def both(context: ToolContext) -> str:
+        """Ask the same twice, under one id."""
+        first = asyncio.ensure_future(context.execute(ToolCall("h", "helper", {"prompt": "p"})))
+        await asyncio.sleep(0.05)
+        second = await context.execute(ToolCall("h", "helper", {"prompt": "p"}))
+        went_on.set()
+        return " ".join(outcome.text for outcome in (*await first, *second))
+
+    async with SqliteStore(tmp_path / "s.db") as store:
+        looking = Executor(Registry(look), AllowEverything())
+        child = Agent(ScriptedProvider(ToolCall("l", "look", {}), "found"), executor=looking, sessions=store)
+        executor = Executor(Registry(both, child.as_tool("helper", "Help.")), AllowEverything())
+        agent = Agent(ScriptedProvider(ToolCall("b", "both", {}), "end"), executor=executor, sessions=store)
+        assert isinstance(await agent.run("go", session="s"), Done)
+        told = [message.outcomes[0].text for message in await agent.messages("s") if isinstance(message, ToolMessage)]
+        assert told[0].startswith("found ") and "running already" in told[0]
+
+
 async def test_durable_child_does_not_answer_another_task(tmp_path: Path) -> None:
     async with SqliteStore(tmp_path / "s.db") as store:
         provider = ScriptedProvider("the first answer", "the second answer")

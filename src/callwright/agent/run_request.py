@@ -124,7 +124,7 @@ async def hold_for(sessions: SessionStore, request: RunRequest) -> SessionHold:
     may last longer than that of the outer session.
     """
     owner = request.owner or (request.session_id if request.lineage is not None and sessions.durable else "")
-    if owner:  # only then: a store that is not for clusters may not know owners
+    if owner:  # only then: a store in memory may not know owners
         return await sessions.hold(request.session_id, owner=owner)
     return await sessions.hold(request.session_id)
 

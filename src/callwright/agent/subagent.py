@@ -82,6 +82,8 @@ class Lineage:
         """The session of the agent whose call starts another one."""
         self.handover: Handover | None = None
         """Says who holds the outer session, and so the inner ones, and whether this process still does."""
+        self.running: set[str] = set()
+        """The sessions of inner agents that run now, in this run of the outer one."""
         self.undo = UndoRecorder()
         """Keeps what inner agents change, as part of the outer agent's turn."""
 
@@ -215,6 +217,10 @@ class SubAgent:
         # prompt: a session of another task must not answer this one.
         task = sha256(prompt.encode(errors="surrogatepass")).hexdigest()[:8]
         session_id = f"{INNER_SESSION}{context.idempotency_key}-{task}"
+        running = lineage.running
+        if session_id in running:  # it would take the session away from the other one
+            raise ToolFailed("this very call is running already; wait for it, or make the second one with another id")
+        running.add(session_id)
         try:
             result = await self.agent.run_inside(prompt, session_id, lineage, context.call.name)
         except (SessionDamaged, StoreTooNew):  # which it would be again
@@ -223,6 +229,8 @@ class SubAgent:
             if lineage.fail is not None and self.agent.durable:
                 lineage.fail(error)
             raise
+        finally:
+            running.discard(session_id)
         match result:
             case Done(text):
                 return await _run_end_hooks(hooks, inner, text)
