@@ -106,6 +106,8 @@ def test_call_that_may_reach_a_denied_host_asks_in_every_mode(project: Path, lin
         "git remote -v",
         "git remote add new https://good.example/z",
         "git commit -m https://evil.example/x",
+        "git apply x.patch",
+        "git am x.patch",
     ],
 )
 def test_other_remotes_are_not_denied(project: Path, line: str) -> None:

@@ -193,6 +193,7 @@ GUARDED_LINES = {
     "rm -rf build ${X}": "critical path",
     "find /w/project -delete": "critical path",
     "find . -name '*' -delete": "critical path",
+    "find . -name notes.txt -o -delete": "critical path",
     "find . -exec rm -rf {} +": "critical path",
     "find . -print0 | xargs -0 rm -rf": "critical path",
     "find / -mtime +1 -delete": "critical path",
@@ -223,7 +224,12 @@ def test_guarded_line_asks_firmly(line: str, guard: str) -> None:
     [
         *("find . -name '*.pyc' -delete", "find /etc -name x -delete", "rm -rf /w/project/sub", "rm ~/notes.txt"),
         *("find . -empty -delete", "find . -mtime +9 -delete", "find sub -delete", "find /tmp -mtime +9 -delete"),
-        *("rsync -a --delete new/ sub/", "rsync -a new/ ."),
+        *(
+            "rsync -a --delete new/ sub/",
+            "rsync -a new/ .",
+            "rsync -avn --delete new/ .",
+            "rsync -a --delay-updates new/ .",
+        ),
         *("frobnicate id_rsa", "frobnicate ./.env", "frobnicate a/b", "echo /home/ann/.ssh/id_rsa", "rm -rf build"),
         *("echo $X", "ls $X", "frobnicate $X", "echo x > a.txt", "x=1", "cd sub && rm -rf ."),
     ],

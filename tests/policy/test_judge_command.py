@@ -183,7 +183,8 @@ def test_allowed_command_may_write_inside(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["timeout 5 build-it", "time build-it", "nice build-it", "LANG=C build-it", "NODE_ENV=test build-it"]
+    "line",
+    ["timeout 5 build-it", "time -p build-it", "nice -n 5 build-it", "LANG=C build-it", "NODE_ENV=test build-it"],
 )
 def test_allow_rule_applies_through_transparent_wrappers(tmp_path: Path, line: str) -> None:
     assert _decide(line, tmp_path, allow=["Bash(build-it *)"]) is Allow
@@ -208,6 +209,11 @@ def test_allow_rule_applies_through_transparent_wrappers(tmp_path: Path, line: s
         "build-it & other",
         "build-it\nother",
         "build-it <(other)",
+        "/usr/bin/time -o /etc/cron.d/x build-it",
+        "/usr/bin/time --output=.bashrc build-it",
+        "command time -ao .git/config build-it",
+        "nice time -f text -o .bashrc build-it",
+        "timeout --unknown 5 build-it",
     ],
 )
 def test_allow_rule_does_not_apply_through_launchers(tmp_path: Path, line: str) -> None:

@@ -16,6 +16,7 @@ from callwright.system.paths import resolve_links
 
 _SET_ADDRESSES = words("remote config submodule")
 _REACH_MANY = words("--all --multiple --recurse-submodules update submodule")
+_NEVER_REACH = (("am",), ("apply",))
 _OTHER_SETTINGS = ("--git-dir", "--config-env", "--exec-path", "--namespace")
 _OLD_REMOTES = ("remotes", "branches")
 _LOCAL = ("/", ".", "~", "file:")
@@ -45,8 +46,10 @@ def uses_remotes(command: SimpleCommand, access: Access) -> bool:
     """Whether an access is that of a git call to a remote, or an unknown git call that may reach one (`git lfs`)."""
     if not _is_git(command):
         return False
+    if isinstance(access, Reach):
+        return True
     reaches = any(isinstance(each, Reach) for each in command.accesses)
-    return isinstance(access, Reach) or (command.verdict is Verdict.UNKNOWN and not reaches)
+    return command.verdict is Verdict.UNKNOWN and not reaches and command.words[1:2] not in _NEVER_REACH
 
 
 def find_remotes(command: SimpleCommand, name: str) -> Remotes:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from callwright.core.access import DeletePath, ReadPath
 from callwright.policy.tool_names import words
@@ -10,6 +11,8 @@ from callwright.shell.plan import ShellPlan, SimpleCommand
 _NAME_TESTS = words("-name -iname -path -ipath -regex -iregex -wholename -iwholename")
 _OTHER_TESTS = words("-mtime -mmin -newer -size -empty")
 _NOT, _OR = ("!", "-not"), words("-o -or ,")
+_ACTIONS = words("-delete -exec -execdir -ok -okdir")
+_TRIAL = re.compile("--dry-run|-[avzrltpgoDhuPHAXxcqi]*n[avzrltpgoDhuPHAXxcqi]*")
 _WILDCARDS = re.compile(r"\[[^]]*\]|[*?./\\]")
 
 
@@ -19,6 +22,8 @@ def selects(line: Sequence[str]) -> bool:
     Args:
         line: Its words.
     """
+    if any(word in _OR and after in _ACTIONS for word, after in pairwise(line)):
+        return False  # `-name a -o -delete` removes all the others
     return not _OTHER_TESTS.isdisjoint(line) or any(_has_letters(text) or no for text, no in _list_names(line))
 
 
@@ -37,7 +42,13 @@ def mirrors(line: Sequence[str]) -> bool:
     Args:
         line: Its words.
     """
-    return line[:1] == ("rsync",) and any(word.startswith("--del") for word in line)
+    removes = any(word == "--del" or word.startswith("--delete") for word in line)
+    return line[:1] == ("rsync",) and removes and not _is_trial(line)
+
+
+def _is_trial(line: Sequence[str]) -> bool:
+    """Whether the first option of rsync says to change nothing; a later one may be the value of another."""
+    return any(map(_TRIAL.fullmatch, line[1:2]))
 
 
 def list_removed_folders(command: SimpleCommand, plan: ShellPlan) -> Iterator[tuple[str, Sequence[str]]]:

@@ -32,12 +32,15 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*|\.")
 _QUERY = re.compile(r"\s*(?:select|explain|pragma|with|\.tables|\.schema|\.indexes|\.dbinfo)\b", re.IGNORECASE)
 _VERSIONED = re.compile(r"(python|ruby|node|php|lua|perl|pip)[\d.]*\Z")
 
-# wrappers whose command runs as another user, in another place, or keeps running: the wall would only stop it
+# wrappers whose command runs as another user, in another place, with secrets, or keeps running
 _LEAVING = words(
     "sudo doas pkexec su runuser gosu su-exec setuidgid sg chroot nsenter unshare systemd-run start-stop-daemon entr"
-    " watch ssh-agent dbus-run-session dbus-launch bwrap firejail machinectl"
-) | {"docker exec", "podman exec", "kubectl exec"}
-_FETCHING = words("npx bunx uvx pipx") | {"npm exec", "npm x", "pnpm dlx", "yarn dlx"}
+    " watch ssh-agent dbus-run-session dbus-launch bwrap firejail machinectl nodemon watchexec screen nix nix-shell"
+) | {
+    *("docker exec", "podman exec", "kubectl exec", "guix shell"),
+    *("op run", "doppler run", "infisical run", "aws-vault exec", "chamber exec"),
+}
+_FETCHING = words("npx bunx uvx pipx") | {"npm exec", "npm x", "pnpm dlx", "yarn dlx", "uv tool run"}
 """Wrappers that download what is not installed: only programs of the table run behind them."""
 
 

@@ -195,7 +195,7 @@ RUN_VERBS = {
     "npm": ("exec", "x"),
     "bundle": ("exec",),
     "mise": ("exec", "x"),
-    **dict.fromkeys(("op", "doppler", "infisical", "devbox"), ("run",)),
+    **dict.fromkeys(("op", "doppler", "infisical"), ("run",)),
     **dict.fromkeys(("aws-vault", "chamber"), ("exec",)),
     "guix": ("shell",),
     "asdf": ("exec",),

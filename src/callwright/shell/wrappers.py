@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from callwright.shell.plan import Tree
 from callwright.shell.words import Certainty, Word, is_harmless_variable
+from callwright.shell.wrapper_options import awaits_value, skip_options
 from callwright.shell.wrapper_tables import (
     FLOCK,
-    PAIRS,
     PARALLEL,
     RUN_VALUES,
     RUN_VERBS,
@@ -73,10 +73,10 @@ _BEFORE_COMMAND = {"sudo": _ASSIGNMENT, "dotenv": re.compile("run|--"), "coproc"
 
 
 def _unwrap_plain(name: str, wrapper: Wrapper, words: Sequence[Word]) -> InnerCommand | None:
-    place, doubt = _skip_options(words, wrapper)
+    place, doubt = skip_options(words, wrapper)
     inner = tuple(words[place + wrapper.operands :])
     if wrapper.operands and inner and inner[0].text[:1] == "-":  # perf record -o file program
-        inner, doubt = inner[_skip_options(inner, wrapper)[0] :], f"{inner[0].text} stands behind an operand"
+        inner, doubt = inner[skip_options(inner, wrapper)[0] :], f"{inner[0].text} stands behind an operand"
     elif name in _BEFORE_COMMAND:
         inner = tuple(dropwhile(lambda word: _BEFORE_COMMAND[name].fullmatch(word.text), inner))
     if any(not word.literal for word in words[:place]):
@@ -84,33 +84,6 @@ def _unwrap_plain(name: str, wrapper: Wrapper, words: Sequence[Word]) -> InnerCo
     if not inner:
         return None
     return InnerCommand(name, inner, doubt=doubt or wrapper.doubt)
-
-
-def _skip_options(words: Sequence[Word], wrapper: Wrapper) -> tuple[int, str]:
-    """Return how many leading words are options, and a doubt when one of them is unknown."""
-    place, doubt, values, flags = 0, "", wrapper.values, wrapper.flags
-    while place < len(words):
-        text = words[place].text
-        if text == "--":
-            return place + 1, doubt
-        if text[:1] != "-" or text == "-":
-            break
-        if text in values:
-            place += 3 if text in PAIRS else 2
-            continue
-        name = text.partition("=")[0]
-        known = name in flags or name in values or text[:2] in values or ("-#" in flags and text[1:].isdigit())
-        doubt = doubt or ("" if known else f"{text} is an unknown option")
-        place += 1 if known or not _awaits_value(text, values | wrapper.doubtful) else 2
-    return place, doubt
-
-
-def _awaits_value(option: str, values: frozenset[str]) -> bool:
-    """Whether the next word is the value of an abbreviated option, or of the last of several joined letters."""
-    if option[:2] == "--":
-        return "=" not in option and any(value.startswith(option) for value in values)
-    letters = [f"-{letter}" in values for letter in option[1:]]
-    return any(letters) and letters.index(True) == len(letters) - 1
 
 
 def _unwrap_command(name: str, words: Sequence[Word]) -> InnerCommand | None:
@@ -146,7 +119,7 @@ def _unwrap_env(name: str, words: Sequence[Word]) -> InnerCommand | None:
         elif text[:1] != "-":
             break
         elif text not in ("--", "-0", "--null", "-v", "--debug"):
-            doubt, place = doubt or f"{text} is an unknown option", place + _awaits_value(text, _ENV_VALUES)
+            doubt, place = doubt or f"{text} is an unknown option", place + awaits_value(text, _ENV_VALUES)
         place += 1
     inner = tuple(words[place:])
     found = InnerCommand(name, inner, doubt=doubt, assignments=tuple(assignments), folder=folder, clears=clears)
@@ -172,7 +145,7 @@ _XARGS_FLAGS = _XARGS.values | _XARGS.flags | frozenset(("--replace", "--eof", "
 
 
 def _unwrap_xargs(name: str, words: Sequence[Word]) -> InnerCommand | None:
-    place, doubt = _skip_options(words, _XARGS)
+    place, doubt = skip_options(words, _XARGS)
     flags = words[:place]
     doubt = _find_xargs_doubt(flags) if doubt else ""
     doubt = doubt or next((f"{text} takes its words from a file" for text in _list_name_files(flags)), "")
@@ -312,13 +285,13 @@ _SCRIPT_OPTION = re.compile(r"-[a-bd-zA-Z]*c|--(?:session-)?command(?=\Z|=)")
 def _unwrap_dash_c(name: str, words: Sequence[Word]) -> InnerCommand | None:
     """Unwrap programs that take a script after -c or another option: su, script, flock, nix-shell."""
     # behind the file of flock, options are those of its command
-    own = _skip_options(words, FLOCK)[0] + 2 if name == "flock" else len(words)
+    own = skip_options(words, FLOCK)[0] + 2 if name == "flock" else len(words)
     for place, word in enumerate(words[:own]):
         if option := _SCRIPT_OPTIONS.get(name, _SCRIPT_OPTION).match(word.text):
             attached = word.text[option.end() :].removeprefix("=")
             script = words[place + 1] if not attached and place + 1 < len(words) else Word(attached, word.certainty)
             return InnerCommand(name, script=script, doubt=f"{name} runs a string as a script")
-    inner = tuple(words[_skip_options(words, FLOCK)[0] + 1 :]) if name == "flock" else ()
+    inner = tuple(words[skip_options(words, FLOCK)[0] + 1 :]) if name == "flock" else ()
     return InnerCommand(name, inner, doubt="it waits for a lock") if inner else None
 
 
@@ -334,13 +307,13 @@ def _unwrap_nix(name: str, words: Sequence[Word]) -> InnerCommand | None:
 
 
 def _unwrap_watch(name: str, words: Sequence[Word]) -> InnerCommand | None:
-    place, _ = _skip_options(words, WATCH)
+    place, _ = skip_options(words, WATCH)
     text = " ".join(word.text for word in words[place:])
     return InnerCommand(name, script=Word(text), doubt="it runs a command repeatedly") if text else None
 
 
 def _unwrap_parallel(name: str, words: Sequence[Word]) -> InnerCommand | None:
-    place, _ = _skip_options(words, PARALLEL)
+    place, _ = skip_options(words, PARALLEL)
     command: list[str] = []
     inputs: list[str] = []
     target = command
@@ -356,16 +329,17 @@ def _unwrap_parallel(name: str, words: Sequence[Word]) -> InnerCommand | None:
 
 def _unwrap_runner(name: str, words: Sequence[Word]) -> InnerCommand | None:
     verb = len(words) - len(_after_options(words, skip=False))
-    verb += name == "uv" and [word.text for word in words[verb : verb + 1]] == ["tool"]
+    tool = name == "uv" and [word.text for word in words[verb : verb + 1]] == ["tool"]
+    verb += tool
     if verb >= len(words) or words[verb].text not in RUN_VERBS[name]:
         return None
-    rest = words[verb + 1 :]
+    rest, whole = words[verb + 1 :], f"{name} tool run" if tool else f"{name} {words[verb].text}"
     if name == "npm" and rest and (script := _unwrap_dash_c(name, rest[:2])):
-        return script
+        return script._replace(name=whole)
     marks = [place for place, word in enumerate(rest) if word.text == "--"]
     inner = rest[marks[0] + 1 :] if marks else _after_options(rest, skip=name in ("docker", "podman", "kubectl"))
-    doubt = f"{name} {words[verb].text} may prepare an environment first"
-    return InnerCommand(f"{name} {words[verb].text}", tuple(inner), doubt=doubt) if inner else None
+    doubt = f"{whole} may prepare an environment first"
+    return InnerCommand(whole, tuple(inner), doubt=doubt) if inner else None
 
 
 def _after_options(words: Sequence[Word], *, skip: bool) -> Sequence[Word]:

@@ -19,6 +19,7 @@ from callwright.policy.shell_line import PartOfLine
 from callwright.policy.tool_names import words
 from callwright.shell.plan import SimpleCommand, Verdict
 from callwright.shell.words import is_harmless_variable, normalize_path
+from callwright.shell.wrapper_options import has_known_options
 
 # these change how a program runs, not which one: a rule about the program applies through them
 _TRANSPARENT = words("timeout time nice nohup stdbuf command builtin noglob")
@@ -82,7 +83,9 @@ def _is_transparent(wrapper: tuple[str, ...], layer: tuple[str, ...], inner: tup
         return False
     if wrapper[0] == "env":
         return _only_sets_harmless_variables(layer, inner)
-    return wrapper[0] in _TRANSPARENT or (wrapper[0] == "xargs" and layer[1:] == inner)
+    if wrapper[0] == "xargs":
+        return layer[1:] == inner
+    return wrapper[0] in _TRANSPARENT and has_known_options(layer)
 
 
 def _only_sets_harmless_variables(layer: tuple[str, ...], inner: tuple[str, ...]) -> bool:

@@ -59,7 +59,8 @@ rustup: help; flags -v --verbose -q --quiet
   toolchain|component|target list
 pip pip3: help; not --python --log --proxy --cache-dir --cert --client-cert --report -r --requirement
       ; flags -v --verbose -q --quiet --isolated --no-input --no-color --no-cache-dir --require-virtualenv
-      --disable-pip-version-check; values --timeout --retries --trusted-host --exists-action --keyring-provider
+      --disable-pip-version-check --no-python-version-warning
+      ; values --timeout --retries --trusted-host --exists-action --keyring-provider
   --version|-V
   list|freeze: not -o --outdated -u --uptodate -i --index-url --extra-index-url -f --find-links
   show|check|inspect|debug|version|help
@@ -82,7 +83,8 @@ uv: help; bare; not --config-file --directory --project --cache-dir --outdated -
   version: operands 0; only --short --output-format
 npm: network; not --prefix -C --userconfig --globalconfig --script-shell --node-options --viewer --browser --cache
       --logs-dir --timing --git --editor --shell --onload-script --init-module --node-gyp --python --tmp
-      ; flags -s --silent -q --quiet -d -g --global --json -l --long -a --all -p --parseable --no-color; values --depth
+      ; flags -s --silent -q --quiet -d -g --global --json -l --long -a --all -p --parseable --no-color --no-audit
+      --no-fund --no-progress --no-update-notifier --offline --workspaces --include-workspace-root; values --depth
       --loglevel --registry --workspace
   -v|--version: local; operands 0; only
   bin|root|prefix: local
