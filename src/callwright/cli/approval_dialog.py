@@ -23,6 +23,7 @@ _LINE_CHARS = 160
 _HELP = "y yes · s for this session · a always · e edit the arguments · n no; anything else is a no with that reason"
 _UNFINISHED = "the answer is not complete: y, s, a, e or n, or a reason to decline"
 _NAMES = {"session": "s", "always": "always"}
+_NOT_OFFERED = "{} is not offered: this is asked about every time; y allows it once"
 _SHORT_CHARS = 40
 
 
@@ -226,10 +227,12 @@ def read_choice(text: str, question: Question) -> Reply | EditRequest | str:
     if typed.lower() == "g" and typed.isascii():  # only where the wider rule is on the screen
         if propose_for(question, wider=True).rules:
             return make_reply(True, scope="pattern")
+        if not can_last(question):
+            return _NOT_OFFERED.format("g")
         return "g is not offered: no wider rule is safe for this call; a or s may be"
     reply = parse_answer(text)
     if isinstance(reply, Approve) and reply.scope != "once" and not can_last(question):
-        return f"{_NAMES[reply.scope]} is not offered: this is asked about every time; y allows it once"
+        return _NOT_OFFERED.format(_NAMES[reply.scope])
     if isinstance(reply, Approve) and reply.scope == "always" and not propose_for(question).rules:
         return "always is not offered: no narrow rule matches this call; s allows it for the session"
     if reply is not None:

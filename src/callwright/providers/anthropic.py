@@ -161,7 +161,7 @@ class AnthropicMessages:
 
 def _find_origin(address: str | None) -> str:
     """Return the server at an address; empty for Anthropic's own, also where only a client knows another one."""
-    host = urlsplit(address or "").netloc or address or ""
+    host = (urlsplit(address or "").netloc or address or "").rpartition("@")[2]  # without a name and password
     return "" if host == _OWN_HOST else host
 
 

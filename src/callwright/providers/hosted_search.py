@@ -47,7 +47,7 @@ class HostedSearch:
     model: str
     base_url: str = ""
     api_key: str = field(default="", repr=False)
-    variables: Mapping[str, str] = field(default_factory=lambda: environ, repr=False)
+    variables: Mapping[str, str] = field(default_factory=lambda: environ, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.vendor not in _APIS:

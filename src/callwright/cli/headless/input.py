@@ -8,7 +8,6 @@ import stat
 import sys
 from base64 import b64decode
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, cast
 
 from callwright.app.prompts import UserPrompt
@@ -120,7 +119,7 @@ def check_skill_call(prompt: str, skills: Skills) -> None:
         UsageError: There is no such skill.
     """
     typed = _SKILL_CALL.match(prompt)
-    if typed is None or skills.parse_slash(prompt) is not None or Path(typed[1]).exists():
+    if typed is None or skills.parse_slash(prompt) is not None or os.path.exists(typed[1]):  # noqa: PTH110 - false for a name that is too long
         return
     near = [name for name in skills.nearest(typed[1]) if (skill := skills.get(name)) and skill.user_invocable]
     advice = f"did you mean /{near[0]}?" if near else "callwright skills list shows them."

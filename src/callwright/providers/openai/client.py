@@ -121,7 +121,7 @@ _OWN_HOSTS = ("", "openai.com", "azure.com")
 def find_origin(client: "AsyncOpenAI | None", base_url: str | None) -> str:
     """Return the server at an address, or that of a client; empty for OpenAI's own."""
     address = base_url or environ.get("OPENAI_BASE_URL") if client is None else str(client.base_url)
-    host = urlsplit(address or "").netloc or address or ""
+    host = (urlsplit(address or "").netloc or address or "").rpartition("@")[2]  # without a name and password
     return "" if host == "api.openai.com" else host
 
 
