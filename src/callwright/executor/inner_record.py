@@ -1,6 +1,7 @@
 """Keeps notes of tools and the calls that they make on record, so that the next run of a tool repeats no write.
 
 Every tool may run again: after a question, or an error that is retried; one that may be repeated after a crash, too.
+Only the turns of an agent are on record: an executor alone cannot tell a repetition from another call of the same id.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
