@@ -1,7 +1,7 @@
 """Finds files that a rule is about in folders that a call uses as a whole, and among the words of unknown programs."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from callwright.policy.paths import PossiblePaths
 from callwright.policy.rules.patterns import PathPattern
@@ -41,7 +41,7 @@ def may_hold_denied(pattern: PathPattern, places: PossiblePaths) -> bool:
     """Whether one of the places is a folder with a file that the pattern matches, or with too many to search."""
     # a link is removed or moved itself, not what it leads to
     folders = [place for place in places.written if os.path.isdir(place) and not os.path.islink(place)]  # noqa: PTH112, PTH114 - as above
-    return any(pattern.reaches(folder) and _may_hold(Tree(folder), pattern) for folder in folders)
+    return _may_hold_any(folders, pattern)
 
 
 def find_in_folders(pattern: PathPattern, places: PossiblePaths) -> int:
@@ -49,7 +49,11 @@ def find_in_folders(pattern: PathPattern, places: PossiblePaths) -> int:
     folders = [place for place in places.all if os.path.isdir(place)]  # noqa: PTH112 - a path as text
     if any(pattern.matches(f"{folder}/{ANY_NAME}") for folder in folders):
         return 2
-    return int(any(pattern.reaches(folder) and _may_hold(Tree(folder), pattern) for folder in folders))
+    return int(_may_hold_any(folders, pattern))
+
+
+def _may_hold_any(folders: Iterable[str], pattern: PathPattern) -> bool:
+    return any(pattern.reaches(folder) and _may_hold(Tree(folder), pattern) for folder in folders)
 
 
 def _may_hold(tree: Tree, pattern: PathPattern) -> bool:
