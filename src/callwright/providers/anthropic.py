@@ -6,7 +6,6 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from os import environ
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from callwright.core.errors import UsageError
 from callwright.core.json import JsonObject, compact
@@ -14,7 +13,7 @@ from callwright.core.messages import AssistantMessage
 from callwright.core.spec import ToolSpec
 from callwright.providers.anthropic_messages import PROVIDER, AnthropicDraft, encode, mark_cache_end
 from callwright.providers.base import ModelEvent, ModelRequest
-from callwright.providers.clients import Clients, require
+from callwright.providers.clients import Clients, find_origin, require
 from callwright.providers.encoding import Pieces, encode_history, list_pieces, parse_object, to_bytes
 from callwright.providers.errors import refuse_web_page
 from callwright.providers.options import ModelOptions, limit_effort, set_fields
@@ -76,7 +75,7 @@ class AnthropicMessages:
         self.model = model
         address = base_url or environ.get("ANTHROPIC_BASE_URL")
         self._signed = not address
-        self._origin = _find_origin(address)
+        self._origin = find_origin(address, _OWN_HOST)  # empty too where only a client knows another one
         if late_tools is None:
             late_tools = client is None and self._signed and _LATE_TOOL_MODELS.match(model) is not None
         self.late_tools = late_tools
@@ -157,12 +156,6 @@ class AnthropicMessages:
         for place in users[-2:]:
             last[place] = mark_cache_end(last[place])
         return list_pieces(joined, *last)
-
-
-def _find_origin(address: str | None) -> str:
-    """Return the server at an address; empty for Anthropic's own, also where only a client knows another one."""
-    host = (urlsplit(address or "").netloc or address or "").rpartition("@")[2]  # without a name and password
-    return "" if host == _OWN_HOST else host
 
 
 def _has_no_temperature(model: str) -> bool:

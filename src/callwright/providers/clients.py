@@ -4,12 +4,19 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from importlib.util import find_spec
 from typing import Any, Generic, TypeVar
+from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from callwright.core.errors import UsageError
 from callwright.providers.encoding import parse_object
 
 Client = TypeVar("Client")
+
+
+def find_origin(address: str | None, own_host: str) -> str:
+    """Return the server at an address, without a name and password; empty for the vendor's own host."""
+    host = (urlsplit(address or "").netloc or address or "").rpartition("@")[2]
+    return "" if host == own_host else host
 
 
 class Clients(Generic[Client]):

@@ -34,7 +34,7 @@ from callwright.providers.openai.client import (
     ANSWER_AS,
     KEY_NOT_SENT,
     AnswerFormats,
-    find_origin,
+    find_openai_origin,
     open_stream,
     openai_clients,
 )
@@ -226,7 +226,7 @@ class OpenAIChat:
         self._bodies = RequestBodies(self._fields, "messages", merged=("stream_options",))
         self._systems: IdentityCache[bytes] = IdentityCache()
         self._clients = openai_clients(client, api_key, base_url)
-        self._formats = AnswerFormats(find_origin(client, base_url))
+        self._formats = AnswerFormats(find_openai_origin(client, base_url))
         keyless = client is None and api_key is None and base_url is not None
         self._key = KEY_NOT_SENT if keyless else "OPENAI_API_KEY"
 

@@ -6,11 +6,10 @@ from contextlib import aclosing, asynccontextmanager
 from functools import cache
 from os import environ
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
 from callwright.core.json import JsonObject
 from callwright.core.messages import Usage
-from callwright.providers.clients import Clients, require
+from callwright.providers.clients import Clients, find_origin, require
 from callwright.providers.encoding import IdentityCache, get_object, parse_object, read_count
 from callwright.providers.errors import refuse_web_page, status_failure
 from callwright.providers.schemas.merge import object_root
@@ -118,15 +117,14 @@ ANSWER_AS = "\n\nWhen you give the final answer, write only JSON that matches th
 _OWN_HOSTS = ("", "openai.com", "azure.com")
 
 
-def find_origin(client: "AsyncOpenAI | None", base_url: str | None) -> str:
+def find_openai_origin(client: "AsyncOpenAI | None", base_url: str | None) -> str:
     """Return the server at an address, or that of a client; empty for OpenAI's own."""
     address = base_url or environ.get("OPENAI_BASE_URL") if client is None else str(client.base_url)
-    host = (urlsplit(address or "").netloc or address or "").rpartition("@")[2]  # without a name and password
-    return "" if host == "api.openai.com" else host
+    return find_origin(address, "api.openai.com")
 
 
 class AnswerFormats:
-    """The formats of final answers for one server, named as `find_origin` does."""
+    """The formats of final answers for one server, named as `find_openai_origin` does."""
 
     def __init__(self, origin: str) -> None:
         self._own = ".".join(origin.partition(":")[0].split(".")[-2:]) in _OWN_HOSTS

@@ -25,7 +25,7 @@ from callwright.providers.encoding import (
     unwrap_opaque,
     wire_id,
 )
-from callwright.providers.openai.client import ANSWER_AS, AnswerFormats, find_origin, open_stream, openai_clients
+from callwright.providers.openai.client import ANSWER_AS, AnswerFormats, find_openai_origin, open_stream, openai_clients
 from callwright.providers.openai.responses_stream import PROVIDER, ResponsesDraft
 from callwright.providers.options import ModelOptions, set_fields
 from callwright.providers.streaming import read_stream
@@ -147,7 +147,7 @@ class OpenAIResponses:
         if late_tools is None:
             late_tools = client is None and not (base_url or environ.get("OPENAI_BASE_URL"))
         self.late_tools = late_tools
-        self._origin = find_origin(client, base_url)
+        self._origin = find_openai_origin(client, base_url)
         late: LateToolMode = "by definition" if late_tools else "never"
         self._encoder = ToolEncoder(f"{PROVIDER} {self._origin}", _encode_tool, strict=strict, late=late)
         self._bodies = RequestBodies(self._fields, "input", merged=("text", "reasoning"))
