@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 from callwright import Completed, Effect, Executor, Registry, ToolCall, tool
 from callwright.agent import Agent, Compaction, Done, Prices, Requests, RunLimits, Stopped
-from callwright.agent.compaction import SUMMARY_PROMPT, drop_outputs, find_tail_start
+from callwright.agent.compaction import SUMMARY_PROMPT, drop_outputs, estimate_message_tokens, find_tail_start
 from callwright.agent.replay import find_history_faults
 from callwright.clip import Outputs, find_output_ids
 from callwright.core.content import Output, Text
@@ -113,6 +113,47 @@ async def test_too_large_request_is_compacted_once() -> None:
     assert isinstance(result, Done), result
     assert refused == 1
     assert find_history_faults(await agent.messages("s")) == []
+
+
+def limited_to(tokens: int, model: Talkative) -> ScriptedProvider:
+    """Return a model whose context is so small."""
+
+    def answer(request: ModelRequest) -> Line:
+        if sum(map(estimate_message_tokens, request.messages)) > tokens:
+            return ProviderError("prompt is too long", fault="too_large")
+        return model(request)
+
+    return ScriptedProvider.answering(answer)
+
+
+async def test_each_too_large_request_of_a_run_is_compacted() -> None:
+    model = Talkative(12)
+    agent = agent_with(model, Compaction())
+    agent.provider = limited_to(5000, model)
+    assert isinstance(await agent.run("the task", session="s"), Done)
+    assert len([request for request in model.seen if asked_for_summary(request)]) > 1
+    assert find_history_faults(await agent.messages("s")) == []
+
+
+async def test_output_too_large_for_the_model_is_clipped() -> None:
+    model = Talkative(1)
+    agent = agent_with(model, Compaction())
+    agent.provider = limited_to(900, model)
+    assert isinstance(await agent.run("the task", session="s"), Done)
+    messages = await agent.messages("s")
+    assert messages[0] == UserMessage("the task")
+    outcome = next(message for message in messages if isinstance(message, ToolMessage)).outcomes[0]
+    assert "read_output" in outcome.text
+    assert agent.executor.outputs.load(find_output_ids(outcome)[0]) == "1 " + "é" * 4000
+
+
+async def test_summary_of_outputs_that_do_not_fit_is_made_of_clipped_ones() -> None:
+    model = Talkative(6)
+    agent = agent_with(model, Compaction())
+    await agent.run("the task", session="s")
+    agent.provider = limited_to(3000, model)
+    await agent.compact("s")
+    assert "it was about é" in str((await agent.messages("s"))[0])
 
 
 async def test_conversation_too_large_to_summarise_keeps_the_request_and_the_tail() -> None:

@@ -125,13 +125,24 @@ class Compaction:
 
 
 async def compact_history(
-    history: Sequence[Message], plan: Compaction, outputs: Outputs, catalog: Catalog, summarise: Summarise
+    history: Sequence[Message],
+    plan: Compaction,
+    outputs: Outputs,
+    catalog: Catalog,
+    summarise: Summarise,
+    *,
+    refused: bool = False,
 ) -> tuple[History, Usage]:
-    """Return a shorter history that is still valid, and the usage of the request that summarised it."""
+    """Return a shorter history that is still valid, and the usage of the request that summarised it.
+
+    Of a history that was `refused` as too large, outputs of the last turn are clipped too if it alone is over the plan.
+    """
+    if plan.listener is not None and not await plan.listener.before():
+        return History(history), Usage()
+    if refused:
+        history = _clip_large_tail(history, plan.keep_tokens, outputs, readable=READER in catalog)
     if plan.listener is None:
         return await _shorten(history, plan, outputs, catalog, summarise)
-    if not await plan.listener.before():
-        return History(history), Usage()
     shorter, usage = await _shorten(history, plan, outputs, catalog, summarise)
     first = shorter[0] if shorter else None
     summary = first.content if isinstance(first, UserMessage) and isinstance(first.content, str) else ""
@@ -222,6 +233,16 @@ def find_tail_start(history: Sequence[Message], keep_tokens: int) -> int:
             break
         start = index
     return start
+
+
+def _clip_large_tail(
+    history: Sequence[Message], keep_tokens: int, outputs: Outputs, *, readable: bool
+) -> Sequence[Message]:
+    """Clip the outputs of the last turn if it alone is larger than the part to keep, which begins with a whole turn."""
+    start = find_tail_start(history, keep_tokens)
+    if sum(map(estimate_message_tokens, history[start:])) <= keep_tokens:
+        return history
+    return [*history[:start], *drop_outputs(history[start:], len(history), outputs, readable=readable)]
 
 
 def drop_outputs(history: Sequence[Message], before: int, outputs: Outputs, *, readable: bool) -> list[Message]:

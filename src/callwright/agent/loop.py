@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from callwright.agent.compaction import BadSummary, Compaction, compact_history, summarise_history
+from callwright.agent.compaction import BadSummary, Compaction, compact_history, drop_outputs, summarise_history
 from callwright.agent.handover import Handover
 from callwright.agent.model_request import Requests, ask_model
 from callwright.agent.replay import Ending, find_outcomes
@@ -164,7 +164,8 @@ class Loop:
         self._repairs_left = _MAX_REPAIRS
         self._text_replies = TextReplies(dependencies.provider)
         self._compact_above = 0.0 if dependencies.compaction is None else float(dependencies.compaction.at_tokens)
-        self._retried_smaller = False
+        self._shortened_in = -1
+        """The number of turns before the last request that was refused as too large."""
         self._request: ModelRequest | None = None
         """The last request. The next one is the same as long as the tools are: the history grows in place."""
         self._requested: Catalog | None = None
@@ -218,11 +219,12 @@ class Loop:
         """Return the result of a run whose request failed; None if it is to be made again, with half the history."""
         if isinstance(error, TimeoutError):
             return transcript.stop(*(transcript.watch.find_stop_reason() or ("cancelled", "the run was stopped")))
-        if error.fault != "too_large" or self._retried_smaller or self._parts.compaction is None:
+        turns = transcript.spending.turns
+        if error.fault != "too_large" or self._shortened_in == turns or self._parts.compaction is None:
             stopped = transcript.stop("provider", f"the model request failed: {error}")
             return replace(stopped, transient=error.fault == "transient")
-        # Once per run: a history that is still too large after halving will not fit by compacting again.
-        self._retried_smaller = True
+        # Once per turn: a history that is still too large after halving will not fit by compacting again.
+        self._shortened_in = turns
         self._due = replace(
             self._parts.compaction, at_tokens=max(transcript.tokens, 2), keep_tokens=transcript.tokens // 2
         )
@@ -299,7 +301,13 @@ class Loop:
         self, transcript: Transcript, catalog: Catalog, messages: Sequence[Message]
     ) -> AssistantMessage:
         """Request a summary, and count what it used, also if it cannot be used."""
-        summary = await self._ask(transcript, catalog, messages, shaped=False)
+        try:
+            summary = await self._ask(transcript, catalog, messages, shaped=False)
+        except ProviderError as error:
+            if error.fault != "too_large":
+                raise
+            clipped = drop_outputs(messages, len(messages), self._parts.executor.outputs, readable=False)
+            summary = await self._ask(transcript, catalog, clipped, shaped=False)
         transcript.spending.add(summary.usage, summary.model)
         return summary
 
@@ -324,6 +332,7 @@ class Loop:
                 self._parts.executor.outputs,
                 self._parts.executor.with_reader(catalog),
                 partial(self._request_summary, transcript, catalog),
+                refused=needed is not None,
             )
         except BadSummary as error:
             if error.usage.total:
