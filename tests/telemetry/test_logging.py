@@ -1,5 +1,6 @@
 """The structured log: one JSON object per event, without secrets."""
 
+import asyncio
 import io
 import json
 import logging
@@ -168,6 +169,24 @@ async def test_inner_agent_is_logged_once() -> None:
     executor = Executor(registry, AllowEverything(), observe=EventLog(logger))
     await Agent(ScriptedProvider(ToolCall("1", "scout", {"prompt": "go"}), "done"), executor=executor).run("go")
     assert [line.get("agent", "") for line in lines_of(stream) if line["event"] == "run ended"] == ["scout", ""]
+
+
+async def test_call_is_logged_if_another_run_of_that_session_name_ends_first() -> None:
+    stream = io.StringIO()
+    log, ended = log_to(stream), asyncio.Event()
+
+    @tool(effect=Effect.READ)
+    async def wait() -> str:
+        """Wait until the other run has ended."""
+        await ended.wait()
+        return "ok"
+
+    outer = Agent(ScriptedProvider(ToolCall("1", "wait"), "done"), [wait], observe=log)
+    waiting = asyncio.ensure_future(outer.run("go", session="s"))
+    await agent_with(log, ToolCall("1", "look", {"place": "home"}), "done").run("go", session="s")
+    ended.set()
+    await waiting
+    assert [line["tool"] for line in lines_of(stream) if line["event"] == "call ended"] == ["look", "wait"]
 
 
 async def test_run_end_is_logged_without_content() -> None:

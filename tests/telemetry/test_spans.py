@@ -1,7 +1,7 @@
 """Spans: names, attributes, parents and ends."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING
 
 import pytest
@@ -28,7 +28,9 @@ from callwright import (
 from callwright.agent import Agent, Done, Paused, Requests, RunLimits, Stopped
 from callwright.core.calls import Completed
 from callwright.core.content import Output, Text
+from callwright.core.events import BatchBegan, CallBegan
 from callwright.core.messages import AssistantMessage, Usage
+from callwright.core.run_events import RunBegan, RunEnded
 from callwright.hooks.base import Answer, PendingCall
 from callwright.policy import AllowEverything, ByMode
 from callwright.providers.base import ModelEvent, ModelRequest, ProviderError, TextDelta
@@ -458,6 +460,52 @@ async def test_same_call_object_in_parallel_runs_stays_separate(collected: "Coll
         assert call.parent is not None
         mine = runs[call.parent.span_id]
         assert attributes(mine)["gen_ai.conversation.id"] == attributes(call)["gen_ai.conversation.id"]
+
+
+async def test_runs_of_one_session_name_end_their_own_calls_only(collected: "Collected") -> None:
+    """Agents with stores of their own may run sessions of one name at once."""
+    ended = asyncio.Event()
+
+    @tool(effect=Effect.READ)
+    async def wait() -> str:
+        """Wait until the other run has ended."""
+        await ended.wait()
+        return "ok"
+
+    waiting = asyncio.ensure_future(
+        agent_of(collected, ToolCall("1", "wait"), "done", tools=(wait,)).run("go", session="s")
+    )
+    await agent_of(collected, LOOK, "done").run("go", session="s")
+    ended.set()
+    await waiting
+    call = collected.span("execute_tool wait")
+    assert call.status.is_unset and "error.type" not in attributes(call)
+    parents = {span.name: span.parent for span in collected.spans}
+    assert parents["chat claude-sonnet-5"] == call.parent, "the request after the call is not inside it"
+    counted = {about["gen_ai.tool.name"]: point.value for about, point in collected.points("callwright.tool.calls")}
+    assert counted == {"look": 1, "wait": 1}
+
+
+class InterruptedId(str):
+    """A session id at whose comparison another thread begins a call."""
+
+    __slots__ = ("meanwhile",)
+    meanwhile: Callable[[], None]
+
+    def __eq__(self, other: object) -> bool:
+        self.meanwhile()
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+def test_run_ends_while_another_thread_begins_calls(collected: "Collected") -> None:
+    session = InterruptedId("mine")
+    session.meanwhile = lambda: collected.telemetry(BatchBegan((ToolCall("2", "look"),), (), "theirs"))
+    began = RunBegan("mine")
+    for event in (began, BatchBegan((LOOK,), (), session), CallBegan(LOOK), RunEnded(began, "failed")):
+        collected.telemetry(event)
+    assert [span.name for span in collected.spans] == ["execute_tool look", "invoke_agent"]
 
 
 class Forging(Hook):

@@ -80,9 +80,9 @@ class EventLog:
         began = event if isinstance(event, RunBegan) else event.began
         about = {"session": began.session_id, "agent": began.agent, "model": began.model}
         if isinstance(event, RunBegan):
+            self._calls.begin_run(began.session_id)
             return _DEBUG, "run began", about
-        for entry in self._calls.find_by_session(began.session_id):
-            self._calls.end(entry)
+        self._calls.end_run(began.session_id)
         level = _INFO if event.ended in ("done", "paused") else _WARNING
         ended = {"ended": event.ended, "code": event.reason, "turns": event.turns, "seconds": event.seconds}
         return level, "run ended", {**about, **ended, **_usage_fields(event.usage, event.cost)}

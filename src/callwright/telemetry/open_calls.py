@@ -3,6 +3,7 @@
 Not part of `spans`, which imports OpenTelemetry: the log must work without it.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Generic, TypeVar
 
@@ -32,6 +33,23 @@ class OpenCalls(Generic[Kept]):
 
     def __init__(self) -> None:
         self._open: dict[int, list[OpenCall[Kept]]] = {}
+        self._runs: Counter[str] = Counter()
+
+    def begin_run(self, session_id: str) -> None:
+        """Count a run of a session: agents with stores of their own may run sessions of one name at once."""
+        self._runs[session_id] += 1
+
+    def end_run(self, session_id: str) -> Sequence[OpenCall[Kept]]:
+        """Remove and return the calls whose end was never reported; none while another run has the same session id."""
+        self._runs[session_id] -= 1
+        if self._runs[session_id] > 0:
+            return ()
+        del self._runs[session_id]
+        now = list(self._open.values())  # a copy: runs in other threads begin and end calls meanwhile
+        left = [entry for entries in now for entry in entries if entry.session_id == session_id]
+        for entry in left:
+            self.end(entry)
+        return left
 
     def begin(self, batch: BatchBegan) -> None:
         """Add the calls of a batch; a `CallEnded` event follows for each."""
@@ -48,7 +66,3 @@ class OpenCalls(Generic[Kept]):
         entries.remove(entry)
         if not entries:
             del self._open[id(entry.call)]
-
-    def find_by_session(self, session_id: str) -> Sequence[OpenCall[Kept]]:
-        """Return the open calls of a session; after its run only those whose end was never reported."""
-        return [entry for entries in self._open.values() for entry in entries if entry.session_id == session_id]

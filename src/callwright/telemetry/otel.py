@@ -78,7 +78,7 @@ def _make_handlers(
     runs = RunSpans(tracer, redact, recorded)
     calls = CallSpans(tracer, metrics, recorded)
     return {
-        RunBegan: (runs.begin_run,),
+        RunBegan: (runs.begin_run, calls.begin_run),
         RunEnded: (calls.end_abandoned, runs.end_run, metrics.record_run),
         RequestBegan: (runs.begin_request,),
         RequestRetried: (runs.add_retry,),

@@ -170,6 +170,10 @@ class CallSpans:
         self._content = content
         self._calls: OpenCalls[CurrentSpan] = OpenCalls()
 
+    def begin_run(self, event: RunBegan) -> None:
+        """Record that a run of the session is open."""
+        self._calls.begin_run(event.session_id)
+
     def begin_batch(self, event: BatchBegan) -> None:
         """Record the session and the turn of the calls."""
         self._calls.begin(event)
@@ -210,8 +214,7 @@ class CallSpans:
 
     def end_abandoned(self, event: RunEnded) -> None:
         """End the spans that a failed run has left open."""
-        for entry in self._calls.find_by_session(event.began.session_id):
-            self._calls.end(entry)
+        for entry in self._calls.end_run(event.began.session_id):
             if entry.kept is not None:
                 entry.kept.close(names.UNKNOWN)
 
