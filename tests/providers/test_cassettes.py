@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -115,8 +116,29 @@ async def test_names_tell_which_data_is_secret(tmp_path: Path, request_for: Requ
 
 
 async def test_replay_rejects_other_request(recorded_at: tuple[Path, list[ModelEvent]], request_for: Requests) -> None:
+    replay = Replay(recorded_at[0])
     with pytest.raises(AssertionError, match="turn 1: messages differs from the recording"):
-        await _events(Replay(recorded_at[0]), request_for(UserMessage("something else")))
+        await _events(replay, request_for(UserMessage("something else")))
+    with pytest.raises(AssertionError, match="turn 1: messages differs from the recording"):
+        replay.check_done()
+
+
+async def test_replay_rejects_changed_description(tmp_path: Path, request_for: Requests) -> None:
+    path, request = tmp_path / "new" / "folder" / "turns.json", request_for(UserMessage("hi"))
+    await _events(Recording(_InPieces(), path), request)
+    first, *others = request.tools
+    changed = replace(request, tools=(replace(first, description="Another text."), *others))
+    with pytest.raises(
+        AssertionError, match=r'tools\.0\.description differs from the recording: "Another text\." instead of'
+    ):
+        await _events(Replay(path), changed)
+
+
+async def test_recording_closes_its_provider(server: Loopback, tmp_path: Path) -> None:
+    claude = AnthropicMessages("claude-test", api_key="none", base_url=server.url)
+    recording = Recording(claude, tmp_path / "turns.json")
+    assert recording.vendor == claude.vendor
+    await recording.aclose()
 
 
 async def test_cassette_is_readable_json(recorded_at: tuple[Path, list[ModelEvent]]) -> None:

@@ -1,12 +1,12 @@
 """Cassettes: record the answers of a real model in a file, without secrets, and replay them without a network."""
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from callwright.core.json import compact, map_texts
+from callwright.core.json import compact, map_texts, thaw
 from callwright.core.messages import AssistantMessage
 from callwright.hooks.builtin import Redact
 from callwright.providers.base import (
@@ -18,7 +18,9 @@ from callwright.providers.base import (
     ProviderError,
     TextDelta,
     ThinkingDelta,
+    vendor_of,
 )
+from callwright.providers.clients import close_provider
 from callwright.sessions.message_encoding import decode_message, encode_message
 
 Data = dict[str, Any]
@@ -30,7 +32,7 @@ class Recording:
 
     Args:
         provider: answers the requests.
-        path: the cassette to write.
+        path: the cassette to write; its folder is created if it is missing.
         redact: is applied to every text before it is written; by default it removes known kinds of credentials.
     """
 
@@ -44,6 +46,11 @@ class Recording:
     def model(self) -> str:
         """The provider's name of the model."""
         return self._provider.model
+
+    @property
+    def vendor(self) -> str:
+        """The vendor as the provider names it."""
+        return vendor_of(self._provider)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Forward a request; its events, or its error, are on disk before the stream ends."""
@@ -59,15 +66,22 @@ class Recording:
             self._write(turn)
             raise
 
+    async def aclose(self) -> None:
+        """Close the provider's connections."""
+        await close_provider(self._provider)
+
     def _write(self, turn: Data) -> None:
         turn["events"] = _join_secrets(turn["events"], self._redact)
         self._turns.append(self._redact_data(turn))
         text = json.dumps({"model": self.model, "turns": self._turns}, indent=1, ensure_ascii=False)
+        self._path.parent.mkdir(parents=True, exist_ok=True)
         self._path.write_text(text + "\n", encoding="utf-8", errors="replace")
 
 
 class Replay:
     """A provider that replays a cassette and fails the test if a request differs from the recorded one.
+
+    An agent reports the difference as `Stopped`, as it does with any error of a provider: `check_done` raises it.
 
     Args:
         path: the cassette.
@@ -80,6 +94,7 @@ class Replay:
         self._redact_data = _make_redactors(redact)[1]
         self._turns: list[Data] = cassette["turns"]
         self._played = 0
+        self._difference = ""
         self.model: str = cassette["model"]
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
@@ -94,20 +109,22 @@ class Replay:
         turn = self._turns[self._played]
         self._played += 1
         actual = json.loads(compact(self._redact_data(encode_request(request))).encode("utf-8", "replace"))
-        differing = [name for name in actual if actual[name] != turn["request"].get(name)]
-        if differing:
-            raise AssertionError(
-                f"{self._path.name}, turn {self._played}: {differing[0]} differs from the recording: "
-                f"{compact(actual[differing[0]])} instead of {compact(turn['request'].get(differing[0]))}"
-            )
+        difference = _find_difference(actual, turn["request"])
+        if difference:
+            self._difference = f"{self._path.name}, turn {self._played}: {difference}"
+            raise AssertionError(self._difference)
         for event in turn["events"]:
             yield _decode_event(event)
         if "error" in turn:
             error = turn["error"]
             raise ProviderError(error["message"], fault=error["fault"], retry_after=error["retry_after"])
 
+    async def aclose(self) -> None:
+        """Do nothing; there are no connections."""
+
     def check_done(self) -> None:
-        """Fail unless every turn was replayed."""
+        """Fail unless every turn was replayed, each for the request that was recorded."""
+        assert not self._difference, self._difference
         left = len(self._turns) - self._played
         assert left == 0, f"{self._path.name}: {left} of {len(self._turns)} turns were not requested"
 
@@ -125,10 +142,30 @@ def encode_request(request: ModelRequest) -> Data:
     return {
         "system": request.system,
         "messages": [_drop_durations(encode_message(message)) for message in request.messages],
-        "tools": [spec.name for spec in request.tools],
+        "tools": [
+            {"name": spec.name, "description": spec.description, "input_schema": thaw(spec.input_schema)}
+            for spec in request.tools
+        ],
         "output_schema": request.output_schema,
         "options": dict(request.options),
     }
+
+
+def _find_difference(actual: Any, recorded: Any, where: str = "") -> str:
+    """Return the first place where a request differs, with both values; empty if there is none."""
+    if actual == recorded:
+        return ""
+    for step in _find_steps(actual) if _find_steps(actual) == _find_steps(recorded) else ():
+        if found := _find_difference(actual[step], recorded[step], f"{where}.{step}".removeprefix(".")):
+            return found
+    return f"{where or 'the request'} differs from the recording: {compact(actual)} instead of {compact(recorded)}"
+
+
+def _find_steps(value: object) -> Sequence[str | int]:
+    """Return the keys of an object in a fixed order, or the positions of a list; nothing for other values."""
+    if isinstance(value, dict):
+        return sorted(cast("Data", value))
+    return range(len(cast("list[object]", value))) if isinstance(value, list) else ()
 
 
 def _drop_durations(message: Data) -> Data:
