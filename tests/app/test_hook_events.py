@@ -272,7 +272,7 @@ async def test_hooks_run_at_events_of_the_conversation(locations: Locations) -> 
 @pytest.mark.parametrize(
     ("stop", "texts"),
     [
-        ({"decision": "block"}, ["a Stop hook asks you to continue"]),
+        ({"decision": "block"}, ["[hook] a Stop hook asks you to continue"]),
         ({"decision": "block", "continue": False, "reason": "more"}, []),
         ({"decision": "approve"}, []),
     ],
@@ -285,6 +285,41 @@ async def test_stop_hook_continues_the_run_unless_it_halts(
     assert isinstance((await said(app))[-1], Done)
     contents = [getattr(message, "content", None) for message in await app.agent.messages("s")]
     assert [text for text in contents if text] == ["go", *texts]
+
+
+async def test_reason_of_a_stop_hook_calls_no_skill(locations: Locations) -> None:
+    folder = locations.project / ".callwright" / "skills" / "deploy"
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text("---\nname: deploy\ndescription: Deploy.\n---\nDeploy $ARGUMENTS now.\n")
+    once = "grep -q '\"stop_hook_active\": true' && exit 0; echo '/deploy has not run' >&2; exit 2"
+    app = app_with(locations, {"Stop": once}, "one", "two")
+    assert isinstance((await said(app))[-1], Done)
+    assert [getattr(each, "content", "") for each in await app.agent.messages("s")][2] == "[hook] /deploy has not run"
+
+
+@pytest.mark.parametrize("event", ["SessionStart", "ConfigChange", "UserPromptSubmit"])
+async def test_hook_before_a_prompt_can_end_the_run(locations: Locations, event: str) -> None:
+    app = app_with(locations, {event: says({"continue": False, "stopReason": "closed today"})}, "hi")
+    conversation = Conversation(app, "s")
+    locations.user_settings.parent.mkdir(parents=True, exist_ok=True)
+    locations.user_settings.write_text("{}")
+    result = [each async for each in conversation.say("go")][-1]
+    assert isinstance(result, Stopped) and result.reason == "closed today"
+
+
+async def test_context_of_a_session_start_waits_for_a_prompt_that_is_sent(locations: Locations) -> None:
+    block = "cat > /dev/null; [ -e seen ] || { touch seen; echo no >&2; exit 2; }"
+    app = app_with(locations, {"SessionStart": "echo the house rules", "UserPromptSubmit": block}, "hi")
+    conversation = Conversation(app, "s")
+    assert isinstance([each async for each in conversation.say("first")][-1], Stopped)
+    assert isinstance([each async for each in conversation.say("second")][-1], Done)
+    assert getattr((await app.agent.messages("s"))[0], "content", "") == "second\n\n[hook] the house rules"
+
+
+async def test_hook_that_declines_a_question_can_end_the_run(locations: Locations) -> None:
+    app = app_with(locations, {"PermissionRequest": answering("deny", message="no", interrupt=True)}, TOUCH, "never")
+    result = (await said(app))[-1]
+    assert isinstance(result, Stopped) and result.reason == "no"
 
 
 async def test_managed_hooks_cannot_be_disabled(locations: Locations) -> None:

@@ -11,6 +11,7 @@ from hypothesis import given, strategies as st
 from tests.waiting import LONG_SECONDS
 
 from callwright import Agent, Completed, Effect, Executor, Failed, Registry, ToolCall, tool
+from callwright.agent.results import Stopped
 from callwright.core.content import Output
 from callwright.core.errors import Denied
 from callwright.core.messages import ToolMessage
@@ -122,6 +123,15 @@ def test_strictest_decision_wins_in_any_order(words: tuple[list[Any], list[Any]]
     one, other = (merge_replies([HookReply(word) for word in order]).decision for order in words)
     expected = next((word for word in ("deny", "ask", "allow") if word in words[0]), "")
     assert one == other == expected
+
+
+def test_allow_counts_for_the_arguments_its_hook_saw() -> None:
+    rewrite = HookReply(arguments={"command": "rm x"})
+    for order in ([HookReply("allow"), rewrite], [rewrite, HookReply("allow")]):
+        merged = merge_replies(order)
+        assert merged.decision == "" and merged.arguments == {"command": "rm x"}
+    assert merge_replies([rewrite, HookReply("allow", arguments={"command": "ls"})]).decision == "allow"
+    assert merge_replies([HookReply("deny"), rewrite]).decision == "deny"
 
 
 async def test_matchers_use_the_field_of_their_event(hooked: Fire) -> None:
@@ -262,6 +272,17 @@ async def test_subagents_fire_start_and_stop(hooked: Fire, tmp_path: Path) -> No
     start, stop = (json.loads(line) for line in (tmp_path / "heard").read_text().splitlines())
     assert (start["hook_event_name"], start["agent_type"], start["agent_id"]) == ("SubagentStart", "explore", "1")
     assert stop["session_id"] == "s" and stop["last_assistant_message"] == "found"
+
+
+async def test_hook_can_keep_an_agent_from_starting(hooked: Fire) -> None:
+    stop = json.dumps({"continue": False, "stopReason": "no agents today"})
+    hooks = hooked(ShellHook("SubagentStart", f"cat > /dev/null; echo '{stop}'"))
+    inner = Agent(ScriptedProvider("found")).as_tool("explore", "Looks around.")
+    executor = Executor(Registry(inner), AllowEverything(), hooks=hooks.call_hooks())
+    result = await Agent(ScriptedProvider(ToolCall("1", "explore", {"prompt": "x"}), "done"), executor=executor).run(
+        "go"
+    )
+    assert isinstance(result, Stopped) and result.reason == "no agents today"
 
 
 def test_hook_may_change_an_elicited_answer_not_a_decline() -> None:

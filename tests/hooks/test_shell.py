@@ -157,6 +157,14 @@ async def test_hook_rewrites_arguments(executor: Make) -> None:
     assert isinstance(outcome, Completed) and outcome.text == "ran ls -l"
 
 
+async def test_context_of_a_hook_before_a_call_comes_with_its_outcome(executor: Make) -> None:
+    note = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "additionalContext": "use pnpm here"}}
+    outcome = await executor(before(says(note))).run("bash", {"command": "ls"})
+    assert isinstance(outcome, Completed) and outcome.text == "ran ls\n[hook] use pnpm here"
+    refusal = says(decision("deny", permissionDecisionReason="no", additionalContext="use pnpm here"))
+    assert (await executor(before(refusal)).run("bash", {"command": "npm"})).text == "no\n[hook] use pnpm here"
+
+
 async def test_invalid_rewritten_arguments_are_rejected(executor: Make) -> None:
     outcome = await executor(before(says(decision("allow", updatedInput={"comand": 1})))).run("bash", {"command": "ls"})
     assert isinstance(outcome, Failed) and outcome.error.code == "invalid_input"

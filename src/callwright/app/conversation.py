@@ -198,26 +198,36 @@ class Conversation:
 
     async def _submit(self, prompt: UserPrompt) -> UserPrompt | Stopped:
         """Run the UserPromptSubmit hooks; return the prompt with their notes, or why a hook stopped it."""
-        notes = [] if self._begun else [await self._begin()]
+        halt = "" if self._begun else await self._begin()
         for source, file in self._watch.changes():
-            await self._fire("ConfigChange", {"source": source, "file_path": file})
+            halt = await self._notify_hooks("ConfigChange", {"source": source, "file_path": file}) or halt
+        if halt:
+            return Stopped(halt, "halted", session_id=self.session_id)
         reply = await self._fire("UserPromptSubmit", {"prompt": prompt.submitted})
         if reply.halt or reply.decision == "deny":
             reason = reply.halt or reply.reason or "a hook denied the prompt"
             return Stopped(reason, "halted", session_id=self.session_id)
-        late = self.app.hooks.take_objections(self.session_id)
-        notes += [self.app.hooks.take_context(self.session_id), late, reply.context]
+        hooks = self.app.hooks
+        notes = (hooks.take_context(self.session_id), hooks.take_objections(self.session_id), reply.context)
         return replace(prompt, hook_notes=(*prompt.hook_notes, *filter(None, notes)))
 
     async def _begin(self) -> str:
+        """Fire the events of a session that begins; return why a hook ends the run, else an empty text."""
+        halt = ""
         if self.app.hooks.has_hooks_for("InstructionsLoaded"):
             for file, kind, reason in instruction_files(self.app.locations, self.app.hidden):
                 fields = {"file_path": str(file), "memory_type": kind, "load_reason": reason}
-                await self._fire("InstructionsLoaded", fields)
+                halt = await self._notify_hooks("InstructionsLoaded", fields) or halt
         fields = {"source": self.source, "model": self.app.agent.provider.model}
-        notes = (await self._fire("SessionStart", fields)).context
-        self._begun = True  # not before: after a cancelled prompt, the next one begins the session
-        return notes
+        halt = await self._notify_hooks("SessionStart", fields) or halt
+        self._begun = not halt  # not before: after a cancelled or halted prompt, the next one begins the session
+        return halt
+
+    async def _notify_hooks(self, event: str, fields: Mapping[str, object]) -> str:
+        """Fire an event before a prompt and keep its notes until one is sent; return why a hook ends the run."""
+        reply = await self._fire(event, fields)
+        self.app.hooks.keep_context(self.session_id, reply.context)
+        return reply.halt
 
     async def _follow(
         self, stream: AsyncGenerator[AgentEvent, None], output: object, cancellation: Cancellation | None
@@ -248,8 +258,10 @@ class Conversation:
                 await self._fire_end_events(result)
                 yield result
                 return
+            # a note, not a typed text: a reason that begins with /name must not call that skill
+            note = UserPrompt("", hook_notes=(why,), verbatim=True) if why else None
             stream = self.app.agent.stream(
-                why or None, session=self.session_id, answers=answers, output=output, cancellation=cancellation
+                note, session=self.session_id, answers=answers, output=output, cancellation=cancellation
             )
 
     async def _ask_hooks(self, result: Paused) -> Answers | None:

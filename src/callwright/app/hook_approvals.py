@@ -47,6 +47,8 @@ class QuestionHooks:
         pending = PendingCall(call, tool.spec, question.arguments, self.session_id)
         reply = await self._fire(pending)
         allowed = reply.decision == "allow" and not reply.halt
+        if reply.halt:
+            self.hooks.halts[question.call_id] = reply.halt
         if reply.decision == "deny" or reply.halt:
             return make_reply(False, reason=reply.reason or reply.halt or "a hook denied it", by=_BY)
         if not allowed:

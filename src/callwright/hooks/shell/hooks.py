@@ -77,6 +77,8 @@ class ShellHooks(HookDispatcher):
         """Digests of calls a hook allowed: the mode no longer asks about them, but rules still do."""
         self.approved_calls: set[str] = set()
         """Digests of calls a hook approved in the user's place (PermissionRequest); they count the same."""
+        self.halts: dict[str, str] = {}
+        """Why a hook that declined a question ends the run, by the id of the call."""
         self.batches = BatchTracker()
         self._replies: dict[tuple[str, str, str], tuple[str, HookReply]] = {}
         """Replies about running calls, so that a call that is admitted again after an approval does not fire again."""
@@ -130,14 +132,18 @@ class ShellHooks(HookDispatcher):
         Returns:
             Another outcome, or None to keep this one.
         """
-        self._replies.pop(_call_key(pending), None)
+        _, before = self._replies.pop(_call_key(pending), ("", HookReply()))
         digest = digest_call(pending)
         self.allowed_calls.discard(digest)
         self.approved_calls.discard(digest)
         if isinstance(outcome, Interrupted):
             return None
         seen = await self._fire_after(pending, outcome)
-        await self._report_folder(pending)
+        halt = self.halts.pop(pending.call.id, "")
+        # after the hooks that may replace the output, which would replace the note as well
+        seen = apply_reply(seen, HookReply(context=before.context, halt=halt))
+        moved = await self._report_folder(pending)
+        seen = apply_reply(seen, HookReply(context=moved.context, halt=moved.halt))
         return await self._fire_batch(pending, seen)
 
     async def _fire_after(self, pending: PendingCall, outcome: Completed | Failed) -> Completed | Failed:
@@ -159,13 +165,14 @@ class ShellHooks(HookDispatcher):
         reply = await self.fire(event, fields, pending=pending, session_id=pending.session_id)
         return apply_reply(outcome, reply)
 
-    async def _report_folder(self, pending: PendingCall) -> None:
+    async def _report_folder(self, pending: PendingCall) -> HookReply:
         """Fire CwdChanged if the call moved the session's shell to another folder."""
         folder = self.context.folder()
-        if pending.spec.group == "shell" and folder != self._folder:
-            fields = {"old_cwd": self._folder, "new_cwd": folder}
-            self._folder = folder
-            await self.fire("CwdChanged", fields, session_id=pending.session_id)
+        if pending.spec.group != "shell" or folder == self._folder:
+            return HookReply()
+        fields = {"old_cwd": self._folder, "new_cwd": folder}
+        self._folder = folder
+        return await self.fire("CwdChanged", fields, session_id=pending.session_id)
 
     async def _fire_batch(self, pending: PendingCall, outcome: Completed | Failed) -> Outcome:
         entry: BatchEntry = {**self.call_fields(pending), "tool_response": outcome.text}
@@ -176,6 +183,16 @@ class ShellHooks(HookDispatcher):
         if reply.decision == "deny":  # all calls of the turn have run, so only the run can be stopped
             reply = HookReply(halt=reply.reason or "a hook ended the run", context=reply.context)
         return apply_reply(outcome, reply)
+
+    async def agent_began(self, agent: InnerAgent) -> None:
+        """Fire SubagentStart.
+
+        Raises:
+            Halted: A hook ended the run.
+        """
+        reply = await self.fire("SubagentStart", _agent_fields(agent), session_id=agent.session_id)
+        if reply.halt:
+            raise Halted(reply.halt)
 
     async def agent_ended(self, agent: InnerAgent, answer: str) -> str | None:
         """Fire SubagentStop for an answer; objections of hooks are added to it.
@@ -212,7 +229,7 @@ class _RewritingHook(Hook):
         return await self._hooks.after(pending, outcome)
 
     async def agent_began(self, agent: InnerAgent) -> None:
-        await self._hooks.fire("SubagentStart", _agent_fields(agent), session_id=agent.session_id)
+        await self._hooks.agent_began(agent)
 
     async def agent_ended(self, agent: InnerAgent, answer: str) -> str | None:
         return await self._hooks.agent_ended(agent, answer)

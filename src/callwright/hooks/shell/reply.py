@@ -110,15 +110,21 @@ def read_reply(hook: ShellHook, run: HookRun) -> HookReply:
 
 
 def merge_replies(replies: Sequence[HookReply]) -> HookReply:
-    """Merge replies: deny beats ask beats allow, the last rewrite counts."""
+    """Merge replies: deny beats ask beats allow, the last rewrite counts.
+
+    An allow counts for the arguments that its hook saw or gave, not for those of another hook.
+    """
     found: list[ReplyDecision] = [
         decision for decision in _STRICTEST_FIRST if any(reply.decision == decision for reply in replies)
     ]
     decision: ReplyDecision = found[0] if found else ""
+    rewrite = next((reply for reply in reversed(replies) if reply.arguments is not None), None)
+    if decision == "allow" and rewrite is not None and rewrite.decision != "allow":
+        decision = ""
     return HookReply(
         decision,
         "; ".join(reply.reason for reply in replies if reply.decision == decision and reply.reason),
-        next((reply.arguments for reply in reversed(replies) if reply.arguments is not None), None),
+        None if rewrite is None else rewrite.arguments,
         "\n".join(reply.context for reply in replies if reply.context),
         halt=next((reply.halt for reply in replies if reply.halt), ""),
         output=next((reply.output for reply in reversed(replies) if reply.output is not None), None),
