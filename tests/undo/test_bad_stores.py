@@ -175,7 +175,7 @@ async def test_failed_step_takes_the_others_back(tmp_path: Path):
     before = picture(bench.root)
     plan = bench.log.plan_undo(0)
     assert plan.conflicts == (str(bench.root / "b"),)
-    with pytest.raises(UndoError, match="nothing was restored"):
+    with pytest.raises(UndoError, match=r"nothing was restored: .*/b: Directory not empty"):
         bench.log.apply(plan)
     assert picture(bench.root) == before
     shutil.rmtree(bench.root / "b")

@@ -1,6 +1,7 @@
 """Undo, redo and rewind of sessions: what the model sees afterwards, what the files are, and who may do it."""
 
 import asyncio
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -152,6 +153,21 @@ async def test_foreign_change_stops_everything(tmp_path: Path, store: SessionSto
     assert (scene.root / "a").read_text() == "1"
     await scene.history.redo()
     assert (scene.root / "a").read_text() == "mine"
+
+
+async def test_folder_that_was_removed_since_is_made_again(tmp_path: Path, store: SessionStore):
+    scene = Scene(tmp_path, store, write("lib/core/a", "1"), "one")
+    (scene.root / "lib/core").mkdir(parents=True)
+    (scene.root / "lib/core/a").write_text("0")
+    await scene.say("first")
+    shutil.rmtree(scene.root / "lib")
+    with pytest.raises(UndoConflict):
+        await scene.history.rewind()
+    done = await scene.history.rewind(overwrite=True)
+    assert done.restored == (str(scene.root / "lib/core/a"),) and done.removed == ()
+    assert (scene.root / "lib/core/a").read_text() == "0"
+    await scene.history.redo()
+    assert not (scene.root / "lib").exists()
 
 
 async def test_foreign_change_between_turns_is_not_lost(tmp_path: Path, store: SessionStore):

@@ -281,9 +281,8 @@ class ChangeLog:
                 raise UndoError(f"a turn after that point changed what was not kept: {each.gaps[0]}")
         merged = merge_sets(sets)
         plan = plan_restorations({path: (change.after, change.before) for path, change in merged.items()})
-        conflicts = tuple(
-            each.path for each in plan.restorations if merged[each.path].foreign or each.path in plan.conflicts
-        )
+        foreign = {path for path, change in merged.items() if change.foreign}.union(plan.conflicts)
+        conflicts = tuple(each.path for each in plan.restorations if each.path in foreign)
         notes = tuple(dict.fromkeys(note for each in sets for note in each.notes))
         return UndoPlan(tuple(each.number for each in sets), plan.restorations, conflicts, notes)
 

@@ -1,17 +1,25 @@
 """What each turn did to each path, replayed from the lines of a journal."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from callwright.core.errors import ToolError
 from callwright.system.undo.journal import Line
-from callwright.system.undo.kept_content import EntryState, UndoError, describe_failure, read_state
+from callwright.system.undo.kept_content import (
+    ABSENT,
+    EntryState,
+    UndoError,
+    describe_failure,
+    missing_folders,
+    read_state,
+)
 from callwright.system.undo.restore import Restoration
 
 States = dict[str, tuple[EntryState, EntryState]]
 """Paths with the state they had and the state they got."""
+_LOST_FOLDER = EntryState("folder", "", 0o755)
 
 
 @dataclass(slots=True)
@@ -219,4 +227,11 @@ def plan_restorations(wanted: Mapping[str, tuple[EntryState | None, EntryState]]
         if current != expected:
             conflicts.append(path)
         restorations.append(Restoration(path, current, target))
-    return UndoPlan((), tuple(restorations), tuple(conflicts))
+    folders = _find_lost_folders([each.path for each in restorations if each.target != ABSENT], wanted)
+    return UndoPlan((), (*folders, *restorations), tuple(conflicts))
+
+
+def _find_lost_folders(paths: Sequence[str], known: Collection[str]) -> list[Restoration]:
+    """Return the folders that another program has removed, and that files are restored to."""
+    missing = dict.fromkeys(str(folder) for path in paths for folder in missing_folders(Path(path)))
+    return [Restoration(folder, ABSENT, _LOST_FOLDER) for folder in missing if folder not in known]

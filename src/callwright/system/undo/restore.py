@@ -74,8 +74,8 @@ def restore(
         announce: Records the steps, before the first is done.
 
     Raises:
-        UndoError: A content is damaged, or a path was changed meanwhile; nothing was changed.
-        OSError: A step failed; nothing was changed.
+        UndoError: A content is damaged, a path was changed meanwhile, or a step failed; nothing was changed.
+        OSError: The contents cannot be written; nothing was changed.
         Unsafe: A folder on the way is a link; nothing was changed.
     """
     staging = _Staging(restorations, home)
@@ -90,7 +90,7 @@ def restore(
     result = Restored(done, staging.folders)
     try:
         for step in steps:
-            _perform(step, result)
+            _perform_or_name(step, result)
             done.append(step)
         _check_replaced(restorations, steps)
     except BaseException:
@@ -206,6 +206,14 @@ def _stage(each: Restoration, staging: _Staging, kept: ContentFolder) -> str:
     finally:
         os.close(descriptor)
     return name
+
+
+def _perform_or_name(step: Step, result: Restored) -> None:
+    try:
+        _perform(step, result)
+    except OSError as error:  # which has a bare name, or the one in the staging folder
+        path = step[2 if step[0] == "place" else 1]
+        raise UndoError(f"nothing was restored: {path}: {error.strerror}") from None
 
 
 def _perform(step: Step, result: Restored) -> None:
