@@ -148,7 +148,8 @@ async def test_notebook_is_shown_as_cells_or_lines(executor: Executor, tmp_path:
     assert Text("--- cell 1, markdown ---\n# Title\ntext") in outcome.output.parts
     assert Image(png(), "image/png") in outcome.output.parts
     assert "output: 1" in outcome.text
-    assert (await shown(executor, "n.ipynb", limit=1)).startswith("1\t{")
+    for limit in (1, 2000):  # the default too, if it is given
+        assert (await shown(executor, "n.ipynb", limit=limit)).startswith("1\t{")
 
 
 async def test_notebook_shows_a_bounded_number_of_images(executor: Executor, tmp_path: Path):

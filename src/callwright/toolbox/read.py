@@ -284,7 +284,7 @@ async def _show(opened: _Opened, arguments: ReadArguments, context: ToolContext)
     if opened.head.startswith(b"%PDF-"):
         data = opened.whole(_MAX_WHOLE_BYTES)
         return await asyncio.to_thread(pdf_pages, data, arguments.path, arguments.offset, arguments.limit)
-    if opened.path.suffix == ".ipynb" and (arguments.offset, arguments.limit) == (1, _DEFAULT_LINES):
+    if opened.path.suffix == ".ipynb" and not {"offset", "limit"} & arguments.model_fields_set:
         return await asyncio.to_thread(notebook_cells, opened.whole(_MAX_WHOLE_BYTES), arguments.path)
     if opened.identity.size <= SMALL_BYTES:  # switching to a thread takes longer than the read
         return _show_small(opened, arguments, context)
