@@ -92,6 +92,14 @@ async def test_file_with_cut_line_was_not_read_whole(executor: Executor, tmp_pat
     assert "only a part" in await refused(executor, "f", "new")
 
 
+async def test_file_that_was_written_counts_as_read_after_a_look_at_a_part(executor: Executor, tmp_path: Path):
+    lines = "".join(f"{number}\n" for number in range(50))
+    await written(executor, "f", lines)
+    await executor.run("read", {"path": "f", "offset": 20, "limit": 5})
+    await written(executor, "f", f"{lines}more\n")
+    assert (tmp_path / "f").read_text() == f"{lines}more\n"
+
+
 async def test_large_file_is_known_by_parts_and_identity(executor: Executor, tmp_path: Path):
     path = tmp_path / "large"
     path.write_bytes((b"x" * 999 + b"\n") * (SMALL_BYTES // 1000 + 2))

@@ -74,6 +74,8 @@ class SeenFiles:
             self._doubts.pop(path, None)
             before = self._known.get(path)
             if before and (before.content, before.identity) == (known.content, known.identity):
+                if before.whole:  # also where this session wrote it, and its lines were not counted
+                    return
                 total = max(before.total, known.total)
                 known = replace(known, parts=before.parts | known.parts, lines=before.lines | known.lines, total=total)
             self._known[path] = known
