@@ -2,12 +2,11 @@
 
 import os
 import tempfile
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from tests.toolbox.calling import call, make_tree
+from tests.toolbox.calling import as_other_user, call, make_tree
 
 from callwright.core.access import WritePath
 from callwright.core.errors import ToolFailed, Unsafe
@@ -68,15 +67,6 @@ async def test_hard_link_is_moved_over_another_of_the_same_file(tmp_path: Path, 
     assert (tmp_path / other).read_text() == "text"
 
 
-@contextmanager
-def as_other_user() -> Generator[None, None, None]:
-    os.seteuid(65534)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
 async def test_file_that_may_not_be_linked_is_moved() -> None:
     with tempfile.TemporaryDirectory() as place:  # the folders of pytest are closed to other users
@@ -92,6 +82,20 @@ async def test_file_that_may_not_be_linked_is_moved() -> None:
                 await call(Move(folder), source="a", destination="b")
             await call(Move(folder), source="a", destination="c")
         assert sorted(names_in(folder)) == ["b", "c", "y"]
+
+
+async def test_file_that_may_not_be_removed_is_not_moved_by_half() -> None:
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        make_tree(folder, {"fixed/a": "text", "x": ""})
+        await call(Move(folder), source="x", destination="y")
+        (folder / "fixed/a").chmod(0o666)
+        (folder / "fixed").chmod(0o555)
+        folder.chmod(0o777)
+        with as_other_user(), pytest.raises(ToolFailed, match="Permission denied"):
+            await call(Move(folder), source="fixed/a", destination="b")
+        (folder / "fixed").chmod(0o755)
+        assert sorted(names_in(folder)) == ["fixed", "y"]
 
 
 async def test_folder_never_replaces_an_entry(tmp_path: Path) -> None:

@@ -106,7 +106,11 @@ def _refuse_folder_name(arguments: MoveArguments, name: str, found: os.stat_resu
 def _rename(source: tuple[int, str], destination: tuple[int, str], *, overwrite: bool) -> None:
     (old, old_name), (new, new_name) = source, destination
     if not overwrite and _is_file(old, old_name) and _link(source, destination):
-        os.unlink(old_name, dir_fd=old)
+        try:
+            os.unlink(old_name, dir_fd=old)
+        except OSError:  # such as in a folder that cannot be written to
+            os.unlink(new_name, dir_fd=new)
+            raise
         return
     # folders and links cannot be hard-linked; for them the race is accepted
     if _exists(new, new_name):
