@@ -1,11 +1,14 @@
 """The list tool on real folders."""
 
+import tempfile
 from pathlib import Path
 
 import pytest
-from tests.toolbox.calling import call, make_tree
+from tests.toolbox.calling import as_other_user, call, make_tree
 
 from callwright.core.errors import ToolFailed, Unsafe
+from callwright.toolbox.glob import Glob
+from callwright.toolbox.grep import Grep
 from callwright.toolbox.list import List
 
 
@@ -44,3 +47,21 @@ async def test_denied_files_are_invisible_outside_refused(tmp_path: Path) -> Non
     assert await call(List(tmp_path / "in", hidden=lambda path: path.name == ".env")) == "a"
     with pytest.raises(Unsafe):
         await call(List(tmp_path / "in"), path="../out")
+
+
+@pytest.mark.parametrize("mode", [0, 0o111, 0o444])
+async def test_what_may_not_be_read_is_no_empty_result(mode: int) -> None:
+    with tempfile.TemporaryDirectory() as place:  # the folders of pytest are closed to other users
+        folder = Path(place)
+        make_tree(folder, {"closed/a": "text", "closed.txt": "text"})
+        await call(List(folder))  # imports what it needs
+        folder.chmod(0o755)
+        (folder / "closed.txt").chmod(0)
+        (folder / "closed").chmod(mode)
+        with as_other_user():
+            for tool, more in ((List(folder), {}), (Glob(folder), {"pattern": "*"}), (Grep(folder), {"pattern": "t"})):
+                with pytest.raises(ToolFailed, match="cannot be searched: Permission denied"):
+                    await call(tool, path="closed", **more)
+            with pytest.raises(ToolFailed, match="cannot be searched: Permission denied"):
+                await call(Grep(folder), path="closed.txt", pattern="text")
+        (folder / "closed").chmod(0o755)

@@ -61,6 +61,8 @@ class VisibleFiles:
         found = self.workspace.check_read(path)
         try:
             missing = self.hides(found) or not found.exists()
+            if not missing:
+                _check_readable(found)
         except OSError as error:  # a name that is too long, or a folder that may not be read
             raise ToolFailed(f"{path[:200]!r} cannot be searched: {error.strerror}") from None
         if missing:
@@ -99,6 +101,12 @@ class VisibleFiles:
             if near
             else f"; list {str(missing.parent)!r} to see what is there"
         )
+
+
+def _check_readable(path: Path) -> None:
+    needed = os.R_OK | os.X_OK if path.is_dir() else os.R_OK
+    if not os.access(path, needed, effective_ids=os.access in os.supports_effective_ids):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
 def format_count(number: int, noun: str) -> str:
