@@ -1,6 +1,7 @@
 """Prompts as they travel, answers in the store, and the checks of clients and workers; without a server."""
 
 import asyncio
+import gc
 import json
 import socket
 import sqlite3
@@ -368,6 +369,70 @@ def test_command_answers_what_was_shown_or_nothing(tmp_path: Path, capsys: pytes
     (other,) = json.loads(capsys.readouterr().out)
     assert other["question"] != shown["question"]
     assert run_command(["runs", "decline", "invoice", "--question", other["question"], "--store", path]) == 0
+
+
+class _StartedRun:
+    """A run that waits for an answer, until the server is away or the user stops waiting."""
+
+    def __init__(self, session_id: str, end: BaseException) -> None:
+        self.session_id = session_id
+        self._end = end
+        self._asked = asyncio.Event()
+
+    async def questions(self) -> tuple[Question, ...]:
+        self._asked.set()
+        return (QUESTION,)
+
+    async def is_taken(self) -> bool:
+        raise TemporalError("the server does not answer")
+
+    async def result(self) -> Done:
+        await self._asked.wait()
+        await asyncio.sleep(0.1)  # what the run waits for is told meanwhile
+        raise self._end
+
+
+def ask_in_vain(path: str, end: BaseException, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Run the command that starts a run and waits for it, which ends as given."""
+
+    async def start(agent: str, prompt: str, *, session: str) -> _StartedRun:
+        return _StartedRun(session, end)
+
+    async def connect(*given: object, **options: object) -> object:
+        return SimpleNamespace(start=start)
+
+    monkeypatch.setattr(Runs, "connect", connect)
+    monkeypatch.setattr("callwright.cli.commands.runs._UNSERVED_SECONDS", 0.0)
+    return run_command(["runs", "ask", "desk", "hi", "--session", "Pay; now", "--store", path, "--queue", "q"])
+
+
+def test_ask_tells_commands_that_can_be_copied(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.delenv("CALLWRIGHT_STORE", raising=False)
+    path = str(tmp_path / "my runs.db")
+    assert ask_in_vain(path, TemporalError("away"), monkeypatch) == 1
+    told = capsys.readouterr().err
+    assert f"callwright runs approve 'Pay; now' --question dddddddd --store '{path}'" in told
+    for action in ("watch", "cancel"):
+        assert f"callwright runs {action} 'Pay; now' --address" in told
+    monkeypatch.setenv("CALLWRIGHT_STORE", path)
+    assert ask_in_vain(path, KeyboardInterrupt(), monkeypatch) == 130
+    assert "runs approve 'Pay; now' --question dddddddd)" in capsys.readouterr().err
+    gc.collect()
+    assert not caplog.records  # an error of a task that nobody waits for
+
+
+def test_ask_does_not_print_the_password_of_the_store(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("CALLWRIGHT_STORE", raising=False)
+    assert ask_in_vain("postgresql://me:hunter2@127.0.0.1:1/none", TemporalError("away"), monkeypatch) == 1
+    told = capsys.readouterr().err
+    assert "--question dddddddd --store ADDRESS" in told and "hunter2" not in told
 
 
 def test_waiting_shows_arguments_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -36,6 +36,7 @@ _STATUSES: dict[str, RunStatus] = {
     "TIMED_OUT": "failed",
 }
 
+_AWAY = (RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED)
 _EVENTS_BEFORE_A_WORKER = 2
 """The start, and the task that the first worker is to take."""
 
@@ -312,7 +313,8 @@ async def describe_run(execution: WorkflowExecution, history_bytes: int = 0) -> 
 def explain_refusal(error: RPCError, address: str) -> TemporalError:
     """Return the error for a request that failed."""
     place = f" at {address}" if address else ""
-    return TemporalError(f"the Temporal server{place} refused the request: {first_line(error)}")
+    what = "does not answer" if error.status in _AWAY else "refused the request"
+    return TemporalError(f"the Temporal server{place} {what}: {first_line(error)}")
 
 
 def first_line(error: BaseException | None) -> str:

@@ -31,6 +31,8 @@ _LINE_CHARS = 200
 _COLUMNS = 110
 _CODE_CHARS = 8
 _UNSERVED_SECONDS = 3.0
+_LATER = ("watch", "cancel")
+"""What can be done with a run that nobody waits for."""
 _HOW_TO_REPLY = "reply with /runs inside callwright"
 _DESCRIPTION = """\
 Starts runs of agents on the workers of a Temporal server, and looks after them. Questions are listed from the store and
@@ -106,10 +108,18 @@ async def _ask(runs: "Runs", options: argparse.Namespace) -> int:
     if options.no_wait:
         print_text(started.session_id)
         return DONE
+    from callwright.temporal import TemporalError
+
     print_notice(f"session {visible_line(started.session_id)}")
-    telling = [asyncio.ensure_future(each) for each in (_print_questions(started), _warn_unserved(started, options))]
+    telling = [
+        asyncio.ensure_future(each) for each in (_print_questions(started, options), _warn_unserved(started, options))
+    ]
     try:
         return _print_result(await started.result())
+    except (asyncio.CancelledError, TemporalError):  # Ctrl-C, or the server is away
+        how = (_make_command(action, started.session_id, options, _server_options(options)) for action in _LATER)
+        print_notice("the run goes on. To see it, or to end it:\n  " + "\n  ".join(how))
+        raise
     finally:
         for each in telling:
             each.cancel()
@@ -117,8 +127,14 @@ async def _ask(runs: "Runs", options: argparse.Namespace) -> int:
 
 async def _warn_unserved(run: "Run", options: argparse.Namespace) -> None:
     """Say that the run waits for a worker, if none has taken it by now."""
+    from callwright.temporal import TemporalError
+
     await asyncio.sleep(_UNSERVED_SECONDS)
-    if not await run.is_taken():
+    try:
+        taken = await run.is_taken()
+    except TemporalError:  # who waits for the result says so
+        return
+    if not taken:
         print_notice(
             f"no worker of queue {options.queue!r} at {visible_line(options.address)} has taken the run yet. "
             f"Start one with: callwright worker MODULE:AGENT {_server_options(options)}"
@@ -130,7 +146,14 @@ def _server_options(options: argparse.Namespace) -> str:
     return visible_line(shlex.join(given))
 
 
-async def _print_questions(run: "Run") -> None:
+def _make_command(action: str, session_id: str, options: argparse.Namespace, *more: str) -> str:
+    """Return a command to copy; it leaves out the address of a database, which may hold a password."""
+    if options.store != find_run_store():
+        more = (*more, "--store " + ("ADDRESS" if "://" in options.store else shlex.quote(options.store)))
+    return visible_line(" ".join(("callwright runs", action, shlex.quote(session_id), *more)))
+
+
+async def _print_questions(run: "Run", options: argparse.Namespace) -> None:
     """Say once of each question that the run waits for it."""
     told: set[str] = set()
     questions: Sequence[Question] = ()
@@ -140,7 +163,7 @@ async def _print_questions(run: "Run") -> None:
         for question in questions:
             if question.digest not in told:
                 told.add(question.digest)
-                command = f"callwright runs approve {visible_line(run.session_id)} --question {_code(question)}"
+                command = _make_command("approve", run.session_id, options, f"--question {_code(question)}")
                 how = _HOW_TO_REPLY if question.kind == "input" else command
                 print_notice(f"waiting: {_line(question.summary)}  ({how})")
         await asyncio.sleep(0.5)
