@@ -137,7 +137,7 @@ async def test_retry_after_the_prompt_was_heard_and_deleted(store: SqliteStore) 
 
 
 async def test_prompt_that_was_lost_is_final(store: SqliteStore) -> None:
-    with pytest.raises(ApplicationError, match="not in the store") as failed:
+    with pytest.raises(ApplicationError, match="not in the store of this worker") as failed:
         await advance(store, prompt="prompt-none", key="prompt-none")
     assert failed.value.type == "PromptLost" and failed.value.non_retryable
 

@@ -203,21 +203,21 @@ async def test_commands(cluster: Cluster, runs: Runs) -> None:
 
 def test_worker_for_development(tmp_path: Path) -> None:
     port, page = find_port(), find_port()
-    address = f"localhost:{port}"
+    server = ["--address", f"localhost:{port}", "--namespace", "team"]
     environment = os.environ | {
         "CALLWRIGHT_STORE": str(tmp_path / "s.db"),
         "CALLWRIGHT_HOME": str(tmp_path / "home"),
         "EFFECTS": str(tmp_path / "effects"),
     }
     program = [sys.executable, "-m", "callwright"]
-    command = [*program, "worker", "desk:agent", "--dev", "--address", address, "--ui-port", str(page)]
+    command = [*program, "worker", "desk:agent", "--dev", *server, "--ui-port", str(page)]
     worker = subprocess.Popen(command, env=environment, cwd=HERE, stderr=subprocess.PIPE, text=True)
     try:
         assert worker.stderr is not None
         while "worker for desk" not in (line := worker.stderr.readline()):
             assert line or worker.poll() is None, "the worker ended"
         asked = subprocess.run(
-            [*program, "runs", "ask", "desk", plan("note"), "--address", address],
+            [*program, "runs", "ask", "desk", plan("note"), *server],
             env=environment,
             capture_output=True,
             text=True,

@@ -150,7 +150,8 @@ class _Slice:
             )
         if not self._has_heard(await self._read()):
             raise _make_failure(
-                f"the prompt of session {self._session!r} is not in the store; start the run again",
+                f"the prompt of session {self._session!r} is not in the store of this worker; start runs with the "
+                "store that the agents use",
                 "PromptLost",
                 final=True,
             )

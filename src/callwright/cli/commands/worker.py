@@ -157,7 +157,7 @@ async def _start_server(address: str, namespace: str, ui_port: int) -> "subproce
     command = [program, "server", "start-dev", "--ip", "127.0.0.1", "--port", port, "--ui-port", str(ui_port)]
     # without these pragmas each step of a workflow waits for several writes of the whole journal
     pragmas = ["--sqlite-pragma", "journal_mode=wal", "--sqlite-pragma", "synchronous=normal"]
-    storage = ["--db-filename", str(folder / "temporal.db"), "--log-level", "error"]
+    storage = ["--namespace", namespace, "--db-filename", str(folder / "temporal.db"), "--log-level", "error"]
     log = folder / "temporal.log"  # while it starts, it reports errors that mean nothing
     server = _spawn([*command, *storage, *pragmas], log)
     try:
