@@ -314,6 +314,7 @@ class EditorSession:
         if self.app.switch.mode == self._mode:
             return
         self._mode = self.app.switch.mode
+        self._live.tell_mode()
         await self._update(CurrentModeUpdate(session_update="current_mode_update", current_mode_id=self._mode))
         options = config_options(self.app)
         await self._update(ConfigOptionUpdate(session_update="config_option_update", config_options=options))
@@ -321,6 +322,7 @@ class EditorSession:
     async def show_mode(self) -> None:
         """Remember the mode that the editor itself has set, and send the options that show it."""
         self._mode = self.app.switch.mode
+        self._live.tell_mode()
         options = config_options(self.app)
         await self._update(ConfigOptionUpdate(session_update="config_option_update", config_options=options))
 

@@ -91,6 +91,7 @@ class LiveAgent:
         self._waits: dict[str, list[str]] = {}
         self._inner_calls = InnerCalls()
         self._runs = 0
+        self._told_mode = ""
 
     async def __aenter__(self) -> "LiveAgent":
         try:
@@ -216,8 +217,14 @@ class LiveAgent:
             return {"id": question.id, "session": self.session_id}
         return question_fields(question, self.session_id, self.toolset, at)
 
+    def tell_mode(self) -> None:
+        """Tell the mode if it has changed."""
+        if self.mode() != self._told_mode:
+            self._publish_state()
+
     def _publish_state(self) -> None:
-        self.publish({"type": "agent", "state": self.state, "where": self.where, "pid": os.getpid()})
+        self._told_mode = mode = self.mode()
+        self.publish({"type": "agent", "state": self.state, "where": self.where, "pid": os.getpid(), "mode": mode})
 
     def hello(self) -> Fields:
         """Return the state so far, as the first line of a connection has it."""
@@ -294,6 +301,7 @@ class LiveAgent:
                 return {"ok": True} if self.stop() else {"ok": False, "code": "gone", "error": "nothing is running"}
             case {"op": "mode", "mode": str() as mode} if self.set_mode is not None:
                 self.set_mode(mode)
+                self.tell_mode()
                 return {"ok": True, "mode": self.mode()}
             case _:
                 raise UsageError(f"this agent does not take {request.get('op')!r} from another place")

@@ -74,7 +74,7 @@ class AgentLink:
     def _apply(self, event: Mapping[str, Any]) -> None:
         match event:
             case {"type": "agent", "state": str() as state} if state != "gone":
-                self.state = state
+                self.state, self.mode = state, str(event.get("mode", self.mode))
             case {"type": "asked", "questions": [*questions]}:
                 self.questions |= {each["id"]: each for each in cast("list[Fields]", questions)}
             case {"type": "settled", "question": str() as question}:

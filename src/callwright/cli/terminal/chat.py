@@ -379,6 +379,7 @@ class TerminalChat:
     def show_status(self) -> None:
         """Update the status line: mode, model, tokens, cost, folder."""
         app = self.app
+        self.live.tell_mode()
         parts = [f"{app.switch.mode} mode", app.agent.provider.model]
         parts += ["sandbox off"] if SandboxOptions.of(app.settings).mode == "off" else []
         parts += self.usage.status_parts(app.agent.compaction.at_tokens if app.agent.compaction is not None else 0)

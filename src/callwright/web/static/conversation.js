@@ -240,7 +240,7 @@ export class Conversation {
         break;
       case "agent":
         if (event.state === "gone") this.vanish();
-        else this.setState(event.state, event.where);
+        else this.setState(event.state, event.where, event.mode);
         break;
       case "run_began":
         this.setState("running");
@@ -275,8 +275,8 @@ export class Conversation {
     this.draw();
   }
 
-  setState(state, where) {
-    if (this.detail) this.detail = { ...this.detail, state, where: where ?? this.detail.where };
+  setState(state, where, mode) {
+    if (this.detail) this.detail = { ...this.detail, state, where: where ?? this.detail.where, mode: mode ?? this.detail.mode };
   }
 
   vanish() {
