@@ -456,6 +456,36 @@ async def test_mode_of_a_page_session_cannot_become_bypass(serve: Serve) -> None
         assert (await web.post("/api/mode", {"session": session, "mode": "plan"})).data == {"mode": "plan"}
 
 
+async def test_changed_mode_is_shown(serve: Serve, project: Path, tmp_path: Path) -> None:
+    live, mode = LiveAgent(Locations.of(project, home=tmp_path / "home").live, "terminal"), "default"
+    live.mode = lambda: mode
+    async with serve(call("a.txt")) as web, web.events() as events, live:
+        live.open_session("s")
+        await web.until("/api/session?id=s", lambda data: data["mode"] == "default")
+        mode = "auto"
+        live.tell_mode()
+        await events.wait(type="agent", session="s", mode="auto")
+        assert (await web.get("/api/session?id=s")).data["mode"] == "auto"
+        session = await say(web)
+        await web.until(f"/api/session?id={session}", lambda data: data["state"] == "waiting")
+        await web.post("/api/mode", {"session": session, "mode": "plan"})
+        await web.until(f"/api/session?id={session}", lambda data: data["mode"] == "plan")
+
+
+async def test_sessions_are_shown_while_the_settings_are_not_valid(serve: Serve, tmp_path: Path) -> None:
+    async with serve(call("a.txt"), done("all done")) as web:
+        session = await say(web)
+        question = await open_question(web, session)
+        (tmp_path / "home" / "settings.json").write_text("{")
+        assert (await web.get("/api/state")).data["problems"]
+        shown = (await web.get(f"/api/session?id={session}&from=-10")).data
+        assert [each["id"] for each in shown["questions"]] == [question["id"]]
+        assert {"user", "assistant", "asked"} <= {each["kind"] for each in shown["messages"]["items"]}
+        assert (await answer(web, session, question["id"], approved=True)).status == 200
+        await web.until(f"/api/session?id={session}", lambda data: data["state"] == "idle")
+        assert (await web.get(f"/api/export?id={session}")).status == 200
+
+
 async def test_costs_are_summed_by_day_model_and_tool(serve: Serve) -> None:
     async with serve(call("a.txt"), done("done")) as web:
         session = await say(web)

@@ -187,7 +187,7 @@ class SessionActions:
         with suppress(SessionError):
             question = _find_open(await self._shown.store.read(session_id), question_id)
             if question is not None:
-                shown = question_fields(question, session_id, (await self._workspace.app()).executor.registry)
+                shown = question_fields(question, session_id, await self._workspace.toolset())
                 self._hub.publish({"type": "asked", "session": session_id, "questions": [shown]})
 
     async def say(self, request: Request) -> Response:

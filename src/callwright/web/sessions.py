@@ -254,9 +254,9 @@ class SessionRoutes:
         """Return the questions of the running agent; those on record if no process runs the session."""
         if link is not None and (link.state != "idle" or link.pid != os.getpid()):
             return list(link.questions.values())
-        app = await self._workspace.app()
+        toolset = await self._workspace.toolset()
         open_questions = [each for each in OpenQuestions(records) if each.id not in self.answered]
-        return [question_fields(each, session_id, app.executor.registry) for each in open_questions]
+        return [question_fields(each, session_id, toolset) for each in open_questions]
 
     async def messages(self, request: Request) -> Fields:
         session_id = take_text(request, "id")
@@ -294,12 +294,11 @@ class SessionRoutes:
 
     async def view(self, session_id: str) -> RecordView:
         """Return what describes the records of a session."""
-        app = await self._workspace.app()
-        registry = app.executor.registry
+        toolset = await self._workspace.toolset()
 
         def describe(question: Question, at: float) -> Fields:
             # without a preview: the file has changed since, and the call itself shows what it would write
-            return question_fields(question, session_id, registry, at, preview=False)
+            return question_fields(question, session_id, toolset, at, preview=False)
 
         def image_url(position: int, place: int) -> str:
             return f"/api/image?id={quote(session_id, safe='')}&position={position}&place={place}"

@@ -11,6 +11,7 @@ from callwright.app.locations import Locations
 from callwright.app.settings import SettingsWatch
 from callwright.core.errors import UsageError
 from callwright.providers.pricing import Prices
+from callwright.registry import Registry, Toolset
 
 
 class OpenBareApp(Protocol):
@@ -53,6 +54,13 @@ class WebWorkspace:
                 await self._close()
                 self._app = await asyncio.to_thread(self.open_bare)
             return self._app
+
+    async def toolset(self) -> Toolset:
+        """Return the tools, for what describes a call; none if the settings are not valid."""
+        try:
+            return (await self.app()).executor.registry
+        except UsageError:
+            return Registry()
 
     async def connect(self) -> App:
         """Return the app with its MCP servers started."""
