@@ -13,8 +13,11 @@ from mcp_types import LOG_LEVEL_META_KEY
 from tests.waiting import LONG_SECONDS
 
 from callwright import Completed, Effect, Executor, Registry, tool
+from callwright.mcp.fast_path import PipeFastPath
 from callwright.policy import ByMode
 from callwright.serve import CallingClient, Gateway, calling_client
+from callwright.serve.clients import CallRequest
+from callwright.serve.stdio import PipeCaller
 
 ERAS = pytest.mark.parametrize("mode", ["auto", "legacy"])
 
@@ -47,6 +50,12 @@ async def talk() -> str:
     return "said"
 
 
+@tool(effect=Effect.WRITE)
+async def keep() -> str:
+    """Keep something, which must be asked."""
+    return "kept"
+
+
 @tool(effect=Effect.READ)
 async def alone() -> bool:
     """Tell whether a client called."""
@@ -63,7 +72,7 @@ async def show(context: ClientRequestContext) -> types.ListRootsResult:
 
 @asynccontextmanager
 async def opened(mode: str, **callbacks: Any) -> AsyncGenerator[Client, None]:
-    registry = Registry(think, folders, talk, alone)
+    registry = Registry(think, folders, talk, alone, keep)
     gateway = Gateway(registry, Executor(registry, ByMode("default")))
     async with gateway.running(), Client(gateway.server, mode=mode, **callbacks) as opened_client:
         yield opened_client
@@ -84,6 +93,31 @@ async def test_missing_client_capability_is_named():
     async with opened("legacy") as used:
         result = await used.call_tool("think", {})
         assert result.is_error and "needs a client with sampling" in str(result.content)
+
+
+async def test_refusal_of_the_client_is_said():
+    async def refuse(context: ClientRequestContext, params: object) -> types.ErrorData:
+        return types.ErrorData(code=-1, message="the user said no")
+
+    async with opened("legacy", sampling_callback=refuse) as used:
+        refused = str((await used.call_tool("think", {})).content)
+        assert "the client did not answer sampling/createMessage: the user said no" in refused
+
+
+async def test_nonsense_of_the_client_is_said_and_approves_nothing(caplog: pytest.LogCaptureFixture):
+    class Pipe(PipeFastPath):
+        async def request(self, method: str, params: Any, progress: Any = None) -> dict[str, Any]:
+            return {"action": "perhaps"}
+
+    registry = Registry(folders, keep)
+    gateway = Gateway(registry, Executor(registry, ByMode("default")))
+    can = types.ClientCapabilities(elicitation=types.ElicitationCapability(), roots=types.RootsCapability())
+    caller = PipeCaller(Pipe.__new__(Pipe), {}, can)
+    shown = await gateway.call(caller, CallRequest("folders", {}))
+    assert "the client's answer to roots/list is not valid: roots: Field required" in str(shown)
+    declined = await gateway.call(caller, CallRequest("keep", {}))
+    assert "declined: the question was dismissed" in str(declined)
+    assert not caplog.records
 
 
 @ERAS

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import mcp_types as types
 from mcp import MCPError
+from pydantic import ValidationError
 
 from callwright.core.access import RunCommand, access_pairs
 from callwright.core.calls import Answers, Question, Reply
@@ -40,15 +41,27 @@ class DirectAsker:
         replies: dict[str, Reply] = {}
         for question in questions:
             result: object = types.ElicitResult(action="cancel")
-            with suppress(MCPError):
-                result = await self.caller.send(types.ElicitRequest(params=form_of(question, self._catalog)))
+            with suppress(ToolFailed):
+                result = await self._send(types.ElicitRequest(params=form_of(question, self._catalog)))
             replies[question.id] = _read(question, self._catalog, result)
         return Answers(replies)
 
     async def ask_client(self, requests: types.InputRequests) -> types.InputResponses:
         if not self._reachable:
             raise ToolFailed("this client does not accept requests during a call")
-        return {key: await self.caller.send(request) for key, request in requests.items()}
+        return {key: await self._send(request) for key, request in requests.items()}
+
+    async def _send(self, request: types.InputRequest) -> types.InputResponse:
+        try:
+            return await self.caller.send(request)
+        except MCPError as error:
+            raise ToolFailed(f"the client did not answer {request.method}: {error.message}") from error
+        except ValidationError as error:
+            fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
+            where = ".".join(map(str, fault["loc"]))
+            raise ToolFailed(
+                f"the client's answer to {request.method} is not valid: {where}: {fault['msg']}"
+            ) from error
 
     @property
     def _reachable(self) -> bool:
