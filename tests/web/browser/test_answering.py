@@ -107,6 +107,58 @@ def test_edited_arguments_run_instead(served: Served, desktop: BrowserContext):
     assert (served.project / "edited.txt").read_text() == "edited\n"
 
 
+def test_keys_do_not_approve_what_is_being_edited_or_declined(serve: Serve, desktop: BrowserContext):
+    served = serve({"calls": [run_line("echo one > one.txt")]}, "All done.")
+    page = served.start(desktop)
+    expect(cards(page)).to_have_count(1)
+    settle_down(page)
+    page.keyboard.press("e")
+    cards(page).get_by_label("command").fill("echo edited > edited.txt")
+    cards(page).get_by_role("button", name="Run with these arguments").focus()
+    for key in "ysa":
+        settle_down(page)
+        page.keyboard.press(key)
+    cards(page).get_by_role("button", name="Cancel").click()
+    settle_down(page)
+    page.keyboard.press("n")
+    cards(page).get_by_role("button", name="Back").focus()
+    for key in "ysa":
+        settle_down(page)
+        page.keyboard.press(key)
+    cards(page).get_by_role("button", name="Back").click()
+    press(page, "Yes")  # the question was open until now
+    expect(page.get_by_text("All done.")).to_be_visible()
+
+
+def test_second_enter_sends_nothing_again(serve: Serve, desktop: BrowserContext):
+    served = serve("First.", "Second.", "Third.")
+    page = served.open(desktop)
+    said: list[str] = []
+    page.on("request", lambda request: said.append(request.post_data or "") if "/api/say" in request.url else None)
+    page.get_by_label("Start a session: what should be done?").fill("go")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/session?id=*")
+    expect(page.get_by_text("First.")).to_be_visible()
+    page.get_by_label("Say something to this session").fill("and now")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Second.")).to_be_visible()
+    assert len(said) == 2
+
+
+def test_prompt_that_did_not_arrive_stays(serve: Serve, desktop: BrowserContext):
+    served = serve("First.")
+    page = served.start(desktop)
+    expect(page.get_by_text("First.")).to_be_visible()
+    served.process.kill()
+    field = page.get_by_label("Say something to this session")
+    field.fill("and now")
+    page.keyboard.press("Enter")
+    expect(page.locator(".composer").get_by_role("alert")).to_contain_text("does not answer")
+    expect(field).to_have_value("and now")
+
+
 def test_everything_works_by_keyboard(served: Served, desktop: BrowserContext):
     page = served.open(desktop)
     start = page.get_by_label("Start a session: what should be done?")
@@ -150,6 +202,20 @@ def test_nine_tabs_share_one_stream(served: Served, desktop: BrowserContext):
     working.keyboard.press("s")
     expect(cards(working)).to_have_count(1)
     assert len(streams) == 2
+
+
+def test_tabs_that_cannot_share_a_stream_get_each_event_once(serve: Serve, desktop: BrowserContext):
+    served = serve({"calls": [run_line("echo one > one.txt")]})
+    # as in a page over plain HTTP from another machine
+    desktop.add_init_script("Object.defineProperty(navigator, 'locks', { value: undefined })")
+    other = served.open(desktop)
+    expect(other.locator(".status")).to_have_text("live")
+    page = served.start(desktop)
+    expect(cards(page)).to_have_count(1)
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_text("stopped: stopped on the page")).to_have_count(1)
+    page.wait_for_timeout(300)
+    expect(page.get_by_text("stopped: stopped on the page")).to_have_count(1)
 
 
 def test_stop_ends_the_run(served: Served, desktop: BrowserContext):

@@ -96,7 +96,8 @@ export async function blob(url) {
 // ---- live events
 
 const listeners = new Set();
-const channel = "BroadcastChannel" in globalThis ? new BroadcastChannel("callwright") : null;
+// without locks, every tab reads a stream of its own: what the others pass on would come twice
+const channel = navigator.locks && "BroadcastChannel" in globalThis ? new BroadcastChannel("callwright") : null;
 /** What every tab knows without asking: open questions by id, agents by session, and the state of the stream. */
 export const live = { status: "connecting", questions: new Map(), agents: new Map(), leads: false };
 

@@ -78,7 +78,8 @@ export function QuestionCard({ question, readOnly, onDone, first, send }) {
   }, [first, readOnly]);
   useEffect(() => {
     const element = card.current;
-    const onAnswer = (event) => question.kind === "approval" && actions[event.detail]?.();
+    // not beside a form: it would approve the arguments as they were
+    const onAnswer = (event) => question.kind === "approval" && !editing && !declining && actions[event.detail]?.();
     element.addEventListener("answer", onAnswer);
     return () => element.removeEventListener("answer", onAnswer);
   });

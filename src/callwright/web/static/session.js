@@ -141,7 +141,10 @@ function Composer({ talk, server }) {
   if (server?.read_only) return html`<div class="composer"><p class="note">This page is read only.</p><${Export} detail=${detail} /></div>`;
   const send = (event) => {
     event?.preventDefault();
-    if (text.trim()) act("say", { text }, (data) => (setText(""), data.queued && talk.notice("Queued: it is read when the current turn ends.")));
+    if (!text.trim()) return;
+    setText(""); // at once: a second Enter must not send it again
+    const restore = (failure) => (setText((later) => text + later), setError(failure));
+    post("say", { session: detail.id, text }).then((data) => (setError(null), data.queued && talk.notice("Queued: it is read when the current turn ends.")), restore);
   };
   const onKey = (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) send(event);

@@ -43,21 +43,24 @@ function Row({ session }) {
 function Start({ model }) {
   const [text, setText] = useState("");
   const [error, setError] = useState(null);
+  const [busy, setBusy] = useState(false);
   const start = async (event) => {
     event.preventDefault();
-    if (!text.trim()) return;
+    if (!text.trim() || busy) return;
+    setBusy(true);
     try {
       const answer = await post("say", { session: null, text });
       go(`/session?id=${encodeURIComponent(answer.session)}`);
     } catch (failure) {
       setError(failure);
+      setBusy(false);
     }
   };
   if (model === undefined) return null;
   return html`<form class="start" onSubmit=${start}>
     <input aria-label="Start a session: what should be done?" placeholder=${model ? "What should be done?" : "No model is configured: sessions can be watched, not started"} disabled=${!model}
       value=${text} onInput=${(event) => setText(event.target.value)} />
-    <button class="primary" disabled=${!model || !text.trim()}>Start</button>
+    <button class="primary" disabled=${!model || !text.trim() || busy}>${busy ? "Starting…" : "Start"}</button>
     <${Problem} error=${error} /></form>`;
 }
 
