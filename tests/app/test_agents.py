@@ -8,6 +8,7 @@ from callwright.app.agents import project_agents, user_agents
 from callwright.app.locations import Locations
 from callwright.app.settings import Repository, load_settings
 from callwright.app.trust import Trust
+from callwright.core.spec import ToolSpec
 
 GOOD = "---\nname: reviewer\ndescription: Reviews code.\ntools: Read, Grep\nmodel: inherit\n---\nYou review code.\n"
 
@@ -18,6 +19,10 @@ def locations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Locations:
     project = tmp_path / "project"
     (project / ".git").mkdir(parents=True)
     return Locations.of(project, home=tmp_path / "person" / ".callwright")
+
+
+def spec(name: str, *aliases: str, group: str = "") -> ToolSpec:
+    return ToolSpec(name, "Works.", {"type": "object"}, aliases=aliases, group=group)
 
 
 def write_agent(base: Path, text: str, folder: str = ".claude", name: str = "a.md") -> Path:
@@ -34,8 +39,8 @@ def test_definition_is_read(locations: Locations, folder: str) -> None:
     assert (found.name, found.tools, found.model, found.instructions) == (
         "reviewer", ("Read", "Grep"), "", "You review code.",
     )  # fmt: skip
-    assert not problems and found.has_tool(("read",)) and found.has_tool(("grep", "Grep"))
-    assert not found.has_tool(("bash", "Bash")) and not found.read_only
+    assert not problems and found.has_tool(spec("read")) and found.has_tool(spec("grep", "Grep"))
+    assert not found.has_tool(spec("bash", "Bash")) and not found.read_only
 
 
 @pytest.mark.parametrize(
@@ -64,7 +69,48 @@ def test_malformed_file_is_named_and_not_used(locations: Locations, text: str, l
 def test_empty_tools_give_no_tool(locations: Locations) -> None:
     write_agent(locations.project, GOOD.replace("tools: Read, Grep", "tools: []"))
     ((found,), _) = project_agents(locations)
-    assert found.tools == () and not found.has_tool(("read",))
+    assert found.tools == () and not found.has_tool(spec("read"))
+
+
+MAIL, CHAT = spec("mcp__mail__send", group="mcp:mail"), spec("mcp__chat__post", group="mcp:chat")
+
+
+@pytest.mark.parametrize(
+    ("taken", "left"),
+    [("Bash(rm *)", "mail chat"), ("mcp__mail__*", "bash chat"), ("mcp__mail", "bash chat"), ("mcp__*, Bash", "")],
+)
+def test_disallowed_tools_are_taken_by_pattern_and_as_a_whole(locations: Locations, taken: str, left: str) -> None:
+    write_agent(locations.project, GOOD.replace("tools: Read, Grep", f"disallowedTools: {taken}"))
+    ((found,), problems) = project_agents(locations)
+    tools = {"bash": spec("bash", "Bash"), "mail": MAIL, "chat": CHAT}
+    assert [name for name, each in tools.items() if found.has_tool(each)] == left.split() and not problems
+
+
+def test_tools_are_given_by_pattern_and_never_in_part(locations: Locations) -> None:
+    file = write_agent(locations.project, GOOD.replace("Read, Grep", "Read, mcp__mail__*, Bash(git log *)"))
+    ((found,), (problem,)) = project_agents(locations)
+    assert found.has_tool(MAIL) and not found.has_tool(CHAT) and not found.has_tool(spec("bash", "Bash"))
+    assert problem.startswith(f"{file}:4: ") and "does not have Bash(git log *)" in problem
+
+
+def test_unused_fields_are_named_and_lost_limits_refused(locations: Locations) -> None:
+    file = write_agent(locations.project, GOOD.replace("model:", "memory: user\ncolor: red\nmodel:"))
+    ((_,), problems) = project_agents(locations)
+    assert problems == (f"{file}:5: memory is not used here",)
+    for field, told in (("allowed-tools: Read", "write tools"), ("disallowed_tools: Bash", "write disallowedTools")):
+        write_agent(locations.project, GOOD.replace("tools: Read, Grep", field))
+        found, (problem,) = project_agents(locations)
+        assert not found and told in problem
+    write_agent(locations.project, GOOD.replace("model:", "isolation: worktree\nmodel:"))
+    assert not project_agents(locations)[0]
+
+
+def test_agents_in_subfolders_are_found(locations: Locations) -> None:
+    write_agent(locations.project, GOOD, name="quality/deep/a.md")
+    write_agent(locations.project, "# About these agents\n", name="quality/README.md")
+    ((found,), problems) = project_agents(locations)
+    assert not problems
+    assert found.name == "reviewer" and any("reviewer" in request for request in Trust(locations).requests)
 
 
 def test_link_out_of_the_project_is_not_followed(locations: Locations, tmp_path: Path) -> None:

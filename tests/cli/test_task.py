@@ -1,5 +1,6 @@
 """The `task` tool: sub-agents with their own tools, judged by the same policies, with durable records."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,13 @@ def test_explore_reads_and_reports(machine: Any) -> None:
     ended = machine("-p", "what is the answer?", script, "--output-format", "stream-json")
     assert ended.code == 0 and results(ended.lines) == ["a.py:1 says 42"]
     assert ended.lines[-1]["result"] == "It is 42."
+
+
+def test_hooks_match_the_name_of_a_sub_agent(machine: Any) -> None:
+    hooks = {"SubagentStop": [{"matcher": "Explore", "hooks": [{"command": "cat > heard"}]}]}
+    script = machine.says(call("task", agent="explore", prompt="x"), "found", "done")
+    machine("-p", "go", script, "--settings", json.dumps({"hooks": hooks}))
+    assert json.loads((machine.project / "heard").read_text())["agent_type"] == "explore"
 
 
 def test_explore_cannot_write_in_any_mode(machine: Any) -> None:

@@ -194,6 +194,8 @@ class SubAgent:
     """Runs an agent for one call; policies judge each call of the inner agent by itself."""
 
     agent: InnerRunner
+    name: str = ""
+    """What hooks know the agent by; the name of the tool if empty."""
 
     def tool(self, name: str, description: str, limits: Limits) -> SchemaTool:
         """Return the tool."""
@@ -208,7 +210,7 @@ class SubAgent:
             raise ToolFailed(f"agents are nested {_MAX_DEPTH} deep, which is the limit; do the work here instead")
         lineage.session_id = context.state.get(OuterSession).session_id or context.session_id
         lineage.outer_session_id = context.session_id
-        inner = InnerAgent(context.call.name, context.call_id, context.session_id)
+        inner = InnerAgent(self.name or context.call.name, context.call_id, context.session_id)
         hooks = () if lineage.executor is None else lineage.executor.hooks
         for hook in hooks:
             await _limit(hook, hook.agent_began(inner))

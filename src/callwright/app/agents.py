@@ -5,15 +5,18 @@ of the conversation.
 """
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from callwright.app.locations import Locations
 from callwright.core.errors import ToolError, UsageError
-from callwright.policy.tool_names import canonical
+from callwright.core.spec import ToolSpec
+from callwright.policy.tool_names import canonical, identities, names_tool
 from callwright.skills.fields import FieldReader, SkillProblem
 from callwright.skills.skill import check_hooks, read_inside, split_front_matter
 from callwright.system.paths import resolve_links
@@ -44,9 +47,9 @@ class AgentDefinition:
     """Tells the model when to use it."""
     instructions: str
     tools: tuple[str, ...] | None = None
-    """Names of its tools; None for those of the conversation."""
+    """Names of its tools, such as `Read` or `mcp__github__*`; None for those of the conversation."""
     without: tuple[str, ...] = ()
-    """Names of tools it must not have."""
+    """Names of tools it must not have; a rule about some of a tool's calls, `Bash(rm *)`, takes the whole tool."""
     model: str = ""
     """Empty for the model of the conversation."""
     turns: int = _MAX_TURNS
@@ -56,12 +59,19 @@ class AgentDefinition:
     digest: str = ""
     """Of the whole file: trust covers exactly what the user saw."""
 
-    def has_tool(self, names: Iterable[str]) -> bool:
-        """Whether a tool of these names belongs to it."""
-        own = {canonical(name) for name in names}
-        if own & {canonical(name) for name in self.without}:
+    def has_tool(self, spec: ToolSpec) -> bool:
+        """Whether a tool belongs to it."""
+        if _name_any((_without_specifier(name) for name in self.without), spec):
             return False
-        return self.tools is None or bool(own & {canonical(name) for name in self.tools})
+        return self.tools is None or _name_any(self.tools, spec)
+
+
+def _name_any(patterns: Iterable[str], spec: ToolSpec) -> bool:
+    return any(names_tool(canonical(pattern), identities(spec), spec.group) for pattern in patterns)
+
+
+def _without_specifier(rule: str) -> str:
+    return rule.partition("(")[0]
 
 
 BUILT_IN = (
@@ -75,6 +85,14 @@ BUILT_IN = (
 )  # fmt: skip
 
 
+_UNUSED_FIELDS = frozenset({"skills", "memory", "mcpServers", "background", "effort", "initialPrompt"})
+_LIMITING_FIELDS = {
+    **dict.fromkeys(("tools", "tool", "allowedtools"), "tools"),
+    **dict.fromkeys(("disallowedtools", "disallowedtool", "deniedtools"), "disallowedTools"),
+    "permissionmode": "permissionMode",
+    "maxturns": "maxTurns",
+}
+"""The fields that limit an agent, by other spellings without signs: `allowed-tools` is a field of skills."""
 _GIVEN_FIELDS = frozenset({"description", "prompt", "tools", "disallowedTools", "model", "maxTurns"})
 
 
@@ -175,7 +193,7 @@ def _read_folders(
     problems: list[SkillProblem] = []
     for folder in folders:
         try:
-            files = sorted(file for file in folder.iterdir() if file.suffix == ".md")[:_MAX_FILES]
+            files = list(islice(_markdown_files(folder), _MAX_FILES))
         except OSError:
             continue
         for file in files:
@@ -188,6 +206,13 @@ def _read_folders(
     return tuple(found), tuple(map(str, problems))
 
 
+def _markdown_files(folder: Path) -> Iterator[Path]:
+    """Yield the files in and below a folder in order; linked folders are not followed."""
+    for here, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        yield from (Path(here, name) for name in sorted(names) if name.endswith(".md"))
+
+
 def _read_agent(file: Path, scope: AgentScope, problems: list[SkillProblem]) -> AgentDefinition | None:
     """Read one file; a file with any mistake is named and not used."""
     from callwright.skills.frontmatter import InvalidFrontMatter, parse_front_matter  # imports PyYAML
@@ -195,6 +220,8 @@ def _read_agent(file: Path, scope: AgentScope, problems: list[SkillProblem]) -> 
     try:
         text = read_inside(file.parent, file.name)
         front, body = split_front_matter(text)
+        if front is None and file.parent.name != "agents":  # a README beside agents in a subfolder
+            return None
         if front is None:
             problems.append(SkillProblem(file, 1, "the file does not start with front matter between two lines '---'"))
             return None
@@ -208,7 +235,32 @@ def _read_agent(file: Path, scope: AgentScope, problems: list[SkillProblem]) -> 
     fields = FieldReader(file, document)
     definition = _build(fields, document, body, text, scope)
     problems += [problem for problem in fields.problems if problem.fatal]
-    return None if fields.broken else definition
+    if fields.broken:
+        return None
+    unused = _find_unused(document, definition.tools or ())
+    problems += [SkillProblem(file, document.lines[name], text, fatal=False) for name, text in unused]
+    return definition
+
+
+def _check_limits(fields: FieldReader) -> None:
+    """Refuse a file with a limit that would be lost: under another name, or of a kind that is not kept here."""
+    for name in fields.document.fields:
+        meant = _LIMITING_FIELDS.get(name.casefold().replace("-", "").replace("_", ""), name)
+        if meant != name:
+            fields.add_error(name, f"{name} is not a field of agents, and what it limits would be lost; write {meant}")
+    if fields.document.fields.get("isolation") is not None:
+        fields.add_error("isolation", "isolation is not kept here, the agent works in your files; remove it to agree")
+
+
+def _find_unused(document: "FrontMatter", tools: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield the fields that other programs read and that have no effect here, each with a text for the user."""
+    for name, value in document.fields.items():
+        if name in _UNUSED_FIELDS or (name == "permissionMode" and value not in (None, "default", "plan")):
+            yield name, f"{name} is not used here"
+    for rule in tools:
+        name = _without_specifier(rule)
+        if name != rule and canonical(name) != "agent":  # which no agent has
+            yield "tools", f"the agent does not have {rule}: a tool belongs to it as a whole or not; write {name}"
 
 
 def _build(fields: FieldReader, document: "FrontMatter", body: str, text: str, scope: AgentScope) -> AgentDefinition:
@@ -223,6 +275,7 @@ def _build(fields: FieldReader, document: "FrontMatter", body: str, text: str, s
     if not body.strip():
         fields.add_error("", "there are no instructions below the front matter")
     check_hooks(fields)
+    _check_limits(fields)
     model = fields.text("model")
     return AgentDefinition(
         name,

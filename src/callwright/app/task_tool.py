@@ -130,16 +130,15 @@ class TaskTool:
             raise ToolFailed(f"there is no agent {arguments['agent']!r}; the agents are {', '.join(self.definitions)}")
         watch = _Progress(definition.name, context)
         runner = _Runner(self._build(definition, watch.observe), definition.name)
-        bound = SubAgent(runner).tool("task", "A sub-agent.", _LIMITS).bind({"prompt": str(arguments["prompt"])})
+        tool = SubAgent(runner, definition.name).tool("task", "A sub-agent.", _LIMITS)
+        bound = tool.bind({"prompt": str(arguments["prompt"])})
         return await bound.run(context)
 
     def _build(self, definition: AgentDefinition, observe: Callable[[Event], None]) -> Agent:
         outer = self._outer
         if outer is None or self._tools is None:
             raise UsageError("a sub-agent was used before its app was complete")
-        tools: Toolset = filtered(
-            self._tools, lambda spec: spec.name not in _NEVER and definition.has_tool((spec.name, *spec.aliases))
-        )
+        tools: Toolset = filtered(self._tools, lambda spec: spec.name not in _NEVER and definition.has_tool(spec))
         # those of the conversation too: outside of a run there is no lineage that would add them
         policies = outer.executor.policies
         if definition.read_only:

@@ -44,7 +44,8 @@ class SkillAgent:
 
     def tool(self) -> Tool:
         """Return the agent as a tool that takes a prompt."""
-        tool = SubAgent(self).tool("skill_agent", f"The agent of the skill {self.skill.name}.", _LIMITS)
+        kind = self.skill.agent or "general-purpose"
+        tool = SubAgent(self, kind).tool("skill_agent", f"The agent of the skill {self.skill.name}.", _LIMITS)
         return cast("Tool", tool)
 
 
