@@ -260,6 +260,10 @@ async def test_kimi_gets_its_own_ids_back(
     await provider.aclose()
 
 
+_FORBIDDEN = {"detail": [{"loc": ["body", "stream_options"], "msg": "Extra inputs are not permitted"}]}
+"""What a server made with FastAPI says."""
+
+
 def _refusal(text: str, status: int = 400) -> LoopbackReply:
     return LoopbackReply([json.dumps({"error": {"message": text}}).encode()], status, _JSON)
 
@@ -271,6 +275,7 @@ def _refusal(text: str, status: int = 400) -> LoopbackReply:
         (_refusal("Unrecognized request argument supplied: stream_options"), "stream_options", ""),
         (_refusal("body.stream_options: Extra inputs are not permitted", 422), "stream_options", ""),
         (_refusal("response_format.type json_schema is not supported by this model"), "response_format", ""),
+        (LoopbackReply([json.dumps(_FORBIDDEN).encode()], 422, _JSON), "stream_options", ""),
     ],
 )
 async def test_refused_field_is_left_out(

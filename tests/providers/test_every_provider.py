@@ -92,10 +92,11 @@ async def test_body_is_dropped_with_the_message(
     await until(lambda: sys.getrefcount(bodies[0]) == unsent)
 
 
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
 async def test_deltas_add_up_to_message(
-    server: Loopback, provider: Closable, name: str, answer: bytes, request_for: Requests
+    server: Loopback, provider: Closable, name: str, answer: bytes, request_for: Requests, mark: bytes
 ) -> None:
-    server.reply(LoopbackReply([answer]))
+    server.reply(LoopbackReply([mark + answer]))
     *deltas, last = [event async for event in provider.stream(request_for(UserMessage("hi")))]
     expected = said_by(name, server.url)
     assert isinstance(last, MessageDone)
@@ -198,8 +199,20 @@ async def test_error_status_sets_fault(
 
 
 async def test_html_error_page_is_handled(server: Loopback, provider: Closable, request_for: Requests) -> None:
-    server.reply(LoopbackReply([b"<html>bad gateway</html>"], 502, {"content-type": "text/html"}))
-    assert (await _failure(provider, request_for(UserMessage("hi")))).fault == "transient"
+    page = b"<html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>"
+    server.reply(LoopbackReply([page], 502, {"content-type": "text/html"}))
+    failure = await _failure(provider, request_for(UserMessage("hi")))
+    assert failure.fault == "transient"
+    assert str(failure) == "the model API answered 502: a web page with the title '502 Bad Gateway'"
+
+
+async def test_error_without_a_message_is_shown_whole(
+    server: Loopback, provider: Closable, request_for: Requests
+) -> None:
+    body = {"detail": [{"loc": ["body", "seed"], "msg": "Field required"}]}
+    server.reply(LoopbackReply([json.dumps(body).encode()], 422, {"content-type": "application/json"}))
+    failure = await _failure(provider, request_for(UserMessage("hi")))
+    assert failure.fault == "invalid" and "seed" in str(failure) and "Field required" in str(failure)
 
 
 _PAGE = b"\n<!DOCTYPE html>\n<html><head><title>Sign in</title></head><body>data: none</body></html>"
@@ -226,12 +239,14 @@ async def test_redirect_to_a_login_page_names_both_hosts(
         login.reply(LoopbackReply([_PAGE], headers={"content-type": "text/html"}))
         server.reply(LoopbackReply([], 302, {"location": f"{login.url}/login"}))
         hosts = [each.url.removeprefix("http://").partition("/")[0] for each in (login, server)]
-        failure = str(await _failure(provider, request_for(UserMessage("hi"))))
+        error = await _failure(provider, request_for(UserMessage("hi")))
+    failure = str(error)
+    assert error.fault == "unavailable"
     if login.received:  # not every SDK follows redirects
         assert f"the server at {hosts[0]} answered with HTML" in failure
         assert f"after a redirect from {hosts[1]}" in failure
     else:
-        assert "302" in failure
+        assert "the model API answered 302" in failure
 
 
 async def test_unreachable_server_is_not_retried(name: str, request_for: Requests) -> None:

@@ -121,17 +121,34 @@ _BY_STATUS: dict[int, ProviderFault] = {
 _RETRY_DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 _LONGEST_MESSAGE = 600
 _PAGE_TYPES = ("text/html", "application/xhtml+xml")
+_PAGE = re.compile(r"\s*<(?:!doctype|html|head)\b", re.IGNORECASE)
+_TITLE = re.compile(r"<title[^>]*>([^<]{1,200})", re.IGNORECASE)
 _PAGE_SPACE = b" \t\r\n\xef\xbb\xbf"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def status_failure(status: int, body: object, headers: Mapping[str, str], message: str = "") -> ProviderError:
     """Build the error for a response with an error in it."""
     error = _error_of(body)
-    detail = str(error.get("message") or message or f"status {status}")[:_LONGEST_MESSAGE]
+    detail = (_describe(error) or _read_title(message) or f"status {status}")[:_LONGEST_MESSAGE]
     fault = _fault(status, error, detail)
     wait = (retry_after(headers) or _delay_in(error)) if fault == "transient" else None
-    prefix = f"the model API answered {status}" if status >= 400 else "the model API broke off the response"
+    prefix = f"the model API answered {status}" if status >= 300 else "the model API broke off the response"
     return ProviderError(f"{prefix}: {detail}", fault=fault, retry_after=wait)
+
+
+def _describe(error: Mapping[str, Any]) -> str:
+    """Return what an error says; the whole of it if it has no message: servers made with FastAPI have a `detail`."""
+    said = error.get("message") or error.get("detail") or error
+    return _read_title(str(said)) if said else ""
+
+
+def _read_title(text: str) -> str:
+    """Return the title of a web page, such as that of a proxy; any other text as it is."""
+    if not _PAGE.match(text):
+        return text
+    title = _TITLE.search(text)
+    return f"a web page{f' with the title {title[1].strip()!r}' if title else ''}"
 
 
 def refuse_web_page(response: Any) -> None:
@@ -149,6 +166,8 @@ def refuse_web_page(response: Any) -> None:
         response.__dict__.pop("aiter_bytes", None)  # a cycle would hold the request's body after the response was read
         begun = False
         async for piece in read(*arguments, **options):
+            if not begun:
+                piece = piece.removeprefix(_BYTE_ORDER_MARK)  # with it the first event would be lost
             beginning = b"" if begun else piece.lstrip(_PAGE_SPACE)
             if beginning.startswith(b"<"):  # with which neither JSON nor an event stream begins
                 raise _web_page(response)
@@ -220,6 +239,8 @@ def _fault(status: int, error: Mapping[str, Any], detail: str) -> ProviderFault:
             return wording.fault
     if status in _BY_STATUS:
         return _BY_STATUS[status]
+    if 300 <= status < 400:  # a redirect that the client does not follow
+        return "unavailable"
     if status >= 500:
         return "transient"
     return "invalid" if status >= 400 else _fault_inside(error, named, detail)
