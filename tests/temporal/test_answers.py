@@ -5,6 +5,8 @@ import gc
 import json
 import socket
 import sqlite3
+import ssl
+import subprocess
 import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import closing
@@ -23,6 +25,7 @@ from callwright.core.messages import AssistantMessage, ToolMessage, Usage
 from callwright.sessions import list_waiting, record_answers
 from callwright.temporal import AgentWorker, Run, Runs, TemporalError
 from callwright.temporal.blobs import keep_prompt, read_prompt
+from callwright.temporal.client import read_security
 from callwright.temporal.worker import AnswerWatch
 from callwright.temporal.workflow import question_key
 from callwright.testing import ScriptedProvider
@@ -184,6 +187,69 @@ async def test_unreachable_server_is_named(store: SqliteStore) -> None:
     agent = Agent(ScriptedProvider(), sessions=store, name="desk")
     with pytest.raises(TemporalError, match="cannot be reached"):
         await AgentWorker([agent]).run(address)
+
+
+def make_certificate(folder: Path) -> tuple[str, str]:
+    """Return the files of a certificate for localhost and of its key."""
+    made, key = str(folder / "certificate.pem"), str(folder / "key.pem")
+    kind = ["-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+    leaf = ["-addext", "basicConstraints=critical,CA:FALSE"]  # of a server, not of an authority
+    name = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", *leaf]
+    try:
+        subprocess.run(["openssl", "req", *kind, *name, "-keyout", key, "-out", made], check=True, capture_output=True)
+    except FileNotFoundError:
+        pytest.skip("openssl is needed to make a certificate")
+    return made, key
+
+
+async def test_variables_say_how_to_identify_at_a_server(
+    store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, key = make_certificate(tmp_path)
+    wall = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    wall.load_cert_chain(made, key)
+    wall.load_verify_locations(made)
+    wall.verify_mode = ssl.CERT_REQUIRED
+    wall.set_alpn_protocols(["h2"])
+    came: list[object] = []
+
+    def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        came.append(writer.get_extra_info("peercert"))
+        writer.close()
+
+    server = await asyncio.start_server(greet, "127.0.0.1", 0, ssl=wall)
+    address = f"localhost:{server.sockets[0].getsockname()[1]}"
+    async with server:
+        with pytest.raises(TemporalError, match="cannot be reached; start one"):
+            await Runs.connect(address, sessions=store)
+        assert not came
+        for name, file in (("CLIENT_CERT", made), ("CLIENT_KEY", key), ("SERVER_CA_CERT", made)):
+            monkeypatch.setenv(f"TEMPORAL_TLS_{name}_PATH", file)
+        with pytest.raises(TemporalError, match="cannot be reached with TLS, as the variables TEMPORAL_… say"):
+            await Runs.connect(address, sessions=store)
+        assert came and all(came)
+    monkeypatch.setenv("TEMPORAL_TLS_CLIENT_CERT_PATH", str(tmp_path / "none.pem"))
+    with pytest.raises(TemporalError, match=r"cannot be used: .*none.pem"):
+        await Runs.connect(address, sessions=store)
+
+
+def test_key_of_a_server_turns_tls_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TEMPORAL_API_KEY", "")
+    assert read_security() == {}
+    monkeypatch.setenv("TEMPORAL_API_KEY", "hunter2")
+    assert read_security() == {"api_key": "hunter2", "tls": True}
+    (tmp_path / "keyed_desk.py").write_text(
+        "from callwright import Agent, SqliteStore\n"
+        "from callwright.testing import ScriptedProvider\n"
+        "agent = Agent(ScriptedProvider(), sessions=SqliteStore('s.db'), name='desk')\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [*sys.path])
+    assert run_command(["worker", "keyed_desk:agent", "--dev"]) == 2
+    told = capsys.readouterr().err
+    assert "--dev starts a server without TLS" in told and "hunter2" not in told
 
 
 async def test_worker_that_is_stopped_before_it_serves_does_not_begin(store: SqliteStore) -> None:

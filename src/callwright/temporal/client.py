@@ -1,6 +1,7 @@
 """The client: connects to a Temporal server, starts runs and lists them."""
 
 import asyncio
+import os
 import secrets
 from collections.abc import Sequence
 from datetime import timedelta
@@ -8,6 +9,7 @@ from typing import Any, cast
 
 from temporalio.client import Client, WorkflowHandle
 from temporalio.common import WorkflowIDReusePolicy
+from temporalio.envconfig import ClientConfigProfile
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
@@ -43,21 +45,39 @@ _MOST_STARTS = 50
 """How many starts to send at once: many more run into the deadlines of their requests."""
 
 
+def read_security() -> Data:
+    """Return how to identify at a server: TLS, certificates and the key, as arguments of `Client.connect`.
+
+    They are in the variables that Temporal's own programs read, such as `TEMPORAL_API_KEY`.
+
+    Raises:
+        TemporalError: a file of a certificate cannot be read.
+    """
+    given = {name: value for name, value in os.environ.items() if value}
+    try:
+        found = ClientConfigProfile.load(disable_file=True, override_env_vars=given).to_client_connect_config()
+    except (RuntimeError, ValueError, OSError) as error:
+        raise TemporalError(f"the variables TEMPORAL_… name what cannot be used: {first_line(error)}") from error
+    return {name: value for name, value in found.items() if name not in ("target_host", "namespace")}
+
+
 async def connect_client(address: str, namespace: str) -> Client:
     """Connect to a server.
 
     Raises:
         TemporalError: the server cannot be reached, or has no such namespace.
     """
+    security = read_security()
     try:
-        client = await Client.connect(address, namespace=namespace, connect_timeout=timedelta(seconds=10))
+        client = await Client.connect(address, namespace=namespace, connect_timeout=timedelta(seconds=10), **security)
         await client.count_workflows("WorkflowType = 'none'")
         return client
     except RPCError as error:
         raise explain_refusal(error, address) from error
     except (RuntimeError, ValueError, OSError) as error:
+        how = " with TLS, as the variables TEMPORAL_… say" if security.get("tls") else ""
         raise TemporalError(
-            f"the Temporal server at {address} cannot be reached; start one, for example with "
+            f"the Temporal server at {address} cannot be reached{how}; start one, for example with "
             f"`callwright worker MODULE:agent --dev` ({first_line(error)})"
         ) from error
 

@@ -143,9 +143,13 @@ async def _make(function: Callable[[], Any], stack: AsyncExitStack) -> Any:
 
 async def _start_server(address: str, namespace: str, ui_port: int) -> "subprocess.Popen[bytes] | None":
     """Start a server for development, with its data in the user's folder; None if one is running already."""
+    from callwright.temporal.client import read_security
+
     host, _, port = address.rpartition(":")
     if host not in ("localhost", "127.0.0.1") or not port.isdecimal():
         raise UsageError(f"--dev starts a server on this machine; --address must be localhost:PORT, got {address!r}")
+    if read_security().get("tls"):
+        raise UsageError("--dev starts a server without TLS; unset TEMPORAL_API_KEY and the variables TEMPORAL_TLS…")
     if _is_listening(int(port)):
         print_notice(f"a server is running on {address}")
         return None
