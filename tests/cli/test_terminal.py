@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from callwright.cli.render.text import Palette, width_of, wrap_columns
-from callwright.cli.terminal.input import Editor
+from callwright.cli.terminal.input import Editor, PromptHistory
 from callwright.cli.terminal.keys import KeyReader
 from callwright.cli.terminal.screen import PlainScreen, Screen
 from callwright.cli.terminal.ui import Terminal
@@ -48,6 +48,28 @@ def test_cursor_steps_over_what_looks_like_one_character() -> None:
     assert editor.text == "e\u0301字\u202e\x03\nx"
     editor.press("backspace")
     assert editor.text == "字\u202e\x03\nx" and editor.cursor == 0
+
+
+def test_alt_keys_that_edit_are_no_escape() -> None:
+    assert KeyReader().feed(b"\x1bd\x1b[1;3D\x1b[1;3C") == [
+        ("key", "delete-next-word"),
+        ("key", "word-left"),
+        ("key", "word-right"),
+    ]
+    editor = Editor()
+    editor.insert("keep drop rest")
+    editor.press("home")
+    editor.press("word-right")
+    editor.press("delete-next-word")
+    assert (editor.text, editor.cursor) == ("keep rest", 4)
+
+
+def test_history_keeps_prompts_with_the_line_breaks_of_other_programs(tmp_path: Path) -> None:
+    history = PromptHistory(tmp_path / "history.jsonl")
+    prompts = ["one\u2028two", "a\x85b", "c\nd\re"]
+    for prompt in prompts:
+        history.add(prompt)
+    assert history.read() == prompts
 
 
 def test_lone_escape_is_the_escape_key() -> None:
@@ -105,7 +127,10 @@ def test_input_is_edited_and_recalled() -> None:
     assert editor.text == "" and not editor.press("no-such-key")
 
 
-KEYS = "left right home end word-left word-right backspace delete delete-word delete-to-start delete-to-end up down tab"
+KEYS = (
+    "left right home end word-left word-right"
+    " backspace delete delete-word delete-next-word delete-to-start delete-to-end up down tab"
+)
 
 
 @given(st.lists(st.sampled_from("ab \n"), max_size=10), st.lists(st.sampled_from(KEYS.split()), max_size=20))

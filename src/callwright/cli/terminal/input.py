@@ -123,8 +123,11 @@ class Editor:
         self.cursor = self._word_start()
 
     def _press_word_right(self) -> None:
+        self.cursor = self._word_end()
+
+    def _word_end(self) -> int:
         rest = self.text[self.cursor :]
-        self.cursor += len(rest) - len(rest.lstrip()) + len((rest.split(maxsplit=1) or [""])[0])
+        return self.cursor + len(rest) - len(rest.lstrip()) + len((rest.split(maxsplit=1) or [""])[0])
 
     def _word_start(self) -> int:
         before = self.text[: self.cursor].rstrip()
@@ -140,6 +143,9 @@ class Editor:
 
     def _press_delete_word(self) -> None:
         self._cut(self._word_start(), self.cursor)
+
+    def _press_delete_next_word(self) -> None:
+        self._cut(self.cursor, self._word_end())
 
     def _press_delete_to_start(self) -> None:
         self._cut(self.text.rfind("\n", 0, self.cursor) + 1, self.cursor)
@@ -213,7 +219,8 @@ class PromptHistory:
         if not self.file.exists():
             return []
         found: list[str] = []
-        for line in self.file.read_text("utf-8", errors="replace").splitlines():
+        # not splitlines(): JSON leaves some of the characters at which it splits as they are, such as U+2028
+        for line in self.file.read_text("utf-8", errors="replace").split("\n"):
             with suppress(ValueError):
                 prompt: object = json.loads(line)
                 if isinstance(prompt, str):
