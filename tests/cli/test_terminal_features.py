@@ -313,6 +313,26 @@ def test_picker_filters_by_all_words() -> None:
     assert picker.answer == "" and "nothing fits" in picker.rows(60, 20)[1]
 
 
+def test_stop_from_elsewhere_returns_the_queue(machine: Any, tmux: Any) -> None:
+    ready(tmux, machine, machine.says(call("bash", command="sleep 30"), "too far"), "--session-id", "s1")
+    tmux.enter("go")
+    tmux.shows("● bash sleep 30")
+    tmux.enter("then this")
+    tmux.shows("queued: then this")
+
+    async def stop_elsewhere() -> dict[str, Any]:
+        agents = LiveAgents(Locations.of(machine.project, home=machine.home).live, lambda event: None)
+        async with agents.following():
+            await until(lambda: agents.find("s1") is not None)
+            link = agents.find("s1")
+            assert link is not None
+            return await link.request(op="stop")
+
+    assert asyncio.run(stop_elsewhere())["ok"] is True
+    tmux.shows("\n> then this")
+    assert "stopped: interrupted" in tmux.screen() and "too far" not in tmux.screen()
+
+
 @pytest.mark.parametrize("first", ["terminal", "page"])
 def test_question_is_answered_in_the_terminal_or_elsewhere(machine: Any, tmux: Any, first: str) -> None:
     ready(tmux, machine, machine.says(call("write", path="a.txt", content="x"), "so be it"), "--session-id", "s1")

@@ -146,7 +146,7 @@ class TerminalChat:
         """Let the user's other programs follow this conversation, answer its questions and stop its runs."""
         live = self.live
         live.toolset, live.model, live.mode = app.executor.registry, app.agent.provider.model, lambda: app.switch.mode
-        live.say, live.stop = self.terminal.submit, self._interrupt
+        live.say, live.stop = self.terminal.submit, self._stop
         if live.problem:
             self._show_notice(live.problem)
 
@@ -368,6 +368,13 @@ class TerminalChat:
             return False
         self._cancellation.cancel("interrupted by the user")
         return True
+
+    def _stop(self) -> bool:
+        """Stop the run for another program, as Esc does here; False if none is going on."""
+        stopped = self._interrupt()
+        if stopped:
+            self.terminal.cancel()
+        return stopped
 
     def _switch_mode(self) -> None:
         if hasattr(self, "app"):  # Shift-Tab may be pressed while the app is still loading

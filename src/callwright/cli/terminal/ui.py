@@ -200,7 +200,7 @@ class Terminal:
             self._interrupted_at = time.monotonic()
             self.show(self.palette.paint("press Ctrl-C again, or Ctrl-D, to leave", "dim"))
         self._run_interrupted = self.busy and self._question is None
-        self._cancel()
+        self.cancel()
 
     def end_run(self, *, complete: bool) -> None:
         """Leave the busy state; a Ctrl-C that came too late to stop a complete run counts for the prompt."""
@@ -288,7 +288,7 @@ class Terminal:
             case "escape" if self.vi is not None and not self._answering and not self.busy and self.vi.escape():
                 pass
             case "escape":
-                self._cancel()
+                self.cancel()
             case "interrupt":
                 self.interrupt()
             case "end-of-input" if not self.editor.text:
@@ -388,10 +388,10 @@ class Terminal:
         self._hint = ""
         self.refresh()
 
-    def _cancel(self) -> None:
+    def cancel(self) -> None:
+        """Do what Esc does: close the question, stop the run and return queued prompts to the line, or clear it."""
         asked = self._question is not None
-        if asked:
-            self._answer(None)
+        self._answer(None)
         if self.busy:
             self._queue.return_to(self.editor)
         if self.busy and not asked:
