@@ -53,7 +53,7 @@ def test_file_is_completed_attached_and_edited(machine: Any, tmux: Any, calls: C
 
 def test_slash_commands_and_their_mistakes(machine: Any, tmux: Any) -> None:
     machine.user_settings({"permissions": {"deny": ["Bash(rm *)"]}})
-    tmux.start(machine.project, machine.says("hello", "a summary", "again"))
+    tmux.start(machine.project, machine.says("hello", "it is here", "a summary", "again"))
     tmux.shows("default mode")
     tmux.type("/compact", "Enter")
     tmux.shows("this session has no messages yet")
@@ -64,6 +64,7 @@ def test_slash_commands_and_their_mistakes(machine: Any, tmux: Any) -> None:
         "/context": "model messages",
         "/cost": "no price for scripted",
         "/moed plan": "did you mean /mode?",
+        f"{machine.home} is where?": "it is here",
         "/mode nonsense": "nonsense",
         "/model nosuch": "unknown model 'nosuch': write anthropic:NAME",
         "/export a.md": "exported to",

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import uuid
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from difflib import get_close_matches
@@ -214,7 +215,7 @@ class SlashCommands:
         await self._aclose_workspace()
 
     async def perform(self, line: str) -> str | None:
-        """Run a command and return None; return the line itself if it calls a skill, to be sent as a prompt."""
+        """Run a command and return None; return the line if it is a prompt: it calls a skill, or starts with a path."""
         name, _, rest = (line[1:].strip() or "help").partition(" ")
         action = self._actions.get({"quit": "exit", "continue": "resume"}.get(name, name))
         try:
@@ -230,8 +231,10 @@ class SlashCommands:
             return None
 
     def _check_skill(self, line: str) -> None:
-        if self._chat.app.skills.parse_slash(line) is None:
-            name = line[1:].split(maxsplit=1)[0]
+        typed = line.split(maxsplit=1)[0]
+        is_path = "/" in typed[1:] or os.path.exists(typed)  # noqa: PTH110 - false for a name that is too long
+        if self._chat.app.skills.parse_slash(line) is None and not is_path:
+            name = typed[1:]
             near = get_close_matches(name, self._names(), n=1)
             hint = f"did you mean /{near[0]}?" if near else "/help lists commands"
             raise UsageError(f"unknown command /{name}; {hint}")
