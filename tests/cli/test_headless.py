@@ -160,6 +160,8 @@ def test_answer_is_checked_against_a_schema(machine: Any) -> None:
     assert good.code == 0 and good.document["structured_output"] == {"n": 3}
     bad = machine("-p", "go", machine.says('{"n": "x"}', '{"m": 1}', "no"), *options)
     assert bad.code == 1 and bad.document["subtype"] == "error_max_structured_output_retries"
+    empty = machine("-p", "go", machine.says("anything"), "--json-schema", "")  # as from a variable that is not set
+    assert empty.code == 2 and "--json-schema cannot be empty" in empty.err
 
 
 @pytest.mark.slow
@@ -240,7 +242,7 @@ def test_missing_model_is_explained_in_five_lines(machine: Any, monkeypatch: pyt
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)])
 def test_interrupt_has_its_exit_code_and_keeps_the_session(
     machine: Any, calls: Call, sent: signal.Signals, code: int
 ) -> None:

@@ -202,7 +202,9 @@ def _contradictions(options: argparse.Namespace) -> Iterator[tuple[bool, str]]:
         bool(options.session_id and resuming and not options.fork_session),
         "--session-id is for a new session: remove it, or add --fork-session",
     )
-    yield options.session_id is not None and not options.session_id.strip(), "--session-id cannot be empty"
+    for name in ("session_id", "json_schema"):
+        given = getattr(options, name)
+        yield given is not None and not given.strip(), f"--{name.replace('_', '-')} cannot be empty"
     streaming = options.input_format == "stream-json"
     yield (
         streaming and bool(options.prompt),

@@ -292,6 +292,8 @@ class _HeadlessRun:
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, self._interrupt)
         loop.add_signal_handler(signal.SIGTERM, self._terminate)
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # the window was closed; nohup lets the run go on
+            loop.add_signal_handler(signal.SIGHUP, self._terminate)
 
     def _interrupt(self) -> None:
         if self._channel is not None:
