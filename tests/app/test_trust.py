@@ -17,6 +17,7 @@ from callwright.app.trust import Trust, load_trusted_settings
 from callwright.core.access import RunCommand
 from callwright.core.errors import UsageError
 from callwright.policy.dry_run import dry_run_line
+from callwright.system.sensitive_paths import own_home
 from callwright.testing.fakes import ScriptedProvider
 from callwright.toolbox import Bash
 
@@ -77,6 +78,9 @@ def test_folder_of_a_repository_is_never_the_home(tmp_path: Path, monkeypatch: p
         Locations.of()
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", "/claude")
     assert Locations.of().home == tmp_path / "own"
+    monkeypatch.setenv("HOME", str(tmp_path / "me"))
+    monkeypatch.setenv("CALLWRIGHT_HOME", "~/own")  # as an .env file or a service sets it, without a shell
+    assert Locations.of().home == tmp_path / "me" / "own" == Path(own_home())
 
 
 def test_deny_and_ask_rules_of_a_repository_always_apply(locations: Locations) -> None:

@@ -47,7 +47,7 @@ class Locations:
             here = Path(os.path.realpath(cwd or Path.cwd()))
         except FileNotFoundError:
             raise UsageError("the working folder no longer exists; change to another one, such as cd ~") from None
-        own = home or os.environ.get("CALLWRIGHT_HOME") or _expand_own(f"~/{FOLDER}")
+        own = home or _expand_own(os.environ.get("CALLWRIGHT_HOME") or f"~/{FOLDER}")
         claude = _expand_own(os.environ.get("CLAUDE_CONFIG_DIR") or "~/.claude")
         return cls(Path(own).absolute(), _find_project(here), here, claude=claude.absolute())
 

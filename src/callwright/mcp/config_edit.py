@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from callwright.core.errors import UsageError
+from callwright.core.errors import UsageError, describe_exception
 from callwright.core.json import Member, members_at, skip_space
 from callwright.mcp.config import server_names, servers_of
 from callwright.system.atomic_write import ABSENT, Changed, replace_file
@@ -170,4 +170,4 @@ def _write(file: Path, before: str, after: str) -> None:
     except Changed:
         raise UsageError(f"{file} was changed by another program meanwhile; nothing was written: try again") from None
     except OSError as error:
-        raise UsageError(f"{file} cannot be written: {error}") from None
+        raise UsageError(f"{file} cannot be written: {describe_exception(error)}") from None

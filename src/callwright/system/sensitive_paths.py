@@ -186,7 +186,7 @@ _READABLE_OF_OURS = ("skills", "commands", "agents")
 
 def own_home() -> str:
     """Return our folder in the user's home: settings, trust, sessions, OAuth tokens."""
-    return os.path.abspath(os.environ.get("CALLWRIGHT_HOME") or os.path.expanduser("~/.callwright"))  # noqa: PTH100, PTH111 - compared as text
+    return os.path.abspath(os.path.expanduser(os.environ.get("CALLWRIGHT_HOME") or "~/.callwright"))  # noqa: PTH100, PTH111 - compared as text
 
 
 @lru_cache(maxsize=8)
