@@ -60,6 +60,26 @@ def test_existing_path_is_found_where_one_fits(folder: Path, path: str, wanted: 
     assert repair_path(path, Workspace(folder), "existing") == wanted
 
 
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("cafe\u0301.txt", "caf\u00e9.txt"),
+        ("caf\u00e9.txt", "cafe\u0301.txt"),
+        ("Shot at 1.05.00\u202fPM.png", "Shot at 1.05.00 PM.png"),
+    ],
+)
+async def test_name_that_looks_the_same_is_the_file(folder: Path, name: str, written: str):
+    (folder / name).write_text("x\n")
+    executor = Executor(Registry(*coding_tools(folder)), AllowEverything())
+    assert isinstance(await executor.run("read", {"path": written}), Completed)
+    assert isinstance(await executor.run("write", {"path": written, "content": "x\ny\n"}), Completed)
+    assert (folder / name).read_text() == "x\ny\n"
+    assert len([*folder.iterdir()]) == 7  # no second file
+    (folder / written).write_text("z\n")
+    outcome = await executor.run("read", {"path": written})
+    assert isinstance(outcome, Completed) and outcome.text.startswith("1\tz")
+
+
 def test_url_is_read_as_a_path(folder: Path):
     assert repair_path(f"file://{folder}/calc.py", Workspace(folder), "existing") == f"{folder}/calc.py"
     assert repair_path(f"file://{folder}/docs/my%20file.md", Workspace(folder), "existing") == (

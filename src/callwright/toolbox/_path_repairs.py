@@ -7,6 +7,7 @@ from functools import reduce
 from os import F_OK, access
 from pathlib import PurePosixPath
 from typing import Literal, TypeAlias
+from unicodedata import normalize
 from urllib.parse import unquote
 
 from callwright.core.calls import Repair
@@ -91,6 +92,20 @@ def _strip_root(path: str) -> str:
     return path.lstrip("/")
 
 
+def _compose(path: str) -> str:
+    return path if path.isascii() else normalize("NFC", path)
+
+
+def _decompose(path: str) -> str:
+    """Write `é` as `e` and an accent, as names from a Mac often have it: no model can copy the difference."""
+    return path if path.isascii() else normalize("NFD", path)
+
+
+def _narrow_space(path: str) -> str:
+    """Write the blank before AM and PM as in the names of a Mac's screenshots."""
+    return re.sub(r" (?=[AP]M\b)", "\u202f", path)
+
+
 _MARKS: tuple[Callable[[str], str], ...] = (
     _strip_tag,
     _take_link_text,
@@ -106,6 +121,9 @@ _MARKS: tuple[Callable[[str], str], ...] = (
     _turn_slashes,
     _strip_diff_side,
     _strip_root,
+    _compose,
+    _decompose,
+    _narrow_space,
 )
 _CERTAIN: tuple[Callable[[str], str], ...] = (_strip_tag, _take_same_link, _strip_quotes, _strip_scheme, _turn_slashes)
 """Marks that are no part of a name, whether or not a file exists."""
