@@ -332,6 +332,23 @@ def test_preview_shows_the_lines_before_they_change(tmp_path: Path):
     assert (tmp_path / "a.txt").read_text() == "one\ntwo\nthree\nfour\n"
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "latin-1", "utf-16"])
+def test_preview_shows_lines_in_any_encoding(tmp_path: Path, encoding: str):
+    (tmp_path / "f").write_bytes("caf\xe9\r\ntwo\r\n".encode(encoding))
+    preview = Write(tmp_path).preview({"path": "f", "content": "caf\xe9\r\n2\r\n"})
+    assert preview is not None
+    assert [(row.mark, row.text) for row in preview.rows] == [(" ", "caf\xe9"), ("-", "two"), ("+", "2")]
+
+
+@pytest.mark.parametrize("content", [b"\0\1\2\3", b"line\n" * 300_000])
+def test_preview_of_a_file_that_cannot_be_shown_is_not_that_of_a_new_one(tmp_path: Path, content: bytes):
+    (tmp_path / "f").write_bytes(content)
+    preview = Write(tmp_path).preview({"path": "f", "content": "x\n"})
+    assert preview is not None
+    notes = [(row.mark, row.text) for row in preview.rows]
+    assert notes == [("", f"replaces a file of {len(content):,} bytes, which is not shown:"), ("+", "x")]
+
+
 def test_preview_of_a_refused_or_unreadable_file_does_not_raise(tmp_path: Path):
     outside = Workspace(tmp_path, outside="refuse")
     assert Edit(outside).preview({"path": "../b", "old_string": "a", "new_string": "b"}) is None

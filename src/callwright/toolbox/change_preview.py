@@ -1,5 +1,6 @@
 """Previews of changes to files as numbered rows: what a call would remove and add, and where."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from os import close
 from pathlib import Path
@@ -7,11 +8,12 @@ from typing import Any, cast
 
 from callwright.core.errors import ToolError
 from callwright.core.json import JsonObject
-from callwright.system.files import open_regular, read_all
+from callwright.system.files import detect_encoding, open_regular, read_all, unify_line_breaks
 from callwright.system.line_diff import compare_lines
 from callwright.system.paths import Workspace
 from callwright.tool.base import Preview, PreviewRow
 
+_BROKEN = re.compile("[\ud800-\udfff]")  # undecodable bytes are decoded as lone surrogates
 _MOST_BYTES = 1 << 20
 _MOST_COMPARED_LINES = 3_000
 _CONTEXT_LINES = 1
@@ -34,7 +36,7 @@ def preview_change(arguments: Mapping[str, Any], path: str) -> Preview | None:
     """
     match arguments:
         case {"content": str() as content}:
-            return Preview(path, tuple(_written(_read(path), content)), frozenset({"content"}))
+            return Preview(path, tuple(_written(path, content)), frozenset({"content"}))
         case {"old_string": str() as old, "new_string": str() as new}:
             every = bool(arguments.get("replace_all"))
             return Preview(path, tuple(_replaced(_read(path), old, new, every=every)), _EDIT_ARGUMENTS)
@@ -64,15 +66,25 @@ def _read(path: str) -> str | None:
         return None
     finally:
         close(descriptor)
-    try:
-        return data.decode("utf-8-sig").replace("\r\n", "\n") if len(data) <= _MOST_BYTES else None
-    except UnicodeDecodeError:
+    encoding = detect_encoding(data) if len(data) <= _MOST_BYTES else None
+    if encoding is None:
         return None
+    return _BROKEN.sub("\ufffd", unify_line_breaks(encoding.decode(data[len(encoding.mark) :])))
 
 
-def _written(before: str | None, content: str) -> Iterator[PreviewRow]:
-    after = content.removesuffix("\n").split("\n")
+def _find_size(path: str) -> int:
+    try:
+        return Path(path).stat().st_size if Path(path).is_file() else 0
+    except OSError:
+        return 0
+
+
+def _written(path: str, content: str) -> Iterator[PreviewRow]:
+    before = _read(path)
+    after = (unify_line_breaks(content) if before else content).removesuffix("\n").split("\n")
     old = [] if not before else before.removesuffix("\n").split("\n")
+    if before is None and (size := _find_size(path)):  # must not look like a new file
+        yield PreviewRow(f"replaces a file of {size:,} bytes, which is not shown:")
     if max(len(old), len(after)) > _MOST_COMPARED_LINES:  # comparing takes quadratic time
         yield PreviewRow(f"replaces {len(old)} lines by {len(after)}:")
         old = []
