@@ -46,8 +46,16 @@ def hooked(tmp_path: Path, reports: list[str]) -> Fire:
     return make
 
 
+@pytest.mark.parametrize(("word", "blocks"), [("block", True), ("continue", False)])
+def test_failure_word_of_another_agent_is_read(word: str, blocks: bool) -> None:
+    (hook,), problems = parse_shell_hooks({"PostToolUse": [{"hooks": [{"command": "x", "onFailure": word}]}]})
+    assert hook.blocks_on_error is blocks and not problems
+    (broken,), (problem,) = parse_shell_hooks({"PreToolUse": [{"hooks": [{"command": "x", "onFailure": "warn"}]}]})
+    assert broken.broken and "'warn'" in problem
+
+
 def test_every_standard_event_is_listed() -> None:
-    assert len(EVENTS) + len(UNSUPPORTED_EVENTS) == 31 and not set(EVENTS) & set(UNSUPPORTED_EVENTS)
+    assert len(EVENTS) + len(UNSUPPORTED_EVENTS) == 33 and not set(EVENTS) & set(UNSUPPORTED_EVENTS)
     hooks, problems = parse_shell_hooks(
         {event: [{"hooks": [{"command": "x"}]}] for event in (*EVENTS, *UNSUPPORTED_EVENTS)}
     )

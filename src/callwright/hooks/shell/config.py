@@ -65,6 +65,8 @@ UNSUPPORTED_EVENTS: Mapping[str, str] = {
     "TeammateIdle": "there are no teams of agents",
     "DirectoryAdded": "folders are added before a session starts, never during one",
     "FileChanged": "files are not watched; PostToolUse runs after tools change them",
+    "PreModelSwitch": "a change of the model runs no hooks",
+    "PostModelSwitch": "a change of the model runs no hooks",
     "WorktreeCreate": "there are no worktrees of our making",
     "WorktreeRemove": "there are no worktrees of our making",
 }
@@ -74,23 +76,9 @@ UNSUPPORTED_EVENTS: Mapping[str, str] = {
 _LIST_OF_NAMES = re.compile(r"[A-Za-z0-9_\- ,|]*")
 _LOOKS_LIKE_REGEX = re.compile(r"[\^$\\\[?+]|\.\*|^\(")
 _FIELDS = (
-    "type",
-    "command",
-    "url",
-    "headers",
-    "allowedEnvVars",
-    "prompt",
-    "model",
-    "args",
-    "shell",
-    "timeout",
-    "if",
-    "async",
-    "asyncRewake",
-    "onError",
-    "statusMessage",
-    "once",
-)
+    "type command url headers allowedEnvVars prompt model args shell timeout if async asyncRewake onError"
+    " statusMessage once"
+).split()
 _LONGEST_SECONDS = 86_400.0
 _PROMPT_SECONDS = 30.0
 HookKind: TypeAlias = Literal["command", "http", "prompt", "callback"]
@@ -273,7 +261,16 @@ def _iterate_entries(events: Mapping[str, Any]) -> Iterator[tuple[str, str, obje
     for event, group, path in _iterate_groups(events):
         if not _check_group(group):
             for place, entry in enumerate(cast("Sequence[object]", group.get("hooks", ()))):
-                yield event, str(group.get("matcher") or ""), entry, (*path, "hooks", place)
+                yield event, str(group.get("matcher") or ""), _translate_entry(entry), (*path, "hooks", place)
+
+
+def _translate_entry(entry: object) -> object:
+    """Write `onFailure` of Claude Code as `onError`; a word that is not known stays, and is reported."""
+    if not isinstance(entry, Mapping) or "onFailure" not in entry or "onError" in entry:
+        return cast("object", entry)
+    given = dict(cast("Mapping[str, Any]", entry))
+    word = given.pop("onFailure")
+    return {**given, "onError": "proceed" if word == "continue" else word}
 
 
 def _find_unread_key(given: Mapping[str, Any], known: Sequence[str]) -> str:
