@@ -103,6 +103,8 @@ _PLACED = [
     "echo $(touch x)",
     'echo "$(touch x)"',
     "echo `touch x`",
+    'echo "$(pwd) `echo \\`touch x\\``"',
+    "echo $((`echo \\`touch x\\``))",
     "cat <(touch x)",
     "tee >(touch x)",
     "echo ${y:-$(touch x)}",

@@ -56,6 +56,10 @@ _SUBSTITUTIONS = [
     'echo "$(touch x)"',
     "echo `touch x`",
     'echo "`touch x`"',
+    'echo "$a `echo \\`touch x\\``"',  # the parser counts the blank before an expansion to it
+    'echo "$(pwd) \t`echo \\`touch x\\``"',
+    'cat <<< "${a} `echo \\`touch x\\``"',
+    "echo $((`echo \\`touch x\\``))",
     "cat <(touch x)",
     "cat >(touch x)",
     "x=$(touch y)",

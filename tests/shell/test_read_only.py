@@ -30,6 +30,8 @@ _LOCAL = [
     "echo 'rm -rf /'",
     'echo "it\'s $HOME"',
     "echo $?",
+    'echo "$a $b"',
+    "while read -r a b; do printf '%s\\n' \"$b  ${a}\"; done < x",
     "grep -rn 'foo bar' src --include='*.py' | sort | uniq -c",
     "grep -E 'a|b' x || true",
     "rg -n --hidden foo",

@@ -159,17 +159,20 @@ class WordReader:
                 self.findings.add_objection(f"{source} hides an expansion")
             return read_double_quoted(inner)
         trees = self.substituted_trees
-        pieces = [self._expansion(child, self.text(child)) for child in live]
+        # the parser counts the blanks between two expansions to the second one
+        texts = [self.text(child).lstrip() for child in live]
+        pieces = [self._expansion(child, text) for child, text in zip(live, texts, strict=True)]
+        before = self.slice(node.start_byte + 1, live[0].end_byte).removesuffix(texts[0])
+        after = self.slice(live[0].end_byte, node.end_byte - 1)
         if len(live) == 1 and pieces[0].glob:
             self.substituted_trees = trees  # quoted, so its names are not split
-            before, _, after = inner.partition(self.text(live[0]))
             if _PLAIN_OR_EMPTY.match(before) and _PLAIN_OR_EMPTY.match(after):
                 text = before + pieces[0].text + after
                 return Piece(text, text, glob=True)
             return read_double_quoted(inner, dynamic=True)
         if any(piece.dynamic for piece in pieces) or len(live) > 1:
             return read_double_quoted(inner, dynamic=True)
-        return read_double_quoted(inner.replace(self.text(live[0]), pieces[0].text, 1))
+        return read_double_quoted(before + pieces[0].text + after)
 
     def _expansion(self, node: Node, source: str) -> Piece:
         match node.type:
@@ -225,7 +228,7 @@ class WordReader:
         while pending:
             child = pending.pop()
             if child.type == "command_substitution":
-                self.substitution(child)
+                self._expansion(child, self.text(child))
             else:
                 pending.extend(child.children)
 
