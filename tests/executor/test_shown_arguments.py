@@ -2,12 +2,13 @@
 
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import InitVar, dataclass
+from enum import Enum
 from math import inf
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import Base64Bytes, BaseModel, Field, PlainSerializer, SecretStr, field_serializer
+from pydantic import Base64Bytes, BaseModel, Field, PlainSerializer, SecretStr, computed_field, field_serializer
 
 from callwright import (
     Answers,
@@ -128,6 +129,14 @@ class Prepared:
     force: InitVar[bool] = False
 
 
+class Mode(Enum):
+    FAST = "fast"
+
+
+class Run(BaseModel):
+    mode: Literal[Mode.FAST] = Mode.FAST
+
+
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
@@ -140,6 +149,8 @@ class Prepared:
         (Forced | None, "the field 'force' is excluded"),
         (SometimesForced, "the field 'force' is excluded"),
         (Prepared, "f: parameter 'x': the field 'force' is an InitVar, .*; make it a field"),
+        (Literal[Mode.FAST], r"f: parameter 'x' is a Literal of Mode.FAST, .*; write class Mode\(str, Enum\)"),
+        (Run | None, "f: parameter 'x': the field 'mode' is a Literal of Mode.FAST"),
     ],
 )
 def test_what_would_not_be_shown_is_refused(kind: Any, said: str) -> None:
@@ -221,6 +232,31 @@ async def test_a_changed_form_of_an_argument_is_approved_for_its_value() -> None
         await ask_and_approve(executor, call, ToolCall("c", "remove", '{"where":{"path":"/"}}')), Interrupted
     )
     assert text_of(await ask_and_approve(executor, call, call)) == "a"
+
+
+class Box(BaseModel):
+    side: int
+
+    @computed_field
+    @property
+    def area(self) -> int:
+        return self.side**2
+
+
+async def test_computed_fields_that_are_shown_are_left_out_of_an_edit() -> None:
+    @tool(effect=Effect.READ)
+    async def pack(box: Box, note: str = "") -> str:
+        """Pack a box."""
+        return f"{box.side} {box.area} {note}"
+
+    class Widen(Hook):
+        async def before(self, pending: PendingCall) -> Rewrite:
+            assert pending.arguments["box"] == {"side": 2, "area": 4}
+            return Rewrite({"box": {"side": 3, "area": 4}, "note": "wide"})
+
+    executor = Executor(Registry(pack), hooks=[Widen()])
+    [outcome] = await executor.execute([ToolCall("c", "pack", '{"box":{"side":2}}')])
+    assert text_of(outcome) == "3 9 wide"
 
 
 async def test_bytes_that_are_no_text_are_shown_as_they_are_written() -> None:

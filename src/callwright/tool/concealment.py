@@ -6,6 +6,7 @@ written, and an edit of the shown arguments keeps what it leaves as it was shown
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
 from typing import Any, Final, cast
 
 from callwright.core.errors import Denied, UsageError
@@ -47,9 +48,17 @@ def find_concealed(core: Any, *, about: str) -> frozenset[str]:
             raise UsageError(f"{where} is excluded, so that a call could not be judged by it; {advice}")
         if part.get("init_only"):
             raise UsageError(f"{where} is an InitVar, so that a call could not be judged by it; make it a field")
-        if _is_changed(part.get("serialization")):
+        if part["type"] == "literal" and (member := _find_enum_member(part["expected"])) is not None:
+            better = f"class {type(member).__name__}({type(member.value).__name__}, Enum)"
+            raise UsageError(f"{where} is a Literal of {member}, which is not read from JSON; write {better}")
+        if _is_changed(part.get("serialization")) or part.get("computed_fields"):  # which are shown, and not accepted
             found.add(fields[0] if fields else ANY_FIELD)
     return frozenset(found)
+
+
+def _find_enum_member(values: Sequence[object]) -> Enum | None:
+    """Return a member whose value pydantic does not accept in its place."""
+    return next((value for value in values if isinstance(value, Enum) and not isinstance(value, (str, int))), None)
 
 
 def digest_written(arguments: JsonObject | str | bytes) -> str:
