@@ -139,6 +139,11 @@ def test_invalid_new_name_is_refused() -> None:
         renamed(Registry(), {"a": "not a name"})
 
 
+def test_one_new_name_for_two_tools_is_refused() -> None:
+    with pytest.raises(UsageError, match="'a' and 'c' would both be renamed to 'x'"):
+        renamed(Registry(), {"a": "x", "b": "y", "c": "x"})
+
+
 def test_too_long_prefixed_name_is_cut() -> None:
     source = Registry(make("a" * 127), make("a" * 126 + "b"), make("short"))
     view = prefixed(source, "server_")

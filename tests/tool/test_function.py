@@ -346,14 +346,15 @@ async def test_generator_reports_progress(context: ToolContext, reports: list[ob
 
 async def test_generator_return_value_wins_over_yields(context: ToolContext, reports: list[object]) -> None:
     @tool
-    def climb() -> Generator[str, None, str]:
+    def climb() -> Generator[str, None, list[int]]:
         """Climb."""
         yield "one"
         yield "two"
-        return "top"
+        return [1, 2]
 
-    assert await climb.bind({}).run(context) == "top"
+    assert await climb.bind({}).run(context) == [1, 2]
     assert reports == ["one", "two"]
+    assert climb.spec.output_schema == {"type": "array", "items": {"type": "integer"}}
 
 
 async def test_async_generator_reports_progress(context: ToolContext, reports: list[object]) -> None:
@@ -447,6 +448,15 @@ def test_default_effect_is_write() -> None:
         ),
         ("def f(x: 'Nowhere'): 'Do it.'", "f: annotation 'Nowhere' is not defined where the tool is; import it there"),
         ("def f(x: 'list['): 'Do it.'", "f: an annotation cannot be read"),
+        ("def f(one: ToolContext, x: int, two: ToolContext): 'Do it.'", "f: 'one' and 'two' are both the context"),
+        (
+            "def f(x: Annotated[int, Field(alias='y')], y: int = 0): 'Do it.'",
+            "f: parameter 'x' has the alias 'y', which means another parameter",
+        ),
+        (
+            "def f(x: Annotated[int, Field(alias='z')], y: Annotated[int, Field(alias='z')]): 'Do it.'",
+            "f: parameter 'y' has the alias 'z', which means another parameter",
+        ),
         ("def f(x: int): pass", "f: no description; write a docstring"),
         ("def f(x: int): '   '", "f: no description"),
         ("def f(x: int):\n    '''\n    Args:\n        x: A number.\n    '''", "f: no description"),
@@ -455,7 +465,7 @@ def test_default_effect_is_write() -> None:
 )
 def test_unsupported_parameters_are_refused(source: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):
-        tool(define(source))
+        tool(define(source, Annotated=Annotated, Field=Field))
 
 
 @pytest.mark.parametrize(

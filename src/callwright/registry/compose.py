@@ -5,6 +5,7 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import cast
 
+from callwright.core.errors import UsageError
 from callwright.core.json import JsonObject, freeze
 from callwright.core.spec import ToolSpec, check_name
 from callwright.registry.catalog import Catalog, Toolset
@@ -106,10 +107,13 @@ def renamed(source: Toolset, names: Mapping[str, str]) -> Toolset:
         names: New names by old name. A tool that is not mentioned keeps its name, even if another one is given it.
 
     Raises:
-        UsageError: A new name is not allowed.
+        UsageError: A new name is not allowed, or given to two tools.
     """
-    for name in names.values():
+    for old, name in names.items():
         check_name(name)
+        first = next(other for other, given in names.items() if given == name)
+        if first != old:
+            raise UsageError(f"{first!r} and {old!r} would both be renamed to {name!r}; give each its own name")
     return _rename(source, lambda name: names.get(name, name))
 
 

@@ -6,6 +6,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Annotated, Any, cast, get_args, get_origin
 
+from callwright.core.errors import UsageError
 from callwright.core.json import JsonObject, freeze, is_finite
 from callwright.tool.arguments import ArgumentParser
 from callwright.tool.compile import Compiled, compact_arguments, compile_annotation, in_stable_order, schema_of
@@ -34,6 +35,8 @@ class Contract:
         """The parameters whose JSON form may show something else than the argument."""
         for parameter in shape.parameters:
             self._examine(parameter)
+        if self._adapters:
+            self._check_aliases()
 
     def _examine(self, parameter: Parameter) -> None:
         compiled = compile_annotation(parameter.annotation)
@@ -50,6 +53,16 @@ class Contract:
         parameter.filled, parameter.aliases = parameter.filled or traits.filled, traits.aliases
         self._adapters[parameter.name] = adapter = adapter_for(traits.annotation, about=about)
         self._look_for_concealment(adapter.core_schema, parameter.name, about)
+
+    def _check_aliases(self) -> None:
+        """Refuse a name that stands for two parameters: what is written for one would be read as both."""
+        known = {parameter.name for parameter in self.shape.parameters}
+        for parameter in self.shape.parameters:
+            for alias in (alias for alias in parameter.aliases if alias != parameter.name):
+                if alias in known:
+                    about = f"{self.shape.function}: parameter {parameter.name!r}"
+                    raise UsageError(f"{about} has the alias {alias!r}, which means another parameter; choose another")
+                known.add(alias)
 
     def _look_for_concealment(self, core: Any, name: str, about: str) -> None:
         from callwright.tool.concealment import find_concealed  # plain arguments need none of it

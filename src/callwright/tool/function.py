@@ -22,7 +22,8 @@ from callwright.tool.signature import MISSING, has_description, innermost, read_
 def output_schema_of(function: Callable[..., object], returns: object) -> JsonObject | None:
     """Return the JSON Schema of structured results; None for text, content parts, or a union with them."""
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        returns = next(iter(get_args(returns)), MISSING)
+        yielded, *_, returned = (*get_args(returns), MISSING, None)[:3]
+        returns = yielded if returned in (MISSING, None, type(None)) else returned  # which wins over what was yielded
     if returns is MISSING or returns in (Any, object) or _has_text(returns):
         return None
     if compile_annotation(returns) is not None:

@@ -115,6 +115,8 @@ def _add(shape: FunctionShape, parameter: inspect.Parameter, hints: Mapping[str,
     if positional:
         shape.positional = (*shape.positional, name)
     if _is_context(hints[name]):
+        if shape.context:
+            raise UsageError(f"{shape.function}: {shape.context!r} and {name!r} are both the context; keep one of them")
         shape.context = name
         return
     # a gap between positional arguments can only be closed by filling in the default
