@@ -11,7 +11,7 @@ from callwright.app.locations import Locations
 from callwright.core.content import Text
 from callwright.core.messages import AssistantMessage, Usage, UserMessage
 from callwright.sessions import SqliteStore
-from callwright.sessions.records import Compacted, Said
+from callwright.sessions.records import Compacted, Said, Spent
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Machine
@@ -104,6 +104,24 @@ def test_missing_exporter_is_reported_and_the_run_continues(machine: "Machine") 
     ended = machine("-p", "go", machine.says("done"))
     assert (ended.code, ended.out) == (0, "done\n")
     assert "tracing is off: no exporter" in ended.err and "pip install" in ended.err
+
+
+def test_stats_count_what_sub_agents_used(machine: "Machine") -> None:
+    machine.user_settings({"prices": {"own": {"input": 3, "output": 0}}})
+    locations = Locations.of()
+    locations.record.mkdir(parents=True)
+
+    async def talk() -> None:
+        async with SqliteStore(locations.sessions) as store:
+            hold = await store.hold("s")
+            said = AssistantMessage((Text("hi"),), usage=Usage(1_000_000), model="own")
+            inner = (Spent(Usage(2_000_000), 0.5), Spent(Usage(1_000_000)))
+            await hold.append(Said(UserMessage("go")), Said(said), *inner)
+            await hold.release()
+
+    asyncio.run(talk())
+    spent = machine("stats", "--json").document
+    assert spent["tokens"]["input"] == 4_000_000 and spent["cost_usd"] == pytest.approx(3 + 0.5 + 3)
 
 
 def test_sessions_and_stats_use_the_prices_of_each_model(machine: "Machine") -> None:

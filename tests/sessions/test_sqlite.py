@@ -274,7 +274,7 @@ async def test_closed_store_raises(tmp_path: Path) -> None:
 
 async def test_usage_is_summed_over_a_session() -> None:
     from callwright.core.messages import Usage
-    from callwright.sessions.records import Compacted
+    from callwright.sessions.records import Compacted, Spent
 
     records = [Said(AssistantMessage((), usage=Usage(1, 2, 3, 4))), said("x"), Compacted((), Usage(10, 20))]
-    assert sum_usage(records) == Usage(11, 22, 3, 4)
+    assert sum_usage([*records, Spent(Usage(100))]) == Usage(111, 22, 3, 4)

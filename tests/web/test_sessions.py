@@ -19,9 +19,9 @@ from callwright.core.calls import Completed, ToolCall
 from callwright.core.content import Image, Output
 from callwright.core.events import CallBegan, CallWaits
 from callwright.core.json import thaw
-from callwright.core.messages import AssistantMessage, Text, ToolMessage, UserMessage
+from callwright.core.messages import AssistantMessage, Text, ToolMessage, Usage, UserMessage
 from callwright.providers.base import TextDelta
-from callwright.sessions.records import Said
+from callwright.sessions.records import Compacted, Said, Spent
 from callwright.testing import ScriptedProvider
 from callwright.toolbox import Write
 from callwright.web.sessions import holds
@@ -494,6 +494,19 @@ async def test_costs_are_summed_by_day_model_and_tool(serve: Serve) -> None:
         found = (await web.get("/api/costs")).data
         assert found["tools"][0]["name"] == "write" and found["tools"][0]["calls"] == 1
         assert json.dumps(found) and Path(web.project, "a.txt").exists()
+
+
+async def test_costs_count_summaries_and_sub_agents(serve: Serve) -> None:
+    async with serve() as web:
+        web.locations.record.mkdir(parents=True, exist_ok=True)
+        async with SqliteStore(web.locations.sessions) as store:
+            hold = await store.hold("s")
+            said = Said(AssistantMessage((), usage=Usage(100), model="gpt-5"))
+            await hold.append(said, Compacted((), Usage(30)), Spent(Usage(5), 0.5), Spent(Usage(1)))
+            await hold.release()
+        found = (await web.get("/api/costs")).data
+        assert found["total"]["tokens"] == 136 and found["total"]["usd"] == pytest.approx(0.5 + 131 * 1.25e-6)
+        assert [each["model"] for each in found["models"]] == ["gpt-5", "sub-agents"]
 
 
 @pytest.mark.slow

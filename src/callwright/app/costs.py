@@ -10,7 +10,7 @@ from callwright.app.trust import load_trusted_settings
 from callwright.core.errors import UsageError
 from callwright.core.messages import AssistantMessage, Usage
 from callwright.providers.pricing import Prices, prices_for
-from callwright.sessions.records import Compacted, Record, Said
+from callwright.sessions.records import Compacted, Record, Said, Spent
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def price_lookup(locations: Locations) -> Callable[[str], Prices | None]:
 
 
 def cost_of_records(records: Iterable[Record], prices_of: Callable[[str], Prices | None]) -> Cost:
-    """Add up the costs of a session.
+    """Add up the costs of a session, with those of sub-agents.
 
     Args:
         records: The records of the session.
@@ -60,7 +60,9 @@ def cost_of_records(records: Iterable[Record], prices_of: Callable[[str], Prices
     total, model = Cost(), ""
     for record in records:
         usage = Usage()
-        if isinstance(record, Compacted):
+        if isinstance(record, Spent) and record.cost is not None:
+            total += Cost(record.cost)  # of a sub-agent, at the prices of its model
+        elif isinstance(record, (Compacted, Spent)):
             usage = record.usage  # the record does not name its model: it was the last one before
         elif isinstance(record, Said) and isinstance(record.message, AssistantMessage):
             usage, model = record.message.usage, record.message.model or model

@@ -231,10 +231,10 @@ def list_asked_ids(records: Sequence[Record]) -> set[str]:
 
 
 def sum_usage(records: Iterable[Record]) -> Usage:
-    """Return the total usage of a session's model requests."""
+    """Return the total usage of a session's model requests, with those of agents inside its calls."""
     total = Usage()
     for record in records:
-        if isinstance(record, Compacted):
+        if isinstance(record, (Compacted, Spent)):
             total += record.usage
         elif isinstance(record, Said) and isinstance(record.message, AssistantMessage):
             total += record.message.usage

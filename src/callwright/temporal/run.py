@@ -17,7 +17,7 @@ from callwright.core.errors import CallwrightError, UsageError
 from callwright.core.json import JsonObject
 from callwright.core.messages import AssistantMessage
 from callwright.sessions.base import SessionMissing, SessionStore, StoredRecord
-from callwright.sessions.records import Record, Said, Spent, sum_usage
+from callwright.sessions.records import Record, Said, sum_usage
 from callwright.sessions.waiting import read_questions, record_answers
 from callwright.temporal.blobs import ClusterStore
 from callwright.temporal.workflow import SIGNAL, Data, question_key
@@ -278,8 +278,7 @@ class Run:
         records = _find_run([item.record for item in stored], self._key)
         said = [record.message for record in records if isinstance(record, Said)]
         replies = [message for message in said if isinstance(message, AssistantMessage)]
-        text, spent = replies[-1].text if replies else "", (item.usage for item in records if isinstance(item, Spent))
-        usage = sum(spent, sum_usage(records))
+        text, usage = replies[-1].text if replies else "", sum_usage(records)
         if report["state"] == "done":
             return Done(text, usage, self.session_id, turns=len(replies))
         kind, reason = str(report.get("kind", "cancelled")), str(report.get("reason", "the run was cancelled"))

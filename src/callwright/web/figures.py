@@ -12,7 +12,7 @@ from callwright.core.messages import AssistantMessage, ToolMessage, Usage
 from callwright.providers.pricing import Prices
 from callwright.sessions import SessionError, SessionStore
 from callwright.sessions.base import SessionDamaged, SessionEntry, StoredRecord
-from callwright.sessions.records import Answered, Asked, Began, Ended, Said, Started
+from callwright.sessions.records import Answered, Asked, Began, Compacted, Ended, Said, Spent, Started
 from callwright.stats import Stats
 from callwright.web.api import Fields, route, take_int, take_text
 from callwright.web.hub import Hub
@@ -21,6 +21,8 @@ from callwright.web.workspace import WebWorkspace
 _MOST_SESSIONS = 1_000
 _DAY_SECONDS = 86_400
 _LEAST_WAIT_SECONDS = 0.002
+_INNER = "sub-agents"
+"""Stands for the models of sub-agents, which a session's records do not name."""
 _TURN_RECORDS = 12
 """About how many records a turn has, to read only as many as are needed."""
 
@@ -34,14 +36,13 @@ class _Spent:
     usage: Usage = Usage()
     by_model: dict[str, float] = field(default_factory=dict[str, float])
 
-    def add(self, model: str, usage: Usage, prices: Prices | None) -> None:
-        cost = 0.0 if prices is None else prices.request_cost(usage)
-        self.usd += cost
+    def add(self, model: str, usage: Usage, cost: float | None) -> None:
+        self.usd += cost or 0.0
         self.tokens += usage.total
-        self.unpriced_tokens += usage.total if prices is None else 0
+        self.unpriced_tokens += usage.total if cost is None else 0
         self.messages += 1
         self.usage += usage
-        self.by_model[model] = self.by_model.get(model, 0.0) + cost
+        self.by_model[model] = self.by_model.get(model, 0.0) + (cost or 0.0)
 
 
 class FigureRoutes:
@@ -98,7 +99,7 @@ class FigureRoutes:
             found = error.readable
         except SessionError:  # deleted meanwhile
             found = ()
-        kept = [_without_content(each) for each in found if isinstance(each.record, Said)]
+        kept = list(_keep_figures(found))
         self._read[entry.session_id] = (entry.records, kept)
         return kept
 
@@ -119,15 +120,21 @@ class FigureRoutes:
         return {"turns": found[-turns:]}
 
 
-def _without_content(stored: StoredRecord) -> StoredRecord:
-    """Return a message without its text, which figures do not need; a kept tool message has its outcomes."""
-    record = stored.record
-    if isinstance(record, Said) and isinstance(record.message, AssistantMessage):
-        message = record.message
-        return StoredRecord(
-            stored.position, stored.at, Said(AssistantMessage((), message.stop, message.usage, message.model))
-        )
-    return stored
+def _keep_figures(found: Sequence[StoredRecord]) -> Iterator[StoredRecord]:
+    """Yield what figures need of a session: messages without their text, and what summaries and sub-agents used."""
+    model = ""
+    for stored in found:
+        match stored.record:
+            case Said(AssistantMessage() as message):
+                model, usage = message.model or model, message.usage
+            case Said() | Spent(cost=float() | int()):
+                yield stored
+                continue
+            case Compacted(_, usage) | Spent(usage):  # does not name its model: it was the last one before
+                pass
+            case _:
+                continue
+        yield StoredRecord(stored.position, stored.at, Said(AssistantMessage((), "end", usage, model)))
 
 
 def _count(
@@ -138,16 +145,21 @@ def _count(
     by_model: dict[str, _Spent],
     stats: Stats,
 ) -> None:
-    message = stored.record.message if isinstance(stored.record, Said) else None
-    if isinstance(message, ToolMessage):
-        for outcome in message.outcomes:
-            stats.record(outcome.call.name, outcome)
-    elif isinstance(message, AssistantMessage) and message.usage.total:
-        day = time.strftime("%Y-%m-%d", time.localtime(stored.at))
-        prices = prices_of(message.model)
-        targets = (*spent, by_day.setdefault(day, _Spent()), by_model.setdefault(message.model, _Spent()))
-        for target in targets:
-            target.add(message.model, message.usage, prices)
+    match stored.record:
+        case Said(ToolMessage(outcomes)):
+            for outcome in outcomes:
+                stats.record(outcome.call.name, outcome)
+            return
+        case Said(AssistantMessage(usage=usage, model=model)) if usage.total:
+            prices = prices_of(model)
+            cost = None if prices is None else prices.request_cost(usage)
+        case Spent(usage, cost):
+            model = _INNER
+        case _:
+            return
+    day = time.strftime("%Y-%m-%d", time.localtime(stored.at))
+    for target in (*spent, by_day.setdefault(day, _Spent()), by_model.setdefault(model, _Spent())):
+        target.add(model, usage, cost)
 
 
 def _day_fields(day: str, spent: _Spent) -> Fields:
