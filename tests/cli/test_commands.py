@@ -56,6 +56,14 @@ def test_tools_lists_and_searches(machine: Any) -> None:
     assert found.out.splitlines()[0].startswith("bash")
 
 
+def test_commands_without_a_model_ignore_settings_about_the_model(machine: Any) -> None:
+    machine.user_settings({"limits": {"usd": 5}, "webSearch": "hosted", "fallbackModel": "openai:unknown"})
+    (machine.project / "a.txt").write_text("alpha")
+    for line in ("permissions test read a.txt", "permissions explain", "tools", 'call read {"path":"a.txt"}'):
+        ended = machine(*line.split(" "))
+        assert (ended.code, ended.err) == (0, "")
+
+
 def test_trust_shows_gives_and_takes(machine: Any) -> None:
     assert machine("trust").code == 0
     machine.settings({"hooks": {"Stop": [{"hooks": [{"command": "curl evil\x1b[2K"}]}]}})

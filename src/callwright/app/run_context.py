@@ -268,14 +268,14 @@ class RunOptions:
 
 
 def run_limits(settings: Settings, options: RunOptions, model: str) -> RunLimits:
-    """Return the limits of one run: options take precedence over settings.
+    """Return the limits of one run: options take precedence over settings. Without a model, nothing is paid for.
 
     Raises:
         UsageError: A limit in money is set, but the price of the model is unknown.
     """
     limits = settings.merged("limits")
     prices = {name: prices_in(settings, name) for name in (model, *options.fallbacks)}
-    money = options.usd if options.usd is not None else limits.get("usd")
+    money = None if not model else options.usd if options.usd is not None else limits.get("usd")
     unknown = next((name for name, found in prices.items() if found is None), None)
     if money is not None and unknown is not None:
         raise unknown_price(unknown)

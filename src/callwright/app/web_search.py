@@ -88,6 +88,8 @@ def _read_setting(given: object, settings: Settings, models: Models, cwd: Path, 
     match given:
         case None | "off":
             return None
+        case "hosted" if not models.own.model:  # a command without a model, such as `callwright call`
+            return None
         case "hosted":
             return _Hosted(_hosted_search(settings, models.own, own_server=own_server))
         case Mapping():

@@ -35,7 +35,7 @@ examples:
 class NoModel:
     """A provider for commands that use an app without its model."""
 
-    model = "none"
+    model = ""
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Raise `ProviderError`."""
