@@ -43,7 +43,7 @@ def test_todo_list_of_a_resumed_session_is_read_back(machine: Any) -> None:
 
 def test_question_pauses_a_script_until_it_is_answered(machine: Any) -> None:
     paused = machine("-p", "go", machine.says(call("ask_user", **ASKING)), "--session-id", "s1")
-    assert paused.code == 4 and "ask_user asks: Which database?" in paused.err and "reply" in paused.err
+    assert paused.code == 4 and "ask_user asks: Which database? (call" in paused.err and "reply" in paused.err
     answer = json.dumps({"*": {"reply": "postgres"}})
     done = machine("-p", "--resume", "s1", "--answers", answer, machine.says("noted"), "--output-format", "stream-json")
     results = [part for line in done.lines if line["type"] == "user" for part in line["message"]["content"]]

@@ -271,7 +271,8 @@ class _HeadlessRun:
             sys.stdout.flush()
         if isinstance(result, Paused):
             for question in result.questions:
-                print_notice(f"{question.summary} {question.reason} (call {question.call_id})")
+                reason = "" if question.reason in question.summary else f" {question.reason}"
+                print_notice(f"{question.summary}{reason} (call {question.call_id})")
             print_notice(f"paused; {self._how_to_go_on(result)}")
         elif isinstance(result, Stopped):
             print_notice(f"stopped: {result.reason}")
