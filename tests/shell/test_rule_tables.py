@@ -1,15 +1,17 @@
 """The table language: which arguments a rule accepts."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from callwright.shell import tables
-from callwright.shell.rule_tables import parse_table
+from callwright.shell.rule_tables import ProgramRule, parse_table
 from callwright.shell.words import Certainty, Word
 
 _TABLE = parse_table(
     """
 free: reads
-sort: reads; not -o --output --compress-program
+sort: reads; not -o --output --compress-program; values -t
 only: only -a -b --long -#; values -b
 uniq: operands 1; last; values -f
 date: like \\+.*; values -d
@@ -33,6 +35,7 @@ def _objection(name: str, *texts: str) -> str:
         ("free", ["-x", "--anything=1", "a"]),
         ("sort", ["-k2", "--reverse", "a"]),
         ("sort", ["a", "--", "-o"]),
+        ("sort", ["-to", "-rtox"]),
         ("only", ["-ab", "5", "--long=x", "-7"]),
         ("only", ["-b5"]),
         ("uniq", ["-f", "1", "a"]),
@@ -49,6 +52,7 @@ def test_allowed_arguments_have_no_objection(name: str, words: list[str]) -> Non
     [
         ("sort", ["-o", "x"]),
         ("sort", ["-rox"]),
+        ("sort", ["-rot"]),
         ("sort", ["--outp=x"]),
         ("sort", ["--comp", "x"]),
         ("sort", ["-k", "--", "--output=x"]),
@@ -116,3 +120,22 @@ def test_unknown_clause_raises() -> None:
 def test_all_tables_parse() -> None:
     assert tables.find_rule("cat") is not None
     assert tables.find_rule("no-such-program") is None
+
+
+def _list_rules(rule: ProgramRule) -> Iterator[ProgramRule]:
+    yield rule
+    for below in rule.subcommands.values():
+        yield from _list_rules(below)
+
+
+def test_every_refused_option_of_the_tables_is_refused() -> None:
+    """An option such as -address is refused only where the table says that long options have one dash."""
+    named = {name: rule for name in tables.known_programs() if (rule := tables.find_rule(name)) is not None}
+    missed = {
+        (name, flag)
+        for name, rule in named.items()
+        for each in _list_rules(rule)
+        for flag in each.refused
+        if not each.flag_objection([Word(flag)]) or not each.flag_objection([Word(f"{flag}=x")])
+    }
+    assert missed == set()

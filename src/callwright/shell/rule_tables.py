@@ -168,7 +168,9 @@ class ProgramRule:
             return name in self.refused or short
         if flag.startswith("--"):
             return any(refused.startswith(name) for refused in self.refused) if len(name) >= _ABBREVIATION else False
-        return any(f"-{letter}" in self.refused for letter in flag[1:])
+        options = [f"-{letter}" for letter in flag[1:]]
+        value = next((place for place, option in enumerate(options) if option in self.values), len(options))
+        return not self.refused.isdisjoint(options[: value + 1])  # what follows is a value: rg -tzig
 
     def _operand_objection(self, words: Sequence[Word]) -> str:
         if self.operands is None and self.like is None and not self.last:

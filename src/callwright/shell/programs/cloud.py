@@ -222,14 +222,23 @@ kubectl: help; exact; network; values -n --namespace --context --cluster --user 
 """
 )["kubectl"]
 _NAMES_ONLY = frozenset(("name", "wide"))
+_WITH_VALUE = re.compile(r"(-[onl])=?(.+)", re.DOTALL)
+"""Options that take a value with every sub-command, joined with it; `-f` has none behind `logs`."""
 
 
 def kubectl(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     """Judge a kubectl call; printing the contents of secrets is not read-only."""
+    arguments = [part for word in arguments for part in _split_value(word)]
     judgement = judge_by_rule(name, _KUBECTL, arguments, folders)
     if judgement.verdict is Verdict.READS_NETWORK and _shows_secrets([word.text for word in arguments]):
         return unknown("kubectl would print the contents of secrets")
     return judgement
+
+
+def _split_value(word: Word) -> tuple[Word, ...]:
+    """Return the option and the value of `-ojson`, which holds no further options."""
+    found = _WITH_VALUE.fullmatch(word.text)
+    return (Word(found[1]), Word(found[2], word.certainty)) if found else (word,)
 
 
 def _shows_secrets(words: Sequence[str]) -> bool:

@@ -20,6 +20,7 @@ _JQ = parse_table("jq: reads; pattern -f --from-file; not -L --library-path")["j
 _LOADS = re.compile(r"\b(?:include|import|get_search_list|input_filename|debug|modulemeta)\b")
 _MODULES = re.compile(r"\b(?:include|import|modulemeta)\s")
 """For the yq that hands its expression to jq."""
+_FIELD = re.compile(r"(?<!\.)\.[A-Za-z_]\w*")
 _EVALUATES = frozenset(("eval", "e", "eval-all", "ea"))
 
 
@@ -27,14 +28,15 @@ def yq(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     """Judge a yq call by its flags; an expression reaches outside its files only by loading."""
     if arguments and arguments[0].text in _EVALUATES:
         arguments = arguments[1:]
-    if any("load" in word.text or _MODULES.search(word.text) for word in arguments):
+    texts = [_FIELD.sub("", word.text) for word in arguments]
+    if any("load" in text or _MODULES.search(text) for text in texts):
         return unknown("the yq expression loads another file")
     return _judge_expression(name, _YQ, arguments, folders)
 
 
 def jq(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     """Judge a jq call: every word may be the expression, because options with two values come before it."""
-    if any(_LOADS.search(word.text) for word in arguments):
+    if any(_LOADS.search(_FIELD.sub("", word.text)) for word in arguments):
         return unknown("the jq expression may load a module")
     return _judge_expression(name, _JQ, arguments, folders)
 

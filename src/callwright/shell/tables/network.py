@@ -76,7 +76,8 @@ vault: network; not -address -output-curl-string; single
   secrets|auth|audit|policy list
   kv list
   kv metadata get
-consul nomad: network; not -http-addr -token
+consul nomad: network; single; not -http-addr -address -token -token-file -ca-file -ca-cert -ca-path -client-cert
+      -client-key
   members|info|version|status
   node|job|alloc status
   catalog datacenters|nodes|services
