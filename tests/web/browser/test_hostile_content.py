@@ -30,6 +30,7 @@ CORPUS = (
     "${document.title='owned'} {{7*7}} `</code><b>bold</b>`",
     "\x1b[31mred\x1b[0m \x1b]8;;http://example.invalid\x07link\x1b]8;;\x07 \x9b2J",
     "moc.\u202etxt.exe \u2066isolated\u2069 zero\u200bwidth \ufeff \u00ad tag\U000e0041",
+    "blank\u2800 gra\u034fpheme selector\ufe01\ufe0f r\u200dm sign\U0001d173 two\u00a0words `two\u00a0names`",
     "| a | b |\n|---|---|\n| <b>x</b> | \u202e |",
     "```html\n<script>document.title='owned'</script>\n```",
     "> # heading <img src=x onerror=alert(1)>\n> - [ ] task",
@@ -120,11 +121,24 @@ def test_hostile_text_stays_text(served: Served, desktop: BrowserContext):
     )
     assert main.locator("img:not([src^='blob:'])").count() == 0
     shown = main.inner_text()
-    for hidden in "\x1b\x9b\u202e\u2066\u200b\ufeff\u00ad\U000e0041\x07":
+    for hidden in "\x1b\x9b\u202e\u2066\u200b\ufeff\u00ad\U000e0041\x07\u2800\u034f\ufe01\ufe0f\u200d\U0001d173":
         assert hidden not in shown
+    # a space that is none is named where it could be a part of a command, not in a sentence
+    said = main.locator(".msg.model .body > .md").first.inner_text()
+    assert "two\u00a0words" in said and "twoU+00A0names" in said
+    expect(main.locator('[data-call="c9"] .values')).to_contain_text("twoU+00A0words")
     assert "U+202E" in shown
     assert "ESC" in shown
     assert problems == []
+
+
+def test_emoji_and_joined_letters_are_shown_as_they_are(serve: Serve, desktop: BrowserContext):
+    letters = "\u0646\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 \u65e5\u3000\u672c"
+    text = f"\u26a0\ufe0f 1\ufe0f\u20e3 \U0001f469\u200d\U0001f4bb {letters}"
+    found = serve("hello", sessions={"one": [Said(UserMessage(f"`{text}`"))]})
+    page = found.open(desktop, "/session?id=one")
+    expect(page.locator(".msg.user .md code")).to_have_text(text)
+    expect(page.locator(".msg .esc")).to_have_count(0)
 
 
 def test_every_page_survives_hostile_titles(served: Served, desktop: BrowserContext):

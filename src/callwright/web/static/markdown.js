@@ -1,6 +1,6 @@
 // Markdown as virtual nodes. No HTML string is ever made, so nothing in a text can become markup.
 import { h, html, useMemo } from "./vendor.js";
-import { show } from "./text.js";
+import { show, showProse } from "./text.js";
 
 // Texts come from anywhere: no pattern here may try one stretch of a text in more than a bounded number of ways.
 const FENCE = /^( {0,3})(`{3,}|~{3,})[^`]*$/;
@@ -157,16 +157,16 @@ function inline(text, depth = 0) {
   const nodes = [];
   let end = 0;
   for (const found of text.matchAll(INLINE)) {
-    if (found.index > end) nodes.push(show(text.slice(end, found.index)));
+    if (found.index > end) nodes.push(showProse(text.slice(end, found.index)));
     end = found.index + found[0].length;
     nodes.push(span(found, depth));
   }
-  if (end < text.length) nodes.push(show(text.slice(end)));
+  if (end < text.length) nodes.push(showProse(text.slice(end)));
   return nodes;
 }
 
 function span([whole, , code, escaped, strong, strong2, em, em2, gone, label, target, bare, broken], depth) {
-  const inner = (part) => (depth < DEPTH ? inline(part, depth + 1) : show(part));
+  const inner = (part) => (depth < DEPTH ? inline(part, depth + 1) : showProse(part));
   if (code !== undefined) return html`<code>${show(/^ .* $/s.test(code) && code.trim() ? code.slice(1, -1) : code)}</code>`;
   if (escaped) return show(escaped);
   if (strong || strong2) return html`<strong>${inner(strong || strong2)}</strong>`;

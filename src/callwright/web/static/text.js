@@ -1,9 +1,18 @@
 // Text as the page shows it: invisible and direction-changing characters made visible, numbers, times.
 import { html } from "./vendor.js";
 
-// Joiners inside emoji and accents are normal text; everything else here hides, reorders or rings a bell.
-export const HIDDEN =
-  /\r(?!\n)|[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb]|(?<![\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f\p{L}\p{M}])[\u200c\u200d]|[\u{e0000}-\u{e0fff}]|[\ud800-\udfff]/gu;
+// Joiners and selectors inside emoji, and joiners between letters that are drawn differently beside them, are normal text.
+const UNSEEN = [
+  String.raw`\r(?!\n)`,
+  String.raw`[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff9-\ufffb]`,
+  String.raw`(?<!\p{Extended_Pictographic}|\p{Emoji_Modifier}|[0-9#*](?=\ufe0f\u20e3))[\ufe0e\ufe0f]`,
+  String.raw`(?<![\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f]|(?![\p{sc=Latin}\p{sc=Greek}\p{sc=Cyrillic}\p{sc=Inherited}])[\p{L}\p{M}])[\u200c\u200d]`,
+  String.raw`[\u{16fe4}\u{1bca0}-\u{1bca3}\u{1d159}\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}\ud800-\udfff]`,
+];
+const SPACES = String.raw`[\u00a0\u1680\u2000-\u200a\u202f\u205f]|(?<![\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}])\u3000`;
+const PROSE = new RegExp(UNSEEN.join("|"), "gu"); // in a sentence, a space that does not break is a space
+/** Everything that hides, reorders, rings a bell, or passes for a space and is none. */
+export const HIDDEN = new RegExp([...UNSEEN, SPACES].join("|"), "gu");
 const NAMES = { 0x1b: "ESC", 0x07: "BEL", 0x08: "BS", 0x00: "NUL", 0x0d: "CR", 0x7f: "DEL" };
 
 function nameOf(character) {
@@ -12,22 +21,27 @@ function nameOf(character) {
 }
 
 /** The text as one string in which nothing is hidden; for titles, labels and options. */
-export function plain(text) {
-  return String(text ?? "").replace(HIDDEN, (character) => `‹${nameOf(character)}›`);
+export function plain(text, hidden = HIDDEN) {
+  return String(text ?? "").replace(hidden, (character) => `‹${nameOf(character)}›`);
+}
+
+/** The text of a sentence as nodes. */
+export function showProse(text) {
+  return show(text, PROSE);
 }
 
 /** The text as nodes: hidden characters become small labels. */
-export function show(text) {
+export function show(text, hidden = HIDDEN) {
   text = String(text ?? "");
-  if (text.search(HIDDEN) < 0) return text;
+  if (text.search(hidden) < 0) return text;
   const nodes = [];
   let end = 0;
-  for (const found of text.matchAll(HIDDEN)) {
+  for (const found of text.matchAll(hidden)) {
     if (nodes.length > 4000) break;
     nodes.push(text.slice(end, found.index), html`<span class="esc">${nameOf(found[0])}</span>`);
     end = found.index + found[0].length;
   }
-  nodes.push(plain(text.slice(end)));
+  nodes.push(plain(text.slice(end), hidden));
   return nodes;
 }
 
@@ -39,7 +53,7 @@ export function clip(text, characters) {
 /** A value on one line. */
 export function oneLine(value, characters = 120) {
   const text = typeof value === "string" ? value : JSON.stringify(value) ?? "";
-  return clip(text.replace(/\s+/g, " ").trim(), characters);
+  return clip(text.replace(/[ \t\n\r]+/g, " ").trim(), characters);
 }
 
 const WHOLE = new Intl.NumberFormat("en");
