@@ -1,7 +1,7 @@
 """Questions on the page: live, from two screens, edited, on a phone, by keyboard, and when the server is gone."""
 
 import pytest
-from playwright.sync_api import BrowserContext, expect
+from playwright.sync_api import BrowserContext, Route, expect
 
 from .conftest import Serve, Served, cards, press, settle_down
 
@@ -81,6 +81,26 @@ def test_card_shows_all_that_the_call_would_use(serve: Serve, desktop: BrowserCo
     expect(card).to_contain_text(f"writes {served.project / 'log.txt'}")
     written.get_by_role("button", name="Show all 5,101 lines").click()
     expect(written).to_contain_text("101 further lines not shown")
+
+
+def test_card_shows_the_arguments_beside_a_preview(serve: Serve, desktop: BrowserContext):
+    asking = serve({"calls": [{"name": "write", "arguments": {"path": "a.txt", "content": "x\n"}}]})
+    page = asking.start(desktop)
+    expect(cards(page)).to_have_count(1)
+    asking.process.kill()
+    served = serve("never said", beside=asking)
+
+    def add_arguments(route: Route) -> None:  # as a tool of a plug-in has
+        data = route.fetch().json()
+        data["questions"][0]["arguments"] |= {"tags": [], "label": "", "note": "long " * 100 + "end"}
+        route.fulfill(json=data)
+
+    desktop.route("**/api/session?*", add_arguments)
+    page = served.open(desktop, "/session?id=" + page.url.partition("id=")[2])
+    further = cards(page).get_by_label("further arguments")
+    expect(further).to_contain_text("long end")
+    expect(further).to_contain_text("tags: []")
+    expect(further).to_contain_text('label: ""')
 
 
 def test_edited_arguments_run_instead(served: Served, desktop: BrowserContext):

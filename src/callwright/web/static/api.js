@@ -49,7 +49,7 @@ export class RequestError extends Error {
   }
 }
 
-const GONE = "The server does not answer. Is callwright web still running? The page goes on by itself when it is back.";
+const GONE = "The server does not answer. Is callwright web still running?";
 
 async function request(path, options = {}) {
   const sent = token();

@@ -116,7 +116,7 @@ function App() {
       ${question && html`<a class="asks" href=${`/session?id=${encodeURIComponent(question.session)}`}>${asks} to answer</a>`}
       <span class=${"status " + status} role="status" title=${STATUS[status][1]}>${STATUS[status][0]}</span>
     </header>
-    ${status === "gone" && !refused && html`<p class="banner bad" role="alert">The server does not answer. If callwright web ended, start it again: this page goes on by itself.</p>`}
+    ${status === "gone" && !refused && html`<p class="banner bad" role="alert">The server does not answer. If callwright web ended, start it again and open the link that it prints.</p>`}
     ${[...(server?.problems || []), problem].filter(Boolean).map((text) => html`<p class="banner">${show(text)}</p>`)}
     <main id="main" tabindex="-1" class=${"on-" + name}>
       <${Body} page=${page} failure=${server || refused ? null : failure} url=${url} server=${server} retry=${load} />

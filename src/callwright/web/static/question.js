@@ -111,9 +111,8 @@ function titleOf(question) {
 /** Arguments that a preview does not show: every one is on the card before it is approved. */
 function Rest({ question }) {
   const shown = new Set(["path", ...(question.preview.shown || [])]);
-  const rest = Object.entries(question.arguments || {}).filter(([name, value]) => !shown.has(name) && !String(question.preview.text ?? "").includes(String(value)));
-  if (!rest.length) return null;
-  return html`<p class="note rest">with ${rest.map(([name, value]) => html`<span><code>${show(name)}</code> ${show(oneLine(value, 400))}</span>`)}</p>`;
+  const rest = argumentRows(question.arguments || {}, (name) => !shown.has(name));
+  return rest.length ? html`<${LongText} text=${rest.join("\n")} label="further arguments" lines=${10} />` : null;
 }
 
 function Subject({ question }) {
@@ -124,9 +123,10 @@ function Subject({ question }) {
 }
 
 /** Every argument whole; numbers, truth values and empty texts share the last row. */
-function argumentRows(values) {
+function argumentRows(values, wanted = () => true) {
   const [short, long] = [[], []];
   for (const [name, value] of Object.entries(values)) {
+    if (!wanted(name)) continue;
     const plainValue = value === "" || value === null || !/^(string|object)$/.test(typeof value);
     // a further line of a text begins with a bar, and a name that is not a word is quoted: nothing can look like two arguments
     const text = typeof value === "string" && value ? withBars(value) : JSON.stringify(value);
