@@ -368,6 +368,18 @@ def test_list_and_doctor_name_a_server_that_replaces_the_users(machine: Any) -> 
     assert "REPLACES your own server" in machine("doctor").out
 
 
+def test_list_shows_no_passwords(machine: Any) -> None:
+    servers = {
+        "web": {"url": "http://me:hunter2@127.0.0.1:9/mcp?api_key=hunter2hunter2"},
+        "own": {"command": "no/where", "args": ["--token", "hunter2hunter2"]},
+    }
+    (machine.project / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    for form in ((), ("--json",)):
+        listed = machine("mcp", "list", *form).out
+        assert "http://me:[redacted]@127.0.0.1:9/mcp" in listed and "--token [redacted]" in listed
+        assert "hunter2" not in listed
+
+
 def test_removing_a_projects_server_keeps_the_pins_of_the_users(machine: Any) -> None:
     machine("mcp", "add", "rough", "--scope", "user", "--", *SERVER)
     machine("mcp", "test", "rough")

@@ -136,10 +136,13 @@ def test_init_asks_the_model_for_agents_md(machine: Any, tmux: Any) -> None:
 
 
 def test_config_and_theme_are_saved(machine: Any, tmux: Any) -> None:
-    machine.user_settings({"limits": {"turns": 9}})
+    settings = {"limits": {"turns": 9}, "env": {"MY_TOKEN": "hunter2hunter2"}}
+    machine.user_settings(settings)
     ready(tmux, machine, machine.says("x"))
     tmux.enter("/config")
     tmux.shows('limits = {"turns": 9}')
+    tmux.enter("/config env")
+    assert "hunter2" not in tmux.shows('env = {"MY_TOKEN": "[redacted]"}\n')
     tmux.enter("/theme light")
     tmux.shows("the theme is light")
     tmux.enter("/theme pink")
@@ -147,7 +150,7 @@ def test_config_and_theme_are_saved(machine: Any, tmux: Any) -> None:
     tmux.enter("/config colour red")
     tmux.shows("not a known setting")
     saved = json.loads((machine.home / "settings.json").read_text())
-    assert saved == {"limits": {"turns": 9}, "terminal": {"theme": "light"}}
+    assert saved == {**settings, "terminal": {"theme": "light"}}
 
 
 def test_no_color_wins_over_a_theme(machine: Any, tmux: Any) -> None:

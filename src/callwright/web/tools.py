@@ -22,6 +22,7 @@ from callwright.core.errors import CallwrightError, InvalidArguments, UsageError
 from callwright.core.json import thaw
 from callwright.core.spec import ToolSpec
 from callwright.executor.turn_context import Turn
+from callwright.hooks.builtin import Redact
 from callwright.policy import Rule
 from callwright.policy.rules.rule import RuleKind
 from callwright.registry import ToolIndex
@@ -239,7 +240,12 @@ class ToolRoutes:
         found: list[Fields] = []
         for name, (layer, entry) in entries.items():
             target = entry.get("url") or " ".join([str(entry.get("command", "")), *map(str, entry.get("args", ()))])
-            server: Fields = {"name": name, "scope": layer.scope, "file": layer.source, "target": target}
+            server: Fields = {
+                "name": name,
+                "scope": layer.scope,
+                "file": layer.source,
+                "target": Redact().clean(target),
+            }
             status = statuses.get(name)
             shown = ("condition", "reason", "sign_in_url", "protocol", "server", "log", "seconds")
             lists = ("tools", "held", "problems")

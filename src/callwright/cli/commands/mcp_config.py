@@ -14,6 +14,7 @@ from callwright.cli.main import DONE
 from callwright.cli.render.calls import one_line
 from callwright.cli.render.text import print_notice, print_text
 from callwright.core.errors import UsageError
+from callwright.hooks.builtin import Redact
 from callwright.mcp.config import pin_name
 from callwright.mcp.config_edit import put_entry, remove_entry
 from callwright.mcp.pinned_tools import PinnedToolsFile
@@ -126,8 +127,8 @@ def remove(options: argparse.Namespace) -> int:
 
 
 def show_target(entry: ServerEntry) -> str:
-    """Return the command or URL of an entry, cut to fit one line."""
-    return one_line(entry.target, _LONGEST_SHOWN)
+    """Return the command or URL of an entry, without passwords and cut to fit one line."""
+    return one_line(Redact().clean(entry.target), _LONGEST_SHOWN)
 
 
 def describe_unknown_server(name: str, entries: Sequence[ServerEntry], scope: str | None = None) -> str:

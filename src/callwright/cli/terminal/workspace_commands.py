@@ -6,7 +6,7 @@ import base64
 import json
 import sys
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 from callwright.agent.undo import Rewinding, RewindScope, UndoConflict, UndoHistory
 from callwright.app.app import App
@@ -22,6 +22,7 @@ from callwright.core.calls import Completed, Outcome
 from callwright.core.errors import UsageError
 from callwright.core.json import thaw
 from callwright.core.messages import AssistantMessage
+from callwright.hooks.builtin import Redact
 from callwright.mcp.config import ServerConfig
 from callwright.system.atomic_write import replace_file
 
@@ -170,18 +171,14 @@ class WorkspaceCommands:
         key, _, value = rest.partition(" ")
         if not key:
             for name in dict.fromkeys(name for layer in settings.layers for name in layer.content):
-                shown = json.dumps(thaw(settings.last(name)), ensure_ascii=False)
-                self._show(f"  {name} = {shown}  [{settings.place(name)}]")
+                self._show(f"  {_show_setting(name, settings.last(name))}  [{settings.place(name)}]")
             self._show(f"  your settings: {self._chat.locations.user_settings}; /config KEY VALUE sets one")
             return
         if not value.strip():
             found = settings.last(*key.split("."))
             section, _, name = key.partition(".")
-            self._show(
-                f"  {key} = {json.dumps(thaw(found), ensure_ascii=False)}"
-                if found is not None
-                else f"  {key} is not {'set' if is_known(section, name) else 'a known setting'}"
-            )
+            unset = f"{key} is not {'set' if is_known(section, name) else 'a known setting'}"
+            self._show(f"  {unset if found is None else _show_setting(key, found)}")
             return
         save_setting(self._chat.locations, key, _read_value(value.strip()))
         self._show(f"  {key} is saved in {self._chat.locations.user_settings}; it counts from the next start")
@@ -206,6 +203,11 @@ class WorkspaceCommands:
         # OSC 52: the terminal owns the clipboard, also over SSH
         self._chat.terminal.screen.write_code(f"\x1b]52;c;{base64.b64encode(data).decode()}\x07")
         self._show(f"  copied {len(text)} characters, if the terminal allows it")
+
+
+def _show_setting(key: str, value: Any) -> str:
+    """Return a setting as JSON, without the keys and passwords in it: the screen may be shared or recorded."""
+    return Redact().clean(f"{key} = {json.dumps(thaw(value), ensure_ascii=False)}")
 
 
 def save_setting(locations: Locations, key: str, value: object) -> None:
