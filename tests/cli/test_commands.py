@@ -146,10 +146,13 @@ def test_doctor_reports_findings_and_advice(machine: Any, monkeypatch: pytest.Mo
     monkeypatch.setattr("callwright.app.models._SERVERS", (("none", 9),))
     shown = machine("doctor")
     assert shown.code == 0 and "model" in shown.out and "do: export ANTHROPIC_API_KEY" in shown.out
+    assert not (machine.home / "projects").exists()  # it changes nothing
     (machine.project / "x").write_text('["hello"]')
     monkeypatch.setenv("CALLWRIGHT_MODEL", "script:x")
     found = {finding["about"]: finding for finding in machine("doctor", "--json").document}
     assert found["model"]["text"] == "script:x (configured by CALLWRIGHT_MODEL)"
+    monkeypatch.setenv("CALLWRIGHT_MODEL", "http://me:hunter2@127.0.0.1:9/v1#x")
+    assert "http://me:[redacted]@127.0.0.1:9/v1#x" in machine("doctor").out
     machine.settings("{")
     broken = machine("doctor")
     assert broken.code == 1 and "FAIL" in broken.out
@@ -222,10 +225,20 @@ def test_doctor_reads_the_environment_of_the_settings(machine: Any) -> None:
     assert "$NOWHERE is not set" in shown and "$PLACE" not in shown
 
 
+def test_doctor_names_a_missing_program(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs = machine.home / "programs"
+    programs.mkdir()
+    (programs / "bash").symlink_to(shutil.which("bash") or "/bin/bash")
+    monkeypatch.setenv("PATH", str(programs))
+    found = {finding["about"]: finding for finding in machine("doctor", "--json").document}
+    assert found["programs"]["level"] == "note" and found["programs"]["text"].endswith("; not found: git")
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, a device without room")
 def test_doctor_notices_a_full_disk(machine: Any) -> None:
     found = {finding["about"]: finding for finding in machine("doctor", "--json").document}
     probe = Path(found["sessions"]["text"]).parent / ".probe"
+    probe.parent.mkdir(parents=True)
     probe.symlink_to("/dev/full")
     ended = machine("doctor")
     assert ended.code == 1 and "No space left on device" in ended.out and "do: free some space" in ended.out

@@ -33,6 +33,7 @@ from callwright.cli.parsing import Parser
 from callwright.cli.render.text import print_json, print_text
 from callwright.core.errors import UsageError
 from callwright.core.json import freeze
+from callwright.hooks.builtin import Redact
 from callwright.providers.base import Provider
 from callwright.skills import Skills
 from callwright.system.sandbox.sandbox import INSTALL, find_sandbox
@@ -95,12 +96,13 @@ def examine(locations: Locations) -> Iterator[CheckResult]:
         "version", "ok", f"callwright {__version__}, Python {platform.python_version()}, {platform.system()}"
     )
     # the other checks still run with the defaults if the settings are broken
-    settings, valid = Settings(), False
+    settings, context = Settings(), None
     try:
         settings = load_trusted_settings(locations)
         sources = ", ".join(layer.source for layer in settings.layers) or "none; using the defaults"
-        problems = [*settings.problems, *_find_problems(settings, locations)]
-        valid = True
+        found = _workspace_context(settings, locations)
+        problems = [*settings.problems, *_find_problems(settings, locations, found)]
+        context = found
         yield CheckResult("settings", "ok", sources)
         yield from (CheckResult("settings", "note", problem) for problem in problems)
     except UsageError as error:
@@ -109,8 +111,8 @@ def examine(locations: Locations) -> Iterator[CheckResult]:
     yield from _servers(locations)
     result, opened = _model(settings)
     yield result
-    if valid and opened is not None:
-        yield from _choices(settings, locations, opened)
+    if context is not None and opened is not None:
+        yield from _choices(settings, locations, context, opened)
     yield _sandbox(settings, locations)
     yield _skills(locations)
     yield _search()
@@ -124,9 +126,8 @@ def _workspace_context(settings: Settings, locations: Locations) -> WorkspaceCon
     return workspace_context(Settings((*settings.layers, without_sandbox)), locations, RunOptions())
 
 
-def _find_problems(settings: Settings, locations: Locations) -> list[str]:
+def _find_problems(settings: Settings, locations: Locations, context: WorkspaceContext) -> list[str]:
     """Return what is wrong with rules, hooks and servers; raises `UsageError` where it stops every start."""
-    context = _workspace_context(settings, locations)
     found = list[str]()
     replacing = [describe_replacement(server) for server in load_servers(settings, (), found, locations)]
     servers = [problem for problem in found if problem not in replacing]  # those have a check of their own
@@ -172,7 +173,7 @@ def _model(settings: Settings) -> tuple[CheckResult, _OpenedModel | None]:
             "none: no setting, no API key in the environment, no server on this machine",
             "export ANTHROPIC_API_KEY=…, or run ollama serve, or use --model local:FILE.gguf",
         ), None
-    shown = f"{choice.name} ({choice.why})"
+    shown = Redact().clean(f"{choice.name} ({choice.why})")  # an address may hold a password
     try:
         options = model_options(settings)
         provider = check_model(choice, options, environment=variables)
@@ -181,11 +182,13 @@ def _model(settings: Settings) -> tuple[CheckResult, _OpenedModel | None]:
             for name in fallback_names(settings)
         ]
     except UsageError as error:
-        return CheckResult("model", "fail", f"{shown} cannot be used", str(error)), None
+        return CheckResult("model", "fail", f"{shown} cannot be used", Redact().clean(str(error))), None
     return CheckResult("model", "ok", shown), _OpenedModel(choice, provider, tuple(others))
 
 
-def _choices(settings: Settings, locations: Locations, model: _OpenedModel) -> Iterator[CheckResult]:
+def _choices(
+    settings: Settings, locations: Locations, context: WorkspaceContext, model: _OpenedModel
+) -> Iterator[CheckResult]:
     """Report settings that depend on the model, or name tools, and that stop every start."""
     models, searches = Models(model.provider), list[Tool]()
 
@@ -197,7 +200,6 @@ def _choices(settings: Settings, locations: Locations, model: _OpenedModel) -> I
         run_limits(settings, RunOptions(fallbacks=model.fallbacks), model.provider.model)
 
     def check_tools() -> None:
-        context = _workspace_context(settings, locations)
         tools = agent_tools(context.workspace, context.switch, bash=context.bash, hidden=context.hidden)
         tasks, _ = open_tasks(settings, locations, models, print_text, keep=False)
         choose_tools([*tools, tasks.tool(), *searches], settings.last("tools") or "", settings)
@@ -241,9 +243,12 @@ def _skills(locations: Locations) -> CheckResult:
 
 def _search() -> CheckResult:
     missing = [name for name in ("git", "bash") if shutil.which(name) is None]
-    engine = "ripgrep" if find_ripgrep() else "Python (slower than ripgrep)"
-    advice = f"install {' and '.join(missing)}" if missing else ""
-    return CheckResult("programs", "fail" if "bash" in missing else "ok", f"file search uses {engine}", advice)
+    text = f"file search uses {'ripgrep' if find_ripgrep() else 'Python (slower than ripgrep)'}"
+    if not missing:
+        return CheckResult("programs", "ok", text)
+    names = " and ".join(missing)
+    level = "fail" if "bash" in missing else "note"
+    return CheckResult("programs", level, f"{text}; not found: {names}", f"install {names}")
 
 
 def _extras() -> CheckResult:
@@ -261,14 +266,21 @@ def _is_installed(package: str) -> bool:
 
 
 def _record(locations: Locations) -> CheckResult:
+    folder = locations.record
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
     try:
-        locations.record.mkdir(mode=0o700, parents=True, exist_ok=True)
-        probe = locations.record / ".probe"
         # mode bits do not tell: the file system may be read-only, or full
         try:
-            probe.write_bytes(bytes(_PROBE_BYTES))
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            probe = folder / ".probe"
+            try:
+                probe.write_bytes(bytes(_PROBE_BYTES))
+            finally:
+                probe.unlink(missing_ok=True)
         finally:
-            probe.unlink(missing_ok=True)
+            for each in missing:
+                with suppress(OSError):  # it was not made, or an agent that starts meanwhile uses it
+                    each.rmdir()
     except OSError as error:
         advice = "free some space, or set CALLWRIGHT_HOME" if error.errno in _FULL else "set CALLWRIGHT_HOME"
         return CheckResult("sessions", "fail", f"cannot write to {locations.record}: {error.strerror}", advice)
