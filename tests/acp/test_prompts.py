@@ -1,5 +1,6 @@
 """Prompts from the editor: what is streamed, shown and attached."""
 
+import asyncio
 import base64
 import json
 from pathlib import Path
@@ -9,13 +10,16 @@ import pytest
 from acp import RequestError
 from acp.schema import ClientCapabilities
 from tests.acp.conftest import Connect
-from tests.acp.editor import EditorClient, call, choose
+from tests.acp.editor import EditorClient, call, choose, until
 
 from callwright.agent.replay import SessionReplay
+from callwright.app.conversation import Conversation
 from callwright.app.locations import Locations
 from callwright.core.content import Image, Text
+from callwright.core.errors import UsageError
 from callwright.core.messages import UserMessage
 from callwright.sessions import SqliteStore
+from callwright.tool.base import Cancellation
 
 _PIXEL = base64.b64encode(
     base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
@@ -93,6 +97,24 @@ async def test_steps_become_a_plan(connect: Connect) -> None:
             ("look", "completed"),
             ("write", "in_progress"),
         ]
+
+
+async def test_cancelled_command_says_so(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    began = asyncio.Event()
+
+    async def compact(self: Conversation, focus: str = "", *, cancellation: Cancellation) -> tuple[int, int]:
+        began.set()
+        await until(lambda: cancellation.requested)
+        raise UsageError("cancelled by the user")
+
+    monkeypatch.setattr(Conversation, "compact", compact)
+    async with connect("hello") as editor:
+        session = await editor.start()
+        prompt = asyncio.create_task(editor.say(session, "/compact"))
+        await began.wait()
+        await editor.connection.cancel(session)
+        assert await prompt == "cancelled"
+        assert await editor.say(session, "/cost") == "end_turn"
 
 
 async def test_image_and_embedded_text_reach_the_model(connect: Connect) -> None:

@@ -200,6 +200,20 @@ async def test_disconnect_at_a_question_keeps_it_open(connect: Connect) -> None:
         assert (again.project / "a.txt").read_text() == "hi\n"
 
 
+async def test_load_replays_the_images_of_a_prompt(connect: Connect) -> None:
+    image = {"type": "image", "data": "aGVsbG8=", "mimeType": "image/png"}
+    async with connect("I see.", "Again.") as editor:
+        session = await editor.start()
+        await editor.say(session, image)
+        await editor.say(session, "and this?", image)
+        await editor.connection.close_session(session)
+        editor.client.updates.clear()
+        await editor.connection.load_session(str(editor.project), session, mcp_servers=[])
+        shown = [each.content for _, each in editor.client.updates if each.session_update == "user_message_chunk"]
+        assert [each.type for each in shown] == ["image", "text", "image"]
+        assert (shown[0].data, shown[0].mime_type) == ("aGVsbG8=", "image/png")
+
+
 async def test_close_and_load_show_the_question_again(connect: Connect) -> None:
     client = EditorClient(lambda _: asyncio.Event().wait())
     async with connect(_WRITE, client=client) as editor:

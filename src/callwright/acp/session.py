@@ -247,8 +247,9 @@ class EditorSession:
 
     def _respond(self, result: Result | None) -> PromptResponse:
         match result:
-            case None:
-                return PromptResponse(stop_reason="end_turn")
+            case None:  # a slash command
+                cancelled = self._cancellation is not None and self._cancellation.requested
+                return PromptResponse(stop_reason="cancelled" if cancelled else "end_turn")
             case Stopped(reason, "provider"):
                 raise RequestError(-32603, reason)
             case Stopped(kind=kind, usage=usage):
@@ -311,16 +312,13 @@ class EditorSession:
 
     async def _check_mode(self) -> None:
         """Tell the editor if the plan tools have changed the mode."""
-        if self.app.switch.mode == self._mode:
-            return
-        self._mode = self.app.switch.mode
-        self._live.tell_mode()
-        await self._update(CurrentModeUpdate(session_update="current_mode_update", current_mode_id=self._mode))
-        options = config_options(self.app)
-        await self._update(ConfigOptionUpdate(session_update="config_option_update", config_options=options))
+        mode = self.app.switch.mode
+        if mode != self._mode:
+            await self._update(CurrentModeUpdate(session_update="current_mode_update", current_mode_id=mode))
+            await self.show_mode()
 
     async def show_mode(self) -> None:
-        """Remember the mode that the editor itself has set, and send the options that show it."""
+        """Remember the mode that the editor knows now, and send the options that show it."""
         self._mode = self.app.switch.mode
         self._live.tell_mode()
         options = config_options(self.app)

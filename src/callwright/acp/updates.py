@@ -241,12 +241,15 @@ def _output_content(outcome: Outcome) -> list[Content]:
 
 def _part_content(part: Part) -> Content:
     if isinstance(part, Image):
-        data = base64.b64encode(part.data).decode()
-        image = ImageContentBlock(type="image", data=data, mime_type=part.media_type)
-        return ContentToolCallContent(type="content", content=image)
+        return ContentToolCallContent(type="content", content=_image_block(part))
     if isinstance(part, Text):
         return _text_content(_fence(part.text))
     return _text_content(f"[{part.media_type}, {len(part.data)} bytes]")
+
+
+def _image_block(image: Image) -> ImageContentBlock:
+    data = base64.b64encode(image.data).decode()
+    return ImageContentBlock(type="image", data=data, mime_type=image.media_type)
 
 
 def _text_content(text: str) -> ContentToolCallContent:
@@ -334,7 +337,11 @@ def replay_message(message: Message, ids: CallIds, cwd: Path) -> Iterator[Update
         case UserMessage(content):
             text = content if isinstance(content, str) else next((p.text for p in content if isinstance(p, Text)), "")
             block = TextContentBlock(type="text", text=escape_controls(text))
-            yield UserMessageChunk(session_update="user_message_chunk", content=block)
+            images = (
+                [] if isinstance(content, str) else [_image_block(part) for part in content if isinstance(part, Image)]
+            )
+            for shown in [*([block] if text or not images else []), *images]:
+                yield UserMessageChunk(session_update="user_message_chunk", content=shown)
         case AssistantMessage(parts):
             for part in parts:
                 if isinstance(part, Thinking) and part.text:
