@@ -146,6 +146,56 @@ async def test_answer_sent_twice_reaches_no_other_step() -> None:
     assert given == ["delete: yes", "publish: ", "publish: "]
 
 
+async def test_answer_sent_twice_does_not_answer_the_next_question() -> None:
+    graph = Graph(Work)
+
+    @graph.step
+    async def ask(state: Work, answer: str) -> Move[Work]:
+        return interrupt("delete the draft?", ask_more, state)
+
+    @graph.step
+    async def ask_more(state: Work, answer: str) -> Move[Work]:
+        return interrupt("delete everything?", end, state)
+
+    @graph.step
+    async def end(state: Work, answer: str) -> Move[Work]:
+        return halt(replace(state, log=(answer,)))
+
+    first = await graph.run(Work("t"), session="s")
+    assert isinstance(first, GraphWaiting)
+    second = await graph.resume("s", "yes", question=first.question)
+    assert isinstance(second, GraphWaiting) and second.question == "delete everything?"
+    assert await graph.resume("s", "yes", question=first.question) == second
+    finished = await graph.resume("s", "no", question=second.question)
+    assert isinstance(finished, GraphFinished) and finished.state.log == ("no",)
+
+
+async def test_program_that_has_changed_is_told_what_is_gone() -> None:
+    store = MemoryStore()
+    assert isinstance(await graph_of(store, []).run(Work("hello"), session="g"), GraphWaiting)
+    other = Graph(Work, sessions=store)
+
+    @other.step
+    async def check(state: Work, answer: str) -> Move[Work]:
+        return halt(state)
+
+    with pytest.raises(UsageError, match="step that is gone: there is no step 'verify'; the steps are check"):
+        await other.resume("g", "yes")
+
+    @dataclass(frozen=True)
+    class Bill:
+        amount: int
+
+    bills = Graph(Bill, sessions=store)
+
+    @bills.step
+    async def verify(state: Bill, answer: str) -> Move[Bill]:
+        return halt(state)
+
+    with pytest.raises(UsageError, match="the state of session 'g' is no Bill any more: amount: Field required"):
+        await bills.resume("g", "yes")
+
+
 async def test_invalid_step_result_is_an_error() -> None:
     for wrong, said in ((None, "goto"), (Goto("nowhere", Work("x")), "no step 'nowhere'"), (Goto("bad", 5), "Work")):
         graph = Graph(Work)

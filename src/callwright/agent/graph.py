@@ -4,6 +4,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
+from pydantic_core import ValidationError
+
 from callwright.agent.run_request import release_hold
 from callwright.core.errors import UsageError
 from callwright.sessions.base import SessionHold, SessionStore, no_such_session, require_store
@@ -82,7 +84,7 @@ class GraphFinished(Generic[State]):
 
 @dataclass(frozen=True, slots=True)
 class GraphWaiting(Generic[State]):
-    """The result of a graph that waits for an answer; continue with `graph.resume(session_id, answer)`."""
+    """The result of a graph that waits for an answer; continue with `graph.resume(session_id, answer, question=…)`."""
 
     question: str
     state: State
@@ -139,23 +141,28 @@ class Graph(Generic[State]):
         finally:
             await release_hold(hold)
 
-    async def resume(self, session: str, answer: str | None = None) -> GraphFinished[State] | GraphWaiting[State]:
+    async def resume(
+        self, session: str, answer: str | None = None, *, question: str | None = None
+    ) -> GraphFinished[State] | GraphWaiting[State]:
         """Continue after the last step that ended; without an answer, a waiting graph stays waiting.
 
         Args:
             session: the session of the graph.
             answer: the answer to the question of a waiting graph.
+            question: the question that the answer is for, as `GraphWaiting` has it. A graph that waits for another one
+                by now stays waiting: an answer that is sent twice must not answer the next question too.
 
         Raises:
             SessionError: there is no such session.
+            UsageError: the graph has no such step any more, or its state is of another type.
         """
         hold = await self.sessions.hold(session)
         try:
             last = _last_checkpoint(hold)
             if last is None:
                 raise no_such_session(session)
-            state: State = self._adapter.validate_python(last.state)
-            if last.waiting and answer is None:
+            state = self._read_state(session, last)
+            if last.waiting and (answer is None or question not in (None, last.waiting)):
                 return GraphWaiting(last.waiting, state, session)
             if last.step == _END:
                 return GraphFinished(state, session)
@@ -163,6 +170,22 @@ class Graph(Generic[State]):
             return await self._walk(hold, Goto(last.step, state), answer or "" if last.waiting else "")
         finally:
             await release_hold(hold)
+
+    def _read_state(self, session: str, last: Checkpoint) -> State:
+        """Return the state on record; the program may have changed since it was stored."""
+        if last.step != _END and last.step not in self._steps:
+            raise UsageError(f"session {session!r} goes on with a step that is gone: {self._describe_gone(last.step)}")
+        try:
+            return self._adapter.validate_python(last.state)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+            fault = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+            raise UsageError(
+                f"the state of session {session!r} is no {self._state_type.__name__} any more: {fault}"
+            ) from None
+
+    def _describe_gone(self, step: str) -> str:
+        return f"there is no step {step!r}; the steps are {', '.join(self._steps)}"
 
     async def _walk(
         self, hold: SessionHold, move: Move[State], answer: str = ""
@@ -187,7 +210,7 @@ class Graph(Generic[State]):
             raise UsageError(f"the state must be a {self._state_type.__name__}, got a {type(checked.state).__name__}")
         step = _END if isinstance(checked, Finish) else checked.step
         if step != _END and step not in self._steps:
-            raise UsageError(f"there is no step {step!r}; the steps are {', '.join(self._steps)}")
+            raise UsageError(self._describe_gone(step))
         encoded = self._adapter.dump_python(checked.state, mode="json")
         if isinstance(checked, Interrupt) and not checked.question.strip():
             checked = replace(checked, question=_NO_QUESTION)  # an empty one on record would mean: not waiting
