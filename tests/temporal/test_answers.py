@@ -9,7 +9,7 @@ import ssl
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Callable
-from contextlib import closing
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -261,6 +261,22 @@ async def test_worker_that_is_stopped_before_it_serves_does_not_begin(store: Sql
     await worker.run(address)
     with pytest.raises(TemporalError, match="cannot be reached"):
         await worker.run(address)  # it may run again
+
+
+async def test_worker_says_that_the_server_refuses_it(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    @asynccontextmanager
+    async def serve(*given: object, **options: object) -> AsyncGenerator[None, None]:
+        yield
+        raise RuntimeError("Workflow worker failed") from RuntimeError("Poll failure: Namespace x is not found")
+
+    async def connect(address: str, namespace: str) -> Server:
+        return Server(RPCStatusCode.NOT_FOUND, lambda: None)
+
+    monkeypatch.setattr("callwright.temporal.worker.Worker", serve)
+    monkeypatch.setattr("callwright.temporal.worker.connect_client", connect)
+    worker = AgentWorker([Agent(ScriptedProvider(), sessions=store, name="desk")])
+    with pytest.raises(TemporalError, match="cannot go on: Poll failure: Namespace x is not found"):
+        await worker.run(serving=worker.stop)
 
 
 async def test_workers_need_named_agents_with_durable_stores(store: SqliteStore) -> None:

@@ -20,7 +20,7 @@ from callwright.sessions.waiting import find_answered
 from callwright.temporal.activity import Advance
 from callwright.temporal.blobs import require_cluster_store
 from callwright.temporal.client import DEFAULT_QUEUE, connect_client
-from callwright.temporal.run import WORKFLOW_PREFIX
+from callwright.temporal.run import WORKFLOW_PREFIX, TemporalError, first_line
 from callwright.temporal.workflow import SIGNAL, WORKFLOW, RunWorkflow, question_key
 
 _log = logging.getLogger("callwright")
@@ -172,15 +172,22 @@ class AgentWorker:
             serving: called once, when the worker is connected and begins to take runs.
 
         Raises:
-            TemporalError: the server cannot be reached.
+            TemporalError: the server cannot be reached, or refuses the worker for good.
             SessionError: a store cannot be used; nothing was taken from the queue.
         """
         try:
             if self._stop.is_set():
                 return
             client = await self._connect(address, namespace)
-            if not self._stop.is_set():  # it may take a while, and a signal that came meanwhile must not be lost
+            if self._stop.is_set():  # it may take a while, and a signal that came meanwhile must not be lost
+                return
+            try:
                 await self._serve(client, serving)
+            except RuntimeError as error:
+                if not isinstance(error.__cause__, RuntimeError):
+                    raise
+                # the SDK's for a server that refuses it for good: a namespace that is gone, a key that has expired
+                raise TemporalError(f"the worker cannot go on: {first_line(error.__cause__)}") from error
         finally:
             self._stop = asyncio.Event()  # it may run again, also in another event loop
 
