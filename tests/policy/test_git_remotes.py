@@ -132,3 +132,19 @@ def test_settings_that_are_included_or_cannot_be_read_count(project: Path, tmp_p
     (project / ".git" / "remotes" / "ok").unlink()
     config.write_text("[remote")
     assert isinstance(_judge(project, "git push ok"), Ask)
+
+
+def test_settings_that_are_too_large_or_too_many_may_hold_the_host(project: Path, tmp_path: Path) -> None:
+    home = tmp_path / ".gitconfig"
+    evil = '[url "https://evil.example/"]\n\tinsteadOf = https://good.example/\n'
+    home.write_text("# padding\n" * 1_000 + evil)
+    assert isinstance(_judge(project, "git push ok"), Deny)
+    home.write_text("# padding\n" * 110_000 + evil)
+    assert isinstance(_judge(project, "git push ok"), Ask)
+    for place in range(60):
+        (tmp_path / f"more{place}").write_text(f"[include]\n\tpath = more{place + 1}\n")
+    (tmp_path / "more60").write_text(evil)
+    home.write_text("[include]\n\tpath = more55\n")
+    assert isinstance(_judge(project, "git push ok"), Deny)
+    home.write_text("[include]\n\tpath = more0\n")
+    assert isinstance(_judge(project, "git push ok"), Ask)

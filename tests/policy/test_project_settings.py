@@ -108,6 +108,23 @@ def test_usual_project_file_is_read_unasked(tmp_path: Path, line: str, file: str
     assert isinstance(_judge(line, tmp_path), Allow)
 
 
+@pytest.mark.parametrize(
+    ("line", "file", "text"),
+    [
+        ("cargo tree --locked", ".cargo/config.toml", "[build]\nrustc-wrapper = 'x.sh'\n"),
+        ("npm ls", ".npmrc", "logs-dir=/any\n"),
+        ("ruff check", "ruff.toml", "fix = true\n"),
+        ("poetry show", "poetry.toml", "virtualenvs.path = 'envs'\n"),
+        ("git status", ".git/config", "[filter 'x']\n\tclean = x.sh\n"),
+    ],
+)
+def test_setting_behind_a_long_comment_asks(tmp_path: Path, line: str, file: str, text: str) -> None:
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).write_text(f"{'# padding' * 10}\n" * 12_000 + text)
+    decision = _judge(line, tmp_path)
+    assert isinstance(decision, Ask) and decision.firm and "too large" in decision.reason
+
+
 def test_link_that_cargo_would_write_through_asks(tmp_path: Path) -> None:
     (tmp_path / "target").mkdir()
     assert isinstance(_judge("cargo tree --locked", tmp_path), Allow)

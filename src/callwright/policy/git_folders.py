@@ -93,15 +93,17 @@ def _read_path(file: Path) -> str:
         return os.fsdecode(stream.read(_LARGEST_CHARS).rstrip(b"\r\n"))
 
 
-def read_start(file: Path) -> str:
-    """Read the beginning of a settings file; a file that cannot be read gives text that cannot be parsed."""
+def read_settings(file: Path) -> str:
+    """Read a settings file; one that cannot be read gives text that cannot be parsed.
+
+    Raises:
+        ValueError: It is too large: a setting could stand behind the part that is read.
+    """
     try:
         with file.open(encoding="utf-8", errors="replace", newline="") as stream:
-            return stream.read(_LARGEST_CHARS)
+            text = stream.read(_LARGEST_CHARS)
     except OSError:
         return "["  # an unreadable file cannot be trusted, and this cannot be parsed
-
-
-def is_too_large(text: str) -> bool:
-    """Whether `read_start` may have left something out."""
-    return len(text) >= _LARGEST_CHARS
+    if len(text) == _LARGEST_CHARS:
+        raise ValueError(f"{file} is too large")
+    return text

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from callwright.core.access import is_below
-from callwright.policy.git_folders import list_repositories, read_start
+from callwright.policy.git_folders import list_repositories, read_settings
 from callwright.policy.tool_names import words
 from callwright.policy.trees import find_in_tree
 from callwright.shell.plan import Tree
@@ -162,7 +162,7 @@ def _find_kinds(objects: Path, start: str) -> set[str]:
 def _list_alternates(store: Path) -> Iterator[str]:
     file = store / "info" / "alternates"
     if file.is_file():
-        for line in read_start(file).splitlines():
+        for line in read_settings(file).splitlines():
             if line and line[0] != "#":
                 yield os.path.realpath(store / line)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from callwright.core.access import Access, Reach
-from callwright.policy.git_folders import GitFolders, is_too_large, list_repositories, read_start
+from callwright.policy.git_folders import GitFolders, list_repositories, read_settings
 from callwright.policy.repository import Setting, parse_git_settings
 from callwright.policy.tool_names import words
 from callwright.shell.plan import SimpleCommand, Verdict
@@ -119,10 +119,9 @@ def _read_settings(repositories: Sequence[GitFolders]) -> Iterator[Setting]:
         if file in seen or not file.is_file():
             continue
         seen.add(file)
-        text = read_start(file)
-        if is_too_large(text) or len(seen) > _MOST_INCLUDES + len(files):
-            raise ValueError(f"{file} cannot be checked")
-        for setting in parse_git_settings(text):
+        if len(seen) > _MOST_INCLUDES + len(files):
+            raise ValueError(f"{file} is one include too many")
+        for setting in parse_git_settings(read_settings(file)):
             yield setting
             if setting.section in ("include", "includeif") and setting.key == "path":
                 # in doubt the condition of an include holds

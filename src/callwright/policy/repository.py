@@ -13,7 +13,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import NamedTuple
 
-from callwright.policy.git_folders import GitFolders, is_too_large, list_repositories, open_marker, read_start
+from callwright.policy.git_folders import GitFolders, list_repositories, open_marker, read_settings
 from callwright.policy.tool_names import words
 from callwright.system.paths import resolve_links
 
@@ -254,10 +254,7 @@ def _iterate_links(data: bytes) -> Iterator[str]:
 def _find_in_file(file: Path, work_tree: Path, *, network: bool) -> str:
     if not file.is_file():
         return ""
-    text = read_start(file)
-    if is_too_large(text):  # a setting could stand behind the part that was read
-        return f"{file}, which is too large to check"
-    found = _find_program(text, network)
+    found = _find_program(read_settings(file), network)
     if found and found.startswith("core.worktree = "):
         leads = resolve_links(file.parent / found.partition(" = ")[2])
         found = "" if leads == resolve_links(work_tree) else found
@@ -336,7 +333,7 @@ def find_hook(folder: str, verb: str) -> str:
 
 def _hook_folders(config: Path, work_tree: Path) -> Iterator[Path]:
     try:
-        settings = list(parse_git_settings(read_start(config))) if config.is_file() else []
+        settings = list(parse_git_settings(read_settings(config))) if config.is_file() else []
     except ValueError:
         return
     for setting in settings:

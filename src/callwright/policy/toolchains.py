@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import cast
 
-from callwright.policy.git_folders import read_start
+from callwright.policy.git_folders import read_settings
 from callwright.policy.tool_names import words
 
 RUST_PROGRAMS = words("cargo rustc rustfmt rustdoc rust-analyzer cargo-clippy cargo-fmt clippy-driver rust-gdb")
@@ -37,11 +37,11 @@ def find_rust_program(folder: str, verb: str = "") -> str:
     for start in (Path(folder), *Path(folder).parents):
         for name in ("rust-toolchain.toml", "rust-toolchain"):
             file = start / name
-            if file.is_file() and _names_toolchain_path(read_start(file)):
+            if file.is_file() and _names_toolchain_path(read_settings(file)):
                 return f"a toolchain in {file}"
         for name in ("config.toml", "config"):
             file = start / ".cargo" / name
-            settings = read_start(file) if file.is_file() and file.parent.resolve() != home else ""
+            settings = read_settings(file) if file.is_file() and file.parent.resolve() != home else ""
             if found := _find_cargo_setting(settings, verb):
                 return f"{found} in {file}"
         if (start / "target" / ".rustc_info.json").is_symlink():  # cargo writes what it asked the compiler through it
@@ -133,7 +133,7 @@ def _find_npm_setting(folder: str, names: frozenset[str]) -> str:
         file = start / ".npmrc"
         if start.resolve() == home or not file.is_file():
             continue
-        for line in re.split(r"[\r\n]+", read_start(file)):
+        for line in re.split(r"[\r\n]+", read_settings(file)):
             if found := _read_npm_key(line, names):
                 return f"{found} in {file}"
     return ""
@@ -154,7 +154,7 @@ def _find_pnpm_setting(folder: str) -> str:
     for start in (Path(folder), *Path(folder).parents):
         for name, escape in _ESCAPES.items():
             file = start / name
-            if file.is_file() and (_PNPM_RUNS.search(text := read_start(file)) or escape in text):
+            if file.is_file() and (_PNPM_RUNS.search(text := read_settings(file)) or escape in text):
                 return f"settings in {file}"
     return _find_npm_setting(folder, _PNPM_SETTINGS)
 
@@ -173,7 +173,7 @@ def _find_other_pnpm(folder: str) -> str:
     for start in (Path(folder), *Path(folder).parents):
         file = start / "package.json"
         try:
-            settings: object = json.loads(read_start(file)) if file.is_file() else {}
+            settings: object = json.loads(read_settings(file)) if file.is_file() else {}
         except (ValueError, RecursionError):
             return str(file)
         found = cast("dict[str, object]", settings) if isinstance(settings, dict) else {}
@@ -190,7 +190,7 @@ def _names_registry(folder: str) -> bool:
     home = Path.home().resolve()
     starts = [start for start in (Path(folder), *Path(folder).parents) if start.resolve() != home]
     files = [start / name for start in starts for name in (".npmrc", "pnpm-workspace.yaml")]
-    return any("registr" in read_start(file).lower() for file in files if file.is_file())
+    return any("registr" in read_settings(file).lower() for file in files if file.is_file())
 
 
 _POETRY_HARMLESS = words("installer solver keyring requests publisher repositories http-basic pypi-token certificates")
@@ -201,7 +201,7 @@ def _find_poetry_setting(folder: str) -> str:
     """Return the setting of poetry that may lead to an interpreter in the project; empty if there is none."""
     for start in (Path(folder), *Path(folder).parents):
         file = start / "poetry.toml"
-        settings = _parse_toml(read_start(file)) if file.is_file() else {}
+        settings = _parse_toml(read_settings(file)) if file.is_file() else {}
         if settings is None:
             return f"settings that cannot be parsed in {file}"
         for table, value in settings.items():
@@ -229,7 +229,7 @@ def _find_path_version(folder: str) -> str:
     home = Path.home().resolve()
     for start in (Path(folder), *Path(folder).parents):
         file = start / ".tool-versions"
-        if file.is_file() and start.resolve() != home and _PATH_VERSION.search(read_start(file)):
+        if file.is_file() and start.resolve() != home and _PATH_VERSION.search(read_settings(file)):
             return str(file)
     return ""
 
@@ -242,7 +242,7 @@ def _find_python_path(folder: str) -> str:
     for start in (Path(folder), *Path(folder).parents):
         for name in (".python-version", ".python-versions"):
             file = start / name
-            lines = read_start(file).splitlines() if file.is_file() else []
+            lines = read_settings(file).splitlines() if file.is_file() else []
             kept = [line.strip() for line in lines if line.strip() and line.strip()[0] != "#"]
             if not all(map(_PYTHON_VERSION.fullmatch, kept)):
                 return str(file)
@@ -320,7 +320,7 @@ def _list_ruff_files(folder: str) -> Iterator[Path]:
 
 def _read_ruff_settings(file: Path) -> str | None:
     """Return the setting of a file that changes files, an empty string, or None if the file is not about ruff."""
-    parsed = _parse_toml(read_start(file))
+    parsed = _parse_toml(read_settings(file))
     if parsed is None:
         return "settings that cannot be parsed"
     found: object = cast("object", parsed)
