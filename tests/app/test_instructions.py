@@ -4,7 +4,7 @@ import pytest
 
 from callwright.app.app import assemble
 from callwright.app.locations import Locations
-from callwright.app.prompts import instruction_files, instructions_for
+from callwright.app.prompts import instruction_files, instructions_for, unread_instructions
 from callwright.app.run_context import RunOptions
 from callwright.app.settings import load_settings
 from callwright.testing.fakes import ScriptedProvider
@@ -55,6 +55,28 @@ def test_own_instructions_import_files_beside_them(locations: Locations, monkeyp
     (locations.home / "AGENTS.md").write_text("@style.md")
     (locations.home / "style.md").write_text("Be brief.")
     assert "Be brief." in instructions_for(locations)
+
+
+def test_import_below_the_home_folder_is_expanded(locations: Locations, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(locations.home.parent))
+    locations.home.mkdir()
+    (locations.home / "AGENTS.md").write_text(f"@~/{locations.home.name}/style.md")
+    (locations.home / "style.md").write_text("Be brief.")
+    assert "Be brief." in instructions_for(locations) and not list(unread_instructions(locations))
+
+
+def test_instructions_that_lie_elsewhere_are_named(locations: Locations, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(locations.project.parent))
+    other = locations.project.parent / "notes.md"
+    other.write_text("from elsewhere")
+    (locations.project / "AGENTS.md").write_text("@~/notes.md @missing.md someone@~/notes.md")
+    (locations.project / "CLAUDE.local.md").symlink_to(other)
+    app = assemble(ScriptedProvider(), load_settings(locations, trusted=False), locations, RunOptions(keep=False))
+    assert "from elsewhere" not in app.agent.system
+    assert [text for text in app.problems if "is not read" in text] == [
+        f"{locations.project}/CLAUDE.local.md is not read: it is a link out of the project",
+        f"{locations.project}/AGENTS.md: @~/notes.md is not read: it lies outside of {locations.project}",
+    ]
 
 
 def test_link_to_a_secret_is_no_instruction(locations: Locations) -> None:

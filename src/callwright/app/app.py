@@ -18,7 +18,7 @@ from callwright.app.mcp_servers import describe_problems, load_servers, prepare_
 from callwright.app.models import Models
 from callwright.app.observability import Observability, open_observability
 from callwright.app.permissions import Conditions, HookAllows, ProjectGrants
-from callwright.app.prompts import system_prompt
+from callwright.app.prompts import system_prompt, unread_instructions
 from callwright.app.run_context import (
     Hidden,
     RunOptions,
@@ -245,6 +245,7 @@ def assemble(
             *skill_service.problems,
             *plugin_problems,
             *agent_problems,
+            *(unread_instructions(locations, context.hidden) if options.system is None else ()),
             *_find_unknown_kept(registry, settings.last("codeMode")),
             *observability.problems,
         ],

@@ -16,7 +16,7 @@ from callwright.app.run_context import Hidden
 from callwright.app.settings import Settings
 from callwright.core.content import Part, Text
 from callwright.skills import Skills, list_skills
-from callwright.system.paths import resolve_links, trusted_owners
+from callwright.system.paths import expand_home, resolve_links, trusted_owners
 from callwright.system.sensitive_paths import comparable, is_secret
 
 _NAMES = ("AGENTS.override.md", "AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md")
@@ -116,19 +116,41 @@ def instruction_files(locations: Locations, hidden: Hidden | None = None) -> lis
     return list(found.values())
 
 
+def unread_instructions(locations: Locations, hidden: Hidden | None = None) -> Iterator[str]:
+    """Yield a text for each file that would be read as instructions if it did not lie elsewhere."""
+    for _, file in _project_files(locations):
+        if not file.resolve().is_relative_to(locations.project):
+            yield f"{file} is not read: it is a link out of the project"
+    for file, kind, _ in instruction_files(locations, hidden):
+        own = next(
+            (folder for folder in (locations.home, locations.claude) if file.is_relative_to(folder)), file.parent
+        )
+        root = (locations.project if kind == "Project" else own).resolve()
+        for name, target in _mentioned_files(file):
+            if not target.is_relative_to(root):
+                yield f"{file}: @{name} is not read: it lies outside of {root}"
+
+
 def _files(locations: Locations) -> Iterator[Path]:
     own = (locations.home / "AGENTS.md", locations.claude / "CLAUDE.md")
     yield from [file for file in own if file.is_file()][:1]
+    for folder, file in _project_files(locations):
+        if not file.resolve().is_relative_to(locations.project):
+            continue  # a link out of the repository could expose any file of the user
+        if folder == locations.cwd or file.lstat().st_uid in trusted_owners(locations.cwd):
+            yield file
+
+
+def _project_files(locations: Locations) -> Iterator[tuple[Path, Path]]:
+    """Yield the folders of the project from its root on, with each file that may hold instructions."""
     # outside of a repository the project is the working folder itself
     inner = locations.cwd.relative_to(locations.project) if locations.cwd.is_relative_to(locations.project) else Path()
     deeper = (locations.project.joinpath(*inner.parts[:depth]) for depth in range(1, len(inner.parts) + 1))
     for folder in (locations.project, *deeper):
         found = next((folder / name for name in _NAMES if (folder / name).is_file()), None)
         for file in (found, folder / _LOCAL_NAME):
-            if file is None or not file.is_file() or not file.resolve().is_relative_to(locations.project):
-                continue  # a link out of the repository could expose any file of the user
-            if folder == locations.cwd or file.lstat().st_uid in trusted_owners(locations.cwd):
-                yield file
+            if file is not None and file.is_file():
+                yield folder, file
 
 
 def _imports(file: Path, root: Path, withheld: Hidden | None) -> list[Path]:
@@ -136,8 +158,8 @@ def _imports(file: Path, root: Path, withheld: Hidden | None) -> list[Path]:
     found: dict[Path, None] = {}
     level = [file]
     for _ in range(_DEEPEST):  # breadth first, each once: files that import each other would never end
-        level = [target for each in level for target in _mentioned_files(each, root) if target not in found]
-        level = [target for target in level if withheld is None or not withheld(target)]
+        named = [target for each in level for _, target in _mentioned_files(each) if target.is_relative_to(root)]
+        level = [target for target in named if target not in found and (withheld is None or not withheld(target))]
         found |= dict.fromkeys(level[: _MOST_IMPORTED - len(found)])
         level = [target for target in dict.fromkeys(level) if target in found]
     return list(found)
@@ -148,14 +170,15 @@ def _is_withheld(file: Path, hidden: Hidden | None) -> bool:
     return is_secret(comparable(str(file))) or (hidden is not None and hidden(file))
 
 
-def _mentioned_files(file: Path, root: Path) -> Iterator[Path]:
+def _mentioned_files(file: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the text files that a file imports with @, as it names them and where they are."""
     # examples in code blocks mention files without meaning them
     text = _CODE.sub("", _read_bytes(file).decode("utf-8", errors="ignore"))
     for name in list(dict.fromkeys(_IMPORT.findall(text)))[:_MOST_IMPORTED]:
         with suppress(OSError, ValueError):  # too long, or with a NUL: there is no such file
-            target = resolve_links(file.parent / name)
-            if target.is_relative_to(root) and target.is_file():
-                yield target
+            target = resolve_links(file.parent / expand_home(name))
+            if target.is_file():
+                yield name, target
 
 
 def _read_bytes(file: Path) -> bytes:
