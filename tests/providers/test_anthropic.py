@@ -2,16 +2,17 @@
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import pytest
 from pydantic import BaseModel, Field
 
-from callwright.core.calls import ToolCall
-from callwright.core.content import Text
+from callwright.core.calls import Completed, ToolCall
+from callwright.core.content import Output, Text
 from callwright.core.json import freeze
-from callwright.core.messages import AssistantMessage, Thinking, UserMessage
+from callwright.core.messages import AssistantMessage, History, Thinking, ToolMessage, UserMessage
 from callwright.providers.anthropic import AnthropicMessages
 from callwright.providers.base import ProviderError
 from callwright.testing.loopback import Loopback, LoopbackReply
@@ -239,3 +240,25 @@ async def test_thinking_returns_only_to_its_server(server: Loopback, request_for
     ]
     assert compatible == ["compatible, unsigned", "compatible", None]
     assert own == ["anthropic", None]
+
+
+@pytest.mark.parametrize("kind", [History, list])
+async def test_ids_that_another_server_repeated_are_unique(
+    server: Loopback, claude: AnthropicMessages, request_for: Requests, recorded: Recorded, kind: Any
+) -> None:
+    server.reply(*[LoopbackReply([recorded("anthropic")])] * 3)
+    messages = kind([UserMessage("hi")])
+    for turn in range(3):
+        call = ToolCall("functions.look:0" if turn % 2 else "call_0", "look", "{}")
+        again = ToolCall("call_0", "look", '{"at":2}')
+        calls = (call,) if turn == 0 else (call, again) if turn == 1 else (again,)
+        messages.append(AssistantMessage(calls, "calls"))
+        messages.append(ToolMessage(tuple(Completed(each, Output(f"{turn}")) for each in calls)))
+        await asked(claude, replace(request_for(), messages=messages))
+    first, _, last = [each.json["messages"] for each in server.received]
+    blocks = [block for message in last for block in message["content"]]
+    made = [block["id"] for block in blocks if block["type"] == "tool_use"]
+    assert [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"] == made
+    assert made[0] == "call_0" and len(set(made)) == len(made) == 4
+    assert last[1] == first[1]  # what was sent before stays the same
+    assert anthropic_faults(server.received[2]) == []

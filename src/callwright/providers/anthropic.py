@@ -11,10 +11,17 @@ from callwright.core.errors import UsageError
 from callwright.core.json import JsonObject, compact
 from callwright.core.messages import AssistantMessage
 from callwright.core.spec import ToolSpec
-from callwright.providers.anthropic_messages import PROVIDER, AnthropicDraft, encode, mark_cache_end
+from callwright.providers.anthropic_messages import PROVIDER, AnthropicDraft, CallIds, encode, mark_cache_end
 from callwright.providers.base import ModelEvent, ModelRequest
 from callwright.providers.clients import Clients, find_origin, require
-from callwright.providers.encoding import Pieces, encode_history, list_pieces, parse_object, to_bytes
+from callwright.providers.encoding import (
+    Pieces,
+    cache_with_history,
+    encode_history,
+    list_pieces,
+    parse_object,
+    to_bytes,
+)
 from callwright.providers.errors import refuse_web_page
 from callwright.providers.options import ModelOptions, limit_effort, set_fields
 from callwright.providers.schemas.anthropic_output import anthropic_output_schema
@@ -144,10 +151,11 @@ class AnthropicMessages:
 
     def _messages(self, request: ModelRequest, tools: EncodedTools) -> Pieces:
         unjoined = _UNJOINED if self._cache else 0
+        ids = cache_with_history(request.messages, (tools.key, CallIds), CallIds)
         joined, last = encode_history(
             request.messages,
             tools.key,
-            lambda message: encode(message, tools, signed=self._signed, origin=self._origin),
+            lambda message: encode(message, tools, ids, signed=self._signed, origin=self._origin),
             unjoined=unjoined,
         )
         # the API looks back only twenty blocks for a cached prefix, so the end of the last request is marked too

@@ -29,20 +29,44 @@ _MARK = b',"cache_control":{"type":"ephemeral"}}]}'
 _END = b"}]}"
 
 
-def encode(message: Message, tools: EncodedTools, *, signed: bool = False, origin: str = "") -> bytes:
+class CallIds:
+    """The ids of a conversation's calls, in order: the API rejects a repeated one, which other servers send."""
+
+    __slots__ = ("_counts",)
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+
+    def begin(self, call: ToolCall) -> str:
+        """Return the id of the next call."""
+        self._counts[call.id] = self._counts.get(call.id, 0) + 1
+        return self.find(call)
+
+    def find(self, call: ToolCall) -> str:
+        """Return the id of the last call with the given one, for its outcome."""
+        count = self._counts.get(call.id, 1)
+        return wire_id(call.id if count == 1 else f"{call.id} #{count}")
+
+
+def encode(
+    message: Message, tools: EncodedTools, ids: CallIds | None = None, *, signed: bool = False, origin: str = ""
+) -> bytes:
     """Encode one message; its content is always a list of blocks and always its last key.
+
+    `ids` are those of the messages before it.
 
     Thinking of another server than `origin`, which is empty for Anthropic, is left out: its signature is not accepted.
     With `signed`, so is thinking without a signature, which Anthropic rejects.
     """
+    ids = ids or CallIds()
     if isinstance(message, ToolMessage):
         # the API does not accept references and text in one result, so the text of a search follows the results
-        results = [_outcome(outcome, tools) for outcome in message.outcomes]
+        results = [_outcome(outcome, tools, ids) for outcome in message.outcomes]
         return _encode_blocks(
             "user", [*results, *(_text(outcome.text) for outcome in message.outcomes if _references(outcome, tools))]
         )
     if isinstance(message, AssistantMessage):
-        return _encode_blocks("assistant", _assistant(message.parts, tools, signed=signed, origin=origin))
+        return _encode_blocks("assistant", _assistant(message.parts, tools, ids, signed=signed, origin=origin))
     content = message.content
     return _encode_blocks("user", [_text(content)] if isinstance(content, str) else _content(content))
 
@@ -83,8 +107,8 @@ def _references(outcome: Completed | Failed, tools: EncodedTools) -> list[Block]
     return [{"type": "tool_reference", "tool_name": name} for name in found]
 
 
-def _outcome(outcome: Completed | Failed, tools: EncodedTools) -> Block:
-    block: Block = {"type": "tool_result", "tool_use_id": wire_id(outcome.call.id)}
+def _outcome(outcome: Completed | Failed, tools: EncodedTools, ids: CallIds) -> Block:
+    block: Block = {"type": "tool_result", "tool_use_id": ids.find(outcome.call)}
     if isinstance(outcome, Failed):
         return {**block, "content": outcome.text or "failed", "is_error": True}
     references = _references(outcome, tools)
@@ -98,13 +122,15 @@ def _outcome(outcome: Completed | Failed, tools: EncodedTools) -> Block:
     return {**block, "content": filled} if filled else block
 
 
-def _assistant(parts: tuple[AssistantPart, ...], tools: EncodedTools, *, signed: bool, origin: str) -> list[Block]:
+def _assistant(
+    parts: tuple[AssistantPart, ...], tools: EncodedTools, ids: CallIds, *, signed: bool, origin: str
+) -> list[Block]:
     blocks: list[Block] = []
     for part in parts:
         if isinstance(part, Text):
             blocks.append(_text(part.text))
         elif isinstance(part, ToolCall):
-            named = {"id": wire_id(part.id), "name": tools.wire_name_of(part)}
+            named = {"id": ids.begin(part), "name": tools.wire_name_of(part)}
             blocks.append({"type": "tool_use", **named, "input": tools.wire_arguments(part)})
         else:
             value = unwrap_opaque(PROVIDER, part, origin)

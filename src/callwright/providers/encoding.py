@@ -76,8 +76,10 @@ def encode_history(
     return (joined if joined.extend_to(fragments, count) else b",".join(fragments[:count])), last
 
 
-def cache_with_history(messages: History, key: Hashable, make: Callable[[], Made]) -> Made:
+def cache_with_history(messages: Sequence[Message], key: Hashable, make: Callable[[], Made]) -> Made:
     """Return the value cached with a history, or make it now; it lives as long as the history."""
+    if not isinstance(messages, History) or not messages:
+        return make()
     first = messages[0]
     return messages.encode(key, lambda message: make() if message is first else None)[0] or make()
 

@@ -59,12 +59,15 @@ def _anthropic_message(place: int, message: Mapping[str, Any]) -> Iterator[str]:
 def _pairing(messages: Sequence[Mapping[str, Any]], call: str, result: str, own: str, other: str) -> list[str]:
     faults: list[str] = []
     waiting: list[str] = []
+    seen: set[str] = set()
     for place, message in enumerate(messages):
         blocks = [cast("dict[str, Any]", block) for block in message["content"] if isinstance(block, dict)]
         given = [block[other] for block in blocks if block["type"] == result]
         if given != waiting:
             faults.append(f"messages.{place}: results for {given}, the calls were {waiting}")
         waiting = [block[own] for block in blocks if block["type"] == call]
+        faults += [f"messages.{place}: the id {each!r} is not unique" for each in waiting if each in seen]
+        seen.update(waiting)
     return [*faults, f"the last calls have no results: {waiting}"] if waiting else faults
 
 
