@@ -61,10 +61,17 @@ class TranscriptFiles:
             whole: Write now, even if the file was written a moment ago; otherwise it may lag behind.
 
         Returns:
-            The path, or an empty text if the session is not stored.
+            The path, or an empty text if the session is not stored or the file cannot be written.
         """
         if not session_id or not self._store.durable:
             return ""
+        try:
+            return await self._update(session_id, whole=whole)
+        except OSError:  # a full disk, where a hook can decide without the file
+            self._known.pop(session_id, None)  # what was written may end in the middle of a record
+            return ""
+
+    async def _update(self, session_id: str, *, whole: bool) -> str:
         # a session id may contain any printable character, slashes included
         file = output_folder() / f"session-{sha256(session_id.encode()).hexdigest()[:16]}.jsonl"
         began = time.monotonic()
@@ -80,7 +87,8 @@ class TranscriptFiles:
             records = await self._store.read(session_id)
         except SessionError:  # the session has no record yet
             records = ()
-        begun = known if 0 < known <= len(records) else 0
+        kept = file.exists()  # noqa: ASYNC240 - one look, as a cleaner may have removed the file
+        begun = known if kept and 0 < known <= len(records) else 0
         with file.open("a" if begun else "w", encoding="utf-8") as lines:
             lines.writelines(f"{dump_record(record)}\n" for record in records[begun:])
         return len(records)
