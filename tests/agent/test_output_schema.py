@@ -1,5 +1,6 @@
 """Final answers of a given type."""
 
+import pytest
 from pydantic import BaseModel
 
 from callwright import Effect, ToolCall, tool
@@ -31,8 +32,9 @@ async def test_output_is_a_typed_value_and_model_gets_schema() -> None:
     assert schema is not None and set(schema["properties"]) == {"name", "people"}  # type: ignore[arg-type] - an object
 
 
-async def test_output_in_code_fence_is_parsed() -> None:
-    result = await Agent(ScriptedProvider("```json\n[1, 2]\n```")).run("numbers", output=list[int])
+@pytest.mark.parametrize("text", ["```json\n[1, 2]\n```", "Here they are:\n\n```JSON\n[1,\n2]\n```\nThat is all."])
+async def test_output_in_code_fence_is_parsed(text: str) -> None:
+    result = await Agent(ScriptedProvider(text)).run("numbers", output=list[int])
     assert isinstance(result, Done) and result.output == [1, 2]
 
 

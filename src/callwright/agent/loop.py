@@ -55,7 +55,9 @@ class RunDependencies:
     compaction: Compaction | None
 
 
-_CODE_FENCE = re.compile(r"\A\s*```(?:json)?[ \t]*\n(?P<body>.*)\n[ \t]*```\s*\Z", re.DOTALL)
+_CODE_FENCE = re.compile(
+    r"^[ \t]*```(?:json)?[ \t]*\n(.*?)\n[ \t]*```[ \t]*$", re.DOTALL | re.MULTILINE | re.IGNORECASE
+)
 
 
 class OutputSchema:
@@ -71,13 +73,13 @@ class OutputSchema:
         )
 
     def read(self, text: str) -> Any:
-        """Parse an answer, with or without a code fence around it.
+        """Parse an answer: all of the text, or its only code block.
 
         Raises:
             InvalidArguments: the answer does not match the schema.
         """
-        fenced = _CODE_FENCE.match(text)
-        return self._parser.parse(fenced["body"] if fenced else text)
+        blocks = _CODE_FENCE.findall(text)  # never inside JSON, whose texts have no line breaks
+        return self._parser.parse(blocks[0] if len(blocks) == 1 else text)
 
     def describe_error(self, error: InvalidArguments) -> str:
         """Describe the mismatch."""
