@@ -1,5 +1,7 @@
 """Questions on the page: live, from two screens, edited, on a phone, by keyboard, and when the server is gone."""
 
+import signal
+
 import pytest
 from playwright.sync_api import BrowserContext, Route, expect
 
@@ -264,6 +266,20 @@ def test_killed_agent_is_said_and_its_questions_can_be_answered(serve: Serve, de
     press(page, "Yes")
     expect(page.get_by_text("Went on.")).to_be_visible()
     assert [(watching.project / f"{name}.txt").read_text() for name in ("one", "two")] == ["one\n", "two\n"]
+
+
+def test_silent_server_is_said_and_found_again(serve: Serve, desktop: BrowserContext):
+    served = serve("end")
+    page = desktop.new_page()
+    page.clock.install()
+    page.goto(served.link)
+    expect(page.locator(".status")).to_have_text("live")
+    served.process.send_signal(signal.SIGSTOP)  # as a network that went away: nothing comes, and nothing ends
+    page.clock.fast_forward(60_000)
+    expect(page.locator(".status")).to_have_text("server gone")
+    served.process.send_signal(signal.SIGCONT)
+    page.clock.fast_forward(60_000)
+    expect(page.locator(".status")).to_have_text("live")
 
 
 def test_vanished_server_is_said_and_the_page_stays(serve: Serve, desktop: BrowserContext):

@@ -176,7 +176,7 @@ async function lead() {
       abort.abort();
     };
     try {
-      await read(abort.signal, () => (delay = 250));
+      await read(abort, () => (delay = 250));
     } catch (error) {
       const refused = error.status === 401 || error.status === 403;
       publish([{ type: "status", status: refused ? "refused" : "gone" }]);
@@ -186,21 +186,34 @@ async function lead() {
   }
 }
 
-async function read(signal, opened) {
-  const response = await request("/api/events", { signal });
-  opened();
-  publish([{ type: "status", status: "live" }]);
-  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) break;
-    const blocks = (rest + value).split("\n\n");
-    rest = blocks.pop();
-    for (const block of blocks) {
-      const data = block.split("\n").filter((line) => line.startsWith("data:"));
-      if (data.length) publish(JSON.parse(data.map((line) => line.slice(5)).join("\n")));
+const SILENCE = 40_000; // milliseconds: the server says something every 15 seconds
+
+async function read(abort, opened) {
+  let timer = 0;
+  const wait = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => abort.abort(), SILENCE); // a network that went away ends no connection
+  };
+  wait();
+  try {
+    const response = await request("/api/events", { signal: abort.signal });
+    opened();
+    publish([{ type: "status", status: "live" }]);
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = "";
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      wait();
+      const blocks = (rest + value).split("\n\n");
+      rest = blocks.pop();
+      for (const block of blocks) {
+        const data = block.split("\n").filter((line) => line.startsWith("data:"));
+        if (data.length) publish(JSON.parse(data.map((line) => line.slice(5)).join("\n")));
+      }
     }
+    publish([{ type: "status", status: "gone" }]);
+  } finally {
+    clearTimeout(timer);
   }
-  publish([{ type: "status", status: "gone" }]);
 }
