@@ -127,6 +127,15 @@ def test_stats_sum_up_the_sessions(machine: Any, calls: Call) -> None:
     assert "glob" in machine("stats").out
 
 
+def test_stats_count_what_a_fork_has_copied_once(machine: Any, calls: Call) -> None:
+    machine("-p", "go", machine.says(calls("glob", pattern="*"), "ok"), "--session-id", "s1")
+    before = machine("stats", "--json").document
+    machine("sessions", "fork", "s1")
+    assert machine("stats", "--json").document == {**before, "sessions": 2}
+    machine("-p", "go", machine.says(calls("glob", pattern="*"), "ok"), "--resume", "s1", "--fork-session")
+    assert machine("stats", "--json").document["tools"][0]["calls"] == 2
+
+
 def test_skills_list_and_check(machine: Any) -> None:
     assert "No skills found" in machine("skills", "list").out
     folder = machine.project / ".callwright" / "skills" / "brew-tea"

@@ -507,6 +507,9 @@ async def test_costs_count_summaries_and_sub_agents(serve: Serve) -> None:
         found = (await web.get("/api/costs")).data
         assert found["total"]["tokens"] == 136 and found["total"]["usd"] == pytest.approx(0.5 + 131 * 1.25e-6)
         assert [each["model"] for each in found["models"]] == ["gpt-5", "sub-agents"]
+        fork = (await web.post("/api/fork", {"session": "s"})).data["session"]
+        await web.until("/api/sessions", lambda data: fork in [each["id"] for each in data["sessions"]])
+        assert (await web.get("/api/costs")).data == found  # what a fork has copied was spent once
 
 
 @pytest.mark.slow

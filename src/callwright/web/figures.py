@@ -69,12 +69,15 @@ class FigureRoutes:
         stats, sessions = Stats(), list[Fields]()
         store = self._hub.store
         entries: Sequence[SessionEntry] = () if store is None else await store.list(limit=_MOST_SESSIONS)
-        for entry in entries:
+        counted: set[tuple[int, float]] = set()
+        for entry in sorted(entries, key=lambda each: each.created_at):  # a copy after the session it was made from
             if store is None or entry.updated_at < since:
                 continue
             spent = _Spent()
             for stored in await self._stored(store, entry):
-                if stored.at >= since:
+                place = (stored.position, stored.at)
+                if stored.at >= since and place not in counted:  # what a fork has copied was spent once
+                    counted.add(place)
                     _count(stored, prices_of, (total, spent), by_day, by_model, stats)
             if spent.messages:
                 figures = {"usd": round(spent.usd, 6), "tokens": spent.tokens}
