@@ -239,6 +239,7 @@ def test_missing_model_is_explained_in_five_lines(machine: Any, monkeypatch: pyt
     ended = machine("-p", "hi")
     assert ended.code == 2
     assert "No model found" in ended.err and len(ended.err.splitlines()) == 5
+    assert max(map(len, ended.err.splitlines())) <= 80  # no command is broken in two
 
 
 @pytest.mark.slow

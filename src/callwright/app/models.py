@@ -38,10 +38,10 @@ _QUESTION_TOKENS = 1_024
 
 NO_MODEL = """\
 No model found. Do one of these, then run callwright again:
-  export ANTHROPIC_API_KEY=…           use a hosted model (also OPENAI_API_KEY, GEMINI_API_KEY)
-  ollama serve                         start a model server on this machine (or llama.cpp, LM Studio, vLLM)
-  callwright --model local:FILE.gguf   use a model file, after: pip install 'callwright[local,openai]'
-  callwright demo                      try it without a model"""
+  export ANTHROPIC_API_KEY=…  a hosted model (or OPENAI_API_KEY, GEMINI_API_KEY)
+  ollama serve                a model on this machine (or LM Studio, vLLM, …)
+  pip install 'callwright[local,openai]' && callwright --model local:FILE.gguf
+  callwright demo             try it without a model"""
 
 
 @dataclass(frozen=True, slots=True)
