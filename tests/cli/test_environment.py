@@ -1,5 +1,6 @@
 """Unusual surroundings of the command: each gives one clear error, or works."""
 
+import json
 import os
 import sqlite3
 import subprocess
@@ -55,6 +56,33 @@ def test_reader_that_has_gone_is_no_error_message(tmp_path: Path, buffering: str
     finally:
         os.close(writer)
     assert (ended.returncode, ended.stderr) == (1, "")
+
+
+@pytest.mark.slow
+def test_reader_that_goes_during_a_call_ends_the_run(tmp_path: Path):
+    call = {"calls": [{"name": "bash", "arguments": {"command": "read _ < ../go"}}]}
+    (tmp_path / "project").mkdir()
+    (tmp_path / "replies.json").write_text(json.dumps([call, "never"]))
+    os.mkfifo(tmp_path / "go")
+    options = ["--permission-mode", "bypass", "--output-format", "stream-json"]
+    command = [sys.executable, "-m", "callwright", "-p", "hi", "--model=script:../replies.json", *options]
+    environment = {**os.environ, "HOME": str(tmp_path)}
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        cwd=tmp_path / "project",
+    )
+    assert process.stdout is not None and process.stderr is not None
+    assert [json.loads(process.stdout.readline())["type"] for _ in range(2)] == ["system", "assistant"]
+    process.stdout.close()
+    (tmp_path / "go").write_text("on\n")
+    told = process.stderr.read()
+    process.stderr.close()
+    assert (process.wait(timeout=60), told) == (1, "")
 
 
 def test_deleted_working_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

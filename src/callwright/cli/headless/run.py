@@ -239,7 +239,10 @@ class _HeadlessRun:
         if self._options.verbose and not self._streaming:
             print_notice(f"{outcome.call.name}: {'failed' if isinstance(outcome, Failed) else 'done'}")
         if self._streaming and outcome.call.id in self._calls and isinstance(outcome, (Completed, Failed)):
-            _print(stream_json.outcome_line(outcome, self._session_id))
+            try:
+                _print(stream_json.outcome_line(outcome, self._session_id))
+            except OSError:  # its reader has gone; an observer's error is only logged, and that of the result ends all
+                self._cancellation.cancel("the output cannot be written")
 
     def _on_model_event(self, event: ModelEvent) -> None:
         self._live.on_model_event(event)
