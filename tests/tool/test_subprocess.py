@@ -339,6 +339,19 @@ def test_a_tool_in_a_script_can_be_isolated(tmp_path: Path) -> None:
     assert done.stdout.strip() == "5"
 
 
+def test_script_that_would_run_twice_is_told_so(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import asyncio\nfrom callwright import Executor, Registry, tool\n"
+        "from callwright.policy import AllowEverything\n"
+        "@tool(isolation='process')\ndef work() -> str:\n    'Work.'\n    return 'done'\n"
+        "print(asyncio.run(Executor(Registry(work), AllowEverything()).run('work')).text)\nprint('the end')\n"
+    )
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
+    told, end = done.stdout.splitlines()
+    assert told.endswith('put what the program runs under if __name__ == "__main__":') and end == "the end"
+
+
 def test_daemon_ends_when_our_process_is_killed(tools: Any, tmp_path: Path) -> None:
     note = tmp_path / "daemon"
     script = (

@@ -67,6 +67,8 @@ _ERRORS = {
         *(Cancelled, Crashed, ApprovalRequired, AuthRequired),
     )
 }
+_importing: list[Connection] = []
+"""In a worker that imports the module of the tool: the pipe to the process that waits for the answer."""
 
 
 def check_importable(function: Callable[..., Any]) -> None:
@@ -93,6 +95,7 @@ async def run_isolated(
         ToolError: The function raised it.
         Crashed: The function raised anything else, or the process ended without an answer.
     """
+    _refuse_while_importing()
     task = (function.__module__, function.__qualname__, tuple(arguments), dict(named_arguments))
     worker = _Worker(task)
     job = asyncio.ensure_future(threads.run(worker.work))
@@ -104,6 +107,20 @@ async def run_isolated(
         with suppress(BaseException):
             job.result()  # retrieved, so that asyncio does not warn about an unseen exception
         raise
+
+
+def _refuse_while_importing() -> None:
+    """End a worker whose import has come to a call: the script does all that it has done once more."""
+    if _importing:
+        _importing[0].send_bytes(
+            _pack_error(
+                Crashed(
+                    "the tool's process imports the program, which then makes calls again; "
+                    'put what the program runs under if __name__ == "__main__":'
+                )
+            )
+        )
+        os._exit(1)
 
 
 class _Worker:
@@ -217,8 +234,13 @@ def serve(pipe: int, control: int) -> None:
 def _answer(descriptor: int) -> None:
     with Connection(descriptor) as pipe:
         try:
+            _importing.append(pipe)
             spawn.prepare(pipe.recv())
-            answer = _pack(_call(*pipe.recv()))
+            module, name, arguments, named_arguments = pipe.recv()
+            found = getattr(importlib.import_module(module), name)
+            _importing.clear()
+            function = getattr(found, "function", found)  # the name now holds the tool made of the function
+            answer = _pack(function(*arguments, **named_arguments))
         except (ToolError, ApprovalRequired, AuthRequired) as error:
             answer = _pack_error(error)
         except BaseException as error:  # noqa: BLE001 - any failure must reach our process
@@ -226,12 +248,6 @@ def _answer(descriptor: int) -> None:
         with suppress(OSError, ValueError):
             sys.stdout.flush()  # before the answer: once our process has it, this one may be ended at any moment
         pipe.send_bytes(answer)
-
-
-def _call(module: str, name: str, arguments: tuple[Any, ...], named_arguments: dict[str, Any]) -> object:
-    found = getattr(importlib.import_module(module), name)
-    function = getattr(found, "function", found)  # the name now holds the tool made of the function
-    return function(*arguments, **named_arguments)
 
 
 def _pack(value: object) -> bytes:
