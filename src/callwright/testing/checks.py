@@ -209,6 +209,7 @@ def _fingerprint(folder: str | os.PathLike[str] | None) -> dict[str, str]:
     """Return mode and content hash of everything below a folder, by path."""
     if folder is None:
         return {}
+    assert Path(folder).is_dir(), f"{folder} is not a folder: nothing can be compared in it"
     found: dict[str, str] = {}
     for path in sorted(Path(folder).rglob("*")):
         content = str(path.readlink()).encode() if path.is_symlink() else path.read_bytes() if path.is_file() else b""

@@ -1,0 +1,71 @@
+"""`check_tool` names what a tool does wrong."""
+
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from callwright import Effect, ReadPath, SchemaTool, ToolSpec, tool
+from callwright.testing import check_tool
+
+_ANYTHING = ToolSpec("loose", "Take anything.", {"type": "object"})
+
+
+async def test_read_tool_that_writes_is_named(tmp_path: Path) -> None:
+    @tool(effect=Effect.READ)
+    async def look(name: str) -> str:
+        """Look, and leave a trace."""
+        (tmp_path / name).write_text("seen")
+        return "ok"
+
+    with pytest.raises(AssertionError, match=r"look: its effect is READ, but .* has changed"):
+        await check_tool(look, {"name": "a"}, folder=tmp_path)
+
+
+async def test_missing_folder_is_no_folder_without_changes(tmp_path: Path) -> None:
+    @tool(effect=Effect.READ)
+    async def look() -> str:
+        """Look."""
+        return "ok"
+
+    with pytest.raises(AssertionError, match="gone is not a folder"):
+        await check_tool(look, {}, folder=tmp_path / "gone")
+
+
+async def test_changing_accesses_are_named() -> None:
+    numbers = count()
+
+    @tool(effect=Effect.READ, accesses=lambda _: [ReadPath(f"/{next(numbers)}")])
+    async def look() -> str:
+        """Look elsewhere each time."""
+        return "ok"
+
+    with pytest.raises(AssertionError, match="look: accesses must be repeatable"):
+        await check_tool(look, {})
+
+
+async def test_accesses_that_write_are_named(tmp_path: Path) -> None:
+    def find_accesses(arguments: Any) -> list[ReadPath]:
+        (tmp_path / "trace").write_text("x")
+        return [ReadPath("/a")]
+
+    @tool(accesses=find_accesses)
+    async def look() -> str:
+        """Look."""
+        return "ok"
+
+    with pytest.raises(AssertionError, match="look: bind and accesses must change nothing"):
+        await check_tool(look, {}, folder=tmp_path)
+
+
+class Careless(SchemaTool):
+    """Binds whatever it is given."""
+
+    def bind(self, arguments: Any) -> Any:
+        return super().bind({})
+
+
+async def test_invalid_arguments_that_are_taken_are_named() -> None:
+    with pytest.raises(AssertionError, match="loose: '' must raise InvalidArguments"):
+        await check_tool(Careless(_ANYTHING, str))
