@@ -92,6 +92,15 @@ async def test_reading_commands_keep_nothing(tmp_path: Path):
     assert not bench.kept.exists()
 
 
+async def test_mode_of_a_file_that_got_a_second_name_is_undone(tmp_path: Path):
+    bench = Workbench(tmp_path)
+    (bench.root / "a").write_text("text\n")
+    before = picture(bench.root)
+    await run(bench, "ln a b; chmod 755 a")
+    bench.undo(0)
+    assert picture(bench.root) == before
+
+
 async def test_quick_changes_of_the_same_size_are_seen(tmp_path: Path):
     bench = Workbench(tmp_path)
     for number in range(10):
