@@ -12,6 +12,7 @@ from callwright.toolbox.read import Read
 from callwright.toolbox.write import Write
 
 CODE = "def f(a):\n    return a\n"
+PAGE = "<p>Terms &amp; Conditions</p>\n<p>a &lt; b</p>\n"
 
 
 @pytest.mark.parametrize(
@@ -41,6 +42,11 @@ CODE = "def f(a):\n    return a\n"
         ("calc.sql", "-- rest of the file unchanged\nselect 1;\n", "stands for other lines"),
         ("README.md", "# Title\n\n[... rest of the document unchanged ...]\n", "stands for other lines"),
         ("app.jsx", "<div>\n  {/* ... existing code ... */}\n</div>\n", "stands for other lines"),
+        ("calc.py", f"{CODE}# --- rest of the file ---\n", "stands for other lines"),
+        ("calc.py", f"{CODE}# --- existing code ---\n", "stands for other lines"),
+        ("calc.ts", "// --- remaining methods unchanged ---\n", "stands for other lines"),
+        ("calc.js", "for (let i = 0; i &lt; n; i++) f(i);\n", "as in HTML"),
+        ("calc.php", "<?php\nif ($a &lt; $b) { $a-&gt;f(); }\n", "as in HTML"),
     ],
 )
 def test_slip_is_refused_with_its_reason(name: str, content: str, reason: str):
@@ -72,6 +78,8 @@ def test_slip_is_refused_with_its_reason(name: str, content: str, reason: str):
         ("calc.py", "# other functions are in util.py\nx = 1\n"),
         ("guide.md", "Abbreviate:\n\n```python\n# ... existing code ...\n```\n"),
         ("empty.py", ""),
+        ("calc.py", f"# --- Other tools ---\n{CODE}\n# ---- REST models ------\n"),
+        *((f"page.{suffix}", PAGE) for suffix in ("erb", "hbs", "j2", "php", "twig", "xsl", "rss", "ts")),
     ],
 )
 def test_legitimate_content_is_written(name: str, content: str):

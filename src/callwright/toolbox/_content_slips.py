@@ -38,8 +38,11 @@ _ELISION = re.compile(
     r"(?:[ ](?:here|unchanged|remains|stays|is|goes|as|follows).*)?\W*"
     rf"|\W*(?:existing|previous|original|remaining|other|unchanged)[ ]{_WHOLE}"
     r"[ ](?:here|unchanged|remains?|stays?|goes|as[ ]before|omitted).*"
-    r"|[\[(<-]+[ ]?(?:the[ ])?(?:existing|rest|remaining|unchanged|previous|snip|other|truncated)\b"
+    r"|[\[(<]+[ ]?(?:the[ ])?(?:existing|rest|remaining|unchanged|previous|snip|other|truncated)\b"
     r"[^.]{0,40}[\])>-]+\W*"
+    # --- rest of the file ---, and not the heading --- Other tools ---
+    r"|-+[ ]?(?:the[ ])?(?:(?:existing|rest|remaining|unchanged|snip|truncated)"
+    rf"(?:[ ]of\b[^.]{{0,40}}|[ ](?:\w+[ ]){{0,2}}{_WHOLE}[^.]{{0,20}})?|previous[ ]{_WHOLE}|other[ ]code)[ ]?-+\W*"
     r"|(?:\w+[ ]){0,3}omitted[ ]for[ ](?:brevity|clarity)\b.*"
     rf"|(?:\.\.\.|…)[ ](?:the[ ])?{_OTHER}[ ]\w+(?:[ ]\w+)?[ ]?(?:\.\.\.|…)\W*"  # ... other commands ...
     r")$"
@@ -75,6 +78,8 @@ _MARKS = re.compile(
 _STRAY_END = re.compile(r"</(?:content|file|code|file_content|s)>\s*\Z")
 
 _MARKUP = frozenset({".html", ".htm", ".xhtml", ".xml", ".svg", ".vue", ".svelte", ".astro", ".jsx", ".tsx", ".plist"})
+_MARKED_UP = re.compile(r"\A\s*<(?!\?php\s)|\?>")
+"""A page or a template whatever its name, such as a page of PHP or a translation of Qt (.ts): entities belong there."""
 _QUOTED = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`[^`]*`")
 _ENTITIES = re.compile(
     r"[\w)\]] &(?:lt|gt);=? |[-=]&gt;|&amp;&amp;|\#include &lt;|&lt;&lt;|\w&lt;\w[\w, \[\]]*&gt;"
@@ -254,7 +259,7 @@ def _is_call(suffix: str, text: str) -> bool:
 
 
 def _find_entities(suffix: str, content: str) -> str | None:
-    if "&" not in content or suffix in _MARKUP or suffix in _MAPPINGS:
+    if "&" not in content or suffix not in _PROGRAMS - _MARKUP or _MARKED_UP.search(content):
         return None
     if _ENTITIES.search(_QUOTED.sub("", _COMMENTS.sub("", content))):
         return "operators are written as in HTML (&lt; &gt; &amp;); write the characters < > & themselves"
