@@ -168,6 +168,18 @@ async def test_grant_is_limited_to_its_session(desk: Desk, home: Path, write: Wr
     assert isinstance((await app.executor.execute([run_it()], turn=Turn("mine")))[0], Completed)
 
 
+async def test_skill_with_a_rule_that_is_not_valid_cannot_be_used(desk: Desk, write: Write) -> None:
+    write("look", "Only look.", "disallowed-tools: Bash|Edit")
+    result = await desk.say(desk.app("never"), "/look")
+    assert isinstance(result, Stopped) and "'Bash|Edit' names several tools" in result.reason
+    app = desk.app(use("look"), "a pity")
+    assert isinstance(await desk.say(app, "look"), Done)
+    (outcome,) = [
+        each for said in await app.agent.messages("s") if isinstance(said, ToolMessage) for each in said.outcomes
+    ]
+    assert isinstance(outcome, Failed) and "the skill look cannot be used" in outcome.text
+
+
 async def test_disallowed_tools_are_denied_while_skill_is_used(desk: Desk, write: Write) -> None:
     write("look", "Only look.", "disallowed-tools: Bash")
     settings = '{"permissions": {"allow": ["Bash(./make.sh)"]}}'

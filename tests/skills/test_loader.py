@@ -166,6 +166,7 @@ def test_all_fields_are_read(tmp_path: Path) -> None:
         ("name: x\ndescription: D.\nallowed-tools: Bash(git *", 4, "is not a rule"),
         ("name: x\ndescription: D.\nallowed-tools: Read) Bash(rm *)", 4, "is not a rule"),
         ("name: x\ndescription: D.\nallowed-tools: Bash(a(b)", 4, "is not a rule"),
+        ("name: x\ndescription: D.\nallowed-tools: Bash()", 4, "is not a rule"),
         ("name: x\ndescription: D.\nallowed-tools:\n  a: b", 4, "must be text or a list of texts, not a mapping"),
         ("name: x\nname: x\ndescription: D.", 3, "given twice"),
         ("name: x\n\tdescription: D.", 3, "a tab"),

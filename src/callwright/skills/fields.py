@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0"})
-_RULE = re.compile(r"[^\s()]+(\(.*\))?", re.DOTALL)
+_RULE = re.compile(r"[^\s()]+(\((?!\s*\)$).*\))?", re.DOTALL)
 _NEEDED = ("name", "description")
 _ARGUMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 from callwright.app.locations import Locations
 from callwright.core.access import Access, Decision
+from callwright.core.errors import ToolFailed, UsageError
 from callwright.policy.base import Policy, Subject, Tier
 from callwright.policy.paths import PathContext
 from callwright.policy.rules.matching import Rules
@@ -55,9 +56,17 @@ class ActiveSkills(Policy):
         return skill.scope == "user" or tuple(fingerprint) in self._agreed
 
     def activate(self, skill: Skill, session: str) -> None:
-        """Apply a skill's rules in a session from now on; without a session nothing is applied."""
+        """Apply a skill's rules in a session from now on; without a session nothing is applied.
+
+        Raises:
+            ToolFailed: One of its rules is not valid, so the skill cannot be used.
+        """
         if not session:  # a rule without a session would hold in all of them
             return
+        try:
+            list(self._rules_of(skill, session))
+        except UsageError as error:
+            raise ToolFailed(f"the skill {skill.name} cannot be used ({skill.file}): {error}") from None
         self._active.setdefault(session, {})[skill.name] = skill
         self._rebuild()
 
