@@ -135,6 +135,21 @@ async def test_each_too_large_request_of_a_run_is_compacted() -> None:
     assert find_history_faults(await agent.messages("s")) == []
 
 
+@pytest.mark.parametrize(("factor", "beside"), [(3, 0), (1, 5_000)])
+async def test_too_large_conversation_is_halved_however_its_tokens_are_counted(factor: int, beside: int) -> None:
+    def answer(request: ModelRequest) -> Line:
+        size = beside + factor * sum(map(estimate_message_tokens, request.messages))
+        if size > 8_000:
+            return ProviderError("prompt is too long", fault="too_large")
+        text = "a summary" if asked_for_summary(request) else "an answer " * 40
+        return AssistantMessage((Text(text),), usage=Usage(size, 10))
+
+    agent = Agent(ScriptedProvider.answering(answer), [], sessions=MemoryStore())
+    for _ in range(40):
+        assert isinstance(await agent.run("question " * 40, session="s"), Done)
+    assert "a summary" in str((await agent.messages("s"))[0])
+
+
 async def test_output_too_large_for_the_model_is_clipped() -> None:
     model = Talkative(1)
     agent = agent_with(model, Compaction())

@@ -9,7 +9,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from callwright.agent.compaction import BadSummary, Compaction, compact_history, drop_outputs, summarise_history
+from callwright.agent.compaction import (
+    BadSummary,
+    Compaction,
+    compact_history,
+    drop_outputs,
+    estimate_message_tokens,
+    summarise_history,
+)
 from callwright.agent.handover import Handover
 from callwright.agent.model_request import Requests, ask_model
 from callwright.agent.replay import Ending, find_outcomes
@@ -227,9 +234,9 @@ class Loop:
             return replace(stopped, transient=error.fault == "transient")
         # Once per turn: a history that is still too large after halving will not fit by compacting again.
         self._shortened_in = turns
-        self._due = replace(
-            self._parts.compaction, at_tokens=max(transcript.tokens, 2), keep_tokens=transcript.tokens // 2
-        )
+        # By the estimate, as the kept part is measured: the provider counts other languages and the tools differently.
+        size = sum(map(estimate_message_tokens, transcript.history))
+        self._due = replace(self._parts.compaction, at_tokens=max(size, 2), keep_tokens=size // 2)
         return None
 
     def _find_end(self, transcript: Transcript, outcomes: Paused | Sequence[Ending]) -> Result | None:
