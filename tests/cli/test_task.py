@@ -117,6 +117,19 @@ def test_records_of_inner_calls_are_kept_apart(machine: Any) -> None:
     assert "in-" not in machine("sessions", "list").out
 
 
+def test_records_of_sub_agents_are_deleted_with_their_session(machine: Any) -> None:
+    for session, words in (("s1", "heron one"), ("s2", "heron two")):
+        script = machine.says(call("task", agent="plan", prompt=f"find the {words}"), f"the {words} plan", "done")
+        machine("-p", "go", script, "--session-id", session)
+
+    def read_files() -> bytes:
+        return b"".join(file.read_bytes() for file in Path(machine.home, "projects").rglob("*") if file.is_file())
+
+    assert b"heron one" in read_files()
+    machine("sessions", "delete", "s1")
+    assert b"heron one" not in read_files() and b"heron two plan" in read_files()
+
+
 def test_sub_agent_is_named_and_has_one_live_line(machine: Any, tmux: Any) -> None:
     add_agent(machine)
     both = {"calls": [{"name": "task", "arguments": {"agent": "fixer", "prompt": "x"}}]}

@@ -6,10 +6,10 @@ from acp.exceptions import RequestError
 
 from callwright.acp.requests import refuse
 from callwright.agent.subagent import INNER_SESSION
+from callwright.app.delete_session import delete_session
 from callwright.app.locations import Locations
 from callwright.sessions import SqliteStore
 from callwright.sessions.base import SessionEntry, SessionError, check_session_id
-from callwright.system.undo.undo_store import UndoStore
 
 _PAGE = 50
 _MOST_LISTED = 10_000
@@ -56,11 +56,10 @@ async def fork_stored(session_id: str, copy: str, locations: Locations) -> None:
 
 
 async def delete_stored(session_id: str, locations: Locations) -> None:
-    """Delete a session, and what was kept to undo its changes.
+    """Delete a session, and everything that was kept for it.
 
     Raises:
         SessionBusy: Another process is writing it.
     """
     async with SqliteStore(locations.sessions) as store:
-        await store.delete(session_id)
-    UndoStore(locations.undo).forget(session_id)
+        await delete_session(store, session_id, locations)

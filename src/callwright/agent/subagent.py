@@ -40,6 +40,11 @@ _SCHEMA: JsonObject = {
 }
 
 
+def name_inner_sessions(session_id: str) -> str:
+    """Return the start of the ids of the sessions of agents inside a session, however deep; to delete them with it."""
+    return f"{INNER_SESSION}{sha256(session_id.encode(errors='surrogatepass')).hexdigest()[:16]}-"
+
+
 class InnerCalls:
     """Tells the events of calls that sub-agents make from those of the agent that is shown."""
 
@@ -218,7 +223,7 @@ class SubAgent:
         # The key is the same when a call is repeated after a crash, so the inner session is found again. With the
         # prompt: a session of another task must not answer this one.
         task = sha256(prompt.encode(errors="surrogatepass")).hexdigest()[:8]
-        session_id = f"{INNER_SESSION}{context.idempotency_key}-{task}"
+        session_id = f"{name_inner_sessions(lineage.session_id)}{context.idempotency_key}-{task}"
         running = lineage.running
         if session_id in running:  # it would take the session away from the other one
             raise ToolFailed("this very call is running already; wait for it, or make the second one with another id")

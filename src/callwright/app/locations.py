@@ -82,6 +82,11 @@ class Locations:
         return self.record / "sessions.db"
 
     @property
+    def agents(self) -> Path:
+        """The records of sub-agents, in a file of their own: lists of sessions are for the user's."""
+        return self.record / "agents.db"
+
+    @property
     def live(self) -> Path:
         """The folder of the sockets of agents that run in this project."""
         return self.record / "live"

@@ -50,8 +50,7 @@ def open_tasks(
     definitions = merge_agents(given, own, BUILT_IN, settings.agents)
 
     def open_sessions() -> SessionStore:
-        # in a file of their own: lists of sessions are for the user's
-        return SqliteStore(locations.record / "agents.db") if keep else MemoryStore()
+        return SqliteStore(locations.agents) if keep else MemoryStore()
 
     return TaskTool(definitions, models, open_sessions, report, durable=keep), problems
 

@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from callwright.agent.undo import Rewinding, UndoHistory
+from callwright.app.delete_session import delete_session
 from callwright.app.live_client import AgentLink
 from callwright.app.questions import question_fields, read_reply
 from callwright.app.shared_questions import Settled
@@ -253,9 +254,8 @@ class SessionActions:
     async def delete(self, request: Request) -> Fields:
         body = await read_body(request, {"session": str})
         await self._hosts.close_session(body["session"])
-        await self._shown.store.delete(body["session"])
+        await delete_session(self._shown.store, body["session"], self._workspace.locations)
         self._shown.records.forget(body["session"])
-        UndoStore(self._workspace.locations.undo).forget(body["session"])
         return {}
 
     async def undo(self, request: Request) -> Fields:

@@ -12,6 +12,7 @@ from typing import Any
 from callwright.agent.replay import SessionReplay
 from callwright.agent.undo import RewindScope, UndoConflict, UndoHistory
 from callwright.app.costs import cost_of_records, price_lookup
+from callwright.app.delete_session import delete_session
 from callwright.app.locations import Locations
 from callwright.app.session_search import find_excerpt
 from callwright.app.transcripts import export_redacted, redact_records
@@ -189,8 +190,7 @@ async def _export(options: argparse.Namespace, store: SqliteStore) -> None:
 
 
 async def _delete(options: argparse.Namespace, store: SqliteStore) -> None:
-    await store.delete(options.id)
-    UndoStore(Locations.of().undo).forget(options.id)
+    await delete_session(store, options.id, Locations.of())
     print_text(f"deleted {options.id}")
 
 
