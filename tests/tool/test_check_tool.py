@@ -59,6 +59,10 @@ async def test_accesses_that_write_are_named(tmp_path: Path) -> None:
         await check_tool(look, {}, folder=tmp_path)
 
 
+def _answer(arguments: Any) -> str:
+    return "ok"
+
+
 class Careless(SchemaTool):
     """Binds whatever it is given."""
 
@@ -68,4 +72,4 @@ class Careless(SchemaTool):
 
 async def test_invalid_arguments_that_are_taken_are_named() -> None:
     with pytest.raises(AssertionError, match="loose: '' must raise InvalidArguments"):
-        await check_tool(Careless(_ANYTHING, str))
+        await check_tool(Careless(_ANYTHING, _answer))
