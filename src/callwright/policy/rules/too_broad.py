@@ -178,6 +178,8 @@ _RUNNING_IN_SUBCOMMAND: Mapping[tuple[str, str], frozenset[str]] = {
     ("git", "clone"): words("-u"),
     ("go", "env"): words("-w"),
 }
+# with these a rule for an address would cover others: proxies, lists of addresses, other hosts that a page names
+_OTHER_ADDRESSES = {"curl": words("-x"), "wget": words("-i -B -H -D --span-hosts")}
 # their long options have one dash or two
 _SINGLE_DASH = words("go gcc g++ cc c++ gfortran clang clang++ sqlite3")
 # programs whose short options can be joined, with those that take the rest of the word as their value
@@ -198,10 +200,14 @@ _VALUE_LETTERS = {
     "pytest": "kmnrWd",
     "install": "gmoSt",
 }
-# words that run a program by what they say: commands of sqlite3, files with further options, variables of make
+# words that run a program by what they say: commands of database clients, files with further options, variables of make
 _RUNNING_TEXTS: Mapping[str, re.Pattern[str]] = {
     **dict.fromkeys(("less", "more"), re.compile(r"\+")),
     "sqlite3": re.compile(r"\.[A-Za-z]"),
+    "psql": re.compile(r"\s*\\"),
+    **dict.fromkeys(
+        ("mysql", "mariadb"), re.compile(r"(?is)(?:.*;)?\s*(?:system|source|pager|tee|edit)\b|.*\\[!.PTe]")
+    ),
     **dict.fromkeys(("gcc", "g++", "cc", "c++", "gfortran", "clang", "clang++"), re.compile("@")),
     **dict.fromkeys(
         ("make", "gmake"),
@@ -216,6 +222,7 @@ _PROJECT_OPTIONS = {
     **dict.fromkeys(("npm", "pnpm"), ("--prefix", "-C", "--dir")),
     "yarn": ("--cwd",),
     "cargo": ("--manifest-path",),
+    "go": ("-C", "--C"),
     "mvn": ("-f", "--file"),
     **dict.fromkeys(("gradle", "gradlew"), ("-p", "--project-dir", "-b", "--build-file")),
     "terraform": ("-chdir",),
@@ -223,7 +230,7 @@ _PROJECT_OPTIONS = {
 
 
 def runs_other_program(command: Sequence[str], spelled: str, folder: str | None) -> bool:
-    """Whether a word behind those that the rule spells out makes a command run another program.
+    """Whether a word behind those that the rule spells out makes a command run another program, or use another address.
 
     Args:
         command: The words of the command.
@@ -233,6 +240,8 @@ def runs_other_program(command: Sequence[str], spelled: str, folder: str | None)
     program = command[0].rpartition("/")[2]
     verb = next((word for word in command[1:] if not word.startswith("-")), "")
     known = _RUNNING_OPTIONS.get(program, frozenset[str]()) | _RUNNING_IN_SUBCOMMAND.get((program, verb), frozenset())
+    if "://" in spelled:
+        known |= _OTHER_ADDRESSES.get(program, frozenset())
     given = _skip_spelled(command, program, spelled.split())
     text = _RUNNING_TEXTS.get(program)
     if program in ("tar", "bsdtar", "gtar") and _joins_letters(f"-{command[1]}" if command[1:] else "", "", known):
