@@ -81,13 +81,13 @@ def test_spans_follow_the_standard_variables(machine: "Machine") -> None:
     assert "the prompt" not in ended.err
 
 
-@pytest.mark.parametrize("asked", ["setting", "variable"])
+@pytest.mark.parametrize("asked", ["setting", "true", "SPAN_ONLY"])
 def test_content_is_traced_only_on_request(machine: "Machine", asked: str) -> None:
     machine.patch.setenv("OTEL_TRACES_EXPORTER", "console")
     machine.patch.setenv("OTEL_METRICS_EXPORTER", "console")
     machine.user_settings({"telemetry": "content" if asked == "setting" else True})
-    if asked == "variable":
-        machine.patch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true")
+    if asked != "setting":
+        machine.patch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", asked)
     ended = machine("-p", "the prompt", machine.says("done"))
     assert "the prompt" in ended.err and "gen_ai.client.operation.duration" in ended.err
 
@@ -96,6 +96,13 @@ def test_environment_can_disable_a_setting(machine: "Machine") -> None:
     machine.user_settings({"telemetry": True})
     machine.patch.setenv("CALLWRIGHT_TELEMETRY", "0")
     assert machine("-p", "go", machine.says("done")).err == ""
+
+
+def test_misspelt_variable_is_reported(machine: "Machine") -> None:
+    machine.patch.setenv("CALLWRIGHT_TELEMETRY", "contents")
+    ended = machine("-p", "go", machine.says("done"))
+    assert (ended.code, ended.out) == (0, "done\n")
+    assert "tracing is off: CALLWRIGHT_TELEMETRY is 'contents'; write 1, content or 0" in ended.err
 
 
 def test_missing_exporter_is_reported_and_the_run_continues(machine: "Machine") -> None:

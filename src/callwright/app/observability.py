@@ -84,6 +84,8 @@ def _exporter(signal: str, name: str) -> Any:
 LOG, TELEMETRY = "CALLWRIGHT_LOG", "CALLWRIGHT_TELEMETRY"
 _CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _YES = ("1", "true", "on", "yes")
+_NO = ("", "0", "false", "off", "no")
+_CAPTURED_IN_SPANS = (*_YES, "span_only", "span_and_event")
 
 
 @dataclass(slots=True)
@@ -122,8 +124,10 @@ def open_observability(
         _add_log(made, str(target))
     choice = variables.get(TELEMETRY, "").lower() or settings.last("telemetry")
     if choice is True or choice in (*_YES, "content"):
-        content = choice == "content" or variables.get(_CAPTURE, "").lower() in _YES
+        content = choice == "content" or variables.get(_CAPTURE, "").lower() in _CAPTURED_IN_SPANS
         _add_telemetry(made, variables, content=content)
+    elif isinstance(choice, str) and choice not in _NO:
+        made.problems.append(f"tracing is off: {TELEMETRY} is {choice!r}; write 1, content or 0")
     return made
 
 
