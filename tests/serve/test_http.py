@@ -47,6 +47,35 @@ async def test_foreign_origin_is_rejected(desk: "Desk"):
     assert await knock(desk, Authorization="Bearer sesame", Origin="https://evil.example") == 403
 
 
+async def test_browser_lets_only_named_pages_call():
+    registry = Registry()
+    gateway, page = Gateway(registry, Executor(registry)), "https://app.example"
+    asked = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization,mcp-session-id"}
+    options = HttpOptions(port=0, token="sesame", origins=(page,))
+    async with listen(gateway, options) as (url, _), httpx2.AsyncClient(timeout=LONG_SECONDS) as client:
+        for origin, status, named in (
+            (page, 200, page),
+            ("https://evil.example", 400, None),
+            (f"{page}.evil", 400, None),
+        ):
+            answer = await client.options(
+                url, headers={"Origin": origin, **asked}
+            )  # as browsers ask, without the token
+            assert (answer.status_code, answer.headers.get("access-control-allow-origin")) == (status, named)
+        assert (
+            "mcp-session-id"
+            in (await client.options(url, headers={"Origin": page, **asked})).headers["access-control-allow-headers"]
+        )
+        refused = await client.post(url, json=HELLO, headers={**ACCEPT, "Origin": page})
+        assert refused.status_code == 401
+        headers = {**ACCEPT, "Origin": page, "Authorization": "Bearer sesame"}
+        answer = await client.post(url, json=HELLO, headers=headers)
+        assert answer.status_code == 200 and answer.headers["access-control-allow-origin"] == page
+        assert "mcp-session-id" in answer.headers["access-control-expose-headers"]
+        foreign = await client.post(url, json=HELLO, headers={**headers, "Origin": "https://evil.example"})
+        assert foreign.status_code == 403 and "access-control-allow-origin" not in foreign.headers
+
+
 async def test_rebound_host_name_is_rejected(desk: "Desk"):
     assert await knock(desk, Authorization="Bearer sesame", Host="evil.example:80") == 421
 

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
+from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -36,7 +37,7 @@ class HttpOptions:
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     """Clients must send it as `Authorization: Bearer …`; empty accepts every client, on this machine only."""
     origins: tuple[str, ...] = ()
-    """Origins of web pages that may call, such as `https://app.example.com`; by default only this machine's."""
+    """Origins of web pages that may call, such as `https://app.example.com`; browsers let no others call."""
     names: tuple[str, ...] = ()
     """Further host names of this server, such as `tools.example.com`; others are rejected (DNS rebinding)."""
     path: str = "/mcp"
@@ -166,7 +167,17 @@ def app_of(gateway: Gateway, options: HttpOptions) -> ASGIApp:
         page_names=loopback,
         origins=options.origins,
     )
-    return _BearerAuth(guarded, options.token) if options.token else guarded
+    checked = _BearerAuth(guarded, options.token) if options.token else guarded
+    if not options.origins:
+        return checked
+    # a browser asks first, without the token, and shows the page only answers and headers that name it
+    return CORSMiddleware(
+        checked,
+        allow_origins=options.origins,
+        allow_methods=("GET", "POST", "DELETE"),
+        allow_headers=("*",),
+        expose_headers=("mcp-session-id", "www-authenticate"),
+    )
 
 
 class _BearerAuth:
