@@ -260,6 +260,17 @@ async def test_kimi_gets_its_own_ids_back(
     await provider.aclose()
 
 
+async def test_password_in_the_address_is_not_kept(server: Loopback, request_for: Requests) -> None:
+    address = server.url.replace("http://", "http://me:hunter2@")
+    provider = OpenAIChat("some-model", base_url=address)
+    deltas = {"reasoning_content": "hm"}, {"content": "ok"}
+    server.reply(LoopbackReply([_sse(*deltas)]))
+    message = await asked(provider, request_for(UserMessage("hi")))
+    assert message.text == "ok" and "hm" in str(message.parts[0])
+    assert "hunter2" not in str(message)
+    await provider.aclose()
+
+
 _FORBIDDEN = {"detail": [{"loc": ["body", "stream_options"], "msg": "Extra inputs are not permitted"}]}
 """What a server made with FastAPI says."""
 

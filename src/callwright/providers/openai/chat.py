@@ -9,7 +9,6 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, cast
-from urllib.parse import urlsplit
 
 from callwright.core.calls import Completed, Failed, ToolCall
 from callwright.core.content import File, Image, Part, Text
@@ -215,7 +214,8 @@ class OpenAIChat:
         strict: bool = False,
     ) -> None:
         self.model = model
-        host = urlsplit(base_url or "").netloc or "openai"
+        origin = find_openai_origin(client, base_url)
+        host = origin or "openai"
         mistral = "mistral.ai" in host or (base_url is not None and _MISTRAL.match(model) is not None)
         signed, kimi = _SIGNED_GEMINI.match(model) is not None, _KIMI.search(model) is not None
         self._dialect = ChatDialect(f"{host}#{model}", mistral, signed, kimi)
@@ -226,7 +226,7 @@ class OpenAIChat:
         self._bodies = RequestBodies(self._fields, "messages", merged=("stream_options",))
         self._systems: IdentityCache[bytes] = IdentityCache()
         self._clients = openai_clients(client, api_key, base_url)
-        self._formats = AnswerFormats(find_openai_origin(client, base_url))
+        self._formats = AnswerFormats(origin)
         keyless = client is None and api_key is None and base_url is not None
         self._key = KEY_NOT_SENT if keyless else "OPENAI_API_KEY"
 
