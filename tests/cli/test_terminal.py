@@ -349,6 +349,20 @@ def test_terminal_mode_is_restored_at_exit(machine: Any, tmux: Any) -> None:
     tmux.shows("\n1")
 
 
+def test_suspended_conversation_goes_on_in_the_foreground(machine: Any, tmux: Any) -> None:
+    script = machine.says(call("bash", command="sleep 2; echo slept"), "all done")
+    tmux.start(machine.project, script, before="set -m;")  # the real command, which is a job of the shell
+    tmux.shows("default mode")
+    tmux.type("go", "Enter")
+    tmux.shows("● bash sleep 2")
+    tmux.type("a draft", "C-z")
+    tmux.shows("Stopped")
+    tmux.type("stty -a | grep -c ' echo '; fg", "Enter")
+    assert "\n1\n" in tmux.shows("all done")
+    tmux.type(" goes on", "Enter")
+    tmux.shows("> a draft goes on")
+
+
 def test_trust_is_asked_before_settings_apply(machine: Any, tmux: Any) -> None:
     machine.settings({"hooks": {"SessionStart": [{"hooks": [{"command": "touch started"}]}]}})
     tmux.start(machine.project, machine.says("hello", "hello"))

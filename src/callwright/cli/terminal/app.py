@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 
 from callwright.cli.main import USAGE
 from callwright.cli.render.text import Palette, visible_line
@@ -68,12 +69,22 @@ def _open_terminal(tty: Tty) -> Terminal:
     if not tty.keys:
         return Terminal(PlainScreen(sys.stdout.fileno()), palette, lines=True)
     terminal = Terminal(Screen(sys.stdout.fileno()), palette)
+    terminal.on_key["suspend"] = partial(_suspend, terminal, tty)
     if os.environ.get("VISUAL") or os.environ.get("EDITOR"):
         from callwright.cli.terminal.external_programs import ExternalEditor, editor_command
 
         command = editor_command(os.environ)
         terminal.edit_externally = ExternalEditor(command, terminal, tty) if command else None
     return terminal
+
+
+def _suspend(terminal: Terminal, tty: Tty) -> None:
+    """Stop at Ctrl-Z, as the terminal itself does for other programs, until the shell continues this one."""
+    terminal.screen.leave()
+    tty.restore()
+    os.kill(0, signal.SIGTSTP)  # the whole group: the shell may have started a program that started this one
+    tty.read_keys()
+    terminal.refresh()
 
 
 def _load_chat() -> Callable[[argparse.Namespace, Terminal], Awaitable[int]]:

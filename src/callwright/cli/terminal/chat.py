@@ -100,7 +100,7 @@ class TerminalChat:
         terminal.style = MarkdownLines(terminal.palette)
         terminal.running = self._live_rows
         terminal.on_interrupt, terminal.on_mode = self._interrupt, self._switch_mode
-        terminal.on_key = {
+        terminal.on_key |= {
             "expand": self._outputs.expand,
             "search-history": HistorySearch(terminal).start,
             "paste-image": ClipboardImages(terminal, self._show_notice).start,

@@ -61,6 +61,7 @@ _CONTROLS = {
     "\x15": "delete-to-start",
     "\x16": "paste-image",
     "\x17": "delete-word",
+    "\x1a": "suspend",
 }
 _PASTE_BEGINS, _PASTE_ENDS = "\x1b[200~", "\x1b[201~"
 _LONGEST_SEQUENCE = 8

@@ -59,7 +59,7 @@ class Terminal:
         self.edit_externally: Callable[[str], Awaitable[str | None]] | None = None
         """Opens a text in the user's editor, if one is configured."""
         self.on_key: dict[str, Callable[[], None]] = {}
-        """What further keys do: `search-history`, `expand`, `paste-image`."""
+        """What further keys do: `search-history`, `expand`, `paste-image`, `suspend`."""
         self.on_paste: Callable[[str], str] = lambda text: text
         self.vi: ViKeys | None = None
         self.over = asyncio.Event()
