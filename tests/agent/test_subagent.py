@@ -225,6 +225,18 @@ async def test_stopped_child_is_a_failed_call_with_reason() -> None:
     assert wrote == ["0", "1"]
 
 
+@pytest.mark.parametrize(
+    "limits", [RunLimits(tokens=300), RunLimits(money=0.0003, prices=Prices(1, 1))], ids=["tokens", "money"]
+)
+async def test_child_stops_when_the_limit_of_its_parent_is_used_up(limits: RunLimits) -> None:
+    turns = [
+        AssistantMessage((ToolCall(str(n), "note", {"text": str(n)}),), usage=Usage(100), stop="calls")
+        for n in range(9)
+    ]
+    result = await outer(inner(*turns, "found"), limits=limits).run("go")
+    assert isinstance(result, Stopped) and result.usage.total == 300
+
+
 async def test_child_usage_counts_for_parent() -> None:
     dear = AssistantMessage((), usage=Usage(900, 100))
     agent = outer(inner(dear), limits=RunLimits(tokens=1000))

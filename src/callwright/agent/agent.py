@@ -311,7 +311,7 @@ class Agent:
         hold = await hold_for(self.sessions, request)
         spending = Spending(self.limits, used_seconds)
         if request.lineage is not None:
-            spending.report_to(request.lineage.add_inner, self.provider.model)
+            spending.report_to(request.lineage.add_inner, self.provider.model, request.lineage.spending)
         watch = CancelWatch(request.cancellation, spending.deadline, self.limits.seconds)
         try:
             transcript = Transcript(hold, spending, watch, request.emit, request.outer_handover)

@@ -61,6 +61,7 @@ class Spending:
     """What one run has used, compared with its limits."""
 
     __slots__ = (
+        "_around",
         "_counts",
         "_earlier",
         "_fields",
@@ -105,6 +106,7 @@ class Spending:
         self._earlier = (0, 0, 0.0)
         """Turns, tokens and cost before the run was resumed: they count for limits, not for the result."""
         self._outer: Callable[[Usage, float | None], None] | None = None
+        self._around: Spending | None = None
         self._model = ""
 
     @property
@@ -126,12 +128,15 @@ class Spending:
         """The tokens of the run's requests so far, whatever their price."""
         return sum(self._fields)
 
-    def report_to(self, outer: Callable[[Usage, float | None], None], model: str) -> None:
+    def report_to(
+        self, outer: Callable[[Usage, float | None], None], model: str, around: "Spending | None" = None
+    ) -> None:
         """Report each request to the run around this one as it ends: a crash must not lose what was used.
 
-        Without prices, its cost is reported at the usual prices of a model, and as None if those are unknown.
+        Without prices, its cost is reported at the usual prices of a model, and as None if those are unknown. What the
+        run `around` this one may use bounds this one too: several inner runs must not use its limit once each.
         """
-        self._outer, self._model = outer, model
+        self._outer, self._model, self._around = outer, model, around
 
     def _report(self, outer: Callable[[Usage, float | None], None], usage: Usage, cost: float | None) -> None:
         prices = prices_for(self._model) if cost is None else None
@@ -201,16 +206,22 @@ class Spending:
     def find_exceeded(self) -> tuple[StopKind, str] | None:
         """Return the first limit that does not permit another turn, with a description, or None."""
         limits = self.limits
-        earlier_turns, earlier_tokens, earlier_cost = self._earlier
-        if self.turns + earlier_turns >= limits.turns:
+        if self.turns + self._earlier[0] >= limits.turns:
             return "turns", f"the limit of {limits.turns} turn{'' if limits.turns == 1 else 's'} is reached"
+        if (used_up := self._find_used_up()) is not None:
+            return used_up
+        if self.deadline is not None and monotonic() >= self.deadline:
+            return "seconds", f"the limit of {limits.seconds:g} s is reached"
+        return None
+
+    def _find_used_up(self) -> tuple[StopKind, str] | None:
+        """Return the limit of tokens or money that is reached, of this run or of one around it."""
+        limits, (_, earlier_tokens, earlier_cost) = self.limits, self._earlier
         if limits.tokens is not None and (tokens := self.tokens + earlier_tokens) >= limits.tokens:
             return "tokens", f"the limit of {limits.tokens} tokens is reached: {tokens} were used"
         if limits.money is not None and (cost := self.cost + earlier_cost) >= limits.money:
             return "money", f"the limit of {limits.money:g} is reached: {cost:.4f} was spent"
-        if self.deadline is not None and monotonic() >= self.deadline:
-            return "seconds", f"the limit of {limits.seconds:g} s is reached"
-        return None
+        return None if self._around is None else self._around._find_used_up()  # noqa: SLF001 - its own class
 
     def count_outcomes(self, outcomes: Sequence[Completed | Failed]) -> Sequence[Completed | Failed]:
         """Count a turn's outcomes, and find the `repetition` among them.
