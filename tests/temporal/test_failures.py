@@ -225,6 +225,7 @@ def test_worker_for_development(tmp_path: Path) -> None:
         )
         assert asked.stdout == "done after 1 turns\n", asked.stderr
         worker.send_signal(signal.SIGTERM)
+        assert "stopping: turns that run have up to 20 s to end" in worker.stderr.readline()
         assert worker.wait(PATIENCE_SECONDS) == 0
     finally:
         worker.kill()

@@ -82,11 +82,16 @@ async def _work(options: argparse.Namespace) -> None:
         agents = [await load_agent(target, stack) for target in options.agents]
         worker = AgentWorker(agents, queue=options.queue, most_runs=options.runs, grace_seconds=options.grace)
         loop = asyncio.get_running_loop()
+
+        def stop() -> None:
+            worker.stop()
+            print_notice(f"stopping: turns that run have up to {options.grace:g} s to end")
+
         for number in (signal.SIGTERM, signal.SIGINT):
             try:
-                loop.add_signal_handler(number, worker.stop)
+                loop.add_signal_handler(number, stop)
             except NotImplementedError:  # Windows
-                signal.signal(number, lambda number, frame: loop.call_soon_threadsafe(worker.stop) and None)
+                signal.signal(number, lambda number, frame: loop.call_soon_threadsafe(stop) and None)
         if options.dev:
             stack.callback(_end, await _start_server(options.address, options.namespace, options.ui_port))
         serving = f"worker for {', '.join(worker.agents)} on queue {options.queue!r} of {options.address}"
