@@ -46,6 +46,11 @@ def deny(reason: str) -> str:
     raise Denied(reason)
 
 @tool(isolation="process")
+def name() -> str:
+    "Return a name that is no valid text."
+    return os.fsdecode(b"a\\xff")
+
+@tool(isolation="process")
 def fail() -> str:
     "Fail."
     raise KeyError("gone")
@@ -187,6 +192,10 @@ async def test_a_value_comes_back_from_another_process(models: Any, context: Too
     assert (result["sum"], result["x"]) == (3, 7)
     assert result["pid"] != os.getpid()
     assert await gone(result["pid"])
+
+
+async def test_text_with_a_lone_surrogate_comes_back(tools: Any, context: ToolContext) -> None:
+    assert await tools.name.bind({}).run(context) == "a?"
 
 
 async def test_tool_error_keeps_its_class_and_message(tools: Any, context: ToolContext) -> None:

@@ -251,8 +251,8 @@ def _answer(descriptor: int) -> None:
 
 
 def _pack(value: object) -> bytes:
-    if value is None or type(value) is str:
-        return to_json({"value": value})
+    if value is None or type(value) is str:  # a text as it is rendered, because JSON carries no lone surrogates
+        return to_json({"value": None if value is None else render(value).content})
     try:
         output = render(value)
         plain = isinstance(output.content, str) and output.structured is not None and not isinstance(value, Output)
