@@ -2,10 +2,15 @@
 
 from pathlib import Path
 
+import pytest
+from tests.toolbox.calling import make_tree
+
 from callwright import Completed, Effect, Executor, Failed, Registry
+from callwright.core.errors import Unsafe
+from callwright.core.json import JsonObject
 from callwright.policy import AllowEverything
 from callwright.system.paths import Workspace
-from callwright.toolbox import coding_tools
+from callwright.toolbox import Delete, Glob, Grep, List, Move, coding_tools
 
 
 def test_tools_have_expected_effects(tmp_path: Path):
@@ -61,3 +66,28 @@ async def test_job_tools_need_no_approval(tmp_path: Path):
     for name in ("bash_output", "bash_kill"):
         outcome = await executor.run(name, {"id": "7"})
         assert isinstance(outcome, Failed) and "no job was started" in outcome.text
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments"),
+    [
+        (Delete, {"path": "a/f"}),
+        (Move, {"source": "a/f", "destination": "got"}),
+        (Move, {"source": "mine", "destination": "a/g"}),
+        (List, {"path": "a"}),
+        (Glob, {"pattern": "*", "path": "a"}),
+        (Glob, {"pattern": "a/*"}),
+        (Grep, {"pattern": "secret", "path": "a"}),
+    ],
+)
+async def test_folder_swapped_for_a_link_after_the_check_is_not_used(
+    tmp_path: Path, kind: type[Delete | Move | List | Glob | Grep], arguments: JsonObject
+):
+    make_tree(tmp_path, {"root/a/f": "harmless", "root/mine": "mine", "other/f": "secret"})
+    invocation = kind(Workspace(tmp_path / "root", outside="ask")).bind(arguments)
+    invocation.accesses()
+    (tmp_path / "root" / "a").rename(tmp_path / "aside")
+    (tmp_path / "root" / "a").symlink_to(tmp_path / "other")
+    with pytest.raises(Unsafe, match="when it was checked"):
+        await invocation.run(None)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType] - refused before it is used
+    assert [path.name for path in (tmp_path / "other").iterdir()] == ["f"]

@@ -117,7 +117,24 @@ def format_count(number: int, noun: str) -> str:
 _NEAREST = 3
 
 
-class TargetArguments(Arguments):
+class PathArguments(Arguments):
+    """Arguments with paths, which must lead to the same place when policies judge the call and when it runs."""
+
+    _judged: tuple[Path, ...] = PrivateAttr(default=())
+
+    def hold(self, *resolved: Path) -> None:
+        """Remember where the paths lead; the second time, check that they still do.
+
+        Raises:
+            Unsafe: A link was changed after the policies had judged the call.
+        """
+        for then, now in zip(self._judged, resolved, strict=False):
+            if then != now:
+                raise Unsafe(f"the path resolved to {then} when it was checked, but to {now} now; send the call again")
+        self._judged = resolved
+
+
+class TargetArguments(PathArguments):
     """The argument shared by the file tools."""
 
     path: str = Field(
@@ -125,7 +142,6 @@ class TargetArguments(Arguments):
         validation_alias=AliasChoices("path", "file_path", "filePath", "file", "filename", "target_file"),
     )
     """Path of the file, relative or absolute."""
-    _resolved: Path | None = PrivateAttr(default=None)
 
     def resolve(self, check: Callable[[str], Path]) -> Path:
         """Resolve the path with `check`, the same when accesses are declared and when the tool runs.
@@ -134,9 +150,7 @@ class TargetArguments(Arguments):
             Unsafe: The path resolved differently before: a link was changed after the policies had judged it.
         """
         resolved = check(self.path)
-        if self._resolved not in (None, resolved):  # policies have judged the first one
-            raise Unsafe(f"{self.path!r} resolved to {self._resolved} when it was checked, but to {resolved} now")
-        self._resolved = resolved
+        self.hold(resolved)
         return resolved
 
 

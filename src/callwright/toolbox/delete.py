@@ -17,13 +17,12 @@ from callwright.core.spec import Effect
 from callwright.system.paths import Workspace, parent_folder
 from callwright.system.undo.recorder import UndoRecorder
 from callwright.tool.base import Invocation, ToolContext
-from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedTool, describe
 from callwright.toolbox._path_repairs import PathChanges, repair_fields
-from callwright.toolbox._paths import check_entry, explain_no_entry, resolve_entry
+from callwright.toolbox._paths import PathArguments, check_entry, explain_no_entry, resolve_entry
 
 
-class DeleteArguments(Arguments):
+class DeleteArguments(PathArguments):
     """Arguments of `delete`."""
 
     path: str = Field(validation_alias=AliasChoices("path", "file_path", "filePath", "filename", "target_file"))
@@ -58,11 +57,14 @@ class Delete(TypedTool[DeleteArguments]):
 
     def accesses(self, arguments: DeleteArguments) -> Sequence[Access]:
         """Declare the deletion of the entry itself, not of a link's target."""
-        return [DeletePath(str(resolve_entry(self._workspace, arguments.path)))]
+        path = resolve_entry(self._workspace, arguments.path)
+        arguments.hold(path)
+        return [DeletePath(str(path))]
 
     async def run(self, arguments: DeleteArguments, context: ToolContext) -> str:
         """Delete the entry, in a thread because a folder may be large."""
         path = check_entry(self._workspace, arguments.path, "delete")
+        arguments.hold(path)
         return await asyncio.to_thread(_remove, path, arguments, context.state.get(UndoRecorder))
 
 

@@ -20,16 +20,15 @@ from callwright.system.search.gitignore import find_ignore_reason
 from callwright.system.search.globs import BadGlob, compile_glob
 from callwright.system.search.walk import Walk, walk_folders
 from callwright.tool.base import Invocation, ToolContext
-from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedTool, describe
 from callwright.toolbox._path_repairs import PathChanges, repair_fields
-from callwright.toolbox._paths import Hidden, VisibleFiles, format_count, one_line
+from callwright.toolbox._paths import Hidden, PathArguments, VisibleFiles, format_count, one_line
 
 _MAX_IGNORED_ENTRIES = 20_000
 """How many entries of ignored folders are searched for the note about hidden matches."""
 
 
-class GlobArguments(Arguments):
+class GlobArguments(PathArguments):
     """Arguments of `glob`."""
 
     pattern: str = Field(min_length=1)
@@ -92,12 +91,15 @@ class Glob(TypedTool[GlobArguments]):
 
     def accesses(self, arguments: GlobArguments) -> Sequence[Access]:
         """Declare a read of the folder the pattern starts in."""
-        return [ReadPath(str(self._start(arguments)[0]))]
+        root, _ = self._start(arguments)
+        arguments.hold(root)
+        return [ReadPath(str(root))]
 
     async def run(self, arguments: GlobArguments, context: ToolContext) -> Output:
         """List matching files by time and note what was left out."""
         root, pattern = self._start(arguments)
         root = self._files.find(str(root))
+        arguments.hold(root)
         if not root.is_dir():
             raise ToolFailed(f"{arguments.path!r} is a file; give the folder it is in")
         stop = threading.Event()  # set when the call is cancelled: a walk may take seconds

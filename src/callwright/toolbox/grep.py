@@ -19,10 +19,9 @@ from callwright.system.search.globs import BadGlob
 from callwright.system.search.ripgrep import ContentQuery, Globs, Mode
 from callwright.system.sensitive_paths import comparable, is_secret
 from callwright.tool.base import Invocation, ToolContext
-from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedTool, describe
 from callwright.toolbox._path_repairs import PathChanges, repair_fields
-from callwright.toolbox._paths import Hidden, VisibleFiles, format_count, one_line
+from callwright.toolbox._paths import Hidden, PathArguments, VisibleFiles, format_count, one_line
 
 _OTHER_MODES = {"files_with_matches": "files", "matches": "content", "lines": "content"}
 
@@ -45,7 +44,7 @@ def _between(least: int, most: int) -> AfterValidator:
 _LineCount: TypeAlias = Annotated[int, _between(0, 1_000)]
 
 
-class GrepArguments(Arguments):
+class GrepArguments(PathArguments):
     """Arguments of `grep`."""
 
     pattern: str = Field(min_length=1, validation_alias=AliasChoices("pattern", "query", "regex"))
@@ -124,11 +123,14 @@ class Grep(TypedTool[GrepArguments]):
 
     def accesses(self, arguments: GrepArguments) -> Sequence[Access]:
         """Declare a read of the file or folder."""
-        return [ReadPath(str(self._files.workspace.resolve(arguments.path)))]
+        path = self._files.workspace.resolve(arguments.path)
+        arguments.hold(path)
+        return [ReadPath(str(path))]
 
     async def run(self, arguments: GrepArguments, context: ToolContext) -> Output:
         """Return one page of matches and note what was left out."""
         target = self._files.find(arguments.path)
+        arguments.hold(target)
         if not (target.is_dir() or target.is_file()):  # a pipe or device could block the search forever
             raise ToolFailed(f"{arguments.path!r} is neither a file nor a folder; it cannot be searched")
         folder = target if target.is_dir() else target.parent

@@ -14,13 +14,12 @@ from callwright.core.spec import Effect
 from callwright.system.paths import Workspace
 from callwright.system.search.gitignore import IgnoreScope
 from callwright.tool.base import Invocation, ToolContext
-from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedTool, describe
 from callwright.toolbox._path_repairs import PathChanges, repair_fields
-from callwright.toolbox._paths import Hidden, VisibleFiles, one_line
+from callwright.toolbox._paths import Hidden, PathArguments, VisibleFiles, one_line
 
 
-class ListArguments(Arguments):
+class ListArguments(PathArguments):
     """Arguments of `list`."""
 
     path: str = Field(
@@ -61,11 +60,14 @@ class List(TypedTool[ListArguments]):
 
     def accesses(self, arguments: ListArguments) -> Sequence[Access]:
         """Declare a read of the folder."""
-        return [ReadPath(str(self._files.workspace.resolve(arguments.path)))]
+        path = self._files.workspace.resolve(arguments.path)
+        arguments.hold(path)
+        return [ReadPath(str(path))]
 
     async def run(self, arguments: ListArguments, context: ToolContext) -> Output:
         """List one folder; too fast to be worth a thread."""
         folder = self._files.find(arguments.path)
+        arguments.hold(folder)
         if not folder.is_dir():
             raise ToolFailed(f"{arguments.path!r} is a file; read it, or list the folder it is in")
         folders, files = self._entries(folder)

@@ -17,15 +17,14 @@ from callwright.system.paths import Workspace, parent_folder
 from callwright.system.sensitive_paths import comparable
 from callwright.system.undo.recorder import UndoRecorder
 from callwright.tool.base import Invocation, ToolContext
-from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedTool, describe
 from callwright.toolbox._path_repairs import PathChanges, repair_fields
-from callwright.toolbox._paths import check_entry, explain_no_entry, resolve_entry
+from callwright.toolbox._paths import PathArguments, check_entry, explain_no_entry, resolve_entry
 
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 
 
-class MoveArguments(Arguments):
+class MoveArguments(PathArguments):
     """Arguments of `move`."""
 
     source: str = Field(validation_alias=AliasChoices("source", "old_path", "from", "source_path"))
@@ -62,13 +61,15 @@ class Move(TypedTool[MoveArguments]):
 
     def accesses(self, arguments: MoveArguments) -> Sequence[Access]:
         """Declare a write to both paths."""
-        ends = (arguments.source, arguments.destination)
-        return [WritePath(str(resolve_entry(self._workspace, end))) for end in ends]
+        ends = [resolve_entry(self._workspace, end) for end in (arguments.source, arguments.destination)]
+        arguments.hold(*ends)
+        return [WritePath(str(end)) for end in ends]
 
     async def run(self, arguments: MoveArguments, context: ToolContext) -> str:
         """Move the entry by descriptors of both folders, so that no link is followed out of the workspace."""
         source = check_entry(self._workspace, arguments.source, "move")
         destination = check_entry(self._workspace, arguments.destination, "replace")
+        arguments.hold(source, destination)
         if destination.is_relative_to(source):
             raise ToolFailed(
                 f"{arguments.destination!r} is {arguments.source!r} itself or inside it; give another path"
