@@ -86,6 +86,15 @@ def test_public_host_needs_token():
     assert HttpOptions(host="0.0.0.0").token
 
 
+@pytest.mark.parametrize(
+    "origin", ["app.example.com", "https://app.example.com/", "https://App.example.com", "null", ""]
+)
+def test_origin_that_no_browser_sends_is_rejected(origin: str):
+    with pytest.raises(UsageError, match="without a path"):
+        HttpOptions(origins=(origin,))
+    assert HttpOptions(origins=("https://app.example.com:8443", "vscode-webview://1f2e")).origins
+
+
 @pytest.mark.parametrize("port", [-1, 65_536, "80", True])
 def test_impossible_port_is_rejected(port: object):
     with pytest.raises(UsageError, match="port must be at least 0 and at most 65,535"):

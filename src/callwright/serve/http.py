@@ -3,6 +3,7 @@
 import asyncio
 import hmac
 import ipaddress
+import re
 import secrets
 import socket
 from collections.abc import AsyncGenerator, Generator
@@ -20,6 +21,7 @@ from callwright.core.errors import UsageError, check_number
 from callwright.serve.access import ClientIds, HostGuard, TimedProtocol
 from callwright.serve.gateway import Gateway
 
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#A-Z]+")
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -28,7 +30,8 @@ class HttpOptions:
     """Where to listen, and which clients to accept.
 
     Raises:
-        UsageError: Another host than this machine without a token, a path without a leading slash, or no such port.
+        UsageError: Another host than this machine without a token, a path without a leading slash, no such port, or
+            an origin that no browser sends.
     """
 
     host: str = "127.0.0.1"
@@ -54,6 +57,9 @@ class HttpOptions:
         check_number("port", self.port, 0, most=65_535, whole=True)
         if self.max_sessions < 1 or self.max_connections < 1:
             raise UsageError("max_sessions and max_connections must be at least 1")
+        for origin in self.origins:
+            if not _ORIGIN.fullmatch(origin):  # compared as a whole, so it would never match
+                raise UsageError(f"expected an origin such as https://app.example.com, without a path, got {origin!r}")
         if not self.path.startswith("/"):
             raise UsageError(f"the path must begin with '/', not {self.path!r}")
 
