@@ -296,3 +296,13 @@ async def test_settings_that_are_not_valid_are_said(serve: Serve) -> None:
         assert state.status == 200 and "permissions.allow" in state.data["problems"][0]
         rules = await web.get("/api/rules")
         assert rules.status == 400 and "settings.json" in rules.data["error"]
+
+
+async def test_hidden_tool_names_the_rule_that_hides_it(serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir(exist_ok=True)
+    rules = {"permissions": {"deny": ["Bash", "WebFetch", "Read(secret/**)"]}}
+    (tmp_path / "home" / "settings.json").write_text(json.dumps(rules))
+    async with serve() as web:
+        listed = (await web.get("/api/tools")).data["tools"]
+        hidden = {tool["name"]: tool["hidden"].partition(" in ")[0] for tool in listed if tool["hidden"]}
+        assert hidden == {"bash": "deny rule Bash", "web_fetch": "deny rule WebFetch"}

@@ -23,7 +23,7 @@ from callwright.core.json import thaw
 from callwright.core.spec import ToolSpec
 from callwright.executor.turn_context import Turn
 from callwright.hooks.builtin import Redact
-from callwright.policy import Rule
+from callwright.policy import Rule, Rules
 from callwright.policy.rules.rule import RuleKind
 from callwright.registry import ToolIndex
 from callwright.sessions.base import SessionStore
@@ -90,7 +90,8 @@ class ToolRoutes:
         app = await self._workspace.app()
         offered = app.agent.registry.snapshot().tools
         tools = {**app.registry.snapshot().tools, **offered}
-        return {"tools": [_tool_fields(tool.spec, app) for _, tool in sorted(tools.items())]}
+        rules = Rules(app.rules.rules)
+        return {"tools": [_tool_fields(tool.spec, app, rules) for _, tool in sorted(tools.items())]}
 
     async def judge(self, request: Request) -> Fields:
         body = await read_body(request, {"tool": str, "arguments": dict})
@@ -312,9 +313,9 @@ async def _find_places(store: SessionStore, text: str) -> list[Fields]:
     return places
 
 
-def _tool_fields(spec: ToolSpec, app: App) -> Fields:
+def _tool_fields(spec: ToolSpec, app: App, rules: Rules) -> Fields:
     offered = app.agent.registry.snapshot().get(spec.name) is not None
-    rule = next((each for each in app.rules.rules if each.kind == "deny" and each.specifier is None), None)
+    rule = rules.forbidding_rule(spec.name, spec.group)
     return {
         "name": spec.name,
         "description": spec.description,
