@@ -24,7 +24,8 @@ PROTECTED_NESTED = (
 )
 PROTECTED_FILES = frozenset(
     ".gitconfig .gitmodules .bashrc .bash_profile .bash_login .bash_aliases .bash_logout .zshrc .zprofile .zshenv"
-    " .zlogin .zlogout .profile .inputrc .envrc .npmrc .yarnrc .yarnrc.yml .pnp.cjs .pnp.loader.mjs .pnpmfile.cjs"
+    " .zlogin .zlogout .profile .kshrc .mkshrc .cshrc .tcshrc .login .xinitrc .xprofile .xsession .xsessionrc"
+    " .pam_environment .inputrc .envrc .npmrc .yarnrc .yarnrc.yml .pnp.cjs .pnp.loader.mjs .pnpmfile.cjs"
     " bunfig.toml .bazelrc .bazelversion .bazeliskrc .pre-commit-config.yaml lefthook.yml lefthook.yaml"
     " gradle-wrapper.properties maven-wrapper.properties .devcontainer.json .ripgreprc pyrightconfig.json"
     " .mcp.json .claude.json"
@@ -45,6 +46,9 @@ _SECRET_NESTED = (
     ".aws/cli",
     ".kube/config",
     ".docker/config.json",
+    ".config/containers/auth.json",
+    ".config/rclone/rclone.conf",
+    ".pulumi/credentials.json",
     ".azure/*",
     ".config/gcloud",
     ".config/gh/hosts.yml",
@@ -79,6 +83,7 @@ _SECRET_NESTED = (
     "proc/*/task/*/environ",
     "proc/*/task/*/mem",
     "run/secrets",
+    "run/user/*/containers/auth.json",
 )
 _SECRET_FILES = (
     "id_rsa",
@@ -107,6 +112,7 @@ _SECRET_FILES = (
     ".boto",
     ".vault-token",
     ".dockercfg",
+    ".databrickscfg",
     ".htpasswd",
     ".*_history",
     ".aws",
