@@ -52,7 +52,7 @@ class PostgresStore:
 
     Args:
         address: The database, as `postgresql://user@host/name`.
-        redact: Is applied to every text before it is written.
+        redact: Is applied to every text before it is written; it gets the text without the name of its field.
         lease_seconds: After this time without a sign of its holder, others may take a session.
         connections: The most connections of one event loop.
 

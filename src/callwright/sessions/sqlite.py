@@ -43,7 +43,7 @@ class SqliteStore:
 
     Args:
         path: the file; created when it is first used, private to the user.
-        redact: is applied to every text before it is written.
+        redact: is applied to every text before it is written; it gets the text without the name of its field.
         wait_seconds: how long to wait while another process locks the file.
     """
 
