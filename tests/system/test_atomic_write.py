@@ -50,6 +50,27 @@ def test_content_is_replaced_and_nothing_else_appears(path: Path):
     assert os.listdir(path.parent) == ["file"]  # noqa: PTH208 - names are compared
 
 
+@pytest.mark.skipif(not hasattr(os, "setxattr"), reason="this system has no extended attributes")
+def test_attribute_that_may_not_be_set_costs_no_other(path: Path, monkeypatch: pytest.MonkeyPatch):
+    path.write_bytes(b"old")
+    setxattr, names = os.setxattr, ("user.one", "user.two", "user.three")
+    try:
+        for name in names:
+            setxattr(path, name, b"x")
+    except OSError:
+        pytest.skip("this file system has no extended attributes")
+    refused = os.listxattr(path)[0]
+
+    def refuse(target: int, name: str, value: bytes) -> None:
+        if name == refused:
+            raise PermissionError(1, "Operation not permitted")
+        setxattr(target, name, value)
+
+    monkeypatch.setattr(os, "setxattr", refuse)
+    replace_file(path, b"new")
+    assert path.read_bytes() == b"new" and set(os.listxattr(path)) == {*names} - {refused}
+
+
 @pytest.mark.usefixtures("machine")
 def test_mode_and_owner_stay(path: Path):
     path.write_bytes(b"old")

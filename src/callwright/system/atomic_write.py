@@ -89,7 +89,8 @@ def _copy_attributes(source: int, draft: int) -> None:
     os.fchmod(draft, stat.S_IMODE(found.st_mode))
     with suppress(OSError, AttributeError):  # not every file system has them, nor every system the calls
         for name in os.listxattr(source):
-            os.setxattr(draft, name, os.getxattr(source, name))
+            with suppress(OSError):  # one that only root may set, such as a label, must not cost the others
+                os.setxattr(draft, name, os.getxattr(source, name))
 
 
 @contextmanager
