@@ -165,3 +165,19 @@ def test_the_external_cases_get_the_same_answer() -> None:
 def _ignored(text: str, path: str, folder: bool) -> bool:
     rule = IgnoreRules(parse_rules(text)).verdict(path, path.rpartition("/")[2], folder=folder)
     return rule is not None and rule.hides
+
+
+def test_excludes_of_the_repository_apply_in_a_linked_worktree(tmp_path: Path):
+    main, side = tmp_path / "main", tmp_path / "side"
+    main.mkdir()
+    _make(main, ["a.log", "b"], {})
+    (main / ".git" / "info").mkdir(exist_ok=True)
+    (main / ".git" / "info" / "exclude").write_text("*.log\n")
+    _git(main, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "first")
+    _git(main, "worktree", "add", "-q", str(side))
+    (side / "a.log").write_text("x")
+    (side / "b").write_text("x")
+    for root in (main, side):
+        assert _listed(root) == _git(root, "ls-files", "-z", "-o", "--exclude-standard") == ["b"]
+    (side / ".git").write_bytes(b"gitdir: a\0b\n")
+    assert _listed(side) == ["a.log", "b"]

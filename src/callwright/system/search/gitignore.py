@@ -167,6 +167,7 @@ REPOSITORY_FOLDERS = frozenset({".git", ".hg", ".jj", ".svn"})
 """Folders never listed or searched unless named by path: they hold history, not files."""
 
 _MOST_BYTES = 1 << 20
+_MOST_POINTER_BYTES = 1 << 13
 _Layer: TypeAlias = tuple[tuple[int, IgnoreRules], ...]
 _EXCLUDES_FILE = re.compile(r"^\s*excludesfile\s*=\s*\"?(.+?)\"?\s*$", re.MULTILINE | re.IGNORECASE)
 
@@ -228,7 +229,7 @@ class IgnoreScope:
 
     def _excludes(self, folder: str, offset: int) -> _Layer:
         shared = tuple((offset, rules) for _, rules in self.repository if not rules.source.endswith("info/exclude"))
-        local = f"{folder}/.git/info/exclude"
+        local = f"{_find_git_folder(folder)}/info/exclude"
         return ((offset, _load(local)), *shared) if os.path.isfile(local) else shared  # noqa: PTH113 - hot and textual
 
     def verdict(self, path: str, *, folder: bool) -> IgnoreReason | None:
@@ -308,6 +309,18 @@ def _load_global_rules(top: Path) -> _Layer:
     """Return the user's own excludes, which apply from the top of the search."""
     excludes = find_global_excludes()
     return ((len(str(top).rstrip("/")) + 1, _load(str(excludes))),) if excludes else ()
+
+
+def _find_git_folder(work_tree: str) -> str:
+    """Return the folder with the settings of a repository; in a linked worktree and a submodule, `.git` is a file."""
+    own = os.path.join(work_tree, _read_pointer(f"{work_tree}/.git") or ".git")  # noqa: PTH118 - hot and textual
+    return os.path.join(own, _read_pointer(f"{own}/commondir") or ".")  # noqa: PTH118 - as above
+
+
+def _read_pointer(path: str) -> str:
+    """Return the path that a file of git contains; empty if there is none."""
+    text = os.fsdecode(read_start(path, _MOST_POINTER_BYTES) or b"").removeprefix("gitdir:").strip()
+    return "" if "\0" in text else text
 
 
 def find_repository(folder: Path) -> Path | None:
