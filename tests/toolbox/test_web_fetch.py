@@ -268,6 +268,10 @@ def test_url_is_declared_before_the_fetch():
         (["*.example.com"], "evilexample.com", False),
         ([], "example.com", False),
         (["xn--bcher-kva.example"], "bücher.example", True),
+        (["Bücher.example."], "bücher.example", True),
+        (["*.bücher.example"], "www.bücher.example", True),
+        (["bücher.example"], "bucher.example", False),
+        (["bü..example"], "example.org", False),
     ],
 )
 def test_domains_match_by_whole_labels(domains: list[str], host: str, allowed: bool):

@@ -67,7 +67,7 @@ def parse_url(url: str) -> Target:
 def domain_allowed(domains: Sequence[str], host: str) -> bool:
     """Tell whether a host is in a list of domains, compared by whole labels; `*.` matches all subdomains."""
     for domain in domains:
-        wanted = domain.lower().rstrip(".")
+        wanted = _spell_in_ascii(domain.lower().rstrip("."))
         if host == wanted or (wanted.startswith("*.") and host.endswith(wanted[1:])):
             return True
     return False
@@ -94,14 +94,18 @@ def resolve(target: Target, *, loopback: bool = False) -> list[tuple[Any, ...]]:
 
 
 def _host(parts: SplitResult, url: str) -> str:
-    host = (parts.hostname or "").rstrip(".")
-    try:
-        host = host if host.isascii() else host.encode("idna").decode("ascii")
-    except UnicodeError:
-        host = ""
+    host = _spell_in_ascii((parts.hostname or "").rstrip("."))
     if not host or "%" in host:
         raise Unsafe(f"{url!r} has no valid host name")
     return host
+
+
+def _spell_in_ascii(name: str) -> str:
+    """Return a host name as it is looked up; empty if there is no such name."""
+    try:
+        return name if name.isascii() else name.encode("idna").decode("ascii")
+    except UnicodeError:
+        return ""
 
 
 def _percent_encode(text: str) -> str:
