@@ -22,6 +22,7 @@ from callwright.executor import Executor
 from callwright.executor.turn_context import Turn
 from callwright.policy import AllowEverything
 from callwright.providers.base import ModelRequest, Provider
+from callwright.sessions.records import sum_usage
 from callwright.skills import Skill, Skills
 from callwright.testing.fakes import ScriptedProvider
 
@@ -166,6 +167,25 @@ async def test_grant_is_limited_to_its_session(desk: Desk, home: Path, write: Wr
     app.skill_service.active.activate(skill, "")
     assert isinstance((await app.executor.execute([run_it()], turn=Turn("other")))[0], Interrupted)
     assert isinstance((await app.executor.execute([run_it()], turn=Turn("mine")))[0], Completed)
+
+
+@pytest.mark.parametrize("typed", [True, False])
+async def test_agent_of_a_skill_counts_for_the_run(desk: Desk, write: Write, typed: bool) -> None:
+    write("look", "Look around.", "context: fork")
+    answers = [AssistantMessage((Text(text),), usage=Usage(1_000_000), model="own") for text in ("found", "done")]
+    prices = '{"prices": {"scripted": {"input": 2, "output": 0}}, "limits": {"usd": 9}}'
+    app = desk.app(*(() if typed else (use("look"),)), *answers, settings=prices)
+    result = await desk.say(app, "/look" if typed else "look")
+    assert isinstance(result, Done) and (result.usage.total, result.cost) == (2_000_000, 4)
+    assert sum_usage(await app.agent.sessions.read("s")).total == 2_000_000
+
+
+async def test_failed_agent_of_a_skill_counts_for_the_result(desk: Desk, write: Write) -> None:
+    write("look", "Look around.", "context: fork")
+    call = AssistantMessage((run_it("list", path="."),), usage=Usage(1_000_000), model="own", stop="calls")
+    prices = '{"prices": {"scripted": {"input": 2, "output": 0}}, "limits": {"usd": 2}}'
+    result = await desk.say(desk.app(call, "never", settings=prices), "/look")
+    assert isinstance(result, Stopped) and "limit of 2" in result.reason and result.cost == 2
 
 
 async def test_skill_with_a_rule_that_is_not_valid_cannot_be_used(desk: Desk, write: Write) -> None:

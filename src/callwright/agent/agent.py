@@ -382,6 +382,7 @@ class Agent:
         inherited.undo = attach_recorder(state, self.undo, request.session_id, lineage, self.sessions)
         inherited.executor, inherited.ask, inherited.spending = executor, ask, transcript.spending
         inherited.note, inherited.fail = transcript.note, transcript.fail if durable else None
+        inherited.count_earlier()
         inherited.handover, inherited.running = request.outer_handover, set()
         state.put(OuterSession("" if lineage is None else lineage.session_id))
         inherited.depth = 0 if lineage is None else lineage.depth + 1

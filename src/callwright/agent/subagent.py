@@ -91,6 +91,15 @@ class Lineage:
         """The sessions of inner agents that run now, in this run of the outer one."""
         self.undo = UndoRecorder()
         """Keeps what inner agents change, as part of the outer agent's turn."""
+        self.earlier: list[Record] = []
+        """What inner agents used before the run began, to which it belongs."""
+
+    def count_earlier(self) -> None:
+        """Count what inner agents used before the run began."""
+        earlier, self.earlier = self.earlier, []
+        for record in earlier:
+            if isinstance(record, Spent):
+                self.add_inner(record.usage, record.cost)
 
     def add_inner(self, usage: Usage, cost: float | None) -> None:
         """Count what a request of an inner run used: it counts for the outer run too."""

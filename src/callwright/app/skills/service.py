@@ -10,6 +10,7 @@ from typing import cast
 from callwright.agent import Agent
 from callwright.agent.agent import Prompt
 from callwright.agent.results import AgentEvent, Paused, Stopped
+from callwright.agent.run_limits import Spending
 from callwright.agent.subagent import Lineage
 from callwright.app.locations import Locations
 from callwright.app.models import Models
@@ -18,8 +19,10 @@ from callwright.app.skills.grants import OWN_MODEL, ActiveSkills
 from callwright.app.skills.skill_agent import PathScopedSkills, SkillAgent, skill_agent
 from callwright.core.calls import Answers, Completed, Failed, ToolCall
 from callwright.core.errors import ToolError, ToolFailed, UsageError
+from callwright.core.messages import Usage
 from callwright.executor.turn_context import Turn
 from callwright.registry import Catalog, Registry
+from callwright.sessions.records import Spent
 from callwright.skills import Expansion, Skill, Skills, SkillTool
 from callwright.skills.render import ExpansionContext, find_references, render_skill
 from callwright.skills.skill_tool import SkillCalls
@@ -99,6 +102,15 @@ class SkillService:
             raise
         return parts.compose("\n\n".join(texts))
 
+    def stop(self, reason: str, session_id: str) -> Stopped:
+        """Return the result of a prompt whose skills cannot be used, with what their agents used."""
+        lineage = self._require_agent().state(session_id).get(Lineage)
+        spent = [each for each in lineage.earlier if isinstance(each, Spent)]
+        lineage.earlier = []
+        costs = [each.cost for each in spent if each.cost is not None]
+        usage = sum((each.usage for each in spent), Usage())
+        return Stopped(reason, "halted", usage, session_id, cost=sum(costs) if costs else None)
+
     def end_run(self, session_id: str) -> None:
         """Revoke the grants and the model of skills used in the run that ends."""
         self.active.release(session_id)
@@ -109,6 +121,9 @@ class SkillService:
         lineage = Lineage()
         # the calls of a skill ask through the conversation, as those of a sub-agent do
         lineage.executor, lineage.ask = agent.executor, agent.ask
+        if skill.fork:
+            lineage.spending = Spending(agent.limits)
+            lineage.note = agent.state(turn.session_id).get(Lineage).earlier.append
         state = State()
         state.put(lineage)
         if agent.undo is not None:
@@ -231,7 +246,7 @@ async def _stream_with_skills(
             try:
                 expanded = await service.expand(prompt, session_id, cancellation)
             except ToolError as error:
-                yield Stopped(error.message, "halted", session_id=session_id)
+                yield service.stop(error.message, session_id)
                 return
         async with aclosing(start(expanded)) as events:
             async for event in events:
