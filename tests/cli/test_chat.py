@@ -195,6 +195,29 @@ def test_dumb_terminal_gets_lines(machine: Any, tmux: Any, calls: Call) -> None:
     leave_with_control_c(tmux)
 
 
+def test_dumb_terminal_takes_other_arguments(machine: Any, tmux: Any, calls: Call) -> None:
+    script = machine.says(calls("write", path="a.txt", content="x"), "All done.")
+    tmux.start(machine.project, script, before="TERM=dumb")
+    tmux.shows(">")
+    tmux.type("write it", "Enter")
+    shown = tmux.shows("allow? >")
+    assert "tab:" not in shown and "writes /" in shown  # everything, as no key shows more
+    tmux.type("e", "Enter")
+    shown = tmux.shows("all arguments >")
+    assert '{"path": "a.txt", "content": "x", "overwrite": false}\n' in shown
+    tmux.enter("{broken")
+    tmux.shows("line 1 co…\nallow? >")  # it is not valid, and y would not silently take the old arguments
+    tmux.tmux("send-keys", "-R", ";", "clear-history")
+    tmux.type("e", "Enter")
+    tmux.shows("all arguments >")
+    tmux.tmux("send-keys", "-R", ";", "clear-history")
+    tmux.enter('{"path": "b.txt", "content": "y"}')
+    assert "Write b.txt" in tmux.shows("allow? >")
+    tmux.type("y", "Enter")
+    tmux.shows("All done.")
+    assert [each.name for each in machine.project.iterdir()] == ["b.txt"]
+
+
 @pytest.mark.parametrize("term", ["dumb", "tmux-256color"])
 def test_control_c_as_a_run_ends_counts_for_the_prompt(machine: Any, tmux: Any, term: str) -> None:
     hold = "touch ending; while [ ! -e go ]; do sleep 0.02; done"

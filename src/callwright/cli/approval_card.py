@@ -126,7 +126,7 @@ def _rule_texts(rules: Sequence[str], folder: str) -> list[str]:
 
 
 def card_text(
-    question: Question, palette: Palette, folder: str, width: int = 80, *, everything: bool = False
+    question: Question, palette: Palette, folder: str, width: int = 80, *, everything: bool = False, keys: bool = True
 ) -> DialogText:
     """Return the rows of a card; the menu is not part of them.
 
@@ -136,6 +136,7 @@ def card_text(
         folder: The folder that paths are shown relative to.
         width: The columns of the screen.
         everything: Whether to list every access, with whole paths.
+        keys: Whether single keys are read, so that Tab shows more or less.
     """
     box = _Box(width, palette)
     card = _Card(question, folder)
@@ -152,11 +153,11 @@ def card_text(
     painted = [row for change in rows for row in box.change(change)]
     warnings = list(box.paint(wrap_rows(look_alikes(question), box.room), "yellow"))
     reason = mark_text(card.shorten_paths(question.reason))
-    hint = _LESS if everything else _EVERYTHING
+    hint = "" if not keys else _LESS if everything else _EVERYTHING
     fits = width_of(f"{reason} · {hint}") <= box.room
     why = [] if fits or not reason else list(box.paint(wrap_rows([f"because {reason}"], box.room), "dim"))
     deciding = box.paint(wrap_rows(deciding_texts(question), box.room), "bold")
-    footer = f"{reason} · {hint}" if fits and reason else hint
+    footer = " · ".join(filter(None, (reason if fits else "", hint)))
     return DialogText(
         [box.edge("╭", title, "╮", "bold")],
         [*painted, *warnings, *why],
@@ -173,21 +174,22 @@ def input_menu(question: Question, palette: Palette) -> Menu | None:
     return Menu(entries, palette) if entries else None
 
 
-def input_text(question: Question, palette: Palette, width: int = 80) -> DialogText:
-    """Return the rows of the model's question; the choices are in the menu."""
+def input_text(question: Question, palette: Palette, width: int = 80, *, keys: bool = True) -> DialogText:
+    """Return the rows of the model's question; the choices are in the menu, for arrow keys where `keys` are read."""
     box = _Box(width, palette)
     found = choices_of(question.arguments)
     told = [f"{number}  {mark_text(what)}" for number, (_, what) in enumerate(found, 1) if what]
     # the lines of the model's text are framed, so that they cannot look like the program's own
     rows = [row for line in question.reason.split("\n") for row in wrap_line(mark_text(line), box.room)]
     rows = [piece for row in [*rows, *([""] if told else []), *told] for piece in wrap_columns(row, box.room)]
-    hint = "a number or arrow keys" if found else "type a reply"
+    hint = ("a number or arrow keys" if keys else "a number") if found else "type a reply"
+    stop = "Esc" if keys else "Ctrl-C"
     several = ", several with commas between them" if question.arguments.get("multiple") else ""
     return DialogText(
         [box.edge("╭", "The model asks", "╮", "bold")],
         [box.row(row) for row in rows],
         [],
-        [box.edge("╰", f"{hint}{several}; any other text is your own reply · Esc stops", "╯", "dim")],
+        [box.edge("╰", f"{hint}{several}; any other text is your own reply · {stop} stops", "╯", "dim")],
         rule="├─ ",
     )
 

@@ -125,7 +125,8 @@ class Approvals:
         """Ask what the model wants to know; the reply is data and never an approval of a call."""
         terminal = self._terminal
         palette = terminal.palette
-        view = DialogView(partial(input_text, question, palette), menu=input_menu(question, palette))
+        text = partial(input_text, question, palette, keys=not terminal.scrolls_only)
+        view = DialogView(text, menu=input_menu(question, palette))
         settled = False
         while True:
             text = await terminal.ask("your reply", view=view, settled=settled)
@@ -146,6 +147,8 @@ class Approvals:
         folder = str(self._conversation().app.locations.cwd)
         card = partial(card_text, question, palette, folder)
         menu = approval_menu(question, palette, folder)
+        if self._terminal.scrolls_only:  # without keys, everything is shown at once
+            return DialogView(partial(card, everything=True, keys=False), menu=menu)
         return DialogView(card, menu=menu, details=partial(card, everything=True))
 
     async def _ask_why(self, view: DialogView) -> Decline | str:
@@ -214,9 +217,12 @@ class Approvals:
         terminal = self._terminal
         if terminal.edit_externally is not None and edit.long:
             changed = await terminal.edit_externally(edit.indented_text)
+        elif terminal.scrolls_only:  # its line cannot be prefilled: what is typed would follow the old arguments
+            terminal.show(visible_line(edit.text))
+            changed = await terminal.ask("all arguments")
         else:
             changed = await terminal.ask("arguments", edit.text)
-        if changed is None or changed.strip() in (edit.text, edit.indented_text.strip()):
+        if changed is None or changed.strip() in ("", edit.text, edit.indented_text.strip()):
             return "not changed; y runs the call as it is"
         return read_edit(changed)
 

@@ -123,7 +123,8 @@ class DialogView:
         end = (
             [*self._text.choices, *menu] if self.read else ["  Enter shows more; an approval counts after the last row"]
         )
-        return [*(self._text.heading if first else []), *body, *end]
+        note = [cut(f"  {self.note}", width)] if self.note else []
+        return [*(self._text.heading if first else []), *body, *end, *note]
 
     def record(self, width: int, most_rows: int = 30) -> list[str]:
         """Return the rows to leave behind on the screen after the answer."""
