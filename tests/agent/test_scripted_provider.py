@@ -1,6 +1,7 @@
 """`ScriptedProvider`, and `check_provider` on valid and broken providers."""
 
 from collections.abc import AsyncIterator
+from typing import Any, cast
 
 import pytest
 
@@ -70,7 +71,28 @@ def test_invalid_script_file_is_rejected(tmp_path: object) -> None:
     from pathlib import Path
 
     path = Path(str(tmp_path)) / "s.json"
-    for text in ('{"text": "x"}', "[5]", '[{"say": "x"}]'):
+    calls = ('["read"]', '[{"nme": "read"}]', '[{"name": "read", "argumnts": {}}]', '{"name": "read"}')
+    for text in (
+        '{"text": "x"}',
+        "[5]",
+        '[{"say": "x"}]',
+        '[{"text": 5}]',
+        *(f'[{{"calls": {one}}}]' for one in calls),
+    ):
         path.write_text(text)
         with pytest.raises(UsageError, match=r"s\.json"):
             ScriptedProvider.from_file(path)
+
+
+@pytest.mark.parametrize("line", [["one", "two"], [None], {"text": "x"}, 3, None])
+def test_what_is_not_a_reply_is_rejected(line: Any) -> None:
+    with pytest.raises(
+        UsageError, match=r"a reply is a text, a ToolCall, .*; write several replies as several arguments"
+    ):
+        ScriptedProvider("one", line)
+
+
+async def test_function_that_returns_no_reply_is_named() -> None:
+    provider = ScriptedProvider.answering(lambda _: cast("Any", ["one", "two"]))
+    with pytest.raises(UsageError, match="a reply is a text"):
+        _ = [event async for event in provider.stream(ModelRequest(()))]

@@ -2,7 +2,7 @@
 
 import json
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -35,12 +35,17 @@ class ScriptedProvider:
     Args:
         script: The replies, or functions that make one from the request.
         model: The name the provider reports.
+
+    Raises:
+        UsageError: One of them is not a reply.
     """
 
     def __init__(self, *script: Script, model: str = "scripted") -> None:
         self.model = model
         self.requests: list[ModelRequest] = []
         """The requests so far, each with the messages at that time."""
+        for line in script:
+            _check(line)
         self._script: deque[Script] = deque(script)
         self._always: Callable[[ModelRequest], Line] | None = None
 
@@ -115,7 +120,20 @@ def _message(line: Line) -> AssistantMessage | BrokenOff:
         case ToolCall():
             return AssistantMessage((line,), "calls")
         case _:
+            _check(line)
             return AssistantMessage(tuple(line), "calls")
+
+
+def _check(line: object) -> None:
+    """Raise a `UsageError` for what is not a reply, such as a list of texts, which is several."""
+    if isinstance(line, (str, AssistantMessage, BrokenOff, ToolCall, Exception)) or callable(line):
+        return
+    if isinstance(line, Sequence) and all(isinstance(each, ToolCall) for each in cast("Sequence[object]", line)):
+        return
+    raise UsageError(
+        "a reply is a text, a ToolCall, a list of ToolCalls, an AssistantMessage, a BrokenOff or an exception, "
+        f"got {line!r}; write several replies as several arguments"
+    )
 
 
 def _load(path: Path) -> object:
@@ -135,10 +153,21 @@ def _line(number: int, line: object, path: str | PathLike[str]) -> Line:
     if not isinstance(line, dict) or not set(cast("dict[str, Any]", line)) <= {"text", "calls"}:
         raise UsageError(f"{path}: reply {number} must be a text or an object with text and calls")
     given = cast("dict[str, Any]", line)
-    calls: Iterable[dict[str, Any]] = given.get("calls", ())
+    text: object = given.get("text") or ""
+    calls: object = given.get("calls") or []
+    if not isinstance(text, str) or not isinstance(calls, list) or not all(map(_is_call, cast("list[object]", calls))):
+        raise UsageError(
+            f"{path}: reply {number}: text must be a text, and calls a list of objects with name and arguments"
+        )
     parts = [
         ToolCall(call.get("id", f"call-{number}-{place}"), call["name"], call.get("arguments", {}))
-        for place, call in enumerate(calls, 1)
+        for place, call in enumerate(cast("list[dict[str, Any]]", calls), 1)
     ]
-    text = (Text(given["text"]),) if given.get("text") else ()
-    return AssistantMessage((*text, *parts), "calls" if parts else "end")
+    return AssistantMessage((*((Text(text),) if text else ()), *parts), "calls" if parts else "end")
+
+
+def _is_call(given: object) -> bool:
+    if not isinstance(given, dict):
+        return False
+    call = cast("dict[str, object]", given)
+    return isinstance(call.get("name"), str) and set(call) <= {"id", "name", "arguments"}
