@@ -185,6 +185,13 @@ async def test_empty_old_string_only_creates_files(executor: Executor, tmp_path:
     assert "does not exist" in await refused(executor, "new/g", old_string="x", new_string="y")
 
 
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+async def test_empty_old_string_fills_an_empty_file(executor: Executor, tmp_path: Path, mark: bytes):
+    (tmp_path / "f").write_bytes(mark)
+    assert "now:\n1\thello" in await edited(executor, "f", old_string="", new_string="hello\n")
+    assert (tmp_path / "f").read_bytes() == mark + b"hello\n"
+
+
 @pytest.mark.parametrize(("old", "new"), [("one", "one"), ("one\r\n", "one\n")])
 async def test_edit_without_change_is_an_error(executor: Executor, tmp_path: Path, old: str, new: str):
     (tmp_path / "f").write_text("one\n")

@@ -170,12 +170,14 @@ def _apply_all(text: str, changes: Sequence[Replacement], name: str, *, literal:
 
 def _apply(so_far: _Result, change: Replacement, name: str, *, literal: bool) -> _Result:
     text = so_far.text
-    if not change.old_string:
+    if text and not change.old_string:
         raise ToolFailed(explain_empty(text))
     if change.old_string == change.new_string:
         raise ToolFailed("old_string and new_string are the same; there is nothing to change")
     if not literal and (reason := find_edit_slip(name, change.old_string, change.new_string)) is not None:
         raise Doubtful(reason)
+    if not change.old_string:  # in an empty file there is one place for it
+        return _Result(change.new_string, so_far.count + 1, so_far.typos)
     if not change.replace_all and _names_breaks(text, change, literal=literal):
         return _Result(text.replace(change.old_string, change.new_string), so_far.count + 1, so_far.typos)
     old, new = _unify_breaks(text, change.old_string), _unify_breaks(text, change.new_string)
