@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
@@ -37,10 +38,16 @@ class Clients(Generic[Client]):
         loop = asyncio.get_running_loop()
         found = self._clients.get(loop)
         if found is None:
+            # their connections refer to the loop, so that neither would ever be freed
+            ended = [self._clients.pop(other) for other in list(self._clients) if other.is_closed()]
             made = await asyncio.to_thread(self._make)  # importing a vendor's package takes seconds
             found = self._clients.setdefault(loop, made)  # another task may have made one meanwhile
             if found is not made:
                 await self._close(made)
+            for client in ended:
+                if client is not found:  # one that was given is used in every loop
+                    with suppress(Exception):  # its connections end with their loop, but it is marked as closed
+                        await self._close(client)
         return found
 
     async def close(self) -> None:

@@ -1,0 +1,41 @@
+"""Clients of vendors, one per event loop."""
+
+import asyncio
+from collections.abc import Callable
+
+from callwright.providers.clients import Clients, find_origin
+
+
+def _use_in_three_loops(make: Callable[[], object]) -> list[object]:
+    """Return the clients that were closed."""
+    closed: list[object] = []
+
+    async def close(client: object) -> None:
+        closed.append(client)
+        raise RuntimeError("Event loop is closed")  # as a client does that has connections
+
+    clients = Clients(make, close)
+    for _ in range(3):
+        asyncio.run(clients.get())
+    return closed
+
+
+def test_clients_of_ended_loops_are_closed() -> None:
+    made: list[object] = []
+
+    def make() -> object:
+        made.append(object())
+        return made[-1]
+
+    closed = _use_in_three_loops(make)
+    assert len(made) == 3 and closed == made[:2]
+
+
+def test_client_that_was_given_stays_open() -> None:
+    given = object()
+    assert _use_in_three_loops(lambda: given) == []
+
+
+def test_origin_of_an_address_has_no_password() -> None:
+    assert find_origin("http://me:secret@host:8080/v1", "api.example.com") == "host:8080"
+    assert find_origin("https://api.example.com/v1", "api.example.com") == ""
