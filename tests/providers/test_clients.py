@@ -14,9 +14,14 @@ def _use_in_three_loops(make: Callable[[], object]) -> list[object]:
         closed.append(client)
         raise RuntimeError("Event loop is closed")  # as a client does that has connections
 
-    clients = Clients(make, close)
+    clients, loops = Clients(make, close), list[asyncio.AbstractEventLoop]()
+
+    async def use() -> None:
+        await clients.get()
+        loops.append(asyncio.get_running_loop())  # a client's connections refer to it
+
     for _ in range(3):
-        asyncio.run(clients.get())
+        asyncio.run(use())
     return closed
 
 
