@@ -152,6 +152,23 @@ def test_keys_do_not_approve_what_is_being_edited_or_declined(serve: Serve, desk
     expect(page.get_by_text("All done.")).to_be_visible()
 
 
+def test_key_does_not_answer_a_card_that_is_out_of_sight(serve: Serve, desktop: BrowserContext):
+    lines = "\n\n".join(f"line {number}" for number in range(200))
+    served = serve({"text": lines, "calls": [run_line("echo one > one.txt")]}, "All done.")
+    page = served.start(desktop)
+    expect(cards(page)).to_be_in_viewport()
+    page.get_by_label("Messages").evaluate("element => element.scrollTo(0, 0)")
+    expect(cards(page)).not_to_be_in_viewport()
+    settle_down(page)
+    page.keyboard.press("y")
+    expect(cards(page)).to_be_in_viewport()
+    settle_down(page)
+    assert not (served.project / "one.txt").exists()
+    page.keyboard.press("y")
+    expect(page.get_by_text("All done.")).to_be_visible()
+    assert (served.project / "one.txt").read_text() == "one\n"
+
+
 def test_second_enter_sends_nothing_again(serve: Serve, desktop: BrowserContext):
     served = serve("First.", "Second.", "Third.")
     page = served.open(desktop)

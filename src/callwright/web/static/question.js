@@ -33,6 +33,14 @@ function useDead(card) {
   return [dead, isDead];
 }
 
+/** Whether the title of a card is in view, or a part of one that is higher than the view: a key must not answer what nobody sees. */
+function isSeen(card) {
+  const area = (card.closest(".scroll") ?? document.querySelector("main")).getBoundingClientRect();
+  const [whole, title] = [card, card.firstElementChild].map((each) => each.getBoundingClientRect());
+  if (whole.height > area.height) return whole.bottom > area.top && whole.top < area.bottom;
+  return title.top >= area.top - 1 && title.bottom <= area.bottom + 1;
+}
+
 /** One open question. `onDone` gets how it ended; `send` replaces the request that answers it. */
 export function QuestionCard({ question, readOnly, onDone, first, send }) {
   const card = useRef(null);
@@ -71,6 +79,7 @@ export function QuestionCard({ question, readOnly, onDone, first, send }) {
       const target = held || card.current;
       if (!target?.isConnected || !"ysaen".includes(event.key)) return;
       event.preventDefault(); // the key must not also be typed into what it opens
+      if (!isSeen(target)) return target.scrollIntoView({ block: "nearest" });
       target.dispatchEvent(new CustomEvent("answer", { detail: event.key }));
     };
     addEventListener("keydown", onKey);
