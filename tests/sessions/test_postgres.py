@@ -142,6 +142,16 @@ async def test_many_sessions_share_commits(postgres: str) -> None:
         assert all(entry.records == 4 for entry in await store.list()) and commits < 60
 
 
+async def test_large_records_do_not_become_one_statement(postgres: str) -> None:
+    async with PostgresStore(postgres, lease_seconds=3600) as store:
+        holds = [await store.hold(f"s{number}") for number in range(9)]
+        before = await _commits(postgres)
+        await asyncio.gather(*(hold.append(said("x" * 5_000_000)) for hold in holds))
+        commits = await _commits(postgres) - before
+        await asyncio.gather(*(hold.release() for hold in holds))
+        assert all(entry.records == 1 for entry in await store.list()) and commits >= 3
+
+
 async def _commits(address: str) -> int:
     connection = await connect(address)
     await connection.execute("SELECT pg_stat_clear_snapshot()")

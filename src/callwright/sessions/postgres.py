@@ -40,8 +40,6 @@ from callwright.sessions.record_encoding import dump_record
 from callwright.sessions.records import Record, count_settled_records
 from callwright.sessions.text_search import escape_query, make_excerpt, make_like_pattern
 
-_MOST_BATCHED = 500
-
 
 class PostgresStore:
     """Stores sessions in a PostgreSQL database.
@@ -264,7 +262,7 @@ class PostgresStore:
         batch: list[Write] = []
         try:
             while loop.waiting:
-                batch, loop.waiting = loop.waiting[:_MOST_BATCHED], loop.waiting[_MOST_BATCHED:]
+                batch = loop.take_batch()
                 try:
                     await self._commit(loop, batch)
                 except NoConnection as error:

@@ -11,6 +11,10 @@ from callwright.sessions.base import SessionError
 from callwright.sessions.postgres_connection import CLOSE_SECONDS, ERRORS, ChangeListener, Connections, NoConnection
 from callwright.sessions.postgres_hold import PostgresHold, Write
 
+_MOST_WRITES = 500
+_MOST_CHARS = 16_000_000
+"""Of the records of one commit: PostgreSQL refuses a gigabyte, and short records wait behind long ones."""
+
 
 @dataclass(slots=True)
 class LoopState:
@@ -24,6 +28,17 @@ class LoopState:
     at_end: AsyncGenerator[None] | None = None
     """Closes all of this when it is closed."""
     closing: bool = False
+
+    def take_batch(self) -> list[Write]:
+        """Remove the writes of the next commit from those that wait, and return them; at least one."""
+        count = size = 0
+        for write in self.waiting[:_MOST_WRITES]:
+            size += sum(map(len, write.bodies))
+            if count and size > _MOST_CHARS:
+                break
+            count += 1
+        batch, self.waiting = self.waiting[:count], self.waiting[count:]
+        return batch
 
     async def settle(self) -> None:
         """Wait until everything that was added is stored, or cannot be."""
