@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -83,6 +84,22 @@ def test_reader_that_goes_during_a_call_ends_the_run(tmp_path: Path):
     told = process.stderr.read()
     process.stderr.close()
     assert (process.wait(timeout=60), told) == (1, "")
+
+
+@pytest.mark.slow
+def test_closed_window_ends_the_page_cleanly(tmp_path: Path):
+    command = [sys.executable, "-m", "callwright", "web", "--port", "0"]
+    home = tmp_path / "home"
+    environment = {**os.environ, "HOME": str(tmp_path), "CALLWRIGHT_HOME": str(home)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, cwd=tmp_path) as process:
+        assert process.stdout is not None
+        while "#token=" not in (line := process.stdout.readline()):
+            assert line
+        link = Locations.of(tmp_path, home=home).web_link
+        assert link.exists()
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(timeout=60) == 0
+    assert not link.exists()
 
 
 def test_deleted_working_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

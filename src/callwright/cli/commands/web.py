@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Generator, Sequence
@@ -26,6 +27,7 @@ from callwright.cli.startup import run_options, settings_for, start
 from callwright.core.errors import UsageError
 from callwright.core.events import Event
 from callwright.core.json import compact
+from callwright.hooks.builtin import Redact
 from callwright.providers.base import Provider
 from callwright.testing.fakes import ScriptedProvider
 
@@ -57,6 +59,8 @@ def run(arguments: list[str]) -> int:
     add_agent_options(parser)
     options = parser.parse_args(arguments)
     with _open_server(options) as server:
+        if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # a closed window; under nohup it is ignored
+            signal.signal(signal.SIGHUP, lambda sent, frame: signal.raise_signal(signal.SIGTERM))
         try:
             asyncio.run(server.run(lambda link: _print_link(link, options)))
         except KeyboardInterrupt:
@@ -103,7 +107,7 @@ def _open_server(options: argparse.Namespace) -> "Generator[WebServer, None, Non
 
 def _model_name(options: argparse.Namespace) -> str | None:
     choice = choose_model(settings_for(options, Locations.of()), asked=options.model)
-    return None if choice is None else choice.name
+    return None if choice is None else Redact().clean(choice.name)  # an address may hold a password
 
 
 class _BareApps:
