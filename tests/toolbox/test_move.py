@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 from tests.toolbox.calling import as_other_user, call, make_tree
 
+from callwright import Completed, Executor, Failed, Registry
 from callwright.core.access import WritePath
 from callwright.core.errors import ToolFailed, Unsafe
+from callwright.policy import AllowEverything
+from callwright.toolbox import Edit, Read
 from callwright.toolbox.move import Move
 
 
@@ -22,6 +25,19 @@ async def test_move_creates_missing_folders(tmp_path: Path) -> None:
     assert await call(Move(tmp_path), source="a", destination="x/y/b") == "Moved a to x/y/b"
     assert (tmp_path / "x" / "y" / "b").read_text() == "text"
     assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize(("source", "destination"), [("old/a", "b"), ("old", "new/place")])
+async def test_file_that_was_read_counts_as_read_where_it_was_moved_to(tmp_path: Path, source: str, destination: str):
+    make_tree(tmp_path, {"old/a": "one\n"})
+    executor = Executor(Registry(Read(tmp_path), Edit(tmp_path), Move(tmp_path)), AllowEverything())
+    await executor.run("read", {"path": "old/a"})
+    await executor.run("move", {"source": source, "destination": destination})
+    path = destination if source == "old/a" else f"{destination}/a"
+    edit = {"path": path, "old_string": "one", "new_string": "two"}
+    assert isinstance(await executor.run("edit", edit), Completed)
+    make_tree(tmp_path, {"old/a": "one\n"})  # another file by the old name was not read
+    assert isinstance(await executor.run("edit", {**edit, "path": "old/a"}), Failed)
 
 
 async def test_folder_and_link_are_moved(tmp_path: Path) -> None:

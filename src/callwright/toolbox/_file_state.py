@@ -86,6 +86,14 @@ class SeenFiles:
             lines = frozenset({(1, 1)}) if whole else frozenset[tuple[int, int]]()
             self._known[path] = KnownFile(content, lines=lines, total=1)
 
+    def remember_moved(self, source: Path, destination: Path) -> None:
+        """Remember what was seen of a file, or of the files of a folder, by their new paths."""
+        with self._lock:
+            moved = {path: known for path, known in self._known.items() if path.is_relative_to(source)}
+            for path, known in moved.items():
+                del self._known[path]
+                self._known[destination / path.relative_to(source)] = known
+
     def check(self, path: Path, given: str, data: bytes, identity: Identity) -> KnownFile:
         """Return what was seen of a file that is about to change.
 

@@ -18,6 +18,7 @@ from callwright.system.sensitive_paths import comparable
 from callwright.system.undo.recorder import UndoRecorder
 from callwright.tool.base import Invocation, ToolContext
 from callwright.tool.typed import TypedTool, describe
+from callwright.toolbox._file_state import SeenFiles
 from callwright.toolbox._path_repairs import PathChanges, repair_fields
 from callwright.toolbox._paths import PathArguments, check_entry, explain_no_entry, resolve_entry
 
@@ -76,6 +77,7 @@ class Move(TypedTool[MoveArguments]):
             )
         undo = context.state.get(UndoRecorder)
         await asyncio.to_thread(_move, source, destination, arguments, undo)
+        context.state.get(SeenFiles).remember_moved(source, destination)
         return f"Moved {arguments.source} to {arguments.destination}"
 
 
