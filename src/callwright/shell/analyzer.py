@@ -165,7 +165,7 @@ class LineAnalyzer:
             self._judge_shell(found)
             return
         if plain in EVALUATORS:
-            self._analyze_subscripts(found)
+            self._analyze_subscripts(plain, found)
         if plain == "git":
             found = enter_repository(found)
         judgement = judge(found.words, found.folders)
@@ -184,10 +184,10 @@ class LineAnalyzer:
         for inner in judgement.inner_commands:
             self._judge_inner(found._replace(redirects=Redirects()), inner)
 
-    def _analyze_subscripts(self, found: FoundCommand) -> None:
+    def _analyze_subscripts(self, plain: str, found: FoundCommand) -> None:
         """Judge what an evaluated word runs: in `test -v 'a[$(x)]'` bash runs x although it is quoted."""
         for word in found.words[1:]:
-            for script in list_substitutions(word.text):
+            for script in list_substitutions(plain, word.text):
                 self.findings.add_objection(f"{found.words[0].text} evaluates {word.text}")
                 context = found.context._replace(inside="a subscript", doubt="it stands in an evaluated word")
                 self.analyze_script(script, found.folders, context)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from callwright.shell.findings import Judgement, unknown
 from callwright.shell.plan import ENVIRONMENT_SHOWN, Verdict
@@ -19,13 +20,18 @@ EVALUATORS = frozenset(
     "test [ [[ unset let read printf declare typeset local export readonly mapfile readarray wait getopts".split()
 )
 """Builtins that evaluate a subscript inside a word, and with it any substitution that quotes protected before."""
+_CONDITIONS = ("test", "[", "[[")
+_BINARY = frozenset("= == != < > -eq -ne -lt -le -gt -ge -nt -ot -ef -a -o ) ]".split())
+_SUBSCRIPT = re.compile(r"\w\[")
 _SUBSTITUTION = re.compile(r"`([^`]*)`|\$\(")
 _SETS_VARIABLE = re.compile(r"%[^%a-zA-Z]*[a-zA-Z]{0,2}?n")
 
 
-def list_substitutions(text: str) -> list[str]:
-    """Return the scripts of the substitutions in a text that bash would expand again."""
+def list_substitutions(name: str, text: str) -> list[str]:
+    """Return the scripts of the substitutions that a builtin would expand again; a condition does so in subscripts."""
     found: list[str] = []
+    if name in _CONDITIONS and not _SUBSCRIPT.search(text):
+        return found
     for match in _SUBSTITUTION.finditer(text):
         if match[1] is not None:
             found.append(match[1])
@@ -64,9 +70,9 @@ def test(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     """Judge a condition: -v and -R evaluate subscripts, the rest is read-only."""
     if any(word.text in ("-v", "-R") for word in arguments):
         return unknown(f"{name} -v evaluates subscripts")
-    if name == "test" and len(arguments) == 2 and not arguments[0].literal:  # operator and operand
-        return unknown("the operator of the condition is not literal")
-    if name == "test" and any(word.certainty is Certainty.ANYTHING and word.text[:1] != '"' for word in arguments):
+    if any(not word.literal and following.text not in _BINARY for word, following in pairwise(arguments)):
+        return unknown("an operator of the condition may not be literal")  # test ! "$x" "$y"
+    if any(word.certainty is Certainty.ANYTHING and word.text[:1] != '"' for word in arguments):
         return unknown("a word of the condition may become an operator")
     return Judgement(Verdict.READ_ONLY, "a condition only reads")
 
