@@ -299,6 +299,24 @@ def test_silent_server_is_said_and_found_again(serve: Serve, desktop: BrowserCon
     expect(page.locator(".status")).to_have_text("live")
 
 
+def test_answer_to_a_tried_call_that_did_not_arrive_can_be_given_again(serve: Serve, desktop: BrowserContext):
+    served = serve("never said")
+    page = served.open(desktop, "/tools?name=bash")
+    page.get_by_label("command").first.fill("echo one > one.txt")
+    page.get_by_role("button", name="Run").click()
+    expect(cards(page)).to_have_count(1)
+    desktop.route("**/api/run", lambda route: route.abort())
+    yes = cards(page).get_by_role("button", name="Yes")
+    yes.scroll_into_view_if_needed()
+    settle_down(page)
+    yes.click()
+    expect(cards(page).get_by_role("alert")).to_contain_text("does not answer")
+    desktop.unroute("**/api/run")
+    press(page, "Yes")
+    expect(page.get_by_text("As the model reads it")).to_be_visible()
+    assert (served.project / "one.txt").read_text() == "one\n"
+
+
 def test_vanished_server_is_said_and_the_page_stays(serve: Serve, desktop: BrowserContext):
     served = serve({"text": "asking", "calls": [run_line("echo one > one.txt")]}, "end")
     page = served.start(desktop)

@@ -62,10 +62,9 @@ function Tool({ tool, server }) {
     try {
       setResult({ ...(await post("run", { tool: tool.name, arguments: value, answers })), answers });
       setError(null);
-    } catch (failure) {
-      setError(failure);
+    } finally {
+      setBusy(false);
     }
-    setBusy(false);
   };
   const answer = (question) => async (reply) => {
     const { approved, scope, reason, arguments: given } = reply; // given to a question of the tool; a call is edited above
@@ -78,7 +77,7 @@ function Tool({ tool, server }) {
       ${tool.origin && html`<span class="tag">${show(tool.origin)}</span>`}${tool.deferred && html`<span class="tag">found by search</span>`}${tool.idempotent && html`<span class="tag">idempotent</span>`}</div>
     ${tool.hidden && html`<p class="warning">The model does not see this tool: ${show(tool.hidden)}</p>`}
     <div class="about"><${Markdown} text=${tool.description} /></div>
-    <form onSubmit=${(event) => (event.preventDefault(), fits && !busy && run())}>
+    <form onSubmit=${(event) => (event.preventDefault(), fits && !busy && run().catch(setError))}>
       <${ArgumentsEditor} schema=${tool.schema} value=${value} onChange=${(next, good) => (setValue(next), setFits(good), setResult(null))} />
       <${Verdict} verdict=${verdict} />
       ${preview && !result && html`<${Preview} preview=${preview} />`}
