@@ -4,6 +4,7 @@ import json
 import shutil
 import sqlite3
 import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from callwright.app.locations import Locations
+from callwright.cli.main import run
 from callwright.cli.terminal.workspace_commands import save_setting
 from callwright.core.errors import UsageError
 
@@ -149,6 +151,15 @@ def test_skills_list_and_check(machine: Any) -> None:
     for listed in (machine("skills", "list"), machine("skills", "list", "--json")):
         assert listed.code == 0 and "cannot be used" in listed.err and f"{folder / 'SKILL.md'}:" in listed.err
         assert "No skills found" not in listed.out
+
+
+def test_arguments_on_stdin_that_are_no_text_are_refused(machine: Any) -> None:
+    given = machine.home / "given"
+    given.write_bytes(b'{"path": "\xff"}')
+    with given.open(encoding="utf-8") as stdin:
+        machine.patch.setattr(sys, "stdin", stdin)
+        assert run(["call", "read", "-"]) == 1
+    assert "expected valid Unicode" in machine.capture.readouterr().err
 
 
 def test_doctor_reports_findings_and_advice(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:

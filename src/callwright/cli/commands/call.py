@@ -70,7 +70,9 @@ def run(arguments: list[str]) -> int:
 
 
 async def _perform(options: argparse.Namespace) -> int:
-    text = sys.stdin.read() if options.arguments == "-" else options.arguments
+    text = options.arguments
+    if text == "-":  # bytes that are no text stay what they are, and are refused with the arguments
+        text = sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
     async with app_without_model(options) as app:
         for problem in app.problems:
             print_notice(problem)
