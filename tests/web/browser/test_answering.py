@@ -281,7 +281,11 @@ def test_killed_agent_is_said_and_its_questions_can_be_answered(serve: Serve, de
     expect(page.locator(".talk-head .state")).to_contain_text("page")  # it asks again for what is left
     expect(cards(page)).to_have_count(1)
     press(page, "Yes")
-    expect(page.get_by_text("Went on.")).to_be_visible()
+    went_on = page.get_by_text("Went on.")
+    expect(went_on.or_(cards(page).first)).to_be_visible()
+    if cards(page).count():  # the first press met the card that the process before had asked with
+        press(page, "Yes")
+    expect(went_on).to_be_visible()
     assert [(watching.project / f"{name}.txt").read_text() for name in ("one", "two")] == ["one\n", "two\n"]
 
 

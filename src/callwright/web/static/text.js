@@ -81,8 +81,9 @@ export function duration(seconds) {
   if (seconds < 0.0095) return Math.max(0, seconds * 1000).toFixed(seconds < 0.00095 ? 0 : 1) + " ms";
   if (seconds < 1) return Math.round(seconds * 1000) + " ms";
   if (seconds < 60) return seconds.toFixed(1) + " s";
-  const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return `${minutes} min ${Math.round(seconds % 60)} s`;
+  const whole = Math.round(seconds);
+  const minutes = Math.floor(whole / 60);
+  if (minutes < 60) return `${minutes} min ${whole % 60} s`;
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
