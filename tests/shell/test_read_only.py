@@ -42,6 +42,7 @@ _LOCAL = [
     "rg -n --hidden foo",
     "rg -tzig -g'*.zip' foo",
     "yq -o=json '.on.workload' x.yml",
+    "yq -pxml -oyaml -o json . x.xml",
     "jq -r '.import, .compilerOptions.include[], .debug' x.json",
     "systemctl show -pMainPID nginx",
     "find . -name '*.py' -not -path './.venv/*' -mtime -7",

@@ -21,6 +21,11 @@ _LOADS = re.compile(r"\b(?:include|import|get_search_list|input_filename|debug|m
 _MODULES = re.compile(r"\b(?:include|import|modulemeta)\s")
 """For the yq that hands its expression to jq."""
 _FIELD = re.compile(r"(?<!\.)\.[A-Za-z_]\w*")
+_VALUE = re.compile(r"-(?!-).*[op].*", re.DOTALL)
+_FORMAT = re.compile(
+    r"-[^-op]*[op]=?(?:auto|a|yaml|yml|y|kyaml|ky|json|j|props|p|csv|c|tsv|t|xml|x|toml|hcl|h|shell|s|lua|l|base64)?"
+)
+"""Without ini and uri: the yq that hands its expression to jq reads an `i` in such a word as `--in-place`."""
 _EVALUATES = frozenset(("eval", "e", "eval-all", "ea"))
 
 
@@ -31,6 +36,8 @@ def yq(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     texts = [_FIELD.sub("", word.text) for word in arguments]
     if any("load" in text or _MODULES.search(text) for text in texts):
         return unknown("the yq expression loads another file")
+    if odd := next((w.text for w in arguments if _VALUE.fullmatch(w.text) and not _FORMAT.fullmatch(w.text)), ""):
+        return unknown(f"yq: {odd} may do more than read")
     return _judge_expression(name, _YQ, arguments, folders)
 
 
