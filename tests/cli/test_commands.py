@@ -1,5 +1,6 @@
 """The commands call, tools, trust, sessions, stats, skills, doctor and completion."""
 
+import asyncio
 import json
 import shutil
 import sqlite3
@@ -16,6 +17,9 @@ from callwright.app.locations import Locations
 from callwright.cli.main import run
 from callwright.cli.terminal.workspace_commands import save_setting
 from callwright.core.errors import UsageError
+from callwright.core.messages import AssistantMessage, Usage
+from callwright.sessions import SqliteStore
+from callwright.sessions.records import Said
 
 Call = Callable[..., dict[str, object]]
 
@@ -136,6 +140,27 @@ def test_stats_count_what_a_fork_has_copied_once(machine: Any, calls: Call) -> N
     assert machine("stats", "--json").document == {**before, "sessions": 2}
     machine("-p", "go", machine.says(calls("glob", pattern="*"), "ok"), "--resume", "s1", "--fork-session")
     assert machine("stats", "--json").document["tools"][0]["calls"] == 2
+
+
+def test_stats_count_sessions_that_are_written_at_the_same_time(machine: Any) -> None:
+    locations = Locations.of(machine.project)
+    locations.record.mkdir(parents=True)
+    said = Said(AssistantMessage((), usage=Usage(100), model="m"))
+
+    async def write_all() -> None:
+        async with SqliteStore(locations.sessions) as store:
+            holds = [await store.hold(f"s{number}") for number in range(20)]
+            for _ in range(2):
+                await asyncio.gather(*(hold.append(said) for hold in holds))
+            await asyncio.gather(*(hold.release() for hold in holds))
+            await store.fork("s3", "copy")
+            copy = await store.hold("copy")
+            await copy.append(said)
+            await copy.release()
+
+    asyncio.run(write_all())
+    found = machine("stats", "--json").document
+    assert (found["sessions"], found["tokens"]["input"]) == (21, 20 * 2 * 100 + 100)
 
 
 def test_skills_list_and_check(machine: Any) -> None:

@@ -512,6 +512,20 @@ async def test_costs_count_summaries_and_sub_agents(serve: Serve) -> None:
         assert (await web.get("/api/costs")).data == found  # what a fork has copied was spent once
 
 
+async def test_costs_count_sessions_that_are_written_at_the_same_time(serve: Serve) -> None:
+    async with serve() as web:
+        web.locations.record.mkdir(parents=True, exist_ok=True)
+        said = Said(AssistantMessage((), usage=Usage(100), model="gpt-5"))
+        async with SqliteStore(web.locations.sessions) as store:
+            holds = [await store.hold(f"s{number}") for number in range(20)]
+            for _ in range(2):
+                await asyncio.gather(*(hold.append(said) for hold in holds))
+            await asyncio.gather(*(hold.release() for hold in holds))
+            await store.fork("s3", "copy")
+        found = (await web.get("/api/costs")).data
+        assert found["total"]["tokens"] == 20 * 2 * 100 and len(found["sessions"]) == 20
+
+
 @pytest.mark.slow
 async def test_long_session_is_shown_before_all_of_it_is_read(serve: Serve) -> None:
     async with serve() as web, web.events() as events:

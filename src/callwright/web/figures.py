@@ -75,8 +75,9 @@ class FigureRoutes:
                 continue
             spent = _Spent()
             for stored in await self._stored(store, entry):
-                place = (stored.position, stored.at)
-                if stored.at >= since and place not in counted:  # what a fork has copied was spent once
+                place, own = (stored.position, stored.at), stored.at >= entry.created_at
+                # what a fork has copied was spent once; it is older than the fork
+                if stored.at >= since and (own or place not in counted):
                     counted.add(place)
                     _count(stored, prices_of, (total, spent), by_day, by_model, stats)
             if spent.messages:

@@ -54,10 +54,12 @@ async def _figures(locations: Locations, limit: int) -> _Figures:
     prices_of = price_lookup(locations)
     async with SqliteStore(locations.sessions) as store:
         counted: set[tuple[int, float]] = set()
-        # a copy after the session it was made from: what a fork has copied was spent once
+        # a copy after the session it was made from: what a fork has copied was spent once, and is older than the fork
         for entry in sorted(await store.list(limit=limit), key=lambda each: each.created_at):
             stored = await _read_readable(store, entry.session_id)
-            records = [each.record for each in stored if (each.position, each.at) not in counted]
+            records = [
+                each.record for each in stored if each.at >= entry.created_at or (each.position, each.at) not in counted
+            ]
             counted |= {(each.position, each.at) for each in stored}
             figures.sessions += 1
             figures.usage += sum_usage(records)
