@@ -296,7 +296,7 @@ def _list_other_projects(arguments: Sequence[str], options: Sequence[str], folde
                 value = (glued or following) if name == option else ""
             else:
                 joined = word.startswith("-") and not word.startswith("--") and option[1] in word
-                value = (word.partition(option[1])[2] or following) if joined else ""
+                value = (word.partition(option[1])[2].removeprefix("=") or following) if joined else ""
             inside = folder is not None and is_below(value, (folder,))
             if (value.startswith(("/", "~")) and not inside) or ".." in value.split("/"):
                 yield word
