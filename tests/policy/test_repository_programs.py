@@ -199,6 +199,12 @@ def test_hook_asks_in_auto_mode_and_a_rule_allows_it(repository: Path) -> None:
     (repository / "mine/commit-msg").write_text("#!/bin/sh\n")
     (repository / "mine/commit-msg").chmod(0o755)
     assert isinstance(judged("git commit -m x", repository, mode="auto"), Ask)
+    (repository / "mine/commit-msg").unlink()
+    with (repository / ".git/config").open("a") as config:
+        config.write("# long\n" * 1_000_000)
+    with pytest.raises(ValueError, match="too large"):
+        find_hook(str(repository), "commit")
+    assert isinstance(judged("git commit -m x", repository, mode="auto"), Ask)
 
 
 @pytest.mark.parametrize(

@@ -321,7 +321,11 @@ _ALWAYS_HOOKS = frozenset(("reference-transaction", "post-index-change"))
 
 
 def find_hook(folder: str, verb: str) -> str:
-    """Return the hook that a git command would run in this folder; empty if there is none."""
+    """Return the hook that a git command would run in this folder; empty if there is none.
+
+    Raises:
+        ValueError: The settings that may name hooks cannot be read.
+    """
     wanted = _HOOKS.get(verb, frozenset[str]()) | _ALWAYS_HOOKS
     for _, shared, work_tree, _ in list_repositories(folder):
         for hooks in (shared / "hooks", *_hook_folders(shared / "config", work_tree)):
@@ -332,10 +336,6 @@ def find_hook(folder: str, verb: str) -> str:
 
 
 def _hook_folders(config: Path, work_tree: Path) -> Iterator[Path]:
-    try:
-        settings = list(parse_git_settings(read_settings(config))) if config.is_file() else []
-    except ValueError:
-        return
-    for setting in settings:
+    for setting in parse_git_settings(read_settings(config)) if config.is_file() else ():
         if (setting.section, setting.key) == ("core", "hookspath") and setting.value:
             yield work_tree / os.path.expanduser(setting.value)  # noqa: PTH111 - joined as text
