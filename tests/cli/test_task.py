@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.cli.conftest import call
 
 from callwright.app.app import assemble
@@ -39,11 +40,15 @@ def test_explore_reads_and_reports(machine: Any) -> None:
     assert ended.lines[-1]["result"] == "It is 42."
 
 
-def test_hooks_match_the_name_of_a_sub_agent(machine: Any) -> None:
-    hooks = {"SubagentStop": [{"matcher": "Explore", "hooks": [{"command": "cat > heard"}]}]}
+@pytest.mark.parametrize("matcher", ["Explore", "task", "^task$"])
+def test_hooks_match_the_name_of_a_sub_agent_or_its_tool(machine: Any, matcher: str) -> None:
+    hooks = {"SubagentStop": [{"matcher": matcher, "hooks": [{"command": "cat > heard"}]}]}
+    hooks["SubagentStart"] = [{"matcher": "plan", "hooks": [{"command": "touch other"}]}]
     script = machine.says(call("task", agent="explore", prompt="x"), "found", "done")
     machine("-p", "go", script, "--settings", json.dumps({"hooks": hooks}))
-    assert json.loads((machine.project / "heard").read_text())["agent_type"] == "explore"
+    heard = json.loads((machine.project / "heard").read_text())
+    assert (heard["agent_type"], heard["tool_name"]) == ("explore", "task")
+    assert not (machine.project / "other").exists()
 
 
 def test_explore_cannot_write_in_any_mode(machine: Any) -> None:

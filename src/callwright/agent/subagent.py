@@ -224,7 +224,7 @@ class SubAgent:
             raise ToolFailed(f"agents are nested {_MAX_DEPTH} deep, which is the limit; do the work here instead")
         lineage.session_id = context.state.get(OuterSession).session_id or context.session_id
         lineage.outer_session_id = context.session_id
-        inner = InnerAgent(self.name or context.call.name, context.call_id, context.session_id)
+        inner = InnerAgent(self.name or context.call.name, context.call_id, context.session_id, context.call.name)
         hooks = () if lineage.executor is None else lineage.executor.hooks
         for hook in hooks:
             await _limit(hook, hook.agent_began(inner))

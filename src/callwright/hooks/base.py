@@ -31,6 +31,8 @@ class InnerAgent:
     name: str
     call_id: str
     session_id: str = ""
+    tool: str = ""
+    """The tool whose call it runs in."""
 
 
 @frozen

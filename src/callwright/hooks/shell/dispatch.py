@@ -128,7 +128,9 @@ class HookDispatcher:
             return hook.matches(names) and (not hook.condition or self.context.applies(hook.condition, pending))
         if hook.condition and not kind.guards:  # a permission rule matches calls only, as `_find_faults` has reported
             return False
-        return not kind.matcher_field or hook.matches((str(fields.get(kind.matcher_field, "")),))
+        # for a sub-agent: its own name, or the tool that runs it
+        names = [str(fields[name]) for name in (kind.matcher_field, "tool_name") if name in fields]
+        return not kind.matcher_field or hook.matches(names or [""])
 
     async def _build_payload(self, event: str, fields: Mapping[str, object], session_id: str) -> Mapping[str, object]:
         context = self.context

@@ -254,4 +254,4 @@ def _call_key(pending: PendingCall) -> tuple[str, str, str]:
 
 
 def _agent_fields(agent: InnerAgent) -> dict[str, object]:
-    return {"agent_id": agent.call_id, "agent_type": agent.name}
+    return {"agent_id": agent.call_id, "agent_type": agent.name, "tool_name": agent.tool or agent.name}
