@@ -91,3 +91,32 @@ def test_every_wording_has_an_example() -> None:
     texts = [(status, str(error["message"] if isinstance(error, dict) else error)) for _, status, error, _ in SAID]
     unused = [wording.vendor for wording in WORDINGS if not any(wording.applies(*text) for text in texts)]
     assert unused == []
+
+
+_ECHO = {"role": "user", "content": "Why does it say 'context length exceeded'? The password is hunter2."}
+_REFUSED = [{"type": "missing", "loc": ["body", "context_length"], "msg": "Field required", "input": _ECHO}]
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "said"),
+    [
+        (422, {"detail": _REFUSED}, "answered 422: body.context_length: Field required"),
+        (
+            422,
+            {"object": "error", "message": {"detail": _REFUSED}},
+            "answered 422: body.context_length: Field required",
+        ),
+        (422, {"errors": [{"message": "no seed", "input": _ECHO}]}, "answered 422: no seed"),
+        (400, {"error": {"code": 7, "param": "context_length", **_ECHO}}, "answered 400: code 7, param context_length"),
+        (400, {"input": _ECHO}, "answered 400: status 400"),
+    ],
+)
+def test_request_in_an_error_is_ignored(status: int, body: dict[str, Any], said: str) -> None:
+    failure = status_failure(status, body, {}, f"Error code: {status} - {body}")
+    assert (failure.fault, str(failure)) == ("invalid", f"the model API {said}")
+
+
+def test_failed_response_without_an_error_is_transient() -> None:
+    body = {"object": "response", "status": "failed", "error": None, "instructions": "Keep the context window small."}
+    failure = status_failure(200, body, {})
+    assert (failure.fault, str(failure)) == ("transient", "the model API broke off the response: status failed")

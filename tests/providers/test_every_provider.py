@@ -206,13 +206,13 @@ async def test_html_error_page_is_handled(server: Loopback, provider: Closable, 
     assert str(failure) == "the model API answered 502: a web page with the title '502 Bad Gateway'"
 
 
-async def test_error_without_a_message_is_shown_whole(
+async def test_error_without_a_message_shows_its_detail(
     server: Loopback, provider: Closable, request_for: Requests
 ) -> None:
-    body = {"detail": [{"loc": ["body", "seed"], "msg": "Field required"}]}
-    server.reply(LoopbackReply([json.dumps(body).encode()], 422, {"content-type": "application/json"}))
+    detail = {"loc": ["body", "seed"], "msg": "Field required", "input": "about the context length"}
+    server.reply(LoopbackReply([json.dumps({"detail": [detail]}).encode()], 422, {"content-type": "application/json"}))
     failure = await _failure(provider, request_for(UserMessage("hi")))
-    assert failure.fault == "invalid" and "seed" in str(failure) and "Field required" in str(failure)
+    assert failure.fault == "invalid" and str(failure) == "the model API answered 422: body.seed: Field required"
 
 
 _PAGE = b"\n<!DOCTYPE html>\n<html><head><title>Sign in</title></head><body>data: none</body></html>"

@@ -120,6 +120,8 @@ _BY_STATUS: dict[int, ProviderFault] = {
 }
 _RETRY_DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 _LONGEST_MESSAGE = 600
+_MESSAGE_KEYS = ("message", "Message", "detail", "error", "errors")
+_NAME_KEYS = ("code", "type", "status", "param")
 _PAGE_TYPES = ("text/html", "application/xhtml+xml")
 _PAGE = re.compile(r"\s*<(?:!doctype|html|head)\b", re.IGNORECASE)
 _TITLE = re.compile(r"<title[^>]*>([^<]{1,200})", re.IGNORECASE)
@@ -130,17 +132,42 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 def status_failure(status: int, body: object, headers: Mapping[str, str], message: str = "") -> ProviderError:
     """Build the error for a response with an error in it."""
     error = _error_of(body)
-    detail = (_describe(error) or _read_title(message) or f"status {status}")[:_LONGEST_MESSAGE]
-    fault = _fault(status, error, detail)
+    messages = _find_messages(error) or [
+        ("", "" if error else _read_title(message))
+    ]  # the SDK's repeats the whole body
+    words = "; ".join(text for _, text in messages)[:_LONGEST_MESSAGE]
+    shown = "; ".join(f"{place}: {text}" if place else text for place, text in messages)
+    detail = (shown or _list_names(error) or f"status {status}")[:_LONGEST_MESSAGE]
+    fault = _fault(status, error, words)
     wait = (retry_after(headers) or _delay_in(error)) if fault == "transient" else None
     prefix = f"the model API answered {status}" if status >= 300 else "the model API broke off the response"
     return ProviderError(f"{prefix}: {detail}", fault=fault, retry_after=wait)
 
 
-def _describe(error: Mapping[str, Any]) -> str:
-    """Return what an error says; the whole of it if it has no message: servers made with FastAPI have a `detail`."""
-    said = error.get("message") or error.get("detail") or error
-    return _read_title(str(said)) if said else ""
+def _find_messages(value: object) -> list[tuple[str, str]]:
+    """Return what an error says, each message with the field it is about.
+
+    Nothing else of it: FastAPI repeats the request in its `detail`, and a failed response repeats the instructions.
+    """
+    if isinstance(value, str):
+        return [("", _read_title(value))] if value else []
+    if isinstance(value, list):
+        return [each for part in cast("list[object]", value) for each in _find_messages(part)]
+    if not isinstance(value, Mapping):
+        return []
+    error = cast("Mapping[str, Any]", value)
+    if isinstance(error.get("msg"), str):
+        place = error.get("loc")
+        steps = cast("list[object]", place) if isinstance(place, list) else []
+        return [(".".join(str(step) for step in steps), error["msg"])]
+    for key in _MESSAGE_KEYS:
+        if found := _find_messages(error.get(key)):
+            return found
+    return []
+
+
+def _list_names(error: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key} {error[key]}" for key in _NAME_KEYS if isinstance(error.get(key), (str, int)))
 
 
 def _read_title(text: str) -> str:
@@ -226,7 +253,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return None
 
 
-def _fault(status: int, error: Mapping[str, Any], detail: str) -> ProviderFault:
+def _fault(status: int, error: Mapping[str, Any], words: str) -> ProviderFault:
     names = [name for name in _names_in(error) if name in ERROR_NAMES]
     named: list[ProviderFault] = [ERROR_NAMES[name] for name in names]
     if any(name in DECISIVE_NAMES for name in names):
@@ -235,7 +262,7 @@ def _fault(status: int, error: Mapping[str, Any], detail: str) -> ProviderFault:
     if decisive:
         return decisive[0]
     for wording in WORDINGS:
-        if wording.applies(status, detail):
+        if wording.applies(status, words):
             return wording.fault
     if status in _BY_STATUS:
         return _BY_STATUS[status]
@@ -243,7 +270,7 @@ def _fault(status: int, error: Mapping[str, Any], detail: str) -> ProviderFault:
         return "unavailable"
     if status >= 500:
         return "transient"
-    return "invalid" if status >= 400 else _fault_inside(error, named, detail)
+    return "invalid" if status >= 400 else _fault_inside(error, named, words)
 
 
 def _names_in(error: Mapping[str, Any]) -> list[str]:
@@ -255,13 +282,13 @@ def _names_in(error: Mapping[str, Any]) -> list[str]:
     return [name.lower() for name in found if isinstance(name, str)]
 
 
-def _fault_inside(error: Mapping[str, Any], named: list[ProviderFault], detail: str) -> ProviderFault:
+def _fault_inside(error: Mapping[str, Any], named: list[ProviderFault], words: str) -> ProviderFault:
     """Classify an error inside a stream whose status was 200."""
     code = error.get("code")
     if named:
         return named[0]
     if isinstance(code, int) and code >= 400:
-        return _fault(code, error, detail)
+        return _fault(code, error, words)
     return "invalid" if isinstance(code, str) and code.startswith(("invalid", "image")) else "transient"
 
 
