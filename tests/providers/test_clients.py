@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from threading import Thread
 
 from callwright.providers.clients import Clients, find_origin
 
@@ -44,3 +45,36 @@ def test_client_that_was_given_stays_open() -> None:
 def test_origin_of_an_address_has_no_password() -> None:
     assert find_origin("http://me:secret@host:8080/v1", "api.example.com") == "host:8080"
     assert find_origin("https://api.example.com/v1", "api.example.com") == ""
+
+
+class _InterruptedLoop(asyncio.SelectorEventLoop):
+    """A loop that lets another thread run when it is asked whether it has ended."""
+
+    meanwhile: Callable[[], None] | None = None
+
+    def is_closed(self) -> bool:
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile is not None:
+            meanwhile()
+        return super().is_closed()
+
+
+def test_client_of_an_ended_loop_is_closed_once() -> None:
+    closed: list[object] = []
+
+    async def close(client: object) -> None:
+        closed.append(client)
+
+    clients = Clients(object, close)
+    loop = _InterruptedLoop()
+    first = loop.run_until_complete(clients.get())
+    loop.close()
+
+    def use_in_another_thread() -> None:
+        thread = Thread(target=lambda: asyncio.run(clients.get()))
+        thread.start()
+        thread.join()
+
+    loop.meanwhile = use_in_another_thread
+    asyncio.run(clients.get())
+    assert closed.count(first) == 1

@@ -39,7 +39,7 @@ class Clients(Generic[Client]):
         found = self._clients.get(loop)
         if found is None:
             # their connections refer to the loop, so that neither would ever be freed
-            ended = [self._clients.pop(other) for other in list(self._clients) if other.is_closed()]
+            ended = self._remove_ended()
             made = await asyncio.to_thread(self._make)  # importing a vendor's package takes seconds
             found = self._clients.setdefault(loop, made)  # another task may have made one meanwhile
             if found is not made:
@@ -49,6 +49,12 @@ class Clients(Generic[Client]):
                     with suppress(Exception):  # its connections end with their loop, but it is marked as closed
                         await self._close(client)
         return found
+
+    def _remove_ended(self) -> list[Client]:
+        """Remove the clients of loops that have ended; other threads may do the same meanwhile."""
+        loops = [reference() for reference in self._clients.keyrefs()]  # a copy, unlike iterating
+        removed = [self._clients.pop(loop, None) for loop in loops if loop is not None and loop.is_closed()]
+        return [client for client in removed if client is not None]
 
     async def close(self) -> None:
         """Close the connections of the running loop."""
