@@ -13,6 +13,7 @@ from callwright.toolbox.write import Write
 
 CODE = "def f(a):\n    return a\n"
 PAGE = "<p>Terms &amp; Conditions</p>\n<p>a &lt; b</p>\n"
+OTHERS = ("code", "methods", "functions", "imports", "tests", "routes", "classes", "handlers")
 
 
 @pytest.mark.parametrize(
@@ -47,6 +48,12 @@ PAGE = "<p>Terms &amp; Conditions</p>\n<p>a &lt; b</p>\n"
         ("calc.ts", "// --- remaining methods unchanged ---\n", "stands for other lines"),
         ("calc.js", "for (let i = 0; i &lt; n; i++) f(i);\n", "as in HTML"),
         ("calc.php", "<?php\nif ($a &lt; $b) { $a-&gt;f(); }\n", "as in HTML"),
+        ("calc.js", "const tag = /<.+?>/;\nif (a &amp;&amp; b) f();\n", "as in HTML"),
+        ("Dockerfile", "FROM debian\nRUN apt-get update &amp;&amp; apt-get install -y git\n", "as in HTML"),
+        ("Makefile", "all:\n\tcd a &amp;&amp; make\n", "as in HTML"),
+        ("run.ps1", "if ($a) { $a | % { $_ -&gt; $b } }\n", "as in HTML"),
+        ("main.dart", "List&lt;String&gt; names = [];\n", "as in HTML"),
+        *(("calc.js", f"class A {{\n  // --- other {what} ---\n}}\n", "stands for other lines") for what in OTHERS),
     ],
 )
 def test_slip_is_refused_with_its_reason(name: str, content: str, reason: str):
@@ -80,10 +87,19 @@ def test_slip_is_refused_with_its_reason(name: str, content: str, reason: str):
         ("empty.py", ""),
         ("calc.py", f"# --- Other tools ---\n{CODE}\n# ---- REST models ------\n"),
         *((f"page.{suffix}", PAGE) for suffix in ("erb", "hbs", "j2", "php", "twig", "xsl", "rss", "ts")),
+        ("page.erb", "Terms &amp; Conditions\n"),
+        ("page.php", f"<?php\n$title = 1;\n?>\n{PAGE}"),
     ],
 )
 def test_legitimate_content_is_written(name: str, content: str):
     assert find_slip(name, content) is None
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_placeholder_between_dashes_replaces_no_lines(what: str):
+    before = "".join(f"m{number}() {{}}\n" for number in range(40))
+    assert "stands for other lines" in (find_slip("calc.js", f"m0() {{}}\n// --- other {what} ---\n", before) or "")
+    assert "stands for other lines" in (find_edit_slip("calc.js", "m0() {}", f"m0()\n// --- other {what} ---") or "")
 
 
 @pytest.mark.parametrize("content", ["```\nx\n```\n", "1\tone\n2\ttwo\n", "# ... existing code ...\n"])

@@ -40,9 +40,10 @@ _ELISION = re.compile(
     r"[ ](?:here|unchanged|remains?|stays?|goes|as[ ]before|omitted).*"
     r"|[\[(<]+[ ]?(?:the[ ])?(?:existing|rest|remaining|unchanged|previous|snip|other|truncated)\b"
     r"[^.]{0,40}[\])>-]+\W*"
-    # --- rest of the file ---, and not the heading --- Other tools ---
+    # --- rest of the file --- or --- other methods ---, and not the heading --- Other tools ---
     r"|-+[ ]?(?:the[ ])?(?:(?:existing|rest|remaining|unchanged|snip|truncated)"
-    rf"(?:[ ]of\b[^.]{{0,40}}|[ ](?:\w+[ ]){{0,2}}{_WHOLE}[^.]{{0,20}})?|previous[ ]{_WHOLE}|other[ ]code)[ ]?-+\W*"
+    rf"(?:[ ]of\b[^.]{{0,40}}|[ ](?:\w+[ ]){{0,2}}{_WHOLE}[^.]{{0,20}})?|previous[ ]{_WHOLE}"
+    r"|other[ ](?:code|methods?|functions?|imports?|tests?|routes?|class(?:es)?|handlers?))[ ]?-+\W*"
     r"|(?:\w+[ ]){0,3}omitted[ ]for[ ](?:brevity|clarity)\b.*"
     rf"|(?:\.\.\.|…)[ ](?:the[ ])?{_OTHER}[ ]\w+(?:[ ]\w+)?[ ]?(?:\.\.\.|…)\W*"  # ... other commands ...
     r")$"
@@ -77,9 +78,13 @@ _MARKS = re.compile(
 )
 _STRAY_END = re.compile(r"</(?:content|file|code|file_content|s)>\s*\Z")
 
-_MARKUP = frozenset({".html", ".htm", ".xhtml", ".xml", ".svg", ".vue", ".svelte", ".astro", ".jsx", ".tsx", ".plist"})
-_MARKED_UP = re.compile(r"\A\s*<(?!\?php\s)|\?>")
-"""A page or a template whatever its name, such as a page of PHP or a translation of Qt (.ts): entities belong there."""
+_MARKUP = frozenset(
+    ".html .htm .xhtml .xml .svg .vue .svelte .astro .jsx .tsx .plist .xsl .xslt .xsd .rss .atom .erb .ejs .hbs "
+    ".handlebars .mustache .j2 .jinja .jinja2 .njk .twig .liquid .tmpl .tpl .gohtml .cshtml .razor .jsp .aspx".split()
+)
+_MARKED_UP = re.compile(r"\A\s*<(?!\?php\s)")
+"""A page whatever its name, such as a page of PHP or a translation of Qt (.ts): entities belong there."""
+_PHP = frozenset({".php", ".phtml"})
 _QUOTED = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`[^`]*`")
 _ENTITIES = re.compile(
     r"[\w)\]] &(?:lt|gt);=? |[-=]&gt;|&amp;&amp;|\#include &lt;|&lt;&lt;|\w&lt;\w[\w, \[\]]*&gt;"
@@ -259,7 +264,9 @@ def _is_call(suffix: str, text: str) -> bool:
 
 
 def _find_entities(suffix: str, content: str) -> str | None:
-    if "&" not in content or suffix not in _PROGRAMS - _MARKUP or _MARKED_UP.search(content):
+    if "&" not in content or suffix in _MARKUP or suffix in _MAPPINGS or _MARKED_UP.match(content):
+        return None
+    if suffix in _PHP and "?>" in content:  # a page follows
         return None
     if _ENTITIES.search(_QUOTED.sub("", _COMMENTS.sub("", content))):
         return "operators are written as in HTML (&lt; &gt; &amp;); write the characters < > & themselves"
