@@ -322,6 +322,29 @@ async def test_hook_that_declines_a_question_can_end_the_run(locations: Location
     assert isinstance(result, Stopped) and result.reason == "no"
 
 
+@pytest.mark.parametrize("later", ["ls", "touch b"])
+async def test_halt_of_a_cancelled_call_ends_no_later_call(locations: Locations, later: str) -> None:
+    hook = {"command": answering("deny", message="no", interrupt=True), "if": "Bash(touch a)"}
+    other = ToolCall("2", "bash", {"command": "touch b"})
+    again = ToolCall(TOUCH.id, "bash", {"command": later})
+    app = app_with(locations, {"PermissionRequest": hook}, [TOUCH, other], again, "done")
+    conversation, cancellation = Conversation(app, "s"), Cancellation()
+
+    async def leave(questions: Sequence[Question]) -> Answers:
+        cancellation.cancel("stop")
+        await asyncio.sleep(30)
+        return Answers()
+
+    async def decline_all(questions: Sequence[Question]) -> Answers:
+        return Answers().decline(questions[0])
+
+    app.agent.ask = leave
+    first = [event async for event in conversation.say("go", cancellation=cancellation)][-1]
+    assert isinstance(first, Stopped) and first.kind == "cancelled"
+    app.agent.ask = decline_all
+    assert isinstance([event async for event in conversation.say("again")][-1], Done)
+
+
 async def test_managed_hooks_cannot_be_disabled(locations: Locations) -> None:
     locations.managed.write_text(json.dumps({"hooks": {"Stop": [{"hooks": [{"command": "touch managed"}]}]}}))
     app = app_with(locations, {"Stop": "touch own"}, "hi", disableAllHooks=True)

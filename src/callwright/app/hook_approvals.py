@@ -45,9 +45,10 @@ class QuestionHooks:
         """Return the reply of the hooks; None leaves the question to the user."""
         call = ToolCall(question.call_id, question.tool, question.arguments)
         pending = PendingCall(call, tool.spec, question.arguments, self.session_id)
+        self.hooks.halts.pop(question.call_id, None)  # of an earlier call with this id
         reply = await self._fire(pending)
         allowed = reply.decision == "allow" and not reply.halt
-        if reply.halt:
+        if reply.halt and not elicitation_server(tool.spec):  # whose call is inside another one: it is declined
             self.hooks.halts[question.call_id] = reply.halt
         if reply.decision == "deny" or reply.halt:
             return make_reply(False, reason=reply.reason or reply.halt or "a hook denied it", by=_BY)

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from callwright.core.access import Ask
 from callwright.core.calls import Completed, Failed, Interrupted, Outcome, ToolCall, digest_of
-from callwright.core.errors import Cancelled, Halted
+from callwright.core.errors import Cancelled, Declined, Halted
 from callwright.core.events import BatchBegan, CallEnded, Event
 from callwright.hooks.base import Deny, Halt, Hook, InnerAgent, PendingCall, Rewrite, Verdict
 from callwright.hooks.shell.compat import (
@@ -136,10 +136,12 @@ class ShellHooks(HookDispatcher):
         digest = digest_call(pending)
         self.allowed_calls.discard(digest)
         self.approved_calls.discard(digest)
+        halt = self.halts.pop(pending.call.id, "")
         if isinstance(outcome, Interrupted):
             return None
+        if not isinstance(outcome, Failed) or not isinstance(outcome.error, Declined):
+            halt = ""  # left by a call of the same id that was cancelled: some models count from one in every message
         seen = await self._fire_after(pending, outcome)
-        halt = self.halts.pop(pending.call.id, "")
         # after the hooks that may replace the output, which would replace the note as well
         seen = apply_reply(seen, HookReply(context=before.context, halt=halt))
         moved = await self._report_folder(pending)
