@@ -141,7 +141,11 @@ def test_invalid_new_name_is_refused() -> None:
 
 def test_one_new_name_for_two_tools_is_refused() -> None:
     with pytest.raises(UsageError, match="'a' and 'c' would both be renamed to 'x'"):
-        renamed(Registry(), {"a": "x", "b": "y", "c": "x"})
+        renamed(Registry(make("a"), make("c")), {"a": "x", "b": "y", "c": "x"})
+
+
+def test_former_name_of_a_tool_may_have_the_same_new_name() -> None:
+    assert names(renamed(Registry(make("a")), {"former": "x", "a": "x"})) == ["x"]
 
 
 def test_too_long_prefixed_name_is_cut() -> None:

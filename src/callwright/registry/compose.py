@@ -107,14 +107,22 @@ def renamed(source: Toolset, names: Mapping[str, str]) -> Toolset:
         names: New names by old name. A tool that is not mentioned keeps its name, even if another one is given it.
 
     Raises:
-        UsageError: A new name is not allowed, or given to two tools.
+        UsageError: A new name is not allowed, or given to two tools of the source.
     """
-    for old, name in names.items():
+    for name in names.values():
         check_name(name)
-        first = next(other for other, given in names.items() if given == name)
+    if len(set(names.values())) < len(names):
+        _check_clashes(names, source.snapshot())
+    return _rename(source, lambda name: names.get(name, name))
+
+
+def _check_clashes(names: Mapping[str, str], catalog: Catalog) -> None:
+    """Refuse one new name for two tools that exist: a mapping may also mention former names of a tool."""
+    taken: dict[str, str] = {}
+    for old, name in names.items():
+        first = taken.setdefault(name, old) if old in catalog.tools else old
         if first != old:
             raise UsageError(f"{first!r} and {old!r} would both be renamed to {name!r}; give each its own name")
-    return _rename(source, lambda name: names.get(name, name))
 
 
 def _rename(source: Toolset, new: Callable[[str], str]) -> Toolset:
