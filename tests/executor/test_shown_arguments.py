@@ -134,7 +134,7 @@ class Mode(Enum):
 
 
 class Run(BaseModel):
-    mode: Literal[Mode.FAST] = Mode.FAST
+    mode: Literal[Mode.FAST]
 
 
 @pytest.mark.parametrize(
@@ -160,6 +160,20 @@ def test_what_would_not_be_shown_is_refused(kind: Any, said: str) -> None:
     f.__annotations__["x"] = kind
     with pytest.raises(UsageError, match=said):
         tool(f)
+
+
+class Walk(BaseModel):
+    mode: Literal[Mode.FAST] = Mode.FAST
+
+
+async def test_literal_with_a_readable_value_or_a_default_is_accepted() -> None:
+    @tool(effect=Effect.READ)
+    async def go(x: Literal["slow", Mode.FAST], walk: Walk, y: Literal[Mode.FAST] = Mode.FAST) -> str:
+        """Go."""
+        return f"{x} {walk.mode} {y}"
+
+    [outcome] = await Executor(Registry(go)).execute([ToolCall("c", "go", '{"x":"slow","walk":{}}')])
+    assert text_of(outcome) == "slow Mode.FAST Mode.FAST"
 
 
 def test_a_typed_tool_with_an_excluded_field_is_refused() -> None:

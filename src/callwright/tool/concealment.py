@@ -26,7 +26,7 @@ ANY_FIELD: Final = ""
 """Stands for fields that are not known by name."""
 
 
-def find_concealed(core: Any, *, about: str) -> frozenset[str]:
+def find_concealed(core: Any, *, about: str, required: bool = True) -> frozenset[str]:
     """Return the outermost fields whose JSON form may show something else than their values.
 
     `ANY_FIELD` is among them for what has no field, or is shared by several.
@@ -34,9 +34,10 @@ def find_concealed(core: Any, *, about: str) -> frozenset[str]:
     Args:
         core: The schema that arguments are validated by.
         about: Names the place in messages.
+        required: Whether a value must be given.
 
     Raises:
-        UsageError: The JSON form would leave out part of the values, or use them up.
+        UsageError: The JSON form would leave out part of the values, or use them up, or none is read from JSON.
     """
     found: set[str] = set()
     for fields, part in _walk(core, ()):
@@ -48,7 +49,8 @@ def find_concealed(core: Any, *, about: str) -> frozenset[str]:
             raise UsageError(f"{where} is excluded, so that a call could not be judged by it; {advice}")
         if part.get("init_only"):
             raise UsageError(f"{where} is an InitVar, so that a call could not be judged by it; make it a field")
-        if part["type"] == "literal" and (member := _find_enum_member(part["expected"])) is not None:
+        needed: Mapping[str, Any] = _find_needed(part) if part is not core else core if required else {}
+        if (member := _find_unreadable(needed)) is not None:
             better = f"class {type(member).__name__}({type(member.value).__name__}, Enum)"
             raise UsageError(f"{where} is a Literal of {member}, which is not read from JSON; write {better}")
         if _is_changed(part.get("serialization")) or part.get("computed_fields"):  # which are shown, and not accepted
@@ -56,9 +58,16 @@ def find_concealed(core: Any, *, about: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def _find_enum_member(values: Sequence[object]) -> Enum | None:
-    """Return a member whose value pydantic does not accept in its place."""
-    return next((value for value in values if isinstance(value, Enum) and not isinstance(value, (str, int))), None)
+def _find_needed(part: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the schema of the value that a field needs; a field with a default has another kind of schema."""
+    return part["schema"] if part["type"].endswith("-field") and part.get("required", True) else {}
+
+
+def _find_unreadable(part: Mapping[str, Any]) -> Enum | None:
+    """Return the first member if all values are members whose values pydantic does not accept in their place."""
+    values = cast("Sequence[object]", part["expected"] if part.get("type") == "literal" else ())
+    members = [value for value in values if isinstance(value, Enum) and not isinstance(value, (str, int))]
+    return members[0] if members and len(members) == len(values) else None
 
 
 def digest_written(arguments: JsonObject | str | bytes) -> str:

@@ -44,7 +44,7 @@ class Contract:
         if compiled is not None and not _is_field(parameter.default):
             self._compiled[parameter.name] = compiled
             if not compiled.plain:
-                self._look_for_concealment(compiled.core, parameter.name, about)
+                self._look_for_concealment(compiled.core, parameter, about)
             return
         from callwright.tool.schema import adapter_for, read_field
 
@@ -52,7 +52,7 @@ class Contract:
         parameter.default, parameter.factory = traits.default, traits.factory
         parameter.filled, parameter.aliases = parameter.filled or traits.filled, traits.aliases
         self._adapters[parameter.name] = adapter = adapter_for(traits.annotation, about=about)
-        self._look_for_concealment(adapter.core_schema, parameter.name, about)
+        self._look_for_concealment(adapter.core_schema, parameter, about)
 
     def _check_aliases(self) -> None:
         """Refuse a name that stands for two parameters: what is written for one would be read as both."""
@@ -64,11 +64,11 @@ class Contract:
                     raise UsageError(f"{about} has the alias {alias!r}, which means another parameter; choose another")
                 known.add(alias)
 
-    def _look_for_concealment(self, core: Any, name: str, about: str) -> None:
+    def _look_for_concealment(self, core: Any, parameter: Parameter, about: str) -> None:
         from callwright.tool.concealment import find_concealed  # plain arguments need none of it
 
-        if find_concealed(core, about=about):
-            self.concealed |= {name}
+        if find_concealed(core, about=about, required=parameter.required):
+            self.concealed |= {parameter.name}
 
     @property
     def parser(self) -> ArgumentParser[dict[str, Any]]:
