@@ -316,6 +316,16 @@ async def test_context_of_a_session_start_waits_for_a_prompt_that_is_sent(locati
     assert getattr((await app.agent.messages("s"))[0], "content", "") == "second\n\n[hook] the house rules"
 
 
+async def test_context_of_a_halted_session_start_is_given_once(locations: Locations) -> None:
+    stop = json.dumps({"continue": False, "hookSpecificOutput": {"additionalContext": "the house rules"}})
+    once = f"cat > /dev/null; [ -e seen ] && echo the house rules || {{ touch seen; echo '{stop}'; }}"
+    app = app_with(locations, {"SessionStart": once}, "hi")
+    conversation = Conversation(app, "s")
+    assert isinstance([each async for each in conversation.say("first")][-1], Stopped)
+    assert isinstance([each async for each in conversation.say("second")][-1], Done)
+    assert getattr((await app.agent.messages("s"))[0], "content", "") == "second\n\n[hook] the house rules"
+
+
 async def test_hook_that_declines_a_question_can_end_the_run(locations: Locations) -> None:
     app = app_with(locations, {"PermissionRequest": answering("deny", message="no", interrupt=True)}, TOUCH, "never")
     result = (await said(app))[-1]

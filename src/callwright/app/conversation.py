@@ -200,7 +200,9 @@ class Conversation:
         """Run the UserPromptSubmit hooks; return the prompt with their notes, or why a hook stopped it."""
         halt = "" if self._begun else await self._begin()
         for source, file in self._watch.changes():
-            halt = await self._notify_hooks("ConfigChange", {"source": source, "file_path": file}) or halt
+            reply = await self._fire("ConfigChange", {"source": source, "file_path": file})
+            self.app.hooks.keep_context(self.session_id, reply.context)
+            halt = reply.halt or halt
         if halt:
             return Stopped(halt, "halted", session_id=self.session_id)
         reply = await self._fire("UserPromptSubmit", {"prompt": prompt.submitted})
@@ -213,21 +215,18 @@ class Conversation:
 
     async def _begin(self) -> str:
         """Fire the events of a session that begins; return why a hook ends the run, else an empty text."""
-        halt = ""
-        if self.app.hooks.has_hooks_for("InstructionsLoaded"):
+        hooks, replies = self.app.hooks, list[HookReply]()
+        if hooks.has_hooks_for("InstructionsLoaded"):
             for file, kind, reason in instruction_files(self.app.locations, self.app.hidden):
                 fields = {"file_path": str(file), "memory_type": kind, "load_reason": reason}
-                halt = await self._notify_hooks("InstructionsLoaded", fields) or halt
+                replies.append(await self._fire("InstructionsLoaded", fields))
         fields = {"source": self.source, "model": self.app.agent.provider.model}
-        halt = await self._notify_hooks("SessionStart", fields) or halt
+        replies.append(await self._fire("SessionStart", fields))
+        halt = next((reply.halt for reply in reversed(replies) if reply.halt), "")
         self._begun = not halt  # not before: after a cancelled or halted prompt, the next one begins the session
+        for reply in replies if self._begun else ():  # else the next prompt gets the same notes again
+            hooks.keep_context(self.session_id, reply.context)
         return halt
-
-    async def _notify_hooks(self, event: str, fields: Mapping[str, object]) -> str:
-        """Fire an event before a prompt and keep its notes until one is sent; return why a hook ends the run."""
-        reply = await self._fire(event, fields)
-        self.app.hooks.keep_context(self.session_id, reply.context)
-        return reply.halt
 
     async def _follow(
         self, stream: AsyncGenerator[AgentEvent, None], output: object, cancellation: Cancellation | None
