@@ -156,7 +156,7 @@ _RUNNING_OPTIONS: Mapping[str, frozenset[str]] = {
     "nmap": words("--script -iL"),
     "psql": words("-f --file -c --command"),
     "sqlite3": words("-cmd -init"),
-    "mysql": words("-e --execute"),
+    **dict.fromkeys(("mysql", "mariadb"), words("-e --execute --delimiter --pager --tee")),
     "date": words("-s --set"),
     "journalctl": words("--vacuum-size --vacuum-time --rotate"),
     "pytest": words("-p -c --rootdir --confcutdir --override-ini -o --pdbcls --tx"),
@@ -165,7 +165,6 @@ _RUNNING_OPTIONS: Mapping[str, frozenset[str]] = {
     "mocha": words("-r --require --config --loader --import"),
     "mypy": words("--config-file --python-executable"),
     "pylint": words("--load-plugins --init-hook --rcfile"),
-    "mariadb": words("-e --execute"),
     **dict.fromkeys(("gradle", "gradlew"), words("-I --init-script")),
     **dict.fromkeys(("apt", "apt-get"), words("-o --option -c --config-file")),
     **dict.fromkeys(("python", "python2", "python3", "pypy3", "node", "deno", "bun", "ruby", "perl"), _INLINE_CODE),
@@ -204,10 +203,8 @@ _VALUE_LETTERS = {
 _RUNNING_TEXTS: Mapping[str, re.Pattern[str]] = {
     **dict.fromkeys(("less", "more"), re.compile(r"\+")),
     "sqlite3": re.compile(r"\.[A-Za-z]"),
-    "psql": re.compile(r"\s*\\"),
-    **dict.fromkeys(
-        ("mysql", "mariadb"), re.compile(r"(?is)(?:.*;)?\s*(?:system|source|pager|tee|edit)\b|.*\\[!.PTe]")
-    ),
+    "psql": re.compile(r"\s*\\(?!(?:d\w*|l|conninfo|z|sf|sv)\+?(?:\s+[\w.*\"]+)?\s*\Z)"),  # but those that only show
+    **dict.fromkeys(("mysql", "mariadb"), re.compile(r"--loose[-_]|--e=")),
     **dict.fromkeys(("gcc", "g++", "cc", "c++", "gfortran", "clang", "clang++"), re.compile("@")),
     **dict.fromkeys(
         ("make", "gmake"),
@@ -216,6 +213,16 @@ _RUNNING_TEXTS: Mapping[str, re.Pattern[str]] = {
         ),
     ),
 }
+_STATEMENTS = re.compile(r"-\w*e|--e\w*")
+_CLIENT_COMMAND = re.compile(
+    r"(?:\A|[;\n\r\ufeff]|\*/|\\.)\s*(?:system|source|pager|tee|edit|ssl_session_data_print)(?![\w,.()=])"
+    r"|\bdelimiter\b|(?-i:\\[!.PTed])",
+    re.IGNORECASE,
+)
+"""Commands of the client of mysql; they begin where a statement may, or with a backslash outside of strings."""
+_STRING = re.compile(r"""'(?:[^'\\\n]|\\[^'\n])*'|"(?:[^"\\\n]|\\[^"\n])*"|`[^`\\\n]*`""")
+_COMMENT = re.compile(r"--|#|/\*")
+_UNSURE_STRINGS = re.compile(r"""['"`]|\\[^gGN]""")
 # their values name the project whose files are run, which a rule means for this one
 _PROJECT_OPTIONS = {
     **dict.fromkeys(("make", "gmake"), ("-C", "--directory", "-f", "--file", "--makefile", "-I", "--include-dir")),
@@ -249,8 +256,20 @@ def runs_other_program(command: Sequence[str], spelled: str, folder: str | None)
     return (
         any(_runs_program(word, known, program) for word in given)
         or (text is not None and any(text.match(word) for word in given))
+        or (program in ("mysql", "mariadb") and _runs_client_command(command[-1 - len(given) :]))
         or any(_list_other_projects(given, _PROJECT_OPTIONS.get(program, ()), folder))
     )
+
+
+def _runs_client_command(given: Sequence[str]) -> bool:
+    """Whether a statement for mysql holds a command of its client; one in a string is none if it surely is a string."""
+    for option, statement in pairwise(given):
+        if _STATEMENTS.fullmatch(option):
+            bare = _STRING.sub("0", statement)
+            unsure = _UNSURE_STRINGS.search(bare) or _COMMENT.search(statement) or not statement.isascii()
+            if _CLIENT_COMMAND.search(statement if unsure else bare):
+                return True
+    return False
 
 
 def _skip_spelled(command: Sequence[str], program: str, spelled: Sequence[str]) -> Sequence[str]:
