@@ -139,6 +139,7 @@ def _monitor(connection: socket.socket) -> dict[str, Any]:
         message += connection.recv(1 << 16)
     pid = os.fork()
     if pid == 0:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # tests that run under nohup ignore it
         connection.close()
         for number, descriptor in enumerate(descriptors):
             os.dup2(descriptor, number)

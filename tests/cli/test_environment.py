@@ -91,14 +91,26 @@ def test_closed_window_ends_the_page_cleanly(tmp_path: Path):
     command = [sys.executable, "-m", "callwright", "web", "--port", "0"]
     home = tmp_path / "home"
     environment = {**os.environ, "HOME": str(tmp_path), "CALLWRIGHT_HOME": str(home)}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, cwd=tmp_path) as process:
-        assert process.stdout is not None
-        while "#token=" not in (line := process.stdout.readline()):
-            assert line
-        link = Locations.of(tmp_path, home=home).web_link
-        assert link.exists()
-        process.send_signal(signal.SIGHUP)
-        assert process.wait(timeout=60) == 0
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+        cwd=tmp_path,
+        # tests that run under nohup ignore it
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # noqa: PLW1509 - takes no lock
+    )
+    with process:
+        try:
+            assert process.stdout is not None
+            while "#token=" not in (line := process.stdout.readline()):
+                assert line
+            link = Locations.of(tmp_path, home=home).web_link
+            assert link.exists()
+            process.send_signal(signal.SIGHUP)
+            assert process.wait(timeout=60) == 0
+        finally:
+            process.kill()
     assert not link.exists()
 
 

@@ -257,15 +257,18 @@ def test_interrupt_has_its_exit_code_and_keeps_the_session(
         cwd=machine.project,
         env=os.environ,
     )
-    assert process.stdout is not None
-    for line in process.stdout:
-        if json.loads(line)["type"] == "assistant":
-            break
-    time.sleep(0.05)
-    process.send_signal(sent)
-    rest = [json.loads(line) for line in process.stdout]
-    process.stdout.close()
-    assert process.wait(timeout=60) == code
+    with process:
+        try:
+            assert process.stdout is not None
+            for line in process.stdout:
+                if json.loads(line)["type"] == "assistant":
+                    break
+            time.sleep(0.05)
+            process.send_signal(sent)
+            rest = [json.loads(line) for line in process.stdout]
+            assert process.wait(timeout=60) == code
+        finally:
+            process.terminate()
     assert rest[-1]["subtype"] == "interrupted" and rest[-1]["exit_code"] == code
     assert machine("-p", "and now?", "--resume", "s1", machine.says("fine")).code == 0
 
