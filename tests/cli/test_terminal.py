@@ -350,14 +350,16 @@ def test_terminal_mode_is_restored_at_exit(machine: Any, tmux: Any) -> None:
 
 
 def test_suspended_conversation_goes_on_in_the_foreground(machine: Any, tmux: Any) -> None:
-    script = machine.says(call("bash", command="sleep 2; echo slept"), "all done")
+    os.mkfifo(machine.project / "go")
+    script = machine.says(call("bash", command="cat go"), "all done")
     tmux.start(machine.project, script, before="set -m;")  # the real command, which is a job of the shell
     tmux.shows("default mode")
     tmux.type("go", "Enter")
-    tmux.shows("● bash sleep 2")
+    tmux.shows("● bash cat go")
     tmux.type("a draft", "C-z")
     tmux.shows("Stopped")
     tmux.type("stty -a | grep -c ' echo '; fg", "Enter")
+    (machine.project / "go").write_text("on\n")
     assert "\n1\n" in tmux.shows("all done")
     tmux.type(" goes on", "Enter")
     tmux.shows("> a draft goes on")

@@ -459,18 +459,19 @@ class _StartedRun:
     def __init__(self, session_id: str, end: BaseException) -> None:
         self.session_id = session_id
         self._end = end
-        self._asked = asyncio.Event()
+        self._asked, self._looked_for = asyncio.Event(), asyncio.Event()
 
     async def questions(self) -> tuple[Question, ...]:
         self._asked.set()
         return (QUESTION,)
 
     async def is_taken(self) -> bool:
+        self._looked_for.set()
         raise TemporalError("the server does not answer")
 
     async def result(self) -> Done:
-        await self._asked.wait()
-        await asyncio.sleep(0.1)  # what the run waits for is told meanwhile
+        await self._asked.wait()  # who asks tells it before it lets others run
+        await self._looked_for.wait()
         raise self._end
 
 
