@@ -123,6 +123,22 @@ def test_link_out_of_the_project_is_not_followed(locations: Locations, tmp_path:
     assert not found and "link out of the project" in problem
 
 
+def test_folder_out_of_the_project_is_named_once(locations: Locations, tmp_path: Path) -> None:
+    for name in "ab":
+        write_agent(tmp_path / "outside", GOOD, name=f"{name}.md")
+    (locations.project / ".claude").mkdir()
+    (locations.project / ".claude" / "agents").symlink_to(tmp_path / "outside" / ".claude" / "agents")
+    found, (problem,) = project_agents(locations)
+    assert not found and "the folder is a link out of the project" in problem
+
+
+def test_start_does_not_look_into_every_folder(locations: Locations, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("callwright.app.agents._MAX_FOLDERS", 3)  # the folder itself and two below it
+    for name in "abc":
+        write_agent(locations.project, GOOD.replace("reviewer", name), name=f"{name}/a.md")
+    assert [each.name for each in project_agents(locations)[0]] == ["a", "b"]
+
+
 def test_project_agents_need_trust_and_a_change_needs_it_again(locations: Locations) -> None:
     file = write_agent(locations.project, GOOD)
     trust = Trust(locations)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 AgentScope: TypeAlias = Literal["built-in", "user", "project"]
 _FOLDERS = (".callwright", ".claude")
 _MAX_FILES = 200
+_MAX_FOLDERS = 1_000
+"""How many folders to look into: a project that is only opened must not make the start slow."""
 _MAX_TURNS = 40
 _OWN_MODEL = frozenset({"", "inherit", "default"})
 _READERS = ("read", "grep", "glob", "list", "web_fetch", "web_search", "read_output", "bash")
@@ -191,13 +193,18 @@ def _read_folders(
 ) -> tuple[tuple[AgentDefinition, ...], tuple[str, ...]]:
     found: list[AgentDefinition] = []
     problems: list[SkillProblem] = []
+    root = None if within is None else resolve_links(within)
     for folder in folders:
+        if root is not None and not resolve_links(folder).is_relative_to(root):
+            if folder.is_dir():
+                problems.append(SkillProblem(folder, 1, "the folder is a link out of the project, so it is not used"))
+            continue
         try:
             files = list(islice(_markdown_files(folder), _MAX_FILES))
         except OSError:
             continue
         for file in files:
-            if within is not None and not resolve_links(file).is_relative_to(resolve_links(within)):
+            if root is not None and not resolve_links(file).is_relative_to(root):
                 problems.append(SkillProblem(file, 1, "the file is a link out of the project, so it is not used"))
                 continue
             definition = _read_agent(file, scope, problems)
@@ -208,7 +215,7 @@ def _read_folders(
 
 def _markdown_files(folder: Path) -> Iterator[Path]:
     """Yield the files in and below a folder in order; linked folders are not followed."""
-    for here, folders, names in os.walk(folder):
+    for here, folders, names in islice(os.walk(folder), _MAX_FOLDERS):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         yield from (Path(here, name) for name in sorted(names) if name.endswith(".md"))
 
