@@ -134,6 +134,17 @@ async def test_replay_rejects_changed_description(tmp_path: Path, request_for: R
         await _events(Replay(path), changed)
 
 
+async def test_cassette_with_names_of_tools_is_replayed(tmp_path: Path, request_for: Requests) -> None:
+    path, request = tmp_path / "turns.json", request_for(UserMessage("hi"))
+    await _events(Recording(_InPieces(), path), request)
+    cassette = json.loads(path.read_text(encoding="utf-8"))
+    cassette["turns"][0]["request"]["tools"] = [spec.name for spec in request.tools]
+    path.write_text(json.dumps(cassette), encoding="utf-8")
+    assert request.tools and await _events(Replay(path), request)
+    with pytest.raises(AssertionError, match="tools differs from the recording"):
+        await _events(Replay(path), replace(request, tools=request.tools[1:]))
+
+
 async def test_recording_closes_its_provider(server: Loopback, tmp_path: Path) -> None:
     claude = AnthropicMessages("claude-test", api_key="none", base_url=server.url)
     recording = Recording(claude, tmp_path / "turns.json")

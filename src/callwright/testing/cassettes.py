@@ -109,6 +109,8 @@ class Replay:
         turn = self._turns[self._played]
         self._played += 1
         actual = json.loads(compact(self._redact_data(encode_request(request))).encode("utf-8", "replace"))
+        if any(isinstance(tool, str) for tool in turn["request"]["tools"]):  # older cassettes have only the names
+            actual["tools"] = [tool["name"] for tool in actual["tools"]]
         difference = _find_difference(actual, turn["request"])
         if difference:
             self._difference = f"{self._path.name}, turn {self._played}: {difference}"
