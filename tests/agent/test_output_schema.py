@@ -38,6 +38,13 @@ async def test_output_in_code_fence_is_parsed(text: str) -> None:
     assert isinstance(result, Done) and result.output == [1, 2]
 
 
+async def test_error_is_of_the_json_around_a_code_fence() -> None:
+    broken = '{"name": "see\n```\ncode\n```\nend", "people": 1}'
+    with ScriptedProvider(broken, '{"name":"Bern","people":1}') as provider:
+        await Agent(provider).run("which city?", output=City)
+    assert "control character" in str(provider.requests[1].messages[-1])
+
+
 async def test_wrong_output_is_returned_at_most_twice() -> None:
     with ScriptedProvider("Bern", '{"name": "Bern", "people": "many"}', '{"name":"Bern","people":1}') as provider:
         result = await Agent(provider).run("which city?", output=City)

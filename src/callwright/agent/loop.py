@@ -85,8 +85,15 @@ class OutputSchema:
         Raises:
             InvalidArguments: the answer does not match the schema.
         """
-        blocks = _CODE_FENCE.findall(text)  # never inside JSON, whose texts have no line breaks
-        return self._parser.parse(blocks[0] if len(blocks) == 1 else text)
+        blocks = _CODE_FENCE.findall(text)  # never inside valid JSON, whose texts have no line breaks
+        if len(blocks) != 1:
+            return self._parser.parse(text)
+        try:
+            return self._parser.parse(blocks[0])
+        except InvalidArguments:
+            if text.lstrip().startswith(("{", "[")):  # JSON with a fault: its error helps, that of the block does not
+                return self._parser.parse(text)
+            raise
 
     def describe_error(self, error: InvalidArguments) -> str:
         """Describe the mismatch."""
