@@ -197,6 +197,10 @@ _ASKED: dict[str, object] = {"role": "user", "content": [{"type": "text", "text"
 
 _THOUGHT: dict[str, object] = {"role": "assistant", "content": [{"type": "thinking", "thinking": "", "signature": "s"}]}
 _BMP = {"type": "image", "source": {"type": "base64", "media_type": "image/bmp", "data": "AA"}}
+_TWICE: dict[str, object] = {
+    "role": "assistant",
+    "content": [{"type": "tool_use", "id": "a", "name": "look", "input": {}}] * 2,
+}
 _MINIMUM = {"format": {"type": "json_schema", "schema": {"type": "integer", "minimum": 1}}}
 _CALL = {"role": "model", "parts": [{"functionCall": {"name": "a"}}]}
 _JSON: dict[str, object] = {"generationConfig": {"responseMimeType": "application/json"}}
@@ -206,6 +210,7 @@ _FAULTY: list[tuple[FindFaults, dict[str, object], str, str]] = [
     (anthropic_faults, {"temprature": 1}, "/", "temprature: unknown field"),
     (anthropic_faults, {"messages": [_ASKED, _THOUGHT]}, "/", "cannot be `thinking`"),
     (anthropic_faults, {"messages": [{"role": "user", "content": [_BMP]}]}, "/", "media_type"),
+    (anthropic_faults, {"messages": [_ASKED, _TWICE]}, "/", "messages.1: the id 'a' is not unique"),
     (anthropic_faults, {"output_config": _MINIMUM}, "/", "transform"),
     (openai_chat_faults, {"messages": [{"role": "tool", "tool_call_id": "a", "content": ""}]}, "/", "no call 'a'"),
     (openai_responses_faults, {"input": [{"type": "reasoning", "id": "r", "summary": []}]}, "/", "following item"),

@@ -66,8 +66,10 @@ def _pairing(messages: Sequence[Mapping[str, Any]], call: str, result: str, own:
         if given != waiting:
             faults.append(f"messages.{place}: results for {given}, the calls were {waiting}")
         waiting = [block[own] for block in blocks if block["type"] == call]
-        faults += [f"messages.{place}: the id {each!r} is not unique" for each in waiting if each in seen]
-        seen.update(waiting)
+        for each in waiting:
+            if each in seen:
+                faults.append(f"messages.{place}: the id {each!r} is not unique")
+            seen.add(each)
     return [*faults, f"the last calls have no results: {waiting}"] if waiting else faults
 
 
