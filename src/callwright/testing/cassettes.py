@@ -82,6 +82,7 @@ class Replay:
     """A provider that replays a cassette and fails the test if a request differs from the recorded one.
 
     An agent reports the difference as `Stopped`, as it does with any error of a provider: `check_done` raises it.
+    Tools are compared by name only if the cassette has no more than that, as older ones do.
 
     Args:
         path: the cassette.
