@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import json
+import os
 import socket
 import sqlite3
 import ssl
@@ -66,6 +67,13 @@ class Server:
 
     async def signal(self, name: str, given: object) -> None:
         self._signalled()
+
+
+@pytest.fixture(autouse=True)
+def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Remove what the machine says about a server of its own."""
+    for name in [name for name in os.environ if name.startswith("TEMPORAL_")]:
+        monkeypatch.delenv(name)
 
 
 @pytest.fixture
