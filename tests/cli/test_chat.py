@@ -65,6 +65,7 @@ def test_slash_commands_and_their_mistakes(machine: Any, tmux: Any) -> None:
         "/cost": "no price for scripted",
         "/moed plan": "did you mean /mode?",
         f"{machine.home} is where?": "it is here",
+        "/ foo": "unknown command /foo",
         "/mode nonsense": "nonsense",
         "/model nosuch": "unknown model 'nosuch': write anthropic:NAME",
         "/export a.md": "exported to",

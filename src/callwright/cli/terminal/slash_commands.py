@@ -232,9 +232,9 @@ class SlashCommands:
 
     def _check_skill(self, line: str) -> None:
         typed = line.split(maxsplit=1)[0]
-        is_path = "/" in typed[1:] or os.path.exists(typed)  # noqa: PTH110 - false for a name that is too long
+        is_path = typed != "/" and ("/" in typed[1:] or os.path.exists(typed))  # noqa: PTH110 - false for a long name
         if self._chat.app.skills.parse_slash(line) is None and not is_path:
-            name = typed[1:]
+            name = line[1:].split(maxsplit=1)[0]
             near = get_close_matches(name, self._names(), n=1)
             hint = f"did you mean /{near[0]}?" if near else "/help lists commands"
             raise UsageError(f"unknown command /{name}; {hint}")
