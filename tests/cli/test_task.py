@@ -1,7 +1,9 @@
 """The `task` tool: sub-agents with their own tools, judged by the same policies, with durable records."""
 
+import asyncio
 import json
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from callwright.app.app import assemble
 from callwright.app.locations import Locations
 from callwright.app.settings import Settings
 from callwright.cli.headless.approvals import ExternalApprovals
+from callwright.sessions import SessionHold, SqliteStore
 from callwright.testing import ScriptedProvider
 
 AGENT = "---\nname: fixer\ndescription: Fixes files.\ntools: Read, Write\n---\nYou fix files.\n"
@@ -130,8 +133,22 @@ def test_records_of_sub_agents_are_deleted_with_their_session(machine: Any) -> N
     def read_files() -> bytes:
         return b"".join(file.read_bytes() for file in Path(machine.home, "projects").rglob("*") if file.is_file())
 
-    assert b"heron one" in read_files()
-    machine("sessions", "delete", "s1")
+    async def hold_all(store: SqliteStore) -> list[SessionHold]:
+        return [await store.hold(entry.session_id) for entry in await store.list()]
+
+    async def release(held: list[SessionHold]) -> None:
+        for hold in held:
+            await hold.release()
+
+    locations = Locations.of(machine.project)
+    for file in (locations.agents, locations.sessions):  # neither the session nor its agents' records are deleted alone
+        with closing(SqliteStore(file)) as store:
+            held = asyncio.run(hold_all(store))
+            assert held and "is being written" in machine("sessions", "delete", "s1").err
+            asyncio.run(release(held))
+        assert b"find the heron one" in read_files() and b"the heron one plan" in read_files()
+        assert "s1" in machine("sessions", "list").out
+    assert machine("sessions", "delete", "s1").err == ""
     assert b"heron one" not in read_files() and b"heron two plan" in read_files()
 
 

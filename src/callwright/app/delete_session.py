@@ -1,8 +1,10 @@
 """Deletes a session of a project with everything that was kept for it."""
 
+from contextlib import suppress
+
 from callwright.agent.subagent import name_inner_sessions
 from callwright.app.locations import Locations
-from callwright.sessions.base import SessionStore
+from callwright.sessions.base import SessionDamaged, SessionStore
 from callwright.sessions.sqlite import SqliteStore
 from callwright.system.undo.undo_store import UndoStore
 
@@ -18,14 +20,16 @@ async def delete_session(store: SessionStore, session_id: str, locations: Locati
         locations: Where the rest is.
 
     Raises:
-        SessionBusy: Another process is writing it.
+        SessionBusy: Another process is writing it, or a sub-agent of it; the session is still there.
         SessionError: There is no such session, or records cannot be deleted.
     """
-    await store.delete(session_id)
-    UndoStore(locations.undo).forget(session_id)
+    with suppress(SessionDamaged):  # one that cannot be read can be deleted
+        await (await store.hold(session_id)).release()  # a run that is under way keeps its sub-agents
     if locations.agents.exists():
         start = name_inner_sessions(session_id)
         async with SqliteStore(locations.agents) as records:
             for entry in await records.list(limit=_MOST_SESSIONS):
                 if entry.session_id.startswith(start):
                     await records.delete(entry.session_id)
+    await store.delete(session_id)
+    UndoStore(locations.undo).forget(session_id)
