@@ -122,16 +122,30 @@ function remember(event) {
       live.agents = new Map(event.agents.map((agent) => [agent.session, agent]));
       break;
     case "asked":
-      for (const question of event.questions) live.questions.set(question.id, question);
+      for (const question of event.questions) {
+        forget((old) => aboutOf(old.id) === aboutOf(question.id));
+        live.questions.set(question.id, question);
+      }
       break;
     case "settled":
       live.questions.delete(event.question);
       break;
     case "agent":
-      if (event.state === "gone") live.agents.delete(event.session);
-      else live.agents.set(event.session, event);
+      if (event.state === "gone") {
+        live.agents.delete(event.session);
+        forget((old) => old.session === event.session); // those on record are listed with the session
+      } else live.agents.set(event.session, event);
       break;
   }
+}
+
+function forget(isOver) {
+  for (const question of [...live.questions.values()]) if (isOver(question)) live.questions.delete(question.id);
+}
+
+/** What a question is about. A resumed session asks again under an id that differs in its last two parts only. */
+export function aboutOf(id) {
+  return id.split(".").slice(0, -2).join(".");
 }
 
 function publish(batch) {

@@ -1,5 +1,5 @@
 // The record of one session as the page holds it: loaded in chunks, kept up to date by events.
-import { get, listen, live } from "./api.js";
+import { aboutOf, get, listen, live } from "./api.js";
 import { needsCalls } from "./messages.js";
 
 const CHUNK = 100;
@@ -286,11 +286,6 @@ export class Conversation {
     if (busy) this.notice("The process that ran this session has ended. The session can be continued here or in the terminal.");
     this.refresh();
   }
-}
-
-/** What a question is about. A resumed session asks again under an id that differs in its last two parts only. */
-function aboutOf(id) {
-  return id.split(".").slice(0, -2).join(".");
 }
 
 function newPartial() {
