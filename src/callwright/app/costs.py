@@ -1,6 +1,6 @@
 """Costs of sessions: the tokens of each message at the prices of its model."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -10,6 +10,7 @@ from callwright.app.trust import load_trusted_settings
 from callwright.core.errors import UsageError
 from callwright.core.messages import AssistantMessage, Usage
 from callwright.providers.pricing import Prices, prices_for
+from callwright.sessions.base import SessionEntry, StoredRecord
 from callwright.sessions.records import Compacted, Record, Said, Spent
 
 
@@ -48,6 +49,19 @@ def unknown_price(model: str) -> UsageError:
 def price_lookup(locations: Locations) -> Callable[[str], Prices | None]:
     """Return a function that finds the prices of a model by the settings of a project."""
     return partial(prices_in, load_trusted_settings(locations))
+
+
+class CopiedRecords:
+    """Tells what forks have copied, which was spent once. Sessions are given in the order of their creation."""
+
+    def __init__(self) -> None:
+        self._seen: set[tuple[int, float]] = set()
+
+    def leave_out(self, entry: SessionEntry, stored: Sequence[StoredRecord]) -> list[StoredRecord]:
+        """Return the records of a session without copies: those are older than the session."""
+        own = [each for each in stored if each.at >= entry.created_at or (each.position, each.at) not in self._seen]
+        self._seen |= {(each.position, each.at) for each in stored}
+        return own
 
 
 def cost_of_records(records: Iterable[Record], prices_of: Callable[[str], Prices | None]) -> Cost:

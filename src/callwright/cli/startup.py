@@ -34,8 +34,7 @@ from callwright.core.errors import UsageError, describe_exception
 from callwright.core.events import Event
 from callwright.providers.base import Provider
 from callwright.providers.options import ModelOptions
-from callwright.sessions.base import SessionDamaged, SessionStore
-from callwright.sessions.records import Record
+from callwright.sessions.base import SessionDamaged, SessionStore, StoredRecord
 from callwright.system.paths import expand_home
 from callwright.toolbox import FileAccess
 
@@ -252,10 +251,10 @@ async def find_session(store: SessionStore, prefix: str) -> str:
     raise UsageError(f"no session {prefix!r}; see callwright sessions list")
 
 
-async def read_readable(store: SessionStore, session_id: str, report: Callable[[str], None]) -> Sequence[Record]:
+async def read_readable(store: SessionStore, session_id: str, report: Callable[[str], None]) -> Sequence[StoredRecord]:
     """Return the records of one session among many; if it is damaged, that is reported, and the others count."""
     try:
-        return await store.read(session_id)
+        return await store.read_from(session_id)
     except SessionDamaged as error:
         report(str(error))
-        return [each.record for each in error.readable]
+        return error.readable

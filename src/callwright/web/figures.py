@@ -8,6 +8,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.routing import Route
 
+from callwright.app.costs import CopiedRecords
 from callwright.core.messages import AssistantMessage, ToolMessage, Usage
 from callwright.providers.pricing import Prices
 from callwright.sessions import SessionError, SessionStore
@@ -69,16 +70,13 @@ class FigureRoutes:
         stats, sessions = Stats(), list[Fields]()
         store = self._hub.store
         entries: Sequence[SessionEntry] = () if store is None else await store.list(limit=_MOST_SESSIONS)
-        counted: set[tuple[int, float]] = set()
-        for entry in sorted(entries, key=lambda each: each.created_at):  # a copy after the session it was made from
+        copied = CopiedRecords()
+        for entry in sorted(entries, key=lambda each: each.created_at):
             if store is None or entry.updated_at < since:
                 continue
             spent = _Spent()
-            for stored in await self._stored(store, entry):
-                place, own = (stored.position, stored.at), stored.at >= entry.created_at
-                # what a fork has copied was spent once; it is older than the fork
-                if stored.at >= since and (own or place not in counted):
-                    counted.add(place)
+            for stored in copied.leave_out(entry, await self._stored(store, entry)):
+                if stored.at >= since:
                     _count(stored, prices_of, (total, spent), by_day, by_model, stats)
             if spent.messages:
                 figures = {"usd": round(spent.usd, 6), "tokens": spent.tokens}

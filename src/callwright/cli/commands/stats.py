@@ -1,17 +1,16 @@
 """`callwright stats`: prints the tool calls, tokens and costs of the sessions of this project."""
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from callwright.app.costs import Cost, cost_of_records, price_lookup
+from callwright.app.costs import CopiedRecords, Cost, cost_of_records, price_lookup
 from callwright.app.locations import Locations
 from callwright.cli.parsing import Parser, positive_int
 from callwright.cli.render.text import cut, print_json, print_notice, print_text, visible_line
+from callwright.cli.startup import read_readable
 from callwright.core.messages import ToolMessage, Usage
 from callwright.sessions import SqliteStore
-from callwright.sessions.base import SessionDamaged, StoredRecord
 from callwright.sessions.records import Said, sum_usage
 from callwright.stats import Stats
 
@@ -53,14 +52,10 @@ async def _figures(locations: Locations, limit: int) -> _Figures:
     figures = _Figures()
     prices_of = price_lookup(locations)
     async with SqliteStore(locations.sessions) as store:
-        counted: set[tuple[int, float]] = set()
-        # a copy after the session it was made from: what a fork has copied was spent once, and is older than the fork
+        copied = CopiedRecords()
         for entry in sorted(await store.list(limit=limit), key=lambda each: each.created_at):
-            stored = await _read_readable(store, entry.session_id)
-            records = [
-                each.record for each in stored if each.at >= entry.created_at or (each.position, each.at) not in counted
-            ]
-            counted |= {(each.position, each.at) for each in stored}
+            stored = await read_readable(store, entry.session_id, print_notice)
+            records = [each.record for each in copied.leave_out(entry, stored)]
             figures.sessions += 1
             figures.usage += sum_usage(records)
             figures.cost += cost_of_records(records, prices_of)
@@ -69,15 +64,6 @@ async def _figures(locations: Locations, limit: int) -> _Figures:
                     for outcome in record.message.outcomes:
                         figures.tools.record(outcome.call.name, outcome)
     return figures
-
-
-async def _read_readable(store: SqliteStore, session_id: str) -> Sequence[StoredRecord]:
-    """Return the records of one session among many; if it is damaged, that is said, and the others count."""
-    try:
-        return await store.read_from(session_id)
-    except SessionDamaged as error:
-        print_notice(str(error))
-        return error.readable
 
 
 def _fields(figures: _Figures) -> dict[str, Any]:

@@ -231,7 +231,7 @@ class TerminalChat:
         found: list[tuple[str, str, float, str]] = []
         for entry in await store.list(limit=_MOST_PICKED):
             records = await read_readable(store, entry.session_id, self._show_notice)
-            cost = cost_of_records(records, partial(prices_in, self.app.settings))
+            cost = cost_of_records((each.record for each in records), partial(prices_in, self.app.settings))
             money = f"${cost.usd:.2f}" if cost.usd else ""
             found.append((entry.session_id, entry.title, entry.updated_at, money))
         if not found:
