@@ -11,6 +11,7 @@ from callwright.core.errors import UsageError
 from callwright.sessions.base import SessionHold, SessionStore, no_such_session, require_store
 from callwright.sessions.memory import MemoryStore
 from callwright.sessions.records import Checkpoint
+from callwright.tool.arguments import describe_first_problem
 from callwright.tool.schema import adapter_for
 
 State = TypeVar("State")
@@ -178,8 +179,7 @@ class Graph(Generic[State]):
         try:
             return self._adapter.validate_python(last.state)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-            fault = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+            fault = describe_first_problem(error)
             raise UsageError(
                 f"the state of session {session!r} is no {self._state_type.__name__} any more: {fault}"
             ) from None

@@ -18,6 +18,7 @@ from callwright.core.json import compact
 from callwright.mcp.fast_path import PipeFastPath
 from callwright.mcp.pinned_tools import digest_of
 from callwright.mcp.translate import definition_of
+from callwright.tool.arguments import describe_first_problem
 
 _MAX_PAGES = 200
 _MAX_ITEMS = 5_000
@@ -240,9 +241,8 @@ def _tool_pages(
 
 def _explain_invalid(item: object, error: ValidationError) -> str:
     fields = cast("dict[str, object]", item) if isinstance(item, dict) else {}
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    where = ".".join(map(str, first["loc"]))
-    return f"{str(fields.get('name', ''))[:80]!r}: left out, its definition is not valid: {where}: {first['msg']}"
+    fault = describe_first_problem(error)
+    return f"{str(fields.get('name', ''))[:80]!r}: left out, its definition is not valid: {fault}"
 
 
 async def _collect_tools(listed: list[types.Tool], problems: list[str], slices: Slices) -> dict[str, Offered]:

@@ -18,6 +18,7 @@ from callwright.core.spec import ELICITS
 from callwright.executor.summary import CUT
 from callwright.registry.catalog import Catalog
 from callwright.serve.clients import Caller, sendable
+from callwright.tool.arguments import describe_first_problem
 
 _YES, _NO = "yes", "no"
 # an explicit field, so that a client that accepts forms automatically does not approve
@@ -57,11 +58,8 @@ class DirectAsker:
         except MCPError as error:
             raise ToolFailed(f"the client did not answer {request.method}: {error.message}") from error
         except ValidationError as error:
-            fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
-            where = ".".join(map(str, fault["loc"]))
-            raise ToolFailed(
-                f"the client's answer to {request.method} is not valid: {where}: {fault['msg']}"
-            ) from error
+            fault = describe_first_problem(error)
+            raise ToolFailed(f"the client's answer to {request.method} is not valid: {fault}") from error
 
     @property
     def _reachable(self) -> bool:

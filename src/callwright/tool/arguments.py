@@ -353,6 +353,12 @@ def _read(text: str | bytes) -> Any:
         return None
 
 
+def describe_first_problem(error: ValidationError) -> str:
+    """Return where a value is not valid and why, without the value, which may be large or secret."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+
+
 def _locate_problems(whole: Any, error: ValidationError) -> list[ArgumentProblem]:
     found = cast("list[dict[str, Any]]", error.errors(include_url=False))
     return [ArgumentProblem(trace(whole, problem["loc"], problem["type"]), problem) for problem in found]
