@@ -89,6 +89,25 @@ def test_unquoted_colon_is_read_with_a_warning(text: str, value: object) -> None
     assert "put the value in quotes" in warning
 
 
+@pytest.mark.parametrize(
+    ("hint", "value"),
+    [
+        ("[message]", "[message]"),
+        ("[pr-number] [priority] [assignee]", "[pr-number] [priority] [assignee]"),
+        ("add [tagId] | remove [tagId] | list", "add [tagId] | remove [tagId] | list"),
+        ("<file> 'a name'  # a comment", "<file> 'a name'"),
+        ("@file: what to do", "@file: what to do"),
+        ('"[quoted]"', "[quoted]"),
+        ("[a,\n  b]", ["a", "b"]),
+    ],
+)
+def test_argument_hint_in_one_line_is_text(hint: str, value: object) -> None:
+    front = parse_front_matter(f"description: D.\nargument-hint: {hint}\nmodel: m\n")
+    assert front.fields == {"description": "D.", "argument-hint": value, "model": "m"}
+    assert not front.warnings
+    assert front.lines["model"] == 3 + hint.count("\n")
+
+
 def test_repairs_of_colons_are_bounded() -> None:
     def lines(count: int) -> str:
         return "\n".join(f"k{number}: a: b" for number in range(count))

@@ -24,6 +24,8 @@ _LOOSE = re.compile(r"[|>][-+0-9]*#|[\[{][^?]*\?")
 """What the fast parser may accept and the other refuses: a comment behind the mark of a block, `?` in brackets."""
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _UNQUOTED_VALUE = re.compile(r"""(\s*(?:-\s+)*[^\s#'"\[{&*!|>%@`:-][^:#]*:\s+)(?![\s'"\[{&*!|>%@`])(.*?:(?:\s.*)?)""")
+_HINT = re.compile(r"^(argument-hint:[ \t]+)(?!['\"|>#])(\S.*)$(?!\n[ \t])", re.MULTILINE)
+"""A hint in one line. It is a text for people, and `[pr-number] [priority]`, as it is usually written, is not YAML."""
 _COLON_WARNING = "the value holds ': ', which is not valid YAML without quotes; put the value in quotes"
 
 
@@ -71,6 +73,7 @@ def parse_front_matter(text: str, *, first_line: int = 1) -> FrontMatter:
     if len(text) > _MAX_CHARS:  # PyYAML takes a second for this much
         raise InvalidFrontMatter(first_line, f"the fields have {len(text)} characters; at most {_MAX_CHARS} are read")
     text = text.removesuffix("\n") + "\n"  # without a final line break the last line of a block text loses its own
+    text = _HINT.sub(_quote_hint, text)
     repaired: dict[int, str] = {}
     while True:
         try:
@@ -85,6 +88,11 @@ def parse_front_matter(text: str, *, first_line: int = 1) -> FrontMatter:
         else:
             front.warnings = list(repaired.items())
             return front
+
+
+def _quote_hint(match: re.Match[str]) -> str:
+    value = match[2].partition(" #")[0].rstrip().replace("'", "''")
+    return f"{match[1]}'{value}'"
 
 
 def _quote_value(text: str, index: int) -> str | None:
