@@ -1,11 +1,15 @@
 """Final answers of a given type."""
 
+from enum import Enum
+from typing import Literal
+
 import pytest
 from pydantic import BaseModel
 
 from callwright import Effect, ToolCall, tool
 from callwright.agent import Agent, Done, Stopped
 from callwright.core.content import Text
+from callwright.core.errors import UsageError
 from callwright.core.messages import AssistantMessage, UserMessage
 from callwright.sessions.records import Said
 from callwright.testing.fakes import ScriptedProvider
@@ -36,6 +40,40 @@ async def test_output_is_a_typed_value_and_model_gets_schema() -> None:
 async def test_output_in_code_fence_is_parsed(text: str) -> None:
     result = await Agent(ScriptedProvider(text)).run("numbers", output=list[int])
     assert isinstance(result, Done) and result.output == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"), [("Bern it is.", "Bern it is."), ('"Bern"', "Bern"), ('"No," she said', None)]
+)
+async def test_output_of_type_str_need_not_be_json(text: str, answer: str | None) -> None:
+    result = await Agent(ScriptedProvider(text)).run("which city?", output=str)
+    assert isinstance(result, Done) and result.output == (answer or text)
+
+
+class Mode(Enum):
+    FAST = "fast"
+
+
+class Mark(Enum):
+    NONE = object()
+    A = "a"
+
+
+class Choice(BaseModel):
+    mode: Literal[Mode.FAST]
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (Choice, "output: the field 'mode' is a Literal of Mode.FAST, which is not read from JSON"),
+        (type[int], "output is a class"),
+        (Mark, "output: the type Mark cannot be sent as JSON"),
+    ],
+)
+async def test_output_type_that_no_json_matches_is_refused(kind: object, said: str) -> None:
+    with pytest.raises(UsageError, match=said), ScriptedProvider() as provider:
+        await Agent(provider).run("which mode?", output=kind)
 
 
 async def test_error_is_of_the_json_around_a_code_fence() -> None:

@@ -1,6 +1,6 @@
 """The arguments that are shown, judged and approved are those that run."""
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import InitVar, dataclass
 from enum import Enum
 from math import inf
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import Base64Bytes, BaseModel, Field, PlainSerializer, SecretStr, computed_field, field_serializer
+from pydantic import Base64Bytes, BaseModel, Field, Json, PlainSerializer, SecretStr, computed_field, field_serializer
 
 from callwright import (
     Answers,
@@ -32,7 +32,7 @@ from callwright import (
 from callwright.core.access import WritePath
 from callwright.core.events import BatchBegan
 from callwright.core.json import compact
-from callwright.hooks import Hook, PendingCall, Rewrite
+from callwright.hooks import Hook, PendingCall, Rewrite, Verdict
 from callwright.policy import ByMode, Grants, PathContext, Policies
 from callwright.tool.function import FunctionTool
 from callwright.tool.typed import describe
@@ -133,6 +133,23 @@ class Mode(Enum):
     FAST = "fast"
 
 
+class Corner(Enum):
+    LEFT = (0, 0)
+
+
+class Mark(Enum):
+    NONE = object()
+    A = "a"
+
+
+class Task(BaseModel):
+    action: Callable[[], None]
+
+
+class Marked(BaseModel):
+    mark: Mark = Mark.A
+
+
 class Run(BaseModel):
     mode: Literal[Mode.FAST]
 
@@ -151,6 +168,10 @@ class Run(BaseModel):
         (Prepared, "f: parameter 'x': the field 'force' is an InitVar, .*; make it a field"),
         (Literal[Mode.FAST], r"f: parameter 'x' is a Literal of Mode.FAST, .*; write class Mode\(str, Enum\)"),
         (Run | None, "f: parameter 'x': the field 'mode' is a Literal of Mode.FAST"),
+        (Literal[b"x"], "f: parameter 'x' is a Literal of b'x', which is not read from JSON; write texts or numbers"),
+        (Corner, "f: parameter 'x' is a Corner, whose values are not read from JSON; give it texts or numbers"),
+        (type[int], "f: parameter 'x' is a class, which JSON cannot carry"),
+        (Task, "f: parameter 'x': the type Task cannot be sent as JSON"),
     ],
 )
 def test_what_would_not_be_shown_is_refused(kind: Any, said: str) -> None:
@@ -160,6 +181,30 @@ def test_what_would_not_be_shown_is_refused(kind: Any, said: str) -> None:
     f.__annotations__["x"] = kind
     with pytest.raises(UsageError, match=said):
         tool(f)
+
+
+@pytest.mark.parametrize("kind", [Mark, Marked, list[Marked]])
+def test_enum_with_a_value_that_json_cannot_carry_is_a_clear_error(kind: Any) -> None:
+    async def f(x: Any) -> None:
+        """Do it."""
+
+    f.__annotations__["x"] = kind
+    with pytest.raises(UsageError, match=r"f.*Unable to serialize unknown type"):
+        _ = tool(f).spec
+
+
+async def test_hook_keeps_json_that_was_written_as_text() -> None:
+    class Raise(Hook):
+        async def before(self, pending: PendingCall) -> Verdict:
+            return Rewrite({**pending.arguments, "times": 2})
+
+    @tool(effect=Effect.READ)
+    async def add(numbers: Json[list[int]], times: int = 1) -> int:
+        """Add."""
+        return sum(numbers) * times
+
+    outcome = await Executor(Registry(add), hooks=[Raise()]).run("add", {"numbers": "[1, 2]"})
+    assert outcome.text == "6"
 
 
 class Walk(BaseModel):

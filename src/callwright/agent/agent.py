@@ -133,7 +133,7 @@ class Agent:
         Args:
             prompt: the user's message.
             session: the session to continue, or the id of the new one.
-            output: a type. The final answer must be JSON of this type and is returned as `Done.output`.
+            output: a type. The final answer must be JSON of this type, or for `str` any text, and is `Done.output`.
             cancellation: ends the run from outside; the result is then `Stopped`.
             key: identifies the prompt: a session gets it once. With the same key again, the run is continued.
             handover: ends the run between two turns, so that another process can continue it.

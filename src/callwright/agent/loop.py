@@ -38,7 +38,8 @@ from callwright.system.undo.recorder import UndoRecorder
 from callwright.tool.arguments import ArgumentParser
 from callwright.tool.base import State
 from callwright.tool.compile import compact_schema
-from callwright.tool.schema import adapter_for, parse_options
+from callwright.tool.concealment import require_readable
+from callwright.tool.schema import adapter_for, parse_options, read_schema
 
 _request = make_constructor(ModelRequest)
 _MAX_REPAIRS = 2
@@ -72,19 +73,29 @@ class OutputSchema:
 
     def __init__(self, output_type: object) -> None:
         adapter = adapter_for(output_type, about="output")
-        schema = compact_schema(adapter.json_schema())
+        require_readable(adapter.core_schema, about="output")
+        schema = compact_schema(read_schema(adapter, output_type, about="output"))
         self.schema: JsonObject = freeze(schema)
+        self._is_text = output_type is str
         fields = tuple(schema.get("properties", ()))
         self._parser: ArgumentParser[Any] = ArgumentParser(
             adapter.validator.validate_json, fields, options=parse_options(adapter.core_schema)
         )
 
     def read(self, text: str) -> Any:
-        """Parse an answer: all of the text, or its only code block.
+        """Parse an answer: all of the text, or its only code block. For `str`, a text that is no JSON is the answer.
 
         Raises:
             InvalidArguments: the answer does not match the schema.
         """
+        try:
+            return self._parse(text)
+        except InvalidArguments:
+            if self._is_text and text.strip():
+                return text
+            raise
+
+    def _parse(self, text: str) -> Any:
         blocks = _CODE_FENCE.findall(text)  # never inside valid JSON, whose texts have no line breaks
         if len(blocks) != 1:
             return self._parser.parse(text)

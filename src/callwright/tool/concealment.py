@@ -50,12 +50,22 @@ def find_concealed(core: Any, *, about: str, required: bool = True) -> frozenset
         if part.get("init_only"):
             raise UsageError(f"{where} is an InitVar, so that a call could not be judged by it; make it a field")
         needed: Mapping[str, Any] = _find_needed(part) if part is not core else core if required else {}
-        if (member := _find_unreadable(needed)) is not None:
-            better = f"class {type(member).__name__}({type(member.value).__name__}, Enum)"
-            raise UsageError(f"{where} is a Literal of {member}, which is not read from JSON; write {better}")
-        if _is_changed(part.get("serialization")) or part.get("computed_fields"):  # which are shown, and not accepted
+        _require_readable(needed, where)
+        # computed fields are shown, and not accepted; JSON in a text is shown as what it says, and accepted as a text
+        if _is_changed(part.get("serialization")) or part.get("computed_fields") or part["type"] == "json":
             found.add(fields[0] if fields else ANY_FIELD)
     return frozenset(found)
+
+
+def require_readable(core: Any, *, about: str) -> None:
+    """Refuse a type of which a needed value is never read from JSON.
+
+    Raises:
+        UsageError: There is such a value; `about` names the place in the message.
+    """
+    for fields, part in _walk(core, ()):
+        where = f"{about}: the field {fields[-1]!r}" if fields and fields[-1] else about
+        _require_readable(core if part is core else _find_needed(part), where)
 
 
 def _find_needed(part: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -63,11 +73,30 @@ def _find_needed(part: Mapping[str, Any]) -> Mapping[str, Any]:
     return part["schema"] if part["type"].endswith("-field") and part.get("required", True) else {}
 
 
-def _find_unreadable(part: Mapping[str, Any]) -> Enum | None:
-    """Return the first member if all values are members whose values pydantic does not accept in their place."""
-    values = cast("Sequence[object]", part["expected"] if part.get("type") == "literal" else ())
-    members = [value for value in values if isinstance(value, Enum) and not isinstance(value, (str, int))]
-    return members[0] if members and len(members) == len(values) else None
+def _require_readable(needed: Mapping[str, Any], where: str) -> None:
+    match needed.get("type"):
+        case "is-subclass":
+            raise UsageError(f"{where} is a class, which JSON cannot carry; write a Literal of names")
+        case "literal" if not any(map(_is_readable_choice, needed["expected"])):
+            choice: object = needed["expected"][0]
+            better = "write texts or numbers"
+            if isinstance(choice, Enum) and _is_readable(choice.value):
+                better = f"write class {type(choice).__name__}({type(choice.value).__name__}, Enum)"
+            raise UsageError(f"{where} is a Literal of {choice}, which is not read from JSON; {better}")
+        case "enum" if "missing" not in needed and not any(_is_readable(each.value) for each in needed["members"]):
+            name = needed["cls"].__name__
+            raise UsageError(f"{where} is a {name}, whose values are not read from JSON; give it texts or numbers")
+        case _:
+            pass
+
+
+def _is_readable_choice(choice: object) -> bool:
+    """Whether pydantic reads a value of a Literal; a plain enum's value is not accepted in place of its member."""
+    return isinstance(choice, (str, int)) if isinstance(choice, Enum) else _is_readable(choice)
+
+
+def _is_readable(value: object) -> bool:
+    return value is None or isinstance(value, (str, int, float, list, dict))
 
 
 def digest_written(arguments: JsonObject | str | bytes) -> str:

@@ -45,6 +45,7 @@ class Contract:
             self._compiled[parameter.name] = compiled
             if not compiled.plain:
                 self._look_for_concealment(compiled.core, parameter, about)
+                _require_json_form(parameter.annotation, compiled.core, about)
             return
         from callwright.tool.schema import adapter_for, read_field
 
@@ -151,7 +152,7 @@ class Contract:
     def schema(self, described: Mapping[str, str]) -> JsonObject:
         """The JSON Schema of the arguments, compact and frozen, with the descriptions from the docstring."""
         annotations = {parameter.name: parameter.annotation for parameter in self.shape.parameters}
-        properties = {name: schema_of(annotations[name]) for name in self._compiled}
+        properties = {name: self._schema_of(name, annotations[name]) for name in self._compiled}
         properties = {name: _add_description(part, described.get(name)) for name, part in properties.items()}
         definitions: dict[str, Any] = {}
         if self._adapters:
@@ -171,6 +172,22 @@ class Contract:
         if required:
             schema["required"] = required
         return freeze(compact_arguments({**schema, "$defs": definitions}) if self._adapters else schema)
+
+    def _schema_of(self, name: str, annotation: object) -> dict[str, Any]:
+        try:
+            return schema_of(annotation)
+        except PydanticSerializationError as error:  # an enum in a model may have any value
+            raise UsageError(f"{self.shape.function}: parameter {name!r}: {error}") from error
+
+
+def _require_json_form(annotation: object, core: CoreSchema, about: str) -> None:
+    """Refuse a model with a field that JSON cannot carry; `adapter_for` refuses other annotations."""
+    if "pydantic" not in sys.modules:  # an enum, then
+        return
+    from callwright.tool.schema import adapter_for, may_lack_json_form
+
+    if may_lack_json_form(core):
+        adapter_for(annotation, about=about)
 
 
 def _filling(core: CoreSchema, parameter: Parameter) -> CoreSchema:

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, PydanticUserError, TypeAdapter
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation
 from pydantic.fields import FieldInfo
 from pydantic.warnings import UnsupportedFieldAttributeWarning
-from pydantic_core import CoreSchema
+from pydantic_core import CoreSchema, PydanticSerializationError
 
 from callwright.core.errors import UsageError
 from callwright.core.json import JsonObject, freeze, is_finite
@@ -78,11 +78,23 @@ def adapter_for(annotation: object, *, about: str) -> AnyAdapter:
         with warnings.catch_warnings():  # an alias in Annotated is news to pydantic; `read_field` sees to it
             warnings.simplefilter("ignore", UnsupportedFieldAttributeWarning)
             adapter: AnyAdapter = TypeAdapter(cast(Any, modern(annotation)))
-        if _holds(adapter.core_schema, "type", _NOT_JSON):  # some of these have a JSON form all the same
-            adapter.json_schema()
+        if may_lack_json_form(adapter.core_schema):
+            read_schema(adapter, annotation, about=about)
     except (PydanticSchemaGenerationError, PydanticUndefinedAnnotation, PydanticUserError, TypeError) as error:
         raise _make_error(annotation, about, error) from error
     return adapter
+
+
+def read_schema(adapter: AnyAdapter, annotation: object, *, about: str) -> dict[str, Any]:
+    """Return the JSON Schema of an adapter.
+
+    Raises:
+        UsageError: There is none, as of an enum with a value that JSON cannot carry.
+    """
+    try:
+        return adapter.json_schema()
+    except (PydanticUserError, PydanticSerializationError) as error:
+        raise _make_error(annotation, about, error) from error
 
 
 def _make_error(annotation: object, about: str, error: Exception) -> UsageError:
@@ -91,6 +103,11 @@ def _make_error(annotation: object, about: str, error: Exception) -> UsageError:
         f"{about}: the type {shown} cannot be sent as JSON; use JSON types, a dataclass, a TypedDict or a pydantic "
         f"model ({str(error).splitlines()[0]})"
     )
+
+
+def may_lack_json_form(core: Any) -> bool:
+    """Whether a core schema has parts of a kind that mostly have no JSON form; some have one all the same."""
+    return _holds(core, "type", _NOT_JSON)
 
 
 def _holds(core: Any, key: str, values: frozenset[str]) -> bool:
@@ -133,7 +150,7 @@ def argument_schemas(
     inputs = [(name, "validation", adapter) for name, adapter in adapters]
     try:
         by_name, shared = TypeAdapter.json_schemas(cast("Any", inputs))
-    except PydanticUserError as error:
+    except (PydanticUserError, PydanticSerializationError) as error:
         raise UsageError(f"{about}: {str(error).splitlines()[0]}") from error
     return {name: by_name[name, "validation"] for name, _ in adapters}, shared.get("$defs", {})
 
@@ -141,11 +158,8 @@ def argument_schemas(
 def model_schema(kind: Any, *, about: str) -> tuple[ArgumentParser[Any], JsonObject, AnyAdapter, bool]:
     """Return the parser, compact JSON Schema and adapter of an arguments class, and whether its defaults are finite."""
     adapter = adapter_for(kind, about=about)
-    try:
-        whole = adapter.json_schema()
-        schema = compact_arguments(whole)
-    except PydanticUserError as error:
-        raise _make_error(kind, about, error) from error
+    whole = read_schema(adapter, kind, about=about)
+    schema = compact_arguments(whole)
     if schema.get("type") != "object":
         raise UsageError(f"{about}: arguments must be an object with named fields, not {schema.get('type', 'a union')}")
     parser = ArgumentParser(
