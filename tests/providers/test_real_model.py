@@ -9,8 +9,7 @@ import pytest
 
 from callwright.core.messages import AssistantMessage, UserMessage
 from callwright.core.spec import ToolSpec
-from callwright.providers.base import MessageDone, ModelRequest, TextDelta
-from callwright.providers.clients import close_provider
+from callwright.providers.base import MessageDone, ModelRequest, TextDelta, close_provider
 from callwright.providers.resolve import provider_for
 
 pytestmark = [pytest.mark.model, pytest.mark.slow]

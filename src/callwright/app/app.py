@@ -49,8 +49,7 @@ from callwright.hooks.shell.hooks import ShellHooks
 from callwright.mcp.config import ServerConfig
 from callwright.policy import ByMode, ExcludedCommands, LoadedRules, Policies, Policy, Rules, standard_policies
 from callwright.policy.modes import ModeSwitch
-from callwright.providers.base import Provider
-from callwright.providers.clients import close_provider
+from callwright.providers.base import Provider, close_provider
 from callwright.registry import Deferred, Registry, Toolset, withheld
 from callwright.sessions import MemoryStore, SessionStore, SqliteStore
 from callwright.skills import Skills

@@ -4,9 +4,9 @@ import json
 import os
 import socket
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing, closing, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from http.client import HTTPConnection, HTTPException
 from importlib.util import find_spec
@@ -18,8 +18,7 @@ from callwright.app.costs import unknown_price
 from callwright.app.settings import Settings
 from callwright.core.errors import UsageError
 from callwright.core.messages import UserMessage
-from callwright.providers.base import MessageDone, ModelEvent, ModelRequest, Provider
-from callwright.providers.clients import close_provider
+from callwright.providers.base import MessageDone, ModelEvent, ModelRequest, Provider, close_provider, closing_events
 from callwright.providers.options import ModelOptions, WithOptions
 from callwright.providers.pricing import Prices, prices_for
 from callwright.providers.resolve import ToolMode, provider_for
@@ -203,17 +202,10 @@ OpenModel: TypeAlias = Callable[[str], Provider]
 """Opens the provider of a model by name; raises `UsageError` if there is none."""
 
 
-def open_named_model(name: str) -> Provider:
-    """Open the provider of a model by the name used in settings."""
-    from callwright.providers.resolve import provider_for  # few skills ask for a model
-
-    return provider_for(name)
-
-
 class Models:
     """The model of the conversation, and others by name that skills ask for; each is opened once."""
 
-    def __init__(self, own: Provider, open_model: OpenModel = open_named_model, *, switching: bool = True) -> None:
+    def __init__(self, own: Provider, open_model: OpenModel = provider_for, *, switching: bool = True) -> None:
         """Start with the model of the conversation.
 
         Args:
@@ -264,15 +256,11 @@ class Models:
             ProviderError: The request failed.
         """
         request = ModelRequest((UserMessage(prompt),), system=system, max_tokens=_QUESTION_TOKENS)
-        async with aclosing(self._stream(self.get(name) if name else self.own, request)) as events:
+        async with closing_events((self.get(name) if name else self.own).stream(request)) as events:
             async for event in events:
                 if isinstance(event, MessageDone):
                     return event.message.text
         return ""
-
-    async def _stream(self, provider: Provider, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        async for event in provider.stream(request):
-            yield event
 
     def switch(self, name: str = "") -> None:
         """Use another model, or without a name the conversation's own."""
@@ -299,13 +287,9 @@ class ModelSwitcher:
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Stream from the model in use."""
-        events = self.current.stream(request)
-        try:
+        async with closing_events(self.current.stream(request)) as events:
             async for event in events:
                 yield event
-        finally:
-            if isinstance(events, AsyncGenerator):
-                await events.aclose()
 
     async def aclose(self) -> None:
         """Close the conversation's own model."""
@@ -319,13 +303,12 @@ class ModelSwitcher:
 
 CONTEXT_TOKENS = 16_384
 """The context of a model file without an option."""
-_DEFAULTS = ModelOptions()
 _TOPOLOGY = Path("/sys/devices/system/cpu")
 _running_servers: list[object] = []
 """Keeps servers alive: one that is garbage collected stops, and unloads its model."""
 
 
-def local_provider(file: str, options: ModelOptions = _DEFAULTS, tool_mode: ToolMode = "auto") -> Provider:
+def local_provider(file: str, options: ModelOptions = _NO_OPTIONS, tool_mode: ToolMode = "auto") -> Provider:
     """Load a GGUF file in this process and return a provider for it.
 
     Args:

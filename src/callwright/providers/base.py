@@ -1,6 +1,7 @@
 """The provider protocol: a request in, a stream of events out, the finished message last."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
 from typing import Literal, Protocol, TypeAlias
@@ -113,3 +114,41 @@ def require_provider(given: Provider) -> Provider:
 def vendor_of(provider: Provider) -> str:
     """Return the vendor of a provider as telemetry names it; empty where it has no `vendor`."""
     return str(getattr(provider, "vendor", ""))
+
+
+async def close_provider(provider: object) -> None:
+    """Close the connections that a provider holds for the running event loop, if any."""
+    close = getattr(provider, "aclose", None)
+    if close is not None:
+        await close()
+
+
+@asynccontextmanager
+async def closing_events(events: AsyncIterator[ModelEvent]) -> AsyncGenerator[AsyncIterator[ModelEvent]]:
+    """Close a stream at the end of the block, if it can be closed: `async for` does not when it is left early."""
+    try:
+        yield events
+    finally:
+        if isinstance(events, AsyncGenerator):
+            await events.aclose()
+
+
+class ProviderWrapper:
+    """A provider in front of another one, which answers for all but `stream`."""
+
+    def __init__(self, inner: Provider) -> None:
+        self._inner = inner
+
+    @property
+    def model(self) -> str:
+        """The name of the model behind it."""
+        return self._inner.model
+
+    @property
+    def vendor(self) -> str:
+        """The vendor of the model behind it."""
+        return vendor_of(self._inner)
+
+    async def aclose(self) -> None:
+        """Close the connections of the running event loop."""
+        await close_provider(self._inner)

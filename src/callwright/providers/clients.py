@@ -63,13 +63,6 @@ class Clients(Generic[Client]):
             await self._close(found)
 
 
-async def close_provider(provider: object) -> None:
-    """Close the connections that a provider holds for the running event loop, if any."""
-    close = getattr(provider, "aclose", None)
-    if close is not None:
-        await close()
-
-
 def require(package: str, extra: str) -> None:
     """Raise a `UsageError` that names the extra to install when a vendor's package is missing."""
     try:

@@ -1,10 +1,9 @@
 """Several models in one: when a model is overloaded, down or its context is too small, the next one answers."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from time import monotonic
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 from callwright.core.errors import UsageError
 from callwright.providers.base import (
@@ -13,10 +12,11 @@ from callwright.providers.base import (
     ModelRequest,
     Provider,
     ProviderError,
+    close_provider,
+    closing_events,
     require_provider,
     vendor_of,
 )
-from callwright.providers.clients import close_provider
 from callwright.providers.resolve import provider_for
 
 _FAULTS = frozenset(("transient", "unavailable", "too_large"))
@@ -74,7 +74,7 @@ class Fallback:
             provider, started = self.providers[place], False
             self._report_fallback(failures, provider)
             try:
-                async with aclosing(_as_generator(provider.stream(request))) as events:
+                async with closing_events(provider.stream(request)) as events:
                     async for event in events:
                         if isinstance(event, MessageDone):
                             self.current = provider
@@ -126,14 +126,3 @@ def _summarise(failures: list[tuple[Provider, ProviderError]]) -> ProviderError:
         fault = "transient"
     told = "; ".join(f"{provider.model}: {error}" for provider, error in failures)
     return ProviderError(f"no model can answer: {told}", fault=fault, retry_after=min(waits, default=0.0) or None)
-
-
-async def _generate(events: AsyncIterator[ModelEvent]) -> AsyncGenerator[ModelEvent]:
-    async for event in events:
-        yield event
-
-
-def _as_generator(events: AsyncIterator[ModelEvent]) -> AsyncGenerator[ModelEvent]:
-    if isinstance(events, AsyncGenerator):
-        return cast("AsyncGenerator[ModelEvent]", events)
-    return _generate(events)

@@ -5,8 +5,7 @@ answer.
 """
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from secrets import token_hex
 from typing import Any, cast
@@ -30,11 +29,11 @@ from callwright.providers.base import (
     ModelRequest,
     Provider,
     ProviderError,
+    ProviderWrapper,
     TextDelta,
     ThinkingDelta,
-    vendor_of,
+    closing_events,
 )
-from callwright.providers.clients import close_provider
 from callwright.providers.encoding import IdentityCache, call_arguments, parse_cut_object, parse_object
 from callwright.repairs.lenient_json import NotJson, read_lenient
 from callwright.repairs.names import repair_name
@@ -103,7 +102,7 @@ _CANNOT = re.compile(
 """Errors of servers without tool calling: Ollama, llama.cpp without templates, vLLM without a parser."""
 
 
-class SchemaActions:
+class SchemaActions(ProviderWrapper):
     """A provider whose model calls tools by answering with JSON.
 
     Args:
@@ -111,38 +110,22 @@ class SchemaActions:
     """
 
     def __init__(self, provider: Provider) -> None:
-        self._provider = provider
+        super().__init__(provider)
         self._prompts: IdentityCache[tuple[str, JsonObject]] = IdentityCache()
         self._mirrors: IdentityCache[History] = IdentityCache()
 
-    @property
-    def model(self) -> str:
-        """The model's name at the provider."""
-        return self._provider.model
-
-    @property
-    def vendor(self) -> str:
-        """The vendor of the API."""
-        return vendor_of(self._provider)
-
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Send the request; raises `ProviderError`. Text comes in one event, once it is known not to be a call."""
-        if not request.tools:
-            async for event in _closing(self._provider.stream(request)):
-                yield event
-            return
-        async for event in _closing(self._provider.stream(self._rewrite(request))):
-            if isinstance(event, MessageDone):
-                message = _read_action(event.message, request.tools, free=request.output_schema is None)
-                for delta in _deltas(message):
-                    yield delta
-                yield MessageDone(message)
-            elif isinstance(event, ThinkingDelta):
-                yield event
-
-    async def aclose(self) -> None:
-        """Close the connections of the running event loop."""
-        await close_provider(self._provider)
+        sent = self._rewrite(request) if request.tools else request
+        async with closing_events(self._inner.stream(sent)) as events:
+            async for event in events:
+                if not request.tools or isinstance(event, ThinkingDelta):
+                    yield event
+                elif isinstance(event, MessageDone):
+                    message = _read_action(event.message, request.tools, free=request.output_schema is None)
+                    for delta in _deltas(message):
+                        yield delta
+                    yield MessageDone(message)
 
     def _rewrite(self, request: ModelRequest) -> ModelRequest:
         prompt, schema = self._prompts.get(request.tools, request.output_schema, make=lambda: _instructions(request))
@@ -165,7 +148,7 @@ class SchemaActions:
         return mirror
 
 
-class AdaptiveTools:
+class AdaptiveTools(ProviderWrapper):
     """Uses a provider's own tool calling, or `SchemaActions` once the server says that it has none.
 
     Args:
@@ -174,20 +157,10 @@ class AdaptiveTools:
     """
 
     def __init__(self, provider: Provider, calls_tools: Callable[[], Awaitable[bool | None]] | None = None) -> None:
-        self._native = provider
+        super().__init__(provider)
         self._schema = SchemaActions(provider)
         self._chosen: Provider = provider
         self._calls_tools = calls_tools
-
-    @property
-    def model(self) -> str:
-        """The model's name at the provider."""
-        return self._native.model
-
-    @property
-    def vendor(self) -> str:
-        """The vendor of the API."""
-        return vendor_of(self._native)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Send the request; raises `ProviderError`."""
@@ -196,36 +169,23 @@ class AdaptiveTools:
             self._chosen = self._schema if able is False else self._chosen
         started = False
         try:
-            async for event in _closing(self._chosen.stream(request)):
-                started = True
-                yield event
+            async with closing_events(self._chosen.stream(request)) as events:
+                async for event in events:
+                    started = True
+                    yield event
         except ProviderError as error:
             if started or not request.tools or self._chosen is self._schema or not _CANNOT.search(str(error)):
                 raise
             self._chosen = self._schema
         else:
             return
-        async for event in _closing(self._chosen.stream(request)):
-            yield event
+        async with closing_events(self._chosen.stream(request)) as events:
+            async for event in events:
+                yield event
 
     def use_schema(self) -> None:
         """Use `SchemaActions` from now on: the model writes its calls as text."""
         self._chosen = self._schema
-
-    async def aclose(self) -> None:
-        """Close the connections of the running event loop."""
-        await close_provider(self._native)
-
-
-async def _closing(stream: AsyncIterator[ModelEvent]) -> AsyncIterator[ModelEvent]:
-    """Pass a stream on, and close it when the consumer stops."""
-    if not isinstance(stream, AsyncGenerator):
-        async for event in stream:
-            yield event
-        return
-    async with aclosing(cast("AsyncGenerator[ModelEvent, None]", stream)) as events:
-        async for event in events:
-            yield event
 
 
 def _instructions(request: ModelRequest) -> tuple[str, JsonObject]:

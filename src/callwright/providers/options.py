@@ -1,14 +1,12 @@
 """Options of a model that every API has under another name: temperature, effort, stop texts, token limits."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, Final, Literal, Protocol, TypeAlias, cast, get_args
+from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
 from callwright.core.errors import UsageError
-from callwright.core.json import Json, JsonObject
-from callwright.providers.base import ModelEvent, ModelRequest, Provider, vendor_of
-from callwright.providers.clients import close_provider
+from callwright.core.json import Json
+from callwright.providers.base import ModelEvent, ModelRequest, Provider, ProviderWrapper, closing_events
 
 Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 EFFORTS: Final[tuple[str, ...]] = get_args(Effort)
@@ -63,15 +61,7 @@ def _check(name: str, value: object, valid: bool, expected: str) -> None:
         raise UsageError(f"{name} must be {expected}, got {value!r}")
 
 
-class Configurable(Protocol):
-    """A provider that translates `ModelOptions` to its API."""
-
-    def wire_options(self, options: ModelOptions) -> JsonObject:
-        """Return the fields of a request for these options; raises `UsageError` for one that the API does not have."""
-        ...
-
-
-class WithOptions:
+class WithOptions(ProviderWrapper):
     """A provider whose requests have certain options, unless they have their own.
 
     Args:
@@ -83,35 +73,18 @@ class WithOptions:
     """
 
     def __init__(self, provider: Provider, options: ModelOptions) -> None:
-        self._inner = provider
+        super().__init__(provider)
         self._options = options
         translate = getattr(provider, "wire_options", None)
         self._fields: Mapping[str, Json] = {} if translate is None else translate(options)
-
-    @property
-    def model(self) -> str:
-        return self._inner.model
-
-    @property
-    def vendor(self) -> str:
-        return vendor_of(self._inner)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Send the request with the options; raises `ProviderError`."""
         limit = self._options.max_tokens or request.max_tokens
         changed = replace(request, max_tokens=limit, options={**self._fields, **request.options})
-        events = self._inner.stream(changed)
-        if not isinstance(events, AsyncGenerator):
+        async with closing_events(self._inner.stream(changed)) as events:
             async for event in events:
                 yield event
-            return
-        async with aclosing(cast("AsyncGenerator[ModelEvent]", events)) as closing:
-            async for event in closing:
-                yield event
-
-    async def aclose(self) -> None:
-        """Close the provider's connections."""
-        await close_provider(self._inner)
 
     def __getattr__(self, name: str) -> Any:
         if name == "_inner":  # not set yet, as while being copied: looking it up would recurse

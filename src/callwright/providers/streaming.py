@@ -1,6 +1,6 @@
 """Reading a response stream into a message, and passing its events to a callback."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
@@ -11,11 +11,11 @@ from callwright.providers.base import (
     ModelEvent,
     ModelRequest,
     Provider,
+    ProviderWrapper,
     TextDelta,
     ThinkingDelta,
-    vendor_of,
+    closing_events,
 )
-from callwright.providers.clients import close_provider
 from callwright.providers.errors import reading_errors, vendor_errors
 
 
@@ -65,7 +65,7 @@ def _check_event(event: ModelEvent) -> None:
             raise TypeError(f"expected text, got {field!r:.80}")
 
 
-class TappedProvider:
+class TappedProvider(ProviderWrapper):
     """A provider whose events also go to a callback, except for requests whose answer the user is not shown.
 
     Args:
@@ -74,29 +74,13 @@ class TappedProvider:
     """
 
     def __init__(self, inner: Provider, tell: Callable[[ModelEvent], None]) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._tell = tell
-
-    @property
-    def model(self) -> str:
-        return self._inner.model
-
-    @property
-    def vendor(self) -> str:
-        return vendor_of(self._inner)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Send the request and pass each event to the callback, then on."""
-        events = self._inner.stream(request)
-        try:
+        async with closing_events(self._inner.stream(request)) as events:
             async for event in events:
                 if request.shown:
                     self._tell(event)
                 yield event
-        finally:
-            if isinstance(events, AsyncGenerator):  # `async for` does not close a generator it leaves early
-                await events.aclose()
-
-    async def aclose(self) -> None:
-        """Close the provider's connections."""
-        await close_provider(self._inner)

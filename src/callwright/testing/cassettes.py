@@ -16,18 +16,17 @@ from callwright.providers.base import (
     ModelRequest,
     Provider,
     ProviderError,
+    ProviderWrapper,
     TextDelta,
     ThinkingDelta,
-    vendor_of,
 )
-from callwright.providers.clients import close_provider
 from callwright.sessions.message_encoding import decode_message, encode_message
 
 Data = dict[str, Any]
 _KINDS = {"text": TextDelta, "thinking": ThinkingDelta, "call": CallDelta}
 
 
-class Recording:
+class Recording(ProviderWrapper):
     """A provider that forwards requests to another one and records requests and events.
 
     Args:
@@ -37,26 +36,16 @@ class Recording:
     """
 
     def __init__(self, provider: Provider, path: Path, redact: Callable[[str], str] | None = None) -> None:
-        self._provider = provider
+        super().__init__(provider)
         self._path = path
         self._redact, self._redact_data = _make_redactors(redact)
         self._turns: list[Data] = []
-
-    @property
-    def model(self) -> str:
-        """The provider's name of the model."""
-        return self._provider.model
-
-    @property
-    def vendor(self) -> str:
-        """The vendor as the provider names it."""
-        return vendor_of(self._provider)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Forward a request; its events, or its error, are on disk before the stream ends."""
         turn: Data = {"request": encode_request(request), "events": []}
         try:
-            async for event in self._provider.stream(request):
+            async for event in self._inner.stream(request):
                 turn["events"].append(_encode_event(event))
                 if isinstance(event, MessageDone):  # before the yield: the consumer may stop at the last event
                     self._write(turn)
@@ -65,10 +54,6 @@ class Recording:
             turn["error"] = {"message": str(error), "fault": error.fault, "retry_after": error.retry_after}
             self._write(turn)
             raise
-
-    async def aclose(self) -> None:
-        """Close the provider's connections."""
-        await close_provider(self._provider)
 
     def _write(self, turn: Data) -> None:
         turn["events"] = _join_secrets(turn["events"], self._redact)

@@ -12,8 +12,7 @@ from callwright.core.errors import ToolFailed
 from callwright.core.json import JsonObject
 from callwright.core.messages import AssistantMessage, History, Message, Thinking, ToolMessage, UserMessage
 from callwright.core.spec import ToolSpec
-from callwright.providers.base import ModelRequest, Provider
-from callwright.providers.clients import close_provider
+from callwright.providers.base import ModelRequest, Provider, close_provider
 from callwright.testing.loopback import Loopback, LoopbackReply, Received
 
 FindFaults: TypeAlias = Callable[[Received], list[str]]
