@@ -8,14 +8,14 @@ from os import environ
 from typing import TYPE_CHECKING, Any
 
 from callwright.core.errors import UsageError
-from callwright.core.json import JsonObject, compact
+from callwright.core.json import JsonObject
 from callwright.core.messages import AssistantMessage
-from callwright.core.spec import ToolSpec
 from callwright.providers.anthropic_messages import PROVIDER, AnthropicDraft, CallIds, encode, mark_cache_end
 from callwright.providers.base import ModelEvent, ModelRequest
 from callwright.providers.clients import Clients, find_origin, require
 from callwright.providers.encoding import (
     Pieces,
+    ask_for_schema,
     cache_with_history,
     encode_history,
     list_pieces,
@@ -31,7 +31,6 @@ from callwright.providers.tool_encoding import (
     Fields,
     RequestBodies,
     ToolEncoder,
-    ToolPayload,
     to_anthropic,
 )
 
@@ -43,8 +42,6 @@ if TYPE_CHECKING:
 _LATE_TOOL_MODELS = re.compile(r"claude-(?:fable|mythos|opus|sonnet|haiku)-(?:4-[5-9]|[5-9])")
 """Models that accept more tools in the middle of a conversation."""
 _VERSION = re.compile(r"claude-(?:fable|mythos|opus|sonnet|haiku)-(\d{1,2})(?!\d)(?:-(\d{1,2})(?!\d))?")
-_ANSWER_AS = "\n\nWhen you give the final answer, write only JSON that matches this schema, without other text:\n"
-"""Asks for a schema that the API cannot enforce."""
 _OWN_HOST = "api.anthropic.com"
 _UNJOINED = 4
 """The two messages that end the cached prefix are among the last four."""
@@ -87,7 +84,7 @@ class AnthropicMessages:
             late_tools = client is None and self._signed and _LATE_TOOL_MODELS.match(model) is not None
         self.late_tools = late_tools
         key = f"{PROVIDER} signed" if self._signed else f"{PROVIDER} {self._origin}"
-        self._encoder = ToolEncoder(key, _encode_tool, late="by reference" if late_tools else "never")
+        self._encoder = ToolEncoder(key, to_anthropic, late="by reference" if late_tools else "never")
         self._bodies = RequestBodies(self._fields, "messages", merged=("output_config",))
         self._cache = cache
         self._clients = Clients(lambda: client or _client(api_key, base_url), _close)
@@ -141,7 +138,7 @@ class AnthropicMessages:
         if request.output_schema is not None:
             schema = anthropic_output_schema(request.output_schema)
             if schema is None:
-                system = f"{system}{_ANSWER_AS}{compact(request.output_schema)}".strip()
+                system = ask_for_schema(system, request.output_schema)
             else:
                 fields["output_config"] = to_bytes({"format": {"type": "json_schema", "schema": schema}})
         if system:
@@ -184,10 +181,6 @@ async def _read_whole(events: "AsyncStream[object]") -> AsyncIterator[Any]:
 
 def _is_user(request: ModelRequest, place: int) -> bool:
     return not isinstance(request.messages[place], AssistantMessage)
-
-
-def _encode_tool(spec: ToolSpec, name: str, _: bool) -> ToolPayload:
-    return to_anthropic(spec, name)
 
 
 def _client(api_key: str | None, base_url: str | None) -> "AsyncAnthropic":

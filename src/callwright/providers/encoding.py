@@ -16,6 +16,7 @@ from callwright.core.messages import History, Message, Thinking, encode_messages
 
 Made = TypeVar("Made")
 
+_ANSWER_AS = "\n\nWhen you give the final answer, write only JSON that matches this schema, without other text:\n"
 _MAX_ENTRIES = 64
 _MOST_TOKENS = 2**53 - 1
 _ALLOWED_ID = re.compile(r"[a-zA-Z0-9_-]{1,40}")
@@ -25,6 +26,11 @@ _FORBIDDEN = re.compile(r"[^a-zA-Z0-9_-]")
 def to_bytes(value: object) -> bytes:
     """Encode JSON for the wire. A lone surrogate, which no server accepts, becomes a question mark."""
     return compact(value).encode("utf-8", "replace")
+
+
+def ask_for_schema(system: str, schema: JsonObject) -> str:
+    """Return instructions that also ask for an answer of a schema, for an API that cannot enforce it."""
+    return f"{system}{_ANSWER_AS}{compact(schema)}".strip()
 
 
 def join_list(items: Sequence[bytes]) -> bytes:

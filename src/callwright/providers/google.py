@@ -11,11 +11,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from callwright.core.json import JsonObject, compact
-from callwright.core.spec import ToolSpec
+from callwright.core.json import JsonObject
 from callwright.providers.base import ModelEvent, ModelRequest
 from callwright.providers.clients import Clients, require
-from callwright.providers.encoding import encode_history, list_pieces, to_bytes
+from callwright.providers.encoding import ask_for_schema, encode_history, list_pieces, to_bytes
 from callwright.providers.errors import refuse_web_page
 from callwright.providers.gemini_messages import PROVIDER, GoogleDraft, encode, is_older
 from callwright.providers.options import ModelOptions, limit_effort, set_fields
@@ -26,7 +25,6 @@ from callwright.providers.tool_encoding import (
     Fields,
     RequestBodies,
     ToolEncoder,
-    ToolPayload,
     to_gemini,
 )
 
@@ -105,7 +103,6 @@ _THOUGHTLESS = re.compile(r"gemini-(?:1|2\.0)|gemma")
 _SHAPE = "generationConfig"
 _BUDGETS = {"none": 0, "minimal": 512, "low": 1_024, "medium": 8_192, "high": 24_576}
 """Tokens of thinking, for models that have no levels of effort."""
-_ANSWER_AS = "\n\nWhen you give the final answer, write only JSON that matches this schema, without other text:\n"
 
 
 class GoogleGemini:
@@ -138,7 +135,7 @@ class GoogleGemini:
         require("google.genai", "google")
         self.model = model
         self._older = is_older(model)
-        self._encoder = ToolEncoder(f"{PROVIDER} {'older' if self._older else 'signed'}", _encode_tool)
+        self._encoder = ToolEncoder(f"{PROVIDER} {'older' if self._older else 'signed'}", to_gemini)
         self._bodies = RequestBodies(self._fields, "contents", merged=(_SHAPE,))
         self._thoughts = not _THOUGHTLESS.match(model) if thoughts is None else thoughts
         options = {"api_key": api_key} if client_options is None else client_options
@@ -195,9 +192,9 @@ class GoogleGemini:
 
     def _fields(self, request: ModelRequest, tools: EncodedTools) -> Fields:
         # older models accept a schema or tools, not both
-        asked = self._older and bool(tools.payload) and request.output_schema is not None
-        fields = {_SHAPE: to_bytes(self._shape_of(request, shaped=not asked))}
-        system = f"{request.system}{_ANSWER_AS}{compact(request.output_schema)}".strip() if asked else request.system
+        asked = request.output_schema if self._older and tools.payload else None
+        fields = {_SHAPE: to_bytes(self._shape_of(request, shaped=asked is None))}
+        system = request.system if asked is None else ask_for_schema(request.system, asked)
         if system:
             fields["systemInstruction"] = to_bytes({"parts": [{"text": system}]})
         if tools.payload:
@@ -212,7 +209,3 @@ class GoogleGemini:
             sent = gemini_answer_schema(request.output_schema)
             shape |= {"responseMimeType": "application/json", "responseJsonSchema": sent}
         return shape
-
-
-def _encode_tool(spec: ToolSpec, name: str, _: bool) -> ToolPayload:
-    return to_gemini(spec, name)

@@ -258,12 +258,19 @@ class EncodedTools:
 
 
 class ToolEncoder:
-    """Encodes sets of tools for one provider and caches the results."""
+    """Encodes sets of tools for one provider and caches the results.
+
+    Args:
+        provider: Identifies the provider and everything else that the encoding of a message depends on.
+        shape: The format of a definition: `to_anthropic` or another function of this module.
+        strict: Whether strict mode is used where it expresses the whole schema; `shape` then has `strict`.
+        late: How tools join a conversation.
+    """
 
     def __init__(
         self,
         provider: str,
-        shape: Callable[[ToolSpec, str, bool], ToolPayload],
+        shape: Callable[..., ToolPayload],
         *,
         strict: bool = False,
         late: LateToolMode = "never",
@@ -289,7 +296,10 @@ class ToolEncoder:
             found = {spec.name: strict_form(spec.input_schema) for spec in request.tools}
             # strict mode is used only where it expresses the whole schema; elsewhere it would reject valid calls
             forms = {name: form for name, form in found.items() if form.schema is not None and not form.notes}
-        shapes = {spec.name: self._shape(spec, wire[spec.name], spec.name in forms).payload for spec in request.tools}
+        shapes: dict[str, JsonObject] = {}
+        for spec in request.tools:
+            strict = {"strict": True} if spec.name in forms else {}
+            shapes[spec.name] = self._shape(spec, wire[spec.name], **strict).payload
         late = {
             spec.name: to_bytes(shapes[spec.name]) for spec in request.tools if spec.deferred and spec.name in joined
         }

@@ -14,12 +14,12 @@ from callwright.core.calls import Completed, Failed, ToolCall
 from callwright.core.content import File, Image, Part, Text
 from callwright.core.json import JsonObject, compact, thaw
 from callwright.core.messages import AssistantMessage, Message, Thinking, ToolMessage, UserMessage
-from callwright.core.spec import ToolSpec
 from callwright.providers.base import ModelEvent, ModelRequest, ProviderError
 from callwright.providers.clients import fetch_json
 from callwright.providers.encoding import (
     IdentityCache,
     Pieces,
+    ask_for_schema,
     data_url,
     encode_history,
     fit_media,
@@ -30,7 +30,6 @@ from callwright.providers.encoding import (
 )
 from callwright.providers.openai.chat_stream import PROVIDER, ChatDraft
 from callwright.providers.openai.client import (
-    ANSWER_AS,
     KEY_NOT_SENT,
     AnswerFormats,
     find_openai_origin,
@@ -44,7 +43,6 @@ from callwright.providers.tool_encoding import (
     Fields,
     RequestBodies,
     ToolEncoder,
-    ToolPayload,
     to_openai_chat,
 )
 
@@ -219,7 +217,7 @@ class OpenAIChat:
         mistral = "mistral.ai" in host or (base_url is not None and _MISTRAL.match(model) is not None)
         signed, kimi = _SIGNED_GEMINI.match(model) is not None, _KIMI.search(model) is not None
         self._dialect = ChatDialect(f"{host}#{model}", mistral, signed, kimi)
-        self._encoder = ToolEncoder(f"{PROVIDER} {self._dialect}", _encode_tool, strict=strict)
+        self._encoder = ToolEncoder(f"{PROVIDER} {self._dialect}", to_openai_chat, strict=strict)
         own = base_url is None or _NEW_LIMIT.match(model) is not None
         self._limit = _LIMITS[own]  # the old name works everywhere else
         self._left_out: frozenset[str] = frozenset()
@@ -311,7 +309,7 @@ class OpenAIChat:
         text = request.system
         schema = request.output_schema
         if schema is not None and ("response_format" in self._left_out or self._formats.find(schema) is None):
-            text = f"{text}{ANSWER_AS}{compact(schema)}".strip()
+            text = ask_for_schema(text, schema)
         system = self._systems.get(text, make=lambda: _encode_system(text))
         if self._dialect.mistral:
             return list_pieces(system, *self._encode_in_order(request.messages, tools))
@@ -330,7 +328,3 @@ class OpenAIChat:
 
 def _encode_system(system: str) -> bytes:
     return to_bytes({"role": "system", "content": system}) if system else b""
-
-
-def _encode_tool(spec: ToolSpec, name: str, strict: bool) -> ToolPayload:
-    return to_openai_chat(spec, name, strict=strict)

@@ -112,8 +112,6 @@ def _read_unstreamed(text: bytes) -> Iterator[Any]:
             yield json.loads(data)
 
 
-ANSWER_AS = "\n\nWhen you give the final answer, write only JSON that matches this schema, without other text:\n"
-"""Asks for a schema that the API does not accept."""
 _OWN_HOSTS = ("", "openai.com", "azure.com")
 
 

@@ -13,9 +13,9 @@ from callwright.core.content import Image, Part, Text
 from callwright.core.errors import UsageError
 from callwright.core.json import JsonObject, compact, thaw
 from callwright.core.messages import AssistantMessage, Message, ToolMessage
-from callwright.core.spec import ToolSpec
 from callwright.providers.base import ModelEvent, ModelRequest
 from callwright.providers.encoding import (
+    ask_for_schema,
     data_url,
     encode_history,
     fit_media,
@@ -25,7 +25,7 @@ from callwright.providers.encoding import (
     unwrap_opaque,
     wire_id,
 )
-from callwright.providers.openai.client import ANSWER_AS, AnswerFormats, find_openai_origin, open_stream, openai_clients
+from callwright.providers.openai.client import AnswerFormats, find_openai_origin, open_stream, openai_clients
 from callwright.providers.openai.responses_stream import PROVIDER, ResponsesDraft
 from callwright.providers.options import ModelOptions, set_fields
 from callwright.providers.streaming import read_stream
@@ -35,7 +35,6 @@ from callwright.providers.tool_encoding import (
     LateToolMode,
     RequestBodies,
     ToolEncoder,
-    ToolPayload,
     late_tools,
     to_openai_responses,
 )
@@ -149,7 +148,7 @@ class OpenAIResponses:
         self.late_tools = late_tools
         self._origin = find_openai_origin(client, base_url)
         late: LateToolMode = "by definition" if late_tools else "never"
-        self._encoder = ToolEncoder(f"{PROVIDER} {self._origin}", _encode_tool, strict=strict, late=late)
+        self._encoder = ToolEncoder(f"{PROVIDER} {self._origin}", to_openai_responses, strict=strict, late=late)
         self._bodies = RequestBodies(self._fields, "input", merged=("text", "reasoning"))
         self._clients = openai_clients(client, api_key, base_url)
         self._formats = AnswerFormats(self._origin)
@@ -193,13 +192,9 @@ class OpenAIResponses:
         if form is not None:
             fields["text"] = to_bytes({"format": {"type": "json_schema", **form}})
         elif schema is not None:
-            system = f"{system}{ANSWER_AS}{compact(schema)}".strip()
+            system = ask_for_schema(system, schema)
         if system:
             fields["instructions"] = to_bytes(system)
         if tools.payload:
             fields["tools"] = tools.payload
         return fields
-
-
-def _encode_tool(spec: ToolSpec, name: str, strict: bool) -> ToolPayload:
-    return to_openai_responses(spec, name, strict=strict)
