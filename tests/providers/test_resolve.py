@@ -45,6 +45,20 @@ def test_unknown_model_name_is_rejected(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("claude-sonnet-5-5", "anthropic:claude-sonnet-5-5"),
+        ("anthropic/claude-x", "anthropic:claude-x"),
+        ("gpt-x", "openai:gpt-x"),
+        ("models/gemini-x", "google:gemini-x"),
+    ],
+)
+def test_model_without_its_vendor_is_suggested_with_it(name: str, meant: str) -> None:
+    with pytest.raises(UsageError, match=rf"did you mean {meant}\? If not, write anthropic:NAME"):
+        provider_for(name, api_key="k")
+
+
+@pytest.mark.parametrize(
     ("name", "key"),
     [("anthropic:x", "ANTHROPIC_API_KEY"), ("openai:x", "OPENAI_API_KEY"), ("google:x", "GEMINI_API_KEY")],
 )

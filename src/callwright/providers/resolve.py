@@ -17,6 +17,7 @@ _FORMS = (
     "anthropic:NAME, openai:NAME, openai-chat:NAME, google:NAME, http://HOST/v1#NAME, script:FILE, "
     "or in the command local:FILE.gguf"
 )
+_FAMILIES = {"claude-": "anthropic", "gpt-": "openai", "gemini-": "google"}
 _KEYS = {
     "anthropic": ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
     "openai": ("OPENAI_API_KEY",),
@@ -51,12 +52,19 @@ def provider_for(
     if vendor == "script" and name:
         return _load_script(name)
     if vendor not in _KEYS or not name:
-        raise UsageError(f"unknown model {model!r}: write {_FORMS}")
+        raise UsageError(f"unknown model {model!r}: {_suggest(model)}write {_FORMS}")
     provider = _vendor_provider(vendor, name, api_key)  # first: a missing package is reported before a missing key
     if api_key is None and not any(environment.get(key) for key in _KEYS[vendor]):
         raise UsageError(f"the model {model!r} needs a key: set {_KEYS[vendor][0]} or pass api_key=")
     provider = _with_options(provider, options)
     return _with_schema_actions(provider) if tool_mode == "schema" else provider
+
+
+def _suggest(model: str) -> str:
+    """Name the vendor of a well-known model that was written without one, or as `vendor/name`."""
+    name = model.rpartition("/")[2]
+    vendor = next((vendor for start, vendor in _FAMILIES.items() if name.startswith(start)), "")
+    return f"did you mean {vendor}:{name}? If not, " if vendor else ""
 
 
 def _vendor_provider(vendor: str, name: str, api_key: str | None) -> Provider:
