@@ -14,7 +14,7 @@ from callwright import Agent, Completed, Effect, Executor, Failed, Registry, Too
 from callwright.agent.results import Stopped
 from callwright.core.content import Output
 from callwright.core.errors import Denied
-from callwright.core.messages import ToolMessage
+from callwright.core.messages import ToolMessage, UserMessage
 from callwright.core.spec import ToolSpec
 from callwright.hooks.base import PendingCall, Rewrite
 from callwright.hooks.shell.compat import apply_elicitation_reply
@@ -25,6 +25,7 @@ from callwright.hooks.shell.process import HookRun
 from callwright.hooks.shell.reply import HookReply, merge_replies, read_reply
 from callwright.policy import AllowEverything, Policies, rules_of
 from callwright.policy.rules.matching import Rules
+from callwright.sessions import MemoryStore
 from callwright.testing.fakes import ScriptedHook, ScriptedProvider
 
 Fire = Callable[..., ShellHooks]
@@ -280,6 +281,45 @@ async def test_subagents_fire_start_and_stop(hooked: Fire, tmp_path: Path) -> No
     start, stop = (json.loads(line) for line in (tmp_path / "heard").read_text().splitlines())
     assert (start["hook_event_name"], start["agent_type"], start["agent_id"]) == ("SubagentStart", "explore", "1")
     assert stop["session_id"] == "s" and stop["last_assistant_message"] == "found"
+
+
+async def test_context_of_a_start_hook_reaches_the_agent(hooked: Fire) -> None:
+    given = json.dumps({"hookSpecificOutput": {"additionalContext": "look in src only"}})
+    hooks = hooked(ShellHook("SubagentStart", f"cat > /dev/null; echo '{given}'"))
+    agent = Agent(ScriptedProvider("found"), sessions=MemoryStore())
+    executor = Executor(Registry(agent.as_tool("explore", "Looks.")), AllowEverything(), hooks=hooks.call_hooks())
+    await Agent(ScriptedProvider(ToolCall("1", "explore", {"prompt": "x"}), "done"), executor=executor).run("go")
+    (inner,) = await agent.sessions.list()
+    assert (await agent.messages(inner.session_id))[0] == UserMessage("x\n\n[hook] look in src only")
+
+
+async def test_events_inside_an_agent_name_it_and_the_session(hooked: Fire, tmp_path: Path) -> None:
+    note = f"cat >> {tmp_path}/heard"
+    hooks = hooked(*(ShellHook(event, note) for event in ("PreToolUse", "PostToolUse", "SubagentStart")))
+
+    @tool(effect=Effect.READ)
+    def look() -> str:
+        """Looks."""
+        return "seen"
+
+    deep = Agent(ScriptedProvider(ToolCall("3", "look"), "found"), [look]).as_tool("deep", "Digs.")
+    inner = Agent(ScriptedProvider(ToolCall("2", "deep", {"prompt": "y"}), "found"), [deep]).as_tool("wide", "Looks.")
+    executor = Executor(Registry(inner), AllowEverything(), hooks=hooks.call_hooks())
+    outer = Agent(ScriptedProvider(ToolCall("1", "wide", {"prompt": "x"}), "done"), executor=executor)
+    await outer.run("go", session="s")
+    heard = [json.loads(line) for line in (tmp_path / "heard").read_text().splitlines()]
+    assert {each["session_id"] for each in heard} == {"s"}
+    fields = ("hook_event_name", "tool_name", "agent_id", "agent_type")
+    assert [tuple(map(each.get, fields)) for each in heard] == [
+        ("PreToolUse", "wide", None, None),
+        ("SubagentStart", "wide", "1", "wide"),
+        ("PreToolUse", "deep", "1", "wide"),
+        ("SubagentStart", "deep", "2", "deep"),
+        ("PreToolUse", "look", "2", "deep"),
+        ("PostToolUse", "look", "2", "deep"),
+        ("PostToolUse", "deep", "1", "wide"),
+        ("PostToolUse", "wide", None, None),
+    ]
 
 
 async def test_hook_can_keep_an_agent_from_starting(hooked: Fire) -> None:

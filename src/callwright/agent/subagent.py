@@ -224,15 +224,16 @@ class SubAgent:
             raise ToolFailed(f"agents are nested {_MAX_DEPTH} deep, which is the limit; do the work here instead")
         lineage.session_id = context.state.get(OuterSession).session_id or context.session_id
         lineage.outer_session_id = context.session_id
-        inner = InnerAgent(self.name or context.call.name, context.call_id, context.session_id, context.call.name)
-        hooks = () if lineage.executor is None else lineage.executor.hooks
-        for hook in hooks:
-            await _limit(hook, hook.agent_began(inner))
         prompt = str(arguments["prompt"])
         # The key is the same when a call is repeated after a crash, so the inner session is found again. With the
         # prompt: a session of another task must not answer this one.
         task = sha256(prompt.encode(errors="surrogatepass")).hexdigest()[:8]
         session_id = f"{name_inner_sessions(lineage.session_id)}{context.idempotency_key}-{task}"
+        name = context.call.name
+        inner = InnerAgent(self.name or name, context.call_id, context.session_id, name, session_id)
+        hooks = () if lineage.executor is None else lineage.executor.hooks
+        notes = [await _limit(hook, hook.agent_began(inner)) for hook in hooks]
+        prompt = "\n\n".join((prompt, *filter(None, notes)))
         running = lineage.running
         if session_id in running:  # it would take the session away from the other one
             raise ToolFailed("this very call is running already; wait for it, or make the second one with another id")

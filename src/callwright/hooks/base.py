@@ -33,6 +33,8 @@ class InnerAgent:
     session_id: str = ""
     tool: str = ""
     """The tool whose call it runs in."""
+    own_session_id: str = ""
+    """The session of the agent itself, which its own calls have."""
 
 
 @frozen
@@ -102,8 +104,15 @@ class Hook:
         """
         return None
 
-    def agent_began(self, agent: InnerAgent) -> Awaitable[None] | None:
-        """Called when an agent starts inside a call. Its own calls pass `before` and `after` like any call."""
+    def agent_began(self, agent: InnerAgent) -> str | Awaitable[str | None] | None:
+        """Called when an agent starts inside a call. Its own calls pass `before` and `after` like any call.
+
+        Args:
+            agent: The agent and the call it runs in.
+
+        Returns:
+            A text that the agent reads after its task, or None.
+        """
         return None
 
     def agent_ended(self, agent: InnerAgent, answer: str) -> str | Awaitable[str | None] | None:

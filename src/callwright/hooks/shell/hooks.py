@@ -1,6 +1,6 @@
 """Connects shell hooks to calls: `ShellHooks` makes the hooks an executor runs and fires the events of a call."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -82,6 +82,8 @@ class ShellHooks(HookDispatcher):
         self.batches = BatchTracker()
         self._replies: dict[tuple[str, str, str], tuple[str, HookReply]] = {}
         """Replies about running calls, so that a call that is admitted again after an approval does not fire again."""
+        self._agents: dict[str, InnerAgent] = {}
+        """Agents inside calls, by the session of their own calls."""
         self._folder = self.context.folder()
 
     def call_hooks(self) -> tuple[Hook, ...]:
@@ -90,6 +92,16 @@ class ShellHooks(HookDispatcher):
             return ()
         seconds = max(hook.seconds for hook in self.hooks) * _EVENTS_PER_CALL + _SPARE_SECONDS
         return _RewritingHook(self, seconds), _DecidingHook(self, seconds)
+
+    async def fire(
+        self, event: str, fields: Mapping[str, object], *, pending: PendingCall | None = None, session_id: str = ""
+    ) -> HookReply:
+        """Run an event's hooks. What happens in an agent inside a call belongs to the session of the conversation."""
+        if (agent := self._agents.get(session_id)) is not None:
+            fields = {**_agent_fields(agent), **fields}
+        while (agent := self._agents.get(session_id)) is not None:
+            session_id = agent.session_id
+        return await super().fire(event, fields, pending=pending, session_id=session_id)
 
     def view_call(self, pending: PendingCall) -> CallView:
         """Return a call as hooks see it."""
@@ -186,15 +198,18 @@ class ShellHooks(HookDispatcher):
             reply = HookReply(halt=reply.reason or "a hook ended the run", context=reply.context)
         return apply_reply(outcome, reply)
 
-    async def agent_began(self, agent: InnerAgent) -> None:
-        """Fire SubagentStart.
+    async def agent_began(self, agent: InnerAgent) -> str | None:
+        """Fire SubagentStart; return the context that hooks give the agent.
 
         Raises:
             Halted: A hook ended the run.
         """
-        reply = await self.fire("SubagentStart", _agent_fields(agent), session_id=agent.session_id)
+        if agent.own_session_id:
+            self._agents[agent.own_session_id] = agent
+        reply = await self.fire("SubagentStart", _event_fields(agent), session_id=agent.session_id)
         if reply.halt:
             raise Halted(reply.halt)
+        return f"[hook] {reply.context}" if reply.context else None
 
     async def agent_ended(self, agent: InnerAgent, answer: str) -> str | None:
         """Fire SubagentStop for an answer; objections of hooks are added to it.
@@ -206,7 +221,8 @@ class ShellHooks(HookDispatcher):
         Raises:
             Halted: A hook ended the run.
         """
-        fields = _agent_fields(agent) | {"stop_hook_active": False, "last_assistant_message": answer}
+        self._agents.pop(agent.own_session_id, None)
+        fields = _event_fields(agent) | {"stop_hook_active": False, "last_assistant_message": answer}
         reply = await self.fire("SubagentStop", fields, session_id=agent.session_id)
         if reply.halt:
             raise Halted(reply.halt)
@@ -230,8 +246,8 @@ class _RewritingHook(Hook):
     async def after(self, pending: PendingCall, outcome: Outcome) -> Outcome | None:
         return await self._hooks.after(pending, outcome)
 
-    async def agent_began(self, agent: InnerAgent) -> None:
-        await self._hooks.agent_began(agent)
+    async def agent_began(self, agent: InnerAgent) -> str | None:
+        return await self._hooks.agent_began(agent)
 
     async def agent_ended(self, agent: InnerAgent, answer: str) -> str | None:
         return await self._hooks.agent_ended(agent, answer)
@@ -256,4 +272,8 @@ def _call_key(pending: PendingCall) -> tuple[str, str, str]:
 
 
 def _agent_fields(agent: InnerAgent) -> dict[str, object]:
-    return {"agent_id": agent.call_id, "agent_type": agent.name, "tool_name": agent.tool or agent.name}
+    return {"agent_id": agent.call_id, "agent_type": agent.name}
+
+
+def _event_fields(agent: InnerAgent) -> dict[str, object]:
+    return {**_agent_fields(agent), "tool_name": agent.tool or agent.name}
