@@ -12,7 +12,7 @@ from callwright.core.messages import UserMessage
 from callwright.core.spec import ToolSpec
 from callwright.providers.base import ModelRequest
 from callwright.providers.schemas.openai_strict import StrictForm, from_strict, strict_form, to_strict
-from callwright.providers.tool_encoding import ToolEncoder, ToolPayload, to_openai_responses
+from callwright.providers.tool_encoding import ToolEncoder, to_openai_responses
 from callwright.tool.schema_tool import SchemaTool
 
 INTEGER: dict[str, Any] = {"type": "integer"}
@@ -87,10 +87,6 @@ def test_key_with_two_values_stays_a_list_of_pairs():
     assert form.from_wire({"x": [twice[0], twice[0]]}) == {"x": {"a": 1}}
 
 
-def _encode(spec: ToolSpec, name: str, strict: bool) -> ToolPayload:
-    return to_openai_responses(spec, name, strict=strict)
-
-
 def _return(arguments: JsonObject) -> JsonObject:
     return arguments
 
@@ -98,7 +94,7 @@ def _return(arguments: JsonObject) -> JsonObject:
 def _bind(schema: dict[str, Any], written: str) -> JsonObject:
     """Return the arguments of a call that a model wrote in strict mode."""
     made = SchemaTool(ToolSpec("set", "Set values.", schema), _return)
-    encoder = ToolEncoder("test", _encode, strict=True)
+    encoder = ToolEncoder("test", to_openai_responses, strict=True)
     tools = encoder.encode(ModelRequest((UserMessage("x"),), tools=(made.spec,)))
     assert "set" in tools.forms
     return made.bind(tools.read_call("c", "set", written).arguments).arguments

@@ -8,7 +8,6 @@ import pytest
 
 from callwright import tool
 from callwright.core.messages import AssistantMessage, Usage, UserMessage
-from callwright.core.spec import ToolSpec
 from callwright.providers.anthropic_messages import AnthropicDraft
 from callwright.providers.base import ModelRequest, ProviderError
 from callwright.providers.errors import reading_errors
@@ -16,7 +15,7 @@ from callwright.providers.openai.chat_stream import ChatDraft
 from callwright.providers.openai.client import STREAM_ENDED
 from callwright.providers.openai.responses_stream import ResponsesDraft
 from callwright.providers.streaming import Draft, read_stream
-from callwright.providers.tool_encoding import EncodedTools, ToolEncoder, ToolPayload, to_openai_chat
+from callwright.providers.tool_encoding import EncodedTools, ToolEncoder, to_openai_chat
 from callwright.sessions.record_encoding import dump_record, load_record
 from callwright.sessions.records import Said
 
@@ -39,14 +38,10 @@ async def bash(command: str) -> str:
     return command
 
 
-def _encode(spec: ToolSpec, name: str, strict: bool) -> ToolPayload:
-    return to_openai_chat(spec, name, strict=strict)
-
-
 @pytest.fixture(scope="module")
 def tools() -> EncodedTools:
     request = ModelRequest((UserMessage("x"),), tools=(read.spec, read_file.spec, bash.spec))
-    return ToolEncoder("test", _encode).encode(request)
+    return ToolEncoder("test", to_openai_chat).encode(request)
 
 
 def _message(draft: Draft, pieces: Sequence[Any]) -> AssistantMessage:
