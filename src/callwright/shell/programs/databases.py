@@ -10,7 +10,13 @@ from callwright.shell.plan import Verdict
 from callwright.shell.rule_tables import ProgramRule, parse_table
 from callwright.shell.words import Folders, Word, resolve_paths
 
-_STRING = re.compile(r"'(?:[^'\\]|'')*'|\"[^\"\\]*\"|-- [^\n]*|/\*[^!].*?\*/", re.DOTALL)
+# MariaDB runs what stands in /*! and /*M!, and only some databases nest comments
+_STRING = re.compile(
+    r"'(?:[^'\\]|'')*'|\"[^\"\\]*\"|-- [^\n]*|/\*(?!M?!)(?:(?!/\*).)*?\*/|\[[^\[\]'\"/-]*\]", re.DOTALL
+)
+_DOLLARS = re.compile(r"\$(?:\w|[^\x00-\x7f])*\$")  # to PostgreSQL and duckdb, $a$ ' $a$ is a string
+# to SQLite and SQL Server [--] is a name, to SQLite @count(') is one, and a line of sqlcmd may be a command of its own
+_OTHER_WORDS = re.compile(r"\[|(?<!:)(?:[@$]|:(?!:\w))[^\s(@$]*\(|^\s*(?:!!|:(?!:))", re.MULTILINE)
 _CALL = re.compile(r"([A-Za-z_][\w.]*)\s*\(")
 _QUOTED_CALL = re.compile(r"(?:''|\])\s*\(")
 _FILE_TABLES = re.compile(r"\b(?:fsdir|zipfile|readfile|writefile|load_extension|sqlite_dbpage)\b")
@@ -40,19 +46,27 @@ _KEYWORDS = frozenset(
 
 def sql_problem(text: str) -> str:
     """Return why SQL may do more than read, or an empty string."""
-    if "\\" in text or "`" in text or "$$" in text:
+    if "\\" in text or "`" in text or "\r" in text or _DOLLARS.search(text):
         return "the SQL holds escapes or commands of the client"
-    plain = _STRING.sub(lambda match: " " if match[0][0] in "-/" else " '' ", text).lower()
+    plain = _STRING.sub(_blank_out, text).lower()
     if "--" in plain or "/*" in plain or "#" in plain:
         return "the SQL holds a comment that some databases run"
     if "'" in plain.replace("''", "") or '"' in plain:
         return "a quotation in the SQL is not closed"
+    if _OTHER_WORDS.search(plain):
+        return "some databases read a name in the SQL in another way"
     if _QUOTED_CALL.search(plain):
         return "the SQL calls a function by a quoted name"
     statements = [part.strip() for part in plain.split(";") if part.strip()]
     if not statements:
         return "there is no statement"
     return next((problem for statement in statements if (problem := _statement_problem(statement))), "")
+
+
+def _blank_out(match: re.Match[str]) -> str:
+    """Return what stands for a comment or a string; what stands in brackets is judged, as it may be an index."""
+    first = match[0][0]
+    return match[0][1:] if first == "[" else " " if first in "-/" else " '' "
 
 
 def _statement_problem(statement: str) -> str:
