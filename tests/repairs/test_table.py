@@ -41,6 +41,7 @@ def test_example_is_repaired_and_reverse_is_not(row: Row):
         ("{“path”: “a”}", {"path": "a"}),
         ('{"path": "a"}}', {"path": "a"}),
         ('{"path": "a"}\n{"path": "a"}', {"path": "a"}),
+        ("{path: <escape>a<escape>}", {"path": "a"}),
         ('{"path": "a" /* here */, // so\n "limit": 5}', {"path": "a", "limit": 5}),
         ('{"path": """a "quoted" word"""}', {"path": 'a "quoted" word'}),
         ('{"a": True, "b": False, "c": None}', {"a": True, "b": False, "c": None}),

@@ -33,7 +33,7 @@ _TEMPLATE = r"\s|<\|[^|<>\"]*\|>|</?(?:tool_calls?|function_calls?|tools?|s)>|</
 _BEFORE, _AFTER = re.compile(rf"\A(?:{_TEMPLATE})+"), re.compile(rf"(?:{_TEMPLATE}|;)+\Z")
 _ESCAPED = re.compile(r"[{\[]\s*(?:\{\s*)?\\\"")
 _DRIVE = re.compile(r"[A-Za-z]:\\(?!\\)")
-_QUOTE_TOKENS = ('<|"|>', '<|">')
+_QUOTE_TOKENS = ('<|"|>', '<|">', "<escape>")
 """Quotes that a server left in the form of its template."""
 
 

@@ -1,6 +1,7 @@
 """Calls in the markup of particular models: each dialect with a tag or token per call and, mostly, per parameter.
 
-<invoke name="read"><parameter name="path">…   also with DeepSeek's <｜DSML｜…> around the names
+<invoke name="read"><parameter name="path">…   also <function name="read">, and with DeepSeek's <｜DSML｜…> around them
+<start_function_call>call:read{path:<escape>…<escape>}<end_function_call>    <|tool_call>call:read{…}<tool_call|>
 <tool_call>read <arg_key>path</arg_key><arg_value>…          <read><path>…</path></read>
 <|tool_call_begin|>functions.read:0<|tool_call_argument_begin|>{…}     <｜tool▁call▁begin｜>read<｜tool▁sep｜>{…}
 <|tool_call_start|>[read(path="…")]<|tool_call_end|>         Action: read  Action Input: {…}   Tool: read Arguments: {…}
@@ -21,7 +22,9 @@ _NAMESPACE = re.compile(r"<(/?)(?:\s*[|｜]+\s*DSML\s*[|｜]+\s*|\w+:(?=invoke\b
 _WRAPPER = re.compile(
     r"\A<(?P<tag>function_calls|tool_calls|tool_use|calls)>\s*(?P<body>.*?)\s*(?:</(?P=tag)>)?\Z", re.DOTALL
 )
-_INVOKE = re.compile(r"\s*<invoke\s+name=\"(?P<name>[^\"]+)\"\s*>(?P<body>.*?)</invoke>\s*", re.DOTALL)
+_INVOKE = re.compile(
+    r"\s*<(?P<tag>invoke|function)\s+name=\"(?P<name>[^\"]+)\"\s*>(?P<body>.*?)</(?P=tag)>\s*", re.DOTALL
+)
 _PARAMETER = re.compile(
     r"\s*<parameter\s+name=\"(?P<key>[^\"]+)\"(?:\s+string=\"(?P<string>\w+)\")?\s*>(?P<value>.*?)</parameter>\s*",
     re.DOTALL,
@@ -33,6 +36,11 @@ _TOKENS = re.compile(
     r"\s*<[|｜]tool[_▁]call[_▁]begin[|｜]>\s*(?:function<[|｜]tool[_▁]sep[|｜]>)?(?P<name>[^<\s]+)\s*"
     r"(?:<[|｜](?:tool[_▁]sep|tool[_▁]call[_▁]argument[_▁]begin)[|｜]>)?\s*(?P<body>.*?)\s*"
     r"<[|｜]tool[_▁]call[_▁]end[|｜]>\s*",
+    re.DOTALL,
+)
+_GEMMA = re.compile(
+    r"\s*<(?:start_function_call|\|tool_call)>\s*call:(?P<name>[\w.:-]+)\s*(?P<body>\{.*?\})\s*"
+    r"<(?:end_function_call|tool_call\|)>\s*",
     re.DOTALL,
 )
 _ELEMENT = re.compile(r"\s*<(?P<name>[A-Za-z][\w-]*)>(?P<body>.*?)</(?P=name)>\s*", re.DOTALL)
@@ -81,7 +89,8 @@ def read_markup_calls(body: str, spellings: Mapping[str, str]) -> list[MarkupCal
     return (
         _read_each(text, _INVOKE, _PARAMETER)
         or _read_each(text, _KEYED, _PAIR)
-        or _read_token_calls(_SECTION.sub("", body))
+        or _read_token_calls(_SECTION.sub("", body), _TOKENS)
+        or _read_token_calls(body, _GEMMA)
         or _read_elements(text, spellings)
         or _read_action(text, spellings)
     )
@@ -142,8 +151,8 @@ def _read_object(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType] - the keys of JSON
 
 
-def _read_token_calls(text: str) -> list[MarkupCall] | None:
-    found = _split(text.strip(), _TOKENS)
+def _read_token_calls(text: str, pattern: re.Pattern[str]) -> list[MarkupCall] | None:
+    found = _split(text.strip(), pattern)
     if not found:
         return None
     calls = [(match["name"], _read_object(match["body"] or "{}")) for match in found]

@@ -1,7 +1,8 @@
 """Calls that a model wrote as text: a message that is nothing but calls in a known dialect.
 
 <tool_call>{…}</tool_call>   <tools>…   <function=read>{…}</function>   [TOOL_CALLS][…]   <|channel|>commentary to=…
-a fenced or bare JSON object or list, {{…}}, read(path="a.py"), and the markup of markup_calls.py
+functools[…]   a fenced or bare JSON object or list, {{…}}, read(path="a.py"), and the markup of markup_calls.py,
+each also inside of <vendor:tool_call>
 """
 
 import ast
@@ -32,10 +33,12 @@ _MISTRAL = re.compile(
     r"\s*\[TOOL_CALLS\]\s*(?P<name>[\w.-]*)(?:\[CALL_ID\]\w+)?(?:\[ARGS\])?\s*(?P<body>.*)\Z", re.DOTALL
 )
 _TAG_TOKENS = re.compile(
-    r"\s*<\|(?:python_tag|tool_call|tool_calls_section_begin|tool_call_start)\|>\s*(?P<body>.*?)\s*"
+    r"\s*(?:<\|(?:python_tag|tool_call|tool_calls_section_begin|tool_call_start|action_start)\|>(?:<\|plugin\|>)?"
+    r"|functools(?=\[))\s*(?P<body>.*?)\s*"
     r"(?:<\|[^|]*\|>\s*)*\Z",
     re.DOTALL,
 )
+_NAMESPACED = re.compile(r"<(?P<tag>\w+:(?:tool|function)_calls?)>\s*(?P<body>.*?)\s*</(?P=tag)>", re.DOTALL)
 HARMONY = re.compile(
     r"(?:<\|start\|>assistant)?\s*(?:<\|channel\|>)?(?:commentary|analysis)\s+to=(?P<name>[\w.:-]+)\s*"
     r"(?:<\|constrain\|>\s*json|json|code)?\s*<\|message\|>(?P<body>.*?)(?:<\|(?:call|end)\|>|\Z)\s*",
@@ -75,6 +78,8 @@ def read_text_calls(text: str, spellings: Mapping[str, str]) -> list[TextCall] |
     body = _BEGIN.sub("", strip_end(THINKING.sub("", text), _END)).strip()
     if not body:
         return None
+    outer = _NAMESPACED.fullmatch(body)
+    body = outer["body"] if outer else body
     calls = _read_body(body, spellings)
     if calls is None and (shorter := _CLOSINGS.sub("", body[-_MOST_CLOSING_CHARS:])) != body[-_MOST_CLOSING_CHARS:]:
         calls = _read_body(body[:-_MOST_CLOSING_CHARS] + shorter, spellings)  # closed, but never opened
@@ -307,8 +312,11 @@ def _to_python_call(node: ast.expr, spellings: Mapping[str, str]) -> TextCall | 
         node = node.args[0]  # print(read(path="a.py")), as models write that are trained on notebooks
     if not isinstance(node, ast.Call) or node.args:
         return None
+    called = node.func
+    if isinstance(called, ast.Attribute) and called.attr == "call":  # read.call(path="a.py"), as Llama 3 writes
+        called = called.value
     names = [keyword.arg for keyword in node.keywords]
-    name = repair_name(ast.unparse(node.func), spellings)
+    name = repair_name(ast.unparse(called), spellings)
     if name is None or None in names or len(set(names)) != len(names):
         return None
     given = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in node.keywords}
