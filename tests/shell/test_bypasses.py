@@ -665,6 +665,7 @@ _NETWORK = [
     r"""psql -c "select \$a\$ ' \$a\$; drop table x; select \$a\$ ' \$a\$" """,
     "psql -c 'select 1 -- a\r; drop table x'",
     "psql -c 'select a[pg_terminate_backend(1)]'",
+    "psql -c 'select 1pg_terminate_backend(1)'",
     "mariadb -e 'select 1 /*M! into outfile \"/tmp/x\" */'",
     "mysql -e 'select 1 /**/; drop table x; */*/'",
     "sqlcmd -Q 'select 1\n!! touch y'",

@@ -16,8 +16,8 @@ _STRING = re.compile(
 )
 _DOLLARS = re.compile(r"\$(?:\w|[^\x00-\x7f])*\$")  # to PostgreSQL and duckdb, $a$ ' $a$ is a string
 # to SQLite and SQL Server [--] is a name, to SQLite @count(') is one, and a line of sqlcmd may be a command of its own
-_OTHER_WORDS = re.compile(r"\[|(?<!:)(?:[@$]|:(?!:\w))[^\s(@$]*\(|^\s*(?:!!|:(?!:))", re.MULTILINE)
-_CALL = re.compile(r"([A-Za-z_][\w.]*)\s*\(")
+_OTHER_WORDS = re.compile(r"\[|(?<!:)(?:[@$]|:(?!:\w))(?:[^\s(@$:]|::)*\(|^[ \t]*(?:!!|:(?!:))", re.MULTILINE)
+_CALL = re.compile(r"(?<![\w.])([\w.]+)\s*\(")
 _QUOTED_CALL = re.compile(r"(?:''|\])\s*\(")
 _FILE_TABLES = re.compile(r"\b(?:fsdir|zipfile|readfile|writefile|load_extension|sqlite_dbpage)\b")
 _FILE_NAME = re.compile(r"""['"][^'"]*[./:*][^'"]*['"]""")
