@@ -220,11 +220,6 @@ class TerminalChat:
         finally:
             self._finish_run(complete=complete)
 
-    @property
-    def session_id(self) -> str:
-        """The session of the conversation."""
-        return self.conversation.session_id
-
     async def pick_session(self) -> str:
         """Let the user pick a session of this project; empty if none was picked."""
         store = self.app.agent.sessions

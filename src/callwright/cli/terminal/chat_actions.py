@@ -1,5 +1,6 @@
 """Actions of a chat besides prompts: `!` lines, expanded outputs, the search in the history, dropped files, bells."""
 
+import argparse
 import asyncio
 import os
 import uuid
@@ -11,11 +12,13 @@ from urllib.parse import unquote, urlsplit
 
 from callwright.app.app import App
 from callwright.app.conversation import Conversation
+from callwright.app.locations import Locations
 from callwright.cli.render.calls import call_line, transcript
 from callwright.cli.render.text import cut, visible, visible_line, wrap_line
+from callwright.cli.terminal.status import SessionUsage
 from callwright.cli.terminal.ui import Terminal
 from callwright.cli.terminal.views import PickEntry, Picker
-from callwright.core.calls import Completed, Failed, Outcome, ToolCall
+from callwright.core.calls import Answers, Completed, Failed, Outcome, Question, ToolCall
 from callwright.core.content import Part, Text
 from callwright.core.errors import UsageError
 from callwright.core.messages import AssistantMessage, Message, UserMessage
@@ -53,12 +56,35 @@ def cut_prompt(lines: list[str]) -> list[str]:
     return lines if more <= 0 else [*lines[:_MOST_PROMPT_LINES], f"… {more} more lines"]
 
 
-class ShellHost(Protocol):
-    """The parts of a chat that are used here."""
+class ChatHost(Protocol):
+    """The parts of a chat that its actions and slash commands use."""
 
     app: App
+    options: argparse.Namespace
     conversation: Conversation
     terminal: Terminal
+    locations: Locations
+    usage: SessionUsage
+
+    async def compact(self, focus: str) -> None:
+        """Replace the session's messages by a summary."""
+        ...
+
+    async def open_session(self, session_id: str, source: str) -> None:
+        """Continue in another session from now on."""
+        ...
+
+    async def pick_session(self) -> str:
+        """Let the user pick a session; empty if none was picked."""
+        ...
+
+    async def run_shell(self, line: str, *, told: bool) -> Outcome:
+        """Run a command with the bash tool."""
+        ...
+
+    async def review_questions(self, questions: Sequence[Question]) -> Answers:
+        """Show the approval dialogs of another run; return the answers to those that the user decided."""
+        ...
 
 
 class ShellLines:
@@ -68,7 +94,7 @@ class ShellLines:
         chat: The chat.
     """
 
-    def __init__(self, chat: ShellHost) -> None:
+    def __init__(self, chat: ChatHost) -> None:
         self._chat = chat
         self._notes: list[str] = []
 

@@ -1,17 +1,15 @@
 """Slash commands of the terminal: the built-in ones and the skills a user may call, with their completion."""
 
-import argparse
 import json
 import os
 import uuid
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Protocol, get_args
+from typing import get_args
 
 from callwright.agent.compaction import estimate_message_tokens
 from callwright.app.app import App
-from callwright.app.conversation import Conversation
 from callwright.app.locations import Locations
 from callwright.app.permissions import load_rules
 from callwright.app.prompts import INIT_PROMPT
@@ -19,11 +17,9 @@ from callwright.app.transcripts import export_redacted
 from callwright.cli.render.calls import one_line, transcript
 from callwright.cli.render.text import THEMES, visible, wrap_line
 from callwright.cli.startup import find_session
+from callwright.cli.terminal.chat_actions import ChatHost
 from callwright.cli.terminal.runs_command import RunsCommand
-from callwright.cli.terminal.status import SessionUsage
-from callwright.cli.terminal.ui import Terminal
 from callwright.cli.terminal.workspace_commands import UndoCommands, WorkspaceCommands
-from callwright.core.calls import Answers, Outcome, Question
 from callwright.core.content import estimate_tokens
 from callwright.core.errors import CallwrightError, UsageError
 from callwright.core.json import thaw
@@ -127,42 +123,6 @@ Shift-Tab changes the mode, Ctrl-L redraws, Ctrl-D leaves; prompts typed while
 the agent works are queued, and Up on an empty line takes the last one back"""
 _MOST_SESSIONS = 15
 _MOST_FILES = 200
-
-
-class ChatHost(Protocol):
-    """The parts of a chat that slash commands use."""
-
-    app: App
-    options: argparse.Namespace
-    conversation: Conversation
-    terminal: Terminal
-    locations: Locations
-    usage: SessionUsage
-
-    async def compact(self, focus: str) -> None:
-        """Replace the session's messages by a summary."""
-        ...
-
-    async def open_session(self, session_id: str, source: str) -> None:
-        """Continue in another session from now on."""
-        ...
-
-    @property
-    def session_id(self) -> str:
-        """The session of the conversation."""
-        ...
-
-    async def pick_session(self) -> str:
-        """Let the user pick a session; empty if none was picked."""
-        ...
-
-    async def run_shell(self, line: str, *, told: bool) -> Outcome:
-        """Run a command with the bash tool."""
-        ...
-
-    async def review_questions(self, questions: Sequence[Question]) -> Answers:
-        """Show the approval dialogs of another run; return the answers to those that the user decided."""
-        ...
 
 
 class SlashCommands:

@@ -1,24 +1,21 @@
 """The slash commands `/diff`, `/mcp`, `/init`, `/config`, `/copy`, `/theme`, `/web`, `/undo`, `/redo` and `/rewind`."""
 
-import argparse
 import asyncio
 import base64
 import json
 import sys
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from typing import Any
 
 from callwright.agent.undo import Rewinding, RewindScope, UndoConflict, UndoHistory
-from callwright.app.app import App
-from callwright.app.conversation import Conversation
 from callwright.app.locations import Locations, read_web_link
 from callwright.app.mcp_servers import load_servers
 from callwright.app.settings import Settings
 from callwright.app.settings_file import is_known, parse_layer, read_layer
 from callwright.cli.render.calls import point_lines, relative_path, rewind_lines
 from callwright.cli.render.text import THEMES, visible, visible_line
-from callwright.cli.terminal.ui import Terminal
-from callwright.core.calls import Completed, Outcome
+from callwright.cli.terminal.chat_actions import ChatHost
+from callwright.core.calls import Completed
 from callwright.core.errors import UsageError
 from callwright.core.json import thaw
 from callwright.core.messages import AssistantMessage
@@ -28,24 +25,6 @@ from callwright.system.atomic_write import replace_file
 
 _COPY_BYTES = 100_000
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
-
-
-class WorkspaceHost(Protocol):
-    """The parts of a chat that these commands use."""
-
-    app: App
-    options: argparse.Namespace
-    terminal: Terminal
-    locations: Locations
-
-    @property
-    def session_id(self) -> str:
-        """The session of the conversation."""
-        ...
-
-    async def run_shell(self, line: str, *, told: bool) -> Outcome:
-        """Run a command with the bash tool."""
-        ...
 
 
 def _explain_git(text: str, revision: str) -> str:
@@ -66,7 +45,7 @@ class WorkspaceCommands:
         show: Shows lines to the user.
     """
 
-    def __init__(self, chat: WorkspaceHost, show: Callable[..., None]) -> None:
+    def __init__(self, chat: ChatHost, show: Callable[..., None]) -> None:
         self._chat = chat
         self._show = show
         self._web: asyncio.subprocess.Process | None = None
@@ -193,7 +172,7 @@ class WorkspaceCommands:
 
     async def copy(self, rest: str) -> None:
         """Copy the last answer to the clipboard, through the terminal."""
-        messages = await self._chat.app.agent.messages(self._chat.session_id)
+        messages = await self._chat.app.agent.messages(self._chat.conversation.session_id)
         text = next((each.text for each in reversed(messages) if isinstance(each, AssistantMessage) and each.text), "")
         if not text:
             raise UsageError("there is no answer to copy yet")
@@ -245,15 +224,6 @@ _SCOPES: dict[str, RewindScope] = {"": "both", "both": "both", "conversation": "
 _USAGE = "the number of a point, and conversation, files or both"
 
 
-class UndoHost(Protocol):
-    """The parts of a chat that these commands use."""
-
-    app: App
-    conversation: Conversation
-    terminal: Terminal
-    locations: Locations
-
-
 class UndoCommands:
     """Undoes, redoes and rewinds the session of a chat.
 
@@ -262,7 +232,7 @@ class UndoCommands:
         show: Shows lines to the user.
     """
 
-    def __init__(self, chat: UndoHost, show: Callable[..., None]) -> None:
+    def __init__(self, chat: ChatHost, show: Callable[..., None]) -> None:
         self._chat = chat
         self._show = show
 
