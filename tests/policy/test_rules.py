@@ -75,6 +75,13 @@ def test_string_instead_of_a_rule_list_raises() -> None:
             {"command": "rm x", "background": True},
             RunCommand("rm x", "/w"),
         ),
+        ("Bash(run_in_background:true)", "bash", {"command": "ls", "background": True}, RunCommand("ls", "/w")),
+        (
+            "Bash(command:rm *, is_background:true)",
+            "bash",
+            {"command": "rm x", "background": True},
+            RunCommand("rm x", "/w"),
+        ),
         ("Read(file_path:/etc/**)", "read", {"path": "/etc/passwd"}, ReadPath("/etc/passwd")),
         ("Read(path:secret.txt)", "read", {"path": "./secret.txt"}, ReadPath("/w/secret.txt")),
         ("Edit(path:a.txt)", "edit", {"path": "a.txt"}, WritePath("/w/a.txt")),

@@ -13,6 +13,8 @@ from callwright.system.search.globs import BadClass
 
 RuleKind: TypeAlias = Literal["deny", "ask", "allow"]
 _NEXT_ARGUMENT = re.compile(r",\s*\w+:")
+_BACKGROUND = re.compile(r"(^|,\s*)(?:run_in|is)_background:")
+"""Other agents' names of the argument `background`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,8 @@ def parse_rule(
 
 def _without_argument_name(tool: str, specifier: str) -> str:
     """Read `Bash(command:rm *)` as `Bash(rm *)` and `Read(path:a)` as `Read(a)`: else such a rule denies nothing."""
+    if tool == "bash":
+        specifier = _BACKGROUND.sub(r"\1background:", specifier)
     names = ("command", "cmd") if tool == "bash" else ("file_path", "path") if tool in FILE_FAMILIES else ()
     key, _, value = specifier.partition(":")
     named = key.strip() in names and not _NEXT_ARGUMENT.search(value)
