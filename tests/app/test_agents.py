@@ -66,6 +66,14 @@ def test_malformed_file_is_named_and_not_used(locations: Locations, text: str, l
     assert problem in settings.problems and not settings.agents
 
 
+def test_long_description_is_cut_and_named(locations: Locations) -> None:
+    generated = r"Use it to review. Examples:\n<example>Context: new code\nuser: 'Is it good?'</example> " * 40
+    file = write_agent(locations.project, GOOD.replace("Reviews code.", generated))
+    (found,), (problem,) = project_agents(locations)
+    assert found.description == generated[:2_000]
+    assert problem == f"{file}:3: the model sees the first 2000 characters of the description"
+
+
 def test_empty_tools_give_no_tool(locations: Locations) -> None:
     write_agent(locations.project, GOOD.replace("tools: Read, Grep", "tools: []"))
     ((found,), _) = project_agents(locations)

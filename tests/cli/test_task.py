@@ -54,6 +54,12 @@ def test_hooks_match_the_name_of_a_sub_agent_or_its_tool(machine: Any, matcher: 
     assert not (machine.project / "other").exists()
 
 
+def test_tool_that_a_given_agent_does_not_get_is_named(machine: Any) -> None:
+    agents = {"committer": {"description": "Commits.", "prompt": "Commit.", "tools": ["Read", "Bash(git *)"]}}
+    ended = machine("-p", "go", machine.says("done"), "--agents", json.dumps(agents))
+    assert ended.code == 0 and "the agent committer does not have Bash(git *)" in ended.err
+
+
 def test_explore_cannot_write_in_any_mode(machine: Any) -> None:
     script = machine.says(
         call("task", agent="explore", prompt="x"), call("write", path="a", content="x"), "could not", "done"

@@ -29,6 +29,7 @@ _FOLDERS = (".callwright", ".claude")
 _MAX_FILES = 200
 _MAX_FOLDERS = 1_000
 """How many folders to look into: a project that is only opened must not make the start slow."""
+_MAX_DESCRIPTION = 2_000
 _MAX_TURNS = 40
 _OWN_MODEL = frozenset({"", "inherit", "default"})
 _READERS = ("read", "grep", "glob", "list", "web_fetch", "web_search", "read_output", "bash")
@@ -264,10 +265,24 @@ def _find_unused(document: "FrontMatter", tools: Iterable[str]) -> Iterator[tupl
     for name, value in document.fields.items():
         if name in _UNUSED_FIELDS or (name == "permissionMode" and value not in (None, "default", "plan")):
             yield name, f"{name} is not used here"
+    description = document.fields.get("description")
+    if isinstance(description, str) and len(description.strip()) > _MAX_DESCRIPTION:
+        yield "description", f"the model sees the first {_MAX_DESCRIPTION} characters of the description"
     for rule in tools:
-        name = _without_specifier(rule)
-        if name != rule and canonical(name) != "agent":  # which no agent has
-            yield "tools", f"the agent does not have {rule}: a tool belongs to it as a whole or not; write {name}"
+        yield from (("tools", f"the agent {text}") for text in _describe_part(rule))
+
+
+def _describe_part(rule: str) -> Iterator[str]:
+    """Yield why an agent does not have a tool that its definition gives in part."""
+    name = _without_specifier(rule)
+    if name != rule and canonical(name) != "agent":  # which no agent has
+        yield f"does not have {rule}: a tool belongs to it as a whole or not; write {name}"
+
+
+def describe_given(definitions: Iterable[AgentDefinition]) -> tuple[str, ...]:
+    """Return what definitions of a command line ask for and do not get."""
+    parts = ((each.name, rule) for each in definitions for rule in each.tools or ())
+    return tuple(f"the agent {name} {text}" for name, rule in parts for text in _describe_part(rule))
 
 
 def _build(fields: FieldReader, document: "FrontMatter", body: str, text: str, scope: AgentScope) -> AgentDefinition:
@@ -276,7 +291,7 @@ def _build(fields: FieldReader, document: "FrontMatter", body: str, text: str, s
         fields.add_error("name", "the field name is missing; write name: NAME")
     elif name and not all(character.isascii() and (character.isalnum() or character in "-_") for character in name):
         fields.add_error("name", f"name {name!r} may have letters, digits, '-' and '_' only")
-    description = fields.text("description", longest=2_000)
+    description = fields.text("description")[:_MAX_DESCRIPTION]
     if "description" not in document.fields:
         fields.add_error("description", "the field description is missing; it tells the model when to use the agent")
     if not body.strip():

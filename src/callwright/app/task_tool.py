@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 from callwright.agent import Agent, RunLimits
 from callwright.agent.results import Result
 from callwright.agent.subagent import Lineage, SubAgent
-from callwright.app.agents import BUILT_IN, AgentDefinition, merge_agents, user_agents
+from callwright.app.agents import BUILT_IN, AgentDefinition, describe_given, merge_agents, user_agents
 from callwright.app.locations import Locations
 from callwright.app.models import Models
 from callwright.app.settings import Settings
@@ -44,7 +44,7 @@ def open_tasks(
     keep: bool,
     given: Sequence[AgentDefinition] = (),
 ) -> tuple["TaskTool", tuple[str, ...]]:
-    """Return the tool that starts sub-agents, and the problems of the user's own definitions."""
+    """Return the tool that starts sub-agents, and the problems of the user's own and of given definitions."""
     own, problems = user_agents(locations)
     # the project's cannot replace the user's own or the built-in ones
     definitions = merge_agents(given, own, BUILT_IN, settings.agents)
@@ -52,7 +52,7 @@ def open_tasks(
     def open_sessions() -> SessionStore:
         return SqliteStore(locations.agents) if keep else MemoryStore()
 
-    return TaskTool(definitions, models, open_sessions, report, durable=keep), problems
+    return TaskTool(definitions, models, open_sessions, report, durable=keep), (*problems, *describe_given(given))
 
 
 class TaskTool:
