@@ -142,6 +142,17 @@ def test_explain_lists_mode_trust_rules_and_problems(machine: Any) -> None:
     assert report["withheld"] == ["allow Bash(make *)"]
 
 
+def test_own_settings_of_claude_code_wait_for_trust(machine: Any, tmp_path: Path) -> None:
+    machine.patch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+    (tmp_path / "claude").mkdir()
+    (tmp_path / "claude" / "settings.json").write_text('{"permissions": {"allow": ["Bash(make)"]}}')
+    shown = machine("permissions", "explain").out
+    assert "[not trusted: callwright trust shows what it requests]" in shown and "(see callwright trust)" in shown
+    assert "is not trusted" in machine("doctor").out
+    machine("trust", "give")
+    assert "[trusted]" in machine("permissions", "explain").out and "is not trusted" not in machine("doctor").out
+
+
 def test_explain_without_rules(machine: Any) -> None:
     ended = machine("permissions", "explain")
     assert ended.code == 0 and "no rules" in ended.out

@@ -307,10 +307,10 @@ async def test_events_inside_an_agent_name_it_and_the_session(hooked: Fire, tmp_
     executor = Executor(Registry(inner), AllowEverything(), hooks=hooks.call_hooks())
     outer = Agent(ScriptedProvider(ToolCall("1", "wide", {"prompt": "x"}), "done"), executor=executor)
     await outer.run("go", session="s")
-    heard = [json.loads(line) for line in (tmp_path / "heard").read_text().splitlines()]
+    heard: list[dict[str, Any]] = [json.loads(line) for line in (tmp_path / "heard").read_text().splitlines()]
     assert {each["session_id"] for each in heard} == {"s"}
     fields = ("hook_event_name", "tool_name", "agent_id", "agent_type")
-    assert [tuple(map(each.get, fields)) for each in heard] == [
+    assert [tuple(each.get(field) for field in fields) for each in heard] == [
         ("PreToolUse", "wide", None, None),
         ("SubagentStart", "wide", "1", "wide"),
         ("PreToolUse", "deep", "1", "wide"),

@@ -84,7 +84,8 @@ class Settings:
     def problems(self) -> tuple[str, ...]:
         """Messages for the user: unknown keys, folders that do not exist, and what was withheld."""
         withheld = ", ".join(self.withheld)
-        untrusted = (f"this folder is not trusted, so these settings are ignored: {withheld}",) if withheld else ()
+        why = "this folder is not trusted, so these settings are ignored (see callwright trust)"
+        untrusted = (f"{why}: {withheld}",) if withheld else ()
         found = (problem for layer in self.layers for problem in (*layer.problems, *_missing_directories(layer)))
         return (*found, *untrusted, *self.agent_problems)
 

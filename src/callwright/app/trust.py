@@ -72,6 +72,12 @@ class Trust:
         """Whether the project requests nothing, or exactly what the user agreed to."""
         return self.covers(self.review())
 
+    @property
+    def complete(self) -> bool:
+        """Whether the user agreed to every request, also to those of their own settings of Claude Code."""
+        review = self.review()
+        return self.covers(review) and self.covers_own(review)
+
     def give(self, shown: TrustReview | None = None) -> None:
         """Trust what was shown, or the project's files as they are now.
 

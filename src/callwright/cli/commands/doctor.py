@@ -137,7 +137,7 @@ def _find_problems(settings: Settings, locations: Locations, context: WorkspaceC
 def _trust(locations: Locations) -> CheckResult:
     try:
         trust = Trust(locations)
-        if trust.given:
+        if trust.complete:
             return CheckResult("trust", "ok", f"{locations.project} is trusted, or requests nothing")
         return CheckResult(
             "trust", "note", f"{locations.project} is not trusted", "callwright trust, then callwright trust give"

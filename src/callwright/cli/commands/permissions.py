@@ -99,7 +99,7 @@ def _explain(options: argparse.Namespace) -> int:
         "mode": app.switch.mode,
         "mode_from": "the command line" if options.permission_mode else _mode_from(app),
         "project": str(app.locations.project),
-        "trusted": trusted,
+        "trusted": bool(options.trust) or Trust(app.locations).complete,
         "withheld": list(app.settings.withheld),
         "rules": [_rule_fields(rule) for rule in app.rules.rules],
         "ignored": [_rule_fields(rule) for rule in withheld],
