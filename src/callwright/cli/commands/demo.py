@@ -131,7 +131,8 @@ class _Demo:
     """One run of the demo, printed to stdout."""
 
     def __init__(self, folder: Path) -> None:
-        self._project, self._home = folder / "project", folder / "home"
+        self._locations, self._script = make_project(folder)
+        self._project = self._locations.project
         self._palette = Palette.of(sys.stdout)
         self._width = min(shutil.get_terminal_size().columns, 100)
         self._lines = CallLines(self._palette, self._width)
@@ -140,12 +141,9 @@ class _Demo:
 
     async def perform(self) -> int:
         """Run the task to its end."""
-        self._project.mkdir()
-        (self._project / NOTES).write_text("try sorted(); remember reverse=\n")
-        locations = Locations.of(self._project, home=self._home)
-        settings = load_settings(locations, trusted=True)
-        provider = TappedProvider(_model(self._home), self._on_model_event)
-        async with assemble(provider, settings, locations, RunOptions(mode="auto"), observe=self._observe) as app:
+        settings = load_settings(self._locations, trusted=True)
+        provider = TappedProvider(ScriptedProvider.from_file(self._script), self._on_model_event)
+        async with assemble(provider, settings, self._locations, RunOptions(mode="auto"), observe=self._observe) as app:
             app.agent.ask = self._ask
             self._print(
                 f"temporary project {self._project}, mode auto: edits inside it run, other actions need approval\n"
@@ -212,11 +210,15 @@ class _Demo:
         print(text, flush=True)
 
 
-def _model(home: Path) -> ScriptedProvider:
+def make_project(folder: Path) -> tuple[Locations, Path]:
+    """Make the project of the task in a folder; return its locations, and the script of the model."""
+    project, home = folder / "project", folder / "home"
+    project.mkdir()
     home.mkdir()
-    file = home / "script.json"
-    file.write_text(compact(REPLIES), encoding="utf-8")
-    return ScriptedProvider.from_file(file)
+    (project / NOTES).write_text("try sorted(); remember reverse=\n")
+    script = home / "script.json"
+    script.write_text(compact(REPLIES), encoding="utf-8")
+    return Locations.of(project, home=home), script
 
 
 _READ_SECONDS = 0.15

@@ -113,10 +113,13 @@ async def _perform(options: argparse.Namespace) -> int:
 async def _find(store: SqliteStore, options: argparse.Namespace) -> str:
     if options.id:
         return await find_session(store, options.id)
-    if options.action in _LATEST_BY_DEFAULT:
-        return await latest_session(store)
-    # such as an unset variable of a script, which must not delete the last conversation
-    raise UsageError(f"sessions {options.action}: ID is empty; see callwright sessions list")
+    if options.action not in _LATEST_BY_DEFAULT:
+        # such as an unset variable of a script, which must not delete the last conversation
+        raise UsageError(f"sessions {options.action}: ID is empty; see callwright sessions list")
+    newest = await store.list(limit=1)
+    if not newest:
+        raise UsageError(_NO_SESSIONS)
+    return newest[0].session_id
 
 
 async def _list(options: argparse.Namespace, store: SqliteStore) -> None:
@@ -222,18 +225,6 @@ def add_undo_actions(actions: Any) -> None:
         "--conversation", action="store_const", const="conversation", dest="scope", help="the conversation only"
     )
     undo_action.set_defaults(scope="both")
-
-
-async def latest_session(store: SessionStore) -> str:
-    """Return the session that was used last.
-
-    Raises:
-        UsageError: There is none.
-    """
-    newest = await store.list(limit=1)
-    if not newest:
-        raise UsageError("No sessions in this project. Run callwright to start one.")
-    return newest[0].session_id
 
 
 async def undo(options: argparse.Namespace, store: SessionStore) -> None:

@@ -18,7 +18,7 @@ from callwright.app.models import choose_model
 from callwright.app.run_context import RunOptions
 from callwright.app.settings import load_settings
 from callwright.cli.commands.call import NoModel
-from callwright.cli.commands.demo import NOTES, REPLIES, TASK
+from callwright.cli.commands.demo import TASK, make_project
 from callwright.cli.main import DONE
 from callwright.cli.options import add_agent_options
 from callwright.cli.parsing import Parser
@@ -26,7 +26,6 @@ from callwright.cli.render.text import print_notice, print_text
 from callwright.cli.startup import run_options, settings_for, start
 from callwright.core.errors import UsageError
 from callwright.core.events import Event
-from callwright.core.json import compact
 from callwright.hooks.builtin import Redact
 from callwright.providers.base import Provider
 from callwright.testing.fakes import ScriptedProvider
@@ -136,13 +135,7 @@ class _Demo:
     """A temporary project with a scripted model."""
 
     def __init__(self, folder: Path) -> None:
-        project, self._home = folder / "project", folder / "home"
-        project.mkdir()
-        self._home.mkdir()
-        (project / NOTES).write_text("try sorted(); remember reverse=\n")
-        self.locations = Locations.of(project, home=self._home)
-        self._script = self._home / "script.json"
-        self._script.write_text(compact(REPLIES), encoding="utf-8")
+        self.locations, self._script = make_project(folder)
 
     def open_app(
         self, *, report: Callable[[str], None], wrap: Callable[[Provider], Provider], observe: Callable[[Event], None]

@@ -7,8 +7,9 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import partial
 from typing import Annotated, Any, cast
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
@@ -37,7 +38,7 @@ from callwright.core.events import CallEnded, Event
 from callwright.core.run_events import RequestEnded
 from callwright.hooks.shell.config import ShellHook
 from callwright.hooks.shell.process import HookRun
-from callwright.providers.base import CallDelta, MessageDone, ModelEvent, Provider, TextDelta, ThinkingDelta
+from callwright.providers.base import CallDelta, MessageDone, ModelEvent, TextDelta, ThinkingDelta
 from callwright.providers.streaming import TappedProvider
 from callwright.system.paths import expand_home
 from callwright.tool.base import Cancellation
@@ -85,14 +86,17 @@ class _HeadlessRun:
         if options.json_schema:
             self._output_type = load_output_schema(options.json_schema)
         # before the app starts: a missing prompt should cost no server start
-        prompts = None if options.input_format == "stream-json" else self._prompts()
+        prompt = None
         if options.input_format == "stream-json":
             await self._open_channel()
+        else:
+            prompt = self._read_prompt()
         self._handle_signals()
         host = self._host
         try:
             program = None if host is None else host.program
-            app = start(options, report=print_notice, wrap=self._tap, observe=self._observe, host=program)
+            tap = partial(TappedProvider, tell=self._on_model_event)
+            app = start(options, report=print_notice, wrap=tap, observe=self._observe, host=program)
         except CallwrightError as error:
             if host is not None:
                 host.refuse(str(error))
@@ -112,7 +116,7 @@ class _HeadlessRun:
                 _print(stream_json.init_line(app, self._session_id))
             if self._channel is not None:
                 return await self._run_channel(conversation, self._channel)
-            return await self._run_all(app, conversation, prompts)
+            return await self._run_prompt(app, conversation, prompt)
 
     async def _open_channel(self) -> None:
         self._channel = ControlChannel(_print)
@@ -164,38 +168,34 @@ class _HeadlessRun:
         if self._host is not None and os.environ.get(_READS_STATE):
             _print(stream_json.state_line(state, self._session_id))
 
-    async def _run_all(self, app: App, conversation: Conversation, prompts: Iterator[str | UserPrompt] | None) -> int:
-        code = 0
+    async def _run_prompt(self, app: App, conversation: Conversation, prompt: UserPrompt | None) -> int:
         check_skill_call(self._options.prompt, app.skills)
-        if prompts is None:
+        answers, arguments = None, self._run_arguments()
+        if prompt is None:
             waiting = SessionReplay(await app.agent.sessions.read(self._session_id)).open
             # their outcomes belong to the stream, although no model message of this run made the calls
             self._calls.update(call.id for call in (waiting.calls if waiting is not None else ()))
-            answers, arguments = await self._answers(app), self._run_arguments()
+            answers = await self._answers(app)
             prompt = prompt_with_stdin(self._options.prompt) if self._options.prompt else None
-            if prompt is None:
-                code = await self._run_one(conversation.go_on(answers, **arguments))
-            else:
-                code = await self._run_one(conversation.say(prompt, answers=answers, **arguments))
-        for prompt in prompts or ():
-            code = await self._run_one(conversation.say(prompt, **self._run_arguments()))
-            if self._cancellation.requested or code == PAUSED:  # another prompt would decline the pending questions
-                break
+        if prompt is None:
+            code = await self._run_one(conversation.go_on(answers, **arguments))
+        else:
+            code = await self._run_one(conversation.say(prompt, answers=answers, **arguments))
         await conversation.end()
         return TERMINATED if self._terminated else code
 
     def _run_arguments(self) -> dict[str, Any]:
         return {"output": self._output_type, "cancellation": self._cancellation}
 
-    def _prompts(self) -> Iterator[str | UserPrompt] | None:
-        """Return the prompts to run; None resumes the session without one."""
+    def _read_prompt(self) -> UserPrompt | None:
+        """Return the prompt to run; None resumes the session, with answers or without a prompt."""
         options = self._options
         if options.answers is not None or ((options.resume or options.last) and not options.prompt):
             return None
         prompt = prompt_with_stdin(options.prompt)
         if not prompt.text.strip():
             raise UsageError("no prompt: give one after -p, or pipe it in")
-        return iter([prompt])
+        return prompt
 
     async def _answers(self, app: App) -> Answers | None:
         if self._options.answers is None:
@@ -289,9 +289,6 @@ class _HeadlessRun:
         form = '\'{"CALL": {"reply": "…"}}\'' if asks else "allow|deny"
         return f"continue with: callwright -p --resume {result.session_id} --answers {form}"
 
-    def _tap(self, provider: Provider) -> Provider:
-        return TappedProvider(provider, self._on_model_event)
-
     def _handle_signals(self) -> None:
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, self._interrupt)
@@ -299,18 +296,15 @@ class _HeadlessRun:
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # the window was closed; nohup lets the run go on
             loop.add_signal_handler(signal.SIGHUP, self._terminate)
 
-    def _interrupt(self) -> None:
+    def _interrupt(self, reason: str = "interrupted") -> None:
         if self._channel is not None:
             self._channel.end()
         self._leaving.set()
-        self._cancellation.cancel("interrupted")
+        self._cancellation.cancel(reason)
 
     def _terminate(self) -> None:
         self._terminated = True
-        if self._channel is not None:
-            self._channel.end()
-        self._leaving.set()
-        self._cancellation.cancel("terminated")
+        self._interrupt("terminated")
 
     def _leave_early(self) -> int:
         """End before the run has begun."""

@@ -45,7 +45,7 @@ from callwright.core.calls import Completed, Failed, Outcome, ToolCall
 from callwright.core.content import Output, Part
 from callwright.core.errors import CallwrightError, Cancelled, UsageError
 from callwright.core.events import CallBegan, CallEnded, CallProgressed, CallRetried, Event
-from callwright.providers.base import CallDelta, MessageDone, ModelEvent, Provider, TextDelta, ThinkingDelta
+from callwright.providers.base import CallDelta, MessageDone, ModelEvent, TextDelta, ThinkingDelta
 from callwright.providers.streaming import TappedProvider
 from callwright.tool.base import Cancellation
 from callwright.toolbox.todo import read_todos
@@ -109,8 +109,9 @@ class TerminalChat:
         self._approvals.interrupted = lambda: self._cancellation is not None and self._cancellation.requested
         if not self.options.trust and not await ask_trust(terminal, self.locations, self._show_notice):
             return 0
+        tap = partial(TappedProvider, tell=self._show_model_event)
         app = await asyncio.to_thread(
-            start, self.options, report=self._show_notice, wrap=self._tap_provider, observe=self._show_call_event
+            start, self.options, report=self._show_notice, wrap=tap, observe=self._show_call_event
         )
         async with opened(app, terminal.over) as ready, self.live:
             if not ready:
@@ -311,9 +312,6 @@ class TerminalChat:
                 self.terminal.show(self._paint(f"stopped: {reason}", "yellow"))
             case _:
                 pass
-
-    def _tap_provider(self, provider: Provider) -> Provider:
-        return TappedProvider(provider, self._show_model_event)
 
     def _show_model_event(self, event: ModelEvent) -> None:
         self.live.on_model_event(event)
