@@ -215,6 +215,16 @@ def test_text_that_stands_once_is_replaced_as_it_is_or_refused(
 
 def test_trailing_whitespace_follows_the_file():
     assert edited("a  \nb\t\nc\n", "a\nb\n", "a\nB\n") == "a  \nB\nc\n"
+    assert edited("a\nb\nc\n", "a \nb \n", "a \nB \nnew \n") == "a\nB\nnew\nc\n"
+    assert edited("a\nb\nc\n", "b ", "B ") == "a\nB\nc\n"
+    assert edited("    a\n    b\n", "  a \n  b \n", "  a \n  B \n") == "    a\n    B\n"
+    assert edited("a\nb\n", "a \nb\n", "a \nhard break  \n") == "a\nhard break  \n"
+
+
+@pytest.mark.parametrize("new", ["B\n    ", "B\n"])
+def test_indentation_of_the_next_line_is_no_line(new: str):
+    assert edited("a\n\tb\n\n\tc\n", "    b\n    ", f"    {new}") == "a\n\tB\n\n\tc\n"
+    assert edited("a\n\tb\n\tc\n", "    b\n    ", f"    {new}") == "a\n\tB\n\tc\n"
 
 
 def test_byte_order_mark_is_never_doubled():

@@ -249,7 +249,7 @@ def _find_by_number(text: str, old: str, new: str, number: int, *, literal: bool
 
 
 def _find_by_lines(text: str, old: str, new: str) -> EditPlace:
-    file, copied, wanted = lines_of(text), lines_of(old), lines_of(new)
+    file, copied, wanted = lines_of(text), lines_of(_drop_begun_line(old)), lines_of(_drop_begun_line(new))
     candidates = _find_alike(file, copied)
     for typos in TYPOS:  # a place with the right indentation beats one that needs a shift
         explained = (seen for at in candidates if (seen := _explain(Region(file, at, copied), typos)))
@@ -264,6 +264,12 @@ def _find_by_lines(text: str, old: str, new: str) -> EditPlace:
         if found:
             return _place_lines(text, found[0], _correct_lines(found[0], wanted))
     raise ToolFailed(explain_miss(text, old, new, candidates))
+
+
+def _drop_begun_line(text: str) -> str:
+    """Drop the whitespace after the last line break: the indentation of the next line, which was not copied."""
+    end = text.rfind("\n") + 1
+    return text if text[end:].strip() else text[:end] or text
 
 
 @dataclass(frozen=True, slots=True)

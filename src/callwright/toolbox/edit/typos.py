@@ -128,7 +128,17 @@ def _final_break(region: Region) -> Correction | None:
 
 
 def _trailing_space(region: Region) -> Correction | None:
-    return _keep_line if all(own.rstrip() == copied.rstrip() for own, copied in region.pairs) else None
+    return _drop_added_space(region) if all(own.rstrip() == copied.rstrip() for own, copied in region.pairs) else None
+
+
+def _drop_added_space(region: Region) -> Correction:
+    """Return a correction of new lines that end with the whitespace that the copy, but not the file, has."""
+    added = {_end_of(copied) for own, copied in region.pairs if not _end_of(own)} - {""}
+    return lambda line: line.rstrip() if _end_of(line) in added else line
+
+
+def _end_of(line: str) -> str:
+    return line[len(line.rstrip()) :]
 
 
 def _indentation(region: Region) -> Correction | None:
@@ -176,7 +186,8 @@ def _combined(region: Region) -> Correction | None:
     bare = [line.rstrip() for line in region.own]
     copied = [to_plain_characters(line).rstrip() for line in region.copied]
     shift = _keep_line if bare == copied else _indentation(Region(bare, 0, copied))
-    return None if shift is None else lambda line: shift(to_plain_characters(line))
+    trim = _drop_added_space(region)
+    return None if shift is None else lambda line: shift(to_plain_characters(trim(line) or ""))
 
 
 TYPOS = (
