@@ -202,8 +202,16 @@ async def test_call_ids_may_contain_dots() -> None:
     assert isinstance((await executor.execute([call], answers=answers))[0], Completed)
 
 
-async def test_patched_arguments_that_touch_more_ask_again() -> None:
-    executor = Executor(Registry(Save()))
+class OneReason(Policy):
+    """Asks about every write with the same words, so that only the access tells one from another."""
+
+    def judge(self, access: Access, subject: Subject) -> Decision | None:
+        return Ask("writes a file") if isinstance(access, WritePath) else Allow()
+
+
+@pytest.mark.parametrize("policy", [ByMode(), OneReason()])
+async def test_patched_arguments_that_touch_more_ask_again(policy: Policy) -> None:
+    executor = Executor(Registry(Save()), policy)
     call = ToolCall("1", "save", {"path": "/tmp/a"})
     (question,) = questions_of(await executor.execute([call]))
     patched = Answers().approve(question, arguments={"path": "/etc/passwd"})

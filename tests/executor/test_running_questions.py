@@ -31,7 +31,7 @@ from callwright.core.decisions import AnswersNeeded
 from callwright.core.errors import Transient
 from callwright.core.events import BatchBegan, QuestionsRaised
 from callwright.hooks import Hook, PendingCall
-from callwright.policy import AllowEverything
+from callwright.policy import AllowEverything, ByMode, ModeSwitch
 from callwright.sessions import MemoryStore, SessionStore, SqliteStore
 from callwright.testing import Recorder, ScriptedProvider
 from callwright.testing.fakes import FakeClock
@@ -146,6 +146,15 @@ async def test_changed_policy_still_applies_to_a_resumed_call() -> None:
     hook.stopped = True
     (outcome,) = await executor.execute([CALL], answers=Answers.approving([question]))
     assert isinstance(outcome, Failed) and "closed" in outcome.text and len(ran) == 1
+
+
+async def test_answer_to_a_running_question_does_not_answer_a_new_one_of_the_policies() -> None:
+    mode = ModeSwitch("bypass")
+    executor = Executor(Registry(deploy), ByMode(mode))
+    question = await interrupted(executor)
+    mode.mode = "default"
+    (outcome,) = await executor.execute([CALL], answers=Answers.approving([question]))
+    assert isinstance(outcome, Interrupted) and not outcome.questions[0].running and len(ran) == 1
 
 
 async def test_arguments_cannot_be_edited_while_running() -> None:
