@@ -262,3 +262,12 @@ async def test_ids_that_another_server_repeated_are_unique(
     assert made[0] == "call_0" and len(set(made)) == len(made) == 4
     assert last[1] == first[1]  # what was sent before stays the same
     assert anthropic_faults(server.received[2]) == []
+
+
+async def test_block_without_a_type_is_an_error(
+    server: Loopback, claude: AnthropicMessages, request_for: Requests
+) -> None:
+    block: Event = {"id": "toolu_1", "name": "look", "input": {}}
+    server.reply(LoopbackReply([sse(_START, *_block(0, block), _end("tool_use"), _STOP)]))
+    with pytest.raises(ProviderError, match="a block has no type"):
+        await asked(claude, request_for())

@@ -121,6 +121,24 @@ async def test_retry_delay_in_body_is_read(server: Loopback, gemini: GoogleGemin
     assert (caught.value.fault, caught.value.retry_after) == ("transient", 31.0)
 
 
+@pytest.mark.parametrize(
+    ("error", "fault"),
+    [
+        ("the input token count (5) exceeds 4; data: none", "too_large"),
+        ({"code": "429", "message": "slow down"}, "transient"),
+        (["busy"], "transient"),
+    ],
+)
+async def test_error_of_a_gateway_inside_a_stream_is_told(
+    server: Loopback, gemini: GoogleGemini, request_for: Requests, error: object, fault: str
+) -> None:
+    begun = b'data: {"candidates": [{"content": {"parts": [{"text": "a"}]}}]}\n\n'
+    server.reply(LoopbackReply([begun, b"data: " + json.dumps({"error": error}).encode() + b"\n\n"]))
+    with pytest.raises(ProviderError, match=r"broke off the response: (the input token|slow down|busy)") as failed:
+        await asked(gemini, request_for())
+    assert failed.value.fault == fault
+
+
 async def test_missing_key_is_named(request_for: Requests, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("GEMINI_API_KEY", "GOOGLE_API_KEY"):
         monkeypatch.delenv(name, raising=False)

@@ -221,6 +221,8 @@ class AnthropicDraft:
     def _start_block(self, index: int, block: Event) -> list[ModelEvent]:
         if index in self._blocks:
             raise broken_stream(f"it has two blocks with the index {index}")
+        if not isinstance(block.get("type"), str):  # sent back like other unknown blocks, it would be refused for good
+            raise broken_stream("a block has no type")
         block = self._blocks[index] = {**block, "_json": ""}
         if block.get("type") == "tool_use":
             if not block.get("name"):

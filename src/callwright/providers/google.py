@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, cast
 from callwright.core.json import JsonObject
 from callwright.providers.base import ModelEvent, ModelRequest
 from callwright.providers.clients import Clients, require
-from callwright.providers.encoding import ask_for_schema, encode_history, list_pieces, to_bytes
-from callwright.providers.errors import refuse_web_page
+from callwright.providers.encoding import ask_for_schema, encode_history, list_pieces, parse_object, to_bytes
+from callwright.providers.errors import refuse_web_page, status_failure
 from callwright.providers.gemini_messages import PROVIDER, GoogleDraft, encode, is_older
 from callwright.providers.options import ModelOptions, limit_effort, set_fields
 from callwright.providers.schemas.gemini import gemini_answer_schema
@@ -36,6 +36,7 @@ _OK = 200
 _METHOD = ":streamGenerateContent"
 _SILENCE_SECONDS = 600.0
 _CONNECT_SECONDS = 10.0
+_MAX_ERROR_BYTES = 8192
 
 
 @dataclass(slots=True)
@@ -45,6 +46,8 @@ class SentRequest:
     body: bytes
     response: Any = None
     """The HTTP response, once it has begun."""
+    ending: bytes = b""
+    """The last bytes that were read of it."""
 
 
 current_request: ContextVar[SentRequest | None] = ContextVar("current_request", default=None)
@@ -96,6 +99,25 @@ async def _note_response(response: Any) -> None:
         sent.response = response
         if response.status_code == _OK:
             refuse_web_page(response)
+            _keep_ending(response, sent)
+
+
+def _keep_ending(response: Any, sent: SentRequest) -> None:
+    read = response.aiter_bytes
+
+    async def read_keeping(*arguments: Any, **options: Any) -> AsyncGenerator[bytes]:
+        async for piece in read(*arguments, **options):
+            sent.ending = (sent.ending + piece)[-_MAX_ERROR_BYTES:]
+            yield piece
+
+    response.aiter_bytes = read_keeping
+
+
+def _find_error(ending: bytes) -> dict[str, Any] | None:
+    """Return the error that a response ended with, if any."""
+    last = (b"\n" + ending).rpartition(b"\ndata:")[2]
+    found = parse_object(last.strip())
+    return found if found is not None and "error" in found else None
 
 
 _THOUGHTLESS = re.compile(r"gemini-(?:1|2\.0)|gemma")
@@ -179,8 +201,13 @@ class GoogleGemini:
             async with aclosing(await ask(model=self.model, contents="(sent as bytes)", config=config)) as chunks:
                 current_request.set(sent)  # the request is sent when the first chunk is requested
                 yield chunks
+        except (AttributeError, TypeError) as error:  # the SDK expects an object with a number as its code
+            if (found := _find_error(sent.ending)) is None:
+                raise
+            raise status_failure(_OK, found, {}) from error
         finally:
             response, sent.response, sent.body = sent.response, None, b""  # the context may hold it for long
+            sent.ending = b""
             if response is not None:  # the SDK would leave this to the garbage collector
                 await response.aclose()
 
