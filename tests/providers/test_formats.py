@@ -3,10 +3,12 @@
 import json
 from typing import Any
 
+import jsonschema_rs
 import pytest
 
 from callwright import Registry, tool
 from callwright.core.errors import UsageError
+from callwright.core.json import thaw
 from callwright.core.spec import Annotations, Effect, ToolSpec
 from callwright.providers.tool_encoding import (
     ToolPayload,
@@ -182,6 +184,62 @@ def test_root_alternatives_are_described_and_noted(send: Any):
     assert '"anyOf"' not in text
     assert "must fit anyOf" in text
     assert shape.notes
+
+
+NUMBER, TEXT = {"type": "number"}, {"type": "string"}
+DRAFT_7: dict[str, Any] = {
+    "$schema": "http://json-schema.org/draft-07/schema#",
+    "type": "object",
+    "properties": {
+        "waypoints": {
+            "type": "array",
+            "items": {"type": "array", "items": [NUMBER, {"$ref": "#/properties/waypoints/items/items/0"}]},
+        },
+        "pair": {"type": "array", "items": [TEXT, NUMBER], "additionalItems": False},
+        "share": {"type": "number", "minimum": 0, "exclusiveMinimum": True, "maximum": 1, "exclusiveMaximum": False},
+        "items": {"enum": [["items", {"items": [1]}]]},
+    },
+}
+
+
+@pytest.mark.parametrize("send", [to_anthropic, to_gemini, to_openai_chat, to_openai_responses])
+def test_tuples_of_older_drafts_are_sent_as_draft_2020_12(send: Any):
+    payload = thaw(send(_spec(DRAFT_7)).payload)
+    schema = next(
+        part[key]
+        for part in (payload, payload.get("function", {}))
+        for key in ("input_schema", "parametersJsonSchema", "parameters")
+        if key in part
+    )
+    jsonschema_rs.validator_for({**schema, "$schema": "https://json-schema.org/draft/2020-12/schema"})
+    places = schema["properties"]["waypoints"]["items"]["prefixItems"]
+    assert places[0] == NUMBER
+    assert jsonschema_rs.is_valid(schema, {"waypoints": [[1, 2]], "pair": ["a", 1], "share": 1})
+    for wrong in ({"waypoints": [["a", 2]]}, {"waypoints": [[1, "a"]]}, {"pair": ["a", 1, 2]}, {"pair": [1, "a"]}):
+        assert not jsonschema_rs.is_valid(schema, wrong), wrong
+
+
+def test_openai_gets_items_for_every_array():
+    schema = {
+        "type": "object",
+        "properties": {
+            "any": {"type": ["array", "null"]},
+            "point": {"type": "array", "prefixItems": [NUMBER, NUMBER], "minItems": 2, "maxItems": 2},
+            "pair": {"type": "array", "prefixItems": [TEXT, NUMBER], "items": False},
+            "open": {"type": "array", "prefixItems": [TEXT]},
+            "list": {"type": "array", "items": TEXT},
+        },
+    }
+    sent = thaw(to_openai_chat(_spec(schema)).payload)["function"]["parameters"]["properties"]
+    assert {name: part["items"] for name, part in sent.items()} == {
+        "any": {},
+        "point": NUMBER,
+        "pair": {"anyOf": [TEXT, NUMBER]},
+        "open": {},
+        "list": TEXT,
+    }
+    assert sent["pair"]["maxItems"] == 2
+    assert thaw(to_anthropic(_spec(schema)).payload)["input_schema"] == schema
 
 
 def test_root_reference_is_followed():

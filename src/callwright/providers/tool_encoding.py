@@ -29,6 +29,7 @@ from callwright.providers.encoding import (
     to_bytes,
     wire_name,
 )
+from callwright.providers.schemas.drafts import to_current_draft, with_items
 from callwright.providers.schemas.gemini import gemini_schema
 from callwright.providers.schemas.inspect import as_object
 from callwright.providers.schemas.merge import object_root
@@ -53,7 +54,7 @@ class ToolPayload:
 
 def to_anthropic(spec: ToolSpec, name: str | None = None) -> ToolPayload:
     """Encode a tool for Anthropic's Messages API."""
-    root, notes = object_root(spec.input_schema)
+    root, notes = object_root(to_current_draft(spec.input_schema))
     schema, renamed = _anthropic_properties(root)
     payload = {"name": _check_name(spec, name, _WIRE_NAME, "Anthropic"), "description": spec.description}
     return ToolPayload(freeze({**payload, "input_schema": schema}), notes + renamed)
@@ -81,7 +82,7 @@ def to_openai_responses(spec: ToolSpec, name: str | None = None, *, strict: bool
 
 def to_gemini(spec: ToolSpec, name: str | None = None) -> ToolPayload:
     """Encode a tool as a Gemini function declaration."""
-    root, lost = object_root(spec.input_schema)
+    root, lost = object_root(to_current_draft(spec.input_schema))
     schema, notes = gemini_schema(root)
     payload = {"name": _check_name(spec, name, _GEMINI_NAME, "Gemini"), "description": spec.description}
     # the older field `parameters` rejects the whole request for one unknown keyword
@@ -139,7 +140,7 @@ def _openai_parameters(spec: ToolSpec, *, strict: bool) -> tuple[JsonObject, tup
         if form.schema is not None:
             return form.schema, form.notes, True
         refused = form.notes
-    root, notes = object_root(spec.input_schema)
+    root, notes = object_root(with_items(to_current_draft(spec.input_schema)))
     if "properties" not in root:  # OpenAI rejects an object without them
         root = {**root, "properties": FrozenDict()}
     return root, refused + notes, False
