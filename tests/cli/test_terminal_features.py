@@ -136,13 +136,16 @@ def test_init_asks_the_model_for_agents_md(machine: Any, tmux: Any) -> None:
 
 
 def test_config_and_theme_are_saved(machine: Any, tmux: Any) -> None:
-    settings = {"limits": {"turns": 9}, "env": {"MY_TOKEN": "hunter2hunter2"}}
+    guard = {"command": "true", "args": ["--api-key", "hunter2hunter2", "--quiet"]}
+    settings = {"limits": {"turns": 9}, "env": {"MY_TOKEN": "hunter2hunter2"}, "hooks": {"Stop": [{"hooks": [guard]}]}}
     machine.user_settings(settings)
     ready(tmux, machine, machine.says("x"))
     tmux.enter("/config")
     tmux.shows('limits = {"turns": 9}')
     tmux.enter("/config env")
     assert "hunter2" not in tmux.shows('env = {"MY_TOKEN": "[redacted]"}\n')
+    tmux.enter("/config hooks")
+    assert "hunter2" not in tmux.shows('"[redacted]", "--quiet"]')
     tmux.enter("/theme light")
     tmux.shows("the theme is light")
     tmux.enter("/theme pink")

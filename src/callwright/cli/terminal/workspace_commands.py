@@ -5,7 +5,7 @@ import base64
 import json
 import sys
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, cast
 
 from callwright.agent.undo import Rewinding, RewindScope, UndoConflict, UndoHistory
 from callwright.app.locations import Locations, read_web_link
@@ -186,7 +186,24 @@ class WorkspaceCommands:
 
 def _show_setting(key: str, value: Any) -> str:
     """Return a setting as JSON, without the keys and passwords in it: the screen may be shared or recorded."""
-    return Redact().clean(f"{key} = {json.dumps(thaw(value), ensure_ascii=False)}")
+    return Redact().clean(f"{key} = {json.dumps(_mask_arguments(thaw(value)), ensure_ascii=False)}")
+
+
+def _mask_arguments(value: Any) -> Any:
+    """Return a setting without the keys that follow an option in a list: `["--api-key", "…"]`."""
+    if isinstance(value, dict):
+        return {name: _mask_arguments(each) for name, each in cast("dict[str, Any]", value).items()}
+    if not isinstance(value, list):
+        return value
+    items = cast("list[Any]", value)
+    return [_mask_after(before, each) for before, each in zip(["", *items], items, strict=False)]
+
+
+def _mask_after(before: Any, value: Any) -> Any:
+    if not isinstance(before, str) or not isinstance(value, str):
+        return _mask_arguments(value)
+    shown = Redact().clean(f"{before} {value}")
+    return shown.removeprefix(f"{before} ") if shown.startswith(f"{before} ") else value
 
 
 def save_setting(locations: Locations, key: str, value: object) -> None:
