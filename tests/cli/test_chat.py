@@ -53,7 +53,9 @@ def test_file_is_completed_attached_and_edited(machine: Any, tmux: Any, calls: C
 
 def test_slash_commands_and_their_mistakes(machine: Any, tmux: Any) -> None:
     machine.user_settings({"permissions": {"deny": ["Bash(rm *)"]}})
-    tmux.start(machine.project, machine.says("hello", "it is here", "a summary", "again"))
+    tmux.start(
+        machine.project, machine.says("hello", "it is here", "a summary", "again"), "--allowedTools 'Bash(go vet)'"
+    )
     tmux.shows("default mode")
     tmux.type("/compact", "Enter")
     tmux.shows("this session has no messages yet")
@@ -61,6 +63,8 @@ def test_slash_commands_and_their_mistakes(machine: Any, tmux: Any) -> None:
     tmux.shows("hello")
     for typed, answer in {
         "/permissions": "deny   Bash(rm *)",
+        "/permissions ": "allow  Bash(go vet)  [the command line]",
+        "/vim": "unknown command /vim; use /config terminal.viKeys true",
         "/context": "model messages",
         "/cost": "no price for scripted",
         "/moed plan": "did you mean /mode?",

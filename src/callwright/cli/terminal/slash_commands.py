@@ -11,7 +11,6 @@ from typing import get_args
 from callwright.agent.compaction import estimate_message_tokens
 from callwright.app.app import App
 from callwright.app.locations import Locations
-from callwright.app.permissions import load_rules
 from callwright.app.prompts import INIT_PROMPT
 from callwright.app.transcripts import export_redacted
 from callwright.cli.render.calls import one_line, transcript
@@ -26,8 +25,7 @@ from callwright.core.json import thaw
 from callwright.core.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from callwright.hooks.builtin import Redact
 from callwright.policy.modes import Mode, mode_named
-from callwright.policy.paths import PathContext
-from callwright.system.paths import Workspace, expand_home
+from callwright.system.paths import expand_home
 from callwright.system.private_files import open_private
 
 _KINDS = {UserMessage: "your messages", AssistantMessage: "model messages", ToolMessage: "tool results"}
@@ -51,12 +49,10 @@ def context_lines(app: App, messages: Sequence[Message]) -> Iterator[str]:
 
 def permission_lines(app: App) -> Iterator[str]:
     """Yield the mode and every rule in force, with the file and line that defines it."""
-    here = PathContext.within(Workspace(app.locations.cwd), app.locations.cwd)
-    rules = load_rules(app.settings, here).rules
     yield f"  mode {app.switch.mode}"
-    yield from (f"  {rule.kind:<5}  {rule.text}  [{rule.written_in}]" for rule in rules)
-    if not rules:
-        yield "  no rules in the settings: the mode and the safety guards decide"
+    yield from (f"  {rule.kind:<5}  {rule.text}  [{rule.written_in}]" for rule in app.rules.rules)
+    if not app.rules.rules:
+        yield "  no rules: the mode and the safety guards decide"
     yield "  to test a call: callwright permissions test TOOL ARGUMENT"
 
 
@@ -113,6 +109,25 @@ COMMANDS = {
     "skills": "list the skills you can call as /NAME",
     "exit": "leave; the session can be continued later",
 }
+_OTHER_AGENTS_COMMANDS = {
+    "add-dir": "start with --add-dir FOLDER",
+    "agents": "sub-agents are files in .callwright/agents or .claude/agents",
+    "approvals": "/mode changes the mode, /permissions shows the rules",
+    "compress": "use /compact",
+    "doctor": "run callwright doctor in a shell",
+    "fork": "start with --resume ID --fork-session",
+    "hooks": "use /config hooks",
+    "login": "set the key of the model in the environment, such as ANTHROPIC_API_KEY",
+    "memory": "edit AGENTS.md, or let /init write it",
+    "output-style": 'set "instructions" in the settings',
+    "plan": "use /mode plan",
+    "restore": "use /undo or /rewind",
+    "stats": "use /cost, or callwright stats in a shell",
+    "status": "use /config, or run callwright doctor in a shell",
+    "usage": "use /cost",
+    "vim": "use /config terminal.viKeys true",
+}
+"""Commands of other agents, and what does the same here."""
 _KEYS = """\
   /NAME         call a skill, with its arguments
   !COMMAND      run a shell command; the model sees it with the next prompt
@@ -196,7 +211,7 @@ class SlashCommands:
         if self._chat.app.skills.parse_slash(line) is None and not is_path:
             name = line[1:].split(maxsplit=1)[0]
             near = get_close_matches(name, self._names(), n=1)
-            hint = f"did you mean /{near[0]}?" if near else "/help lists commands"
+            hint = _OTHER_AGENTS_COMMANDS.get(name) or (f"did you mean /{near[0]}?" if near else "/help lists commands")
             raise UsageError(f"unknown command /{name}; {hint}")
 
     def complete(self, word: str) -> Sequence[str]:
