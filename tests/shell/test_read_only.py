@@ -140,6 +140,8 @@ _LOCAL = [
     "awk '/[/]x/ {n++} END {print n/NR}' f",
     "sed ':a;N;$!ba;s/x/y/g' f",
     "sed -n '/x/{p;q}' f",
+    "sed -n '$!{N;ba}; # all\n1,5p' src/*.py",
+    "awk '/a/ && length/2 > 3, /b/ {print length / 2}' f",
     "gzip -dc x.gz",
     "zcat x.gz | head",
     "grep -e foo -f patterns.txt src/a.py",

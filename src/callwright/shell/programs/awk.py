@@ -19,6 +19,11 @@ _BANNED = frozenset(
     ("system", "getline", "SYMTAB", "FUNCTAB", "ARGV", "ARGC", "load", "include", "ENVIRON", "PROCINFO")
 )
 _KEYWORDS = frozenset("print printf return in if else while for do case delete exit next".split())
+# what may end a value or be followed by a pattern: a function may stand without its parentheses, as in `length /x/`
+_AMBIGUOUS = frozenset(
+    ") ++ -- length int sqrt exp log sin cos atan2 rand srand substr index split sub gsub match sprintf tolower toupper"
+    " close fflush".split()
+)
 _MAX_AMBIGUOUS = 3
 _CONTINUES = frozenset((",", "{", "&&", "||", "?", ":", "do", "else"))
 """Tokens after which a new line does not end the statement."""
@@ -109,8 +114,8 @@ def _value_problem(flag: str, words: Sequence[Word]) -> str:
 def program_problem(program: str) -> str:
     """Return what in an awk program reaches outside its input and output, or an empty string.
 
-    A slash after a closing parenthesis or an increment may divide or begin a pattern, which only a full parser could
-    tell. The program must be harmless in every reading.
+    A slash after a closing parenthesis, an increment or a pattern may divide or begin a pattern, which only a full
+    parser could tell. The program must be harmless in every reading.
     """
     readings: list[tuple[bool, ...]] = [()]
     while readings:
@@ -168,7 +173,7 @@ class _Tokens:
                 token = "\n"
             if token[0] == "/" and len(token) > 1 and _SUSPECT.search(token):
                 yield "|"  # a regex that reads like a program: another awk may read the slash as a division
-            if token == "/" and not self._divides(previous) and previous not in (")", "++", "--"):
+            if token == "/" and not self._divides(previous) and not _is_ambiguous(previous):
                 yield "|"  # a pattern whose end is not certain
             if token == "#":
                 place = _line_end(program, place)
@@ -185,7 +190,7 @@ class _Tokens:
         pattern = _REGEX.match(self.program, place) or _SLASHED.match(self.program, place)
         if pattern is None or self._divides(previous):
             return None
-        if previous not in (")", "++", "--"):
+        if not _is_ambiguous(previous):
             return pattern
         self.open_choices += 1
         chosen = self.choices[self.open_choices - 1] if self.open_choices <= len(self.choices) else False
@@ -193,9 +198,14 @@ class _Tokens:
 
     def _divides(self, previous: str) -> bool:
         """Whether the token before a slash is the end of a value, so that the slash divides it."""
-        if not previous or previous in _KEYWORDS:
+        if not previous or previous in _KEYWORDS or _is_ambiguous(previous):
             return False
         return previous[0] == '"' or previous[-1].isalnum() or previous[-1] == "_" or previous == "]"
+
+
+def _is_ambiguous(previous: str) -> bool:
+    """Whether a slash after this token may divide, and in another awk or place begin a pattern."""
+    return previous in _AMBIGUOUS or (previous[:1] == "/" and len(previous) > 1)
 
 
 def _line_end(program: str, place: int) -> int:

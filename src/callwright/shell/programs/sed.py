@@ -8,14 +8,17 @@ from callwright.core.access import Access, ReadPath, WritePath
 from callwright.shell.findings import Judgement, unknown
 from callwright.shell.plan import Verdict
 from callwright.shell.programs.outputs import list_inputs
-from callwright.shell.words import Folders, Word, resolve_paths
+from callwright.shell.words import Certainty, Folders, Word, resolve_paths
 from callwright.shell.wrappers import InnerCommand
 
 _ADDRESS_END = frozenset(" \t!,+~0123456789$")
 _ALONE = frozenset("dDgGhHlnNpPqQxz=F{}")
-_TO_LINE_END = frozenset("aic#")
+_TO_LINE_END = frozenset("aic")
 _LABELS = frozenset(":btT")
-_LABEL = re.compile(r"[:btT][ \t]*[A-Za-z0-9_]*[ \t]*(?=[;\n}]|\Z)")
+# to some programs a brace belongs to the label, up to the next blank or semicolon
+_LABEL = re.compile(
+    r":[ \t]*[A-Za-z0-9_]+[ \t]*(?=[;\n]|\Z)|[btT][ \t]*[A-Za-z0-9_]*[ \t]*(?=[;\n]|\Z|\}+(?:[ \t;\n]|\Z))"
+)
 _SUBSTITUTE_FLAGS = re.compile(r"[gpiImM0-9]*")
 _FLAGS = frozenset(
     "-n -E -r -s -u -z --quiet --silent --regexp-extended --null-data --separate --unbuffered --posix --debug "
@@ -38,8 +41,8 @@ def sed(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
             return unknown(reason, touched, tuple(_list_run(name, scripts)))
         return Judgement(Verdict.WRITES, "sed -i changes files in place", touched)
     touched = (*_list_accesses(ReadPath, files, folders), *named)
-    if any(word.text[:1] in ("-", "'") or not word.literal for word in files if not word.literal):
-        objection = objection or "a word of the sed call is not literal"
+    if any(word.certainty is Certainty.ANYTHING for word in files):
+        objection = objection or "a word of the sed call may become an option"
     objection = objection or first_problem(scripts)
     if objection:
         return unknown(objection, touched, tuple(_list_run(name, scripts)))
@@ -183,9 +186,11 @@ def _commands(script: str) -> Iterator[str]:
         elif letter in "sy":
             place, flags = _after_substitution(script, place)
             yield flags
+        elif letter == "#":
+            place = _after_comment(script, place)
         elif letter in _TO_LINE_END:
             # one-line text is an extension: without the backslash some programs read the rest as commands
-            yield "" if letter == "#" or "}" not in script[place:] else letter
+            yield letter if "}" in script[place:] else ""
             place = _after_text(script, place)
         elif letter in _LABELS:
             label = _LABEL.match(script, place)
@@ -243,6 +248,12 @@ def _after_delimited_replacement(script: str, place: int, delimiter: str) -> int
     while script[place] != delimiter:
         place += 2 if script[place] == "\\" else 1
     return place + 1
+
+
+def _after_comment(script: str, place: int) -> int:
+    """Skip a comment, which a backslash does not carry over to the next line."""
+    end = script.find("\n", place)
+    return len(script) if end < 0 else end
 
 
 def _after_text(script: str, place: int) -> int:
