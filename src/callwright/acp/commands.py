@@ -15,7 +15,7 @@ from acp.schema import (
     SessionModeState,
 )
 
-from callwright.acp.requests import refuse, shorten_path
+from callwright.acp.requests import refuse
 from callwright.agent.undo import Rewinding, UndoConflict, UndoHistory
 from callwright.app.app import App
 from callwright.app.conversation import Conversation
@@ -25,6 +25,7 @@ from callwright.core.errors import CallwrightError, UsageError
 from callwright.policy.modes import Mode, mode_named
 from callwright.sessions.base import SessionError
 from callwright.sessions.records import sum_usage
+from callwright.system.paths import shorten_path
 from callwright.tool.base import Cancellation
 
 _MODES: Mapping[Mode, str] = {
@@ -179,10 +180,7 @@ class SlashCommands:
         return f"{usage.input_tokens} tokens in, {usage.output_tokens} out; {cost}"
 
     def _history(self) -> UndoHistory:
-        agent = self._app.agent
-        if agent.undo is None:
-            raise UsageError('undo is off: remove "undo": "off" from the settings to switch it on')
-        return UndoHistory(agent.sessions, self._conversation.session_id, agent.undo)
+        return self._app.undo_history(self._conversation.session_id)
 
 
 def _describe(verb: str, result: Rewinding, cwd: Path) -> str:

@@ -27,14 +27,14 @@ from acp.schema import (
 from pydantic import BaseModel, ValidationError
 
 from callwright.app.attachments import Mention
-from callwright.core.content import File, Image, Part, Text
+from callwright.core.content import WEB_IMAGES, File, Image, Part, Text
+from callwright.system.paths import shorten_path
 
 Block: TypeAlias = (
     TextContentBlock | ImageContentBlock | AudioContentBlock | ResourceContentBlock | EmbeddedResourceContentBlock
 )
 Server: TypeAlias = HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio
 _LINES = re.compile(r"^L(\d+)(?:[:-]L?(\d+))?$")
-_IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _MOST_ERRORS = 5
 _MOST_LINKS = 50
 _MOST_FOLDERS = 20
@@ -165,26 +165,19 @@ def _path_of(uri: str) -> str | None:
     return path if path.startswith("/") and "\0" not in path else None
 
 
-def shorten_path(path: str, cwd: Path) -> str:
-    """Return a path below a folder as seen from there; any other path unchanged."""
-    return str(Path(path).relative_to(cwd)) if Path(path).is_relative_to(cwd) else path
-
-
 def _name_of(uri: str, cwd: Path) -> str:
     path = _path_of(uri)
-    if path is None:
-        return uri
-    return shorten_path(path, cwd)
+    return uri if path is None else shorten_path(path, cwd)
 
 
 def _image(data: str, media_type: str) -> Image:
-    if media_type not in _IMAGES:
-        raise refuse(f"images of type {media_type!r} are not supported; use {', '.join(sorted(_IMAGES))}")
+    if media_type not in WEB_IMAGES:
+        raise refuse(f"images of type {media_type!r} are not supported; use {', '.join(sorted(WEB_IMAGES))}")
     return Image(_decode(data), media_type)
 
 
 def _media(data: str, media_type: str, name: str) -> Part:
-    if media_type in _IMAGES:
+    if media_type in WEB_IMAGES:
         return _image(data, media_type)
     return File(_decode(data), media_type or "application/octet-stream", name)
 

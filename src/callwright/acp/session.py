@@ -135,8 +135,8 @@ class EditorSession:
 
     def _open_live(self) -> None:
         """Let the user's other programs follow this session, answer its questions and stop its runs."""
-        live, app = self._live, self.app
-        live.toolset, live.model, live.mode = app.executor.registry, app.agent.provider.model, lambda: app.switch.mode
+        live = self._live
+        live.show_app(self.app)
         live.stop = self._stop
         live.open_session(self.session_id)
         self._notices += [live.problem] if live.problem else []

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from callwright.agent import Requests
+from callwright.agent.undo import UndoHistory
 from callwright.app.agents import read_given_agents
 from callwright.app.claude_settings import plugin_folders, unused_parts
 from callwright.app.costs import prices_in
@@ -69,10 +70,6 @@ _PROMPT_TOKENS = 20_000
 _DEFAULT_OPTIONS = RunOptions()
 
 
-def _ignore_message(_: str) -> None:
-    return None
-
-
 @dataclass(slots=True)
 class App:
     """An agent with its settings, registry, executor, hooks and skills.
@@ -117,6 +114,12 @@ class App:
         models.own = provider
         models.switch()
 
+    def undo_history(self, session_id: str) -> UndoHistory:
+        """Return what can be undone in a session; raises `UsageError` if the setting `undo` is off."""
+        if self.agent.undo is None:
+            raise UsageError('undo is off: remove "undo": "off" from the settings to switch it on')
+        return UndoHistory(self.agent.sessions, session_id, self.agent.undo)
+
     async def __aenter__(self) -> "App":
         self.servers = self.connect(self)
         if self.servers is not None:
@@ -151,7 +154,7 @@ def assemble(
     locations: Locations,
     options: RunOptions = _DEFAULT_OPTIONS,
     *,
-    report: Callable[[str], None] = _ignore_message,
+    report: Callable[[str], None] = lambda text: None,
     observe: Callable[[Event], None] | None = None,
     models: Models | None = None,
     files: FileAccess | None = None,

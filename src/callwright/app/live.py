@@ -22,6 +22,7 @@ from types import TracebackType
 from typing import Any, cast
 
 from callwright.agent.subagent import INNER_SESSION, InnerCalls
+from callwright.app.app import App
 from callwright.app.questions import question_fields, read_reply
 from callwright.app.session_view import outcome_fields
 from callwright.app.shared_questions import SharedQuestions
@@ -117,6 +118,10 @@ class LiveAgent:
             task.cancel()
         await asyncio.gather(*self._serving, return_exceptions=True)
         await asyncio.sleep(0)  # the connections are closed in the next round of the loop
+
+    def show_app(self, app: App) -> None:
+        """Show the tools, the model and the mode of an app."""
+        self.toolset, self.model, self.mode = app.executor.registry, app.agent.provider.model, lambda: app.switch.mode
 
     @property
     def state(self) -> str:

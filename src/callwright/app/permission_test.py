@@ -39,7 +39,7 @@ from callwright.shell.plan import ShellPlan
 from callwright.tool.base import Tool
 from callwright.toolbox import Bash
 
-_NAMES = {Allow: "allow", Ask: "ask", Deny: "deny"}
+DECISION_NAMES = {Allow: "allow", Ask: "ask", Deny: "deny"}
 _STRICTNESS = {Allow: 0, Ask: 1, Deny: 2}
 
 
@@ -88,7 +88,7 @@ def judge_call(app: App, tool: str, argument: str, withheld: Iterable[Rule]) -> 
     accesses, subject = _call(app, tool, argument)
     policies = app.executor.policies
     decisions = [(access, policies.decide(access, subject)) for access in accesses]
-    access, decision = _strictest(decisions)
+    access, decision = find_strictest(decisions)
     report: dict[str, Any] = {"tool": subject.spec.name, "call": _target(access), **_decision_fields(decision)}
     parts = [part for each, found in decisions for part in _parts(policies, each, subject, found)]
     if isinstance(access, RunCommand):
@@ -164,8 +164,8 @@ def _arguments(argument: str) -> JsonObject | None:
         raise UsageError(f"the arguments start with {{ but are not valid JSON: {error}") from None
 
 
-def _strictest(decisions: Sequence[tuple[Access, Decision]]) -> tuple[Access, Decision]:
-    # the call runs only if every access may
+def find_strictest(decisions: Sequence[tuple[Access, Decision]]) -> tuple[Access, Decision]:
+    """Return the decision that counts for a call, with its access: the call runs only if every access may."""
     return max(decisions, key=lambda pair: _STRICTNESS[type(pair[1])])
 
 
@@ -179,7 +179,7 @@ def _ignored_rules(
 
 
 def _decision_fields(decision: Decision) -> dict[str, Any]:
-    return {"decision": _NAMES[type(decision)], "reason": decision.reason, "source": decision.source}
+    return {"decision": DECISION_NAMES[type(decision)], "reason": decision.reason, "source": decision.source}
 
 
 def _parts(policies: Policies, access: Access, subject: DryRunCall, decision: Decision) -> Iterator[dict[str, Any]]:

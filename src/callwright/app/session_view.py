@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from callwright.clip import find_output_ids
 from callwright.core.calls import Approve, Completed, Failed, Interrupted, Outcome, Question, Reply, ToolCall
-from callwright.core.content import File, Image, Part, Text, tokens_for
+from callwright.core.content import WEB_IMAGES, File, Image, Part, Text, tokens_for
 from callwright.core.json import thaw
 from callwright.core.messages import AssistantMessage, Message, Thinking, ToolMessage, Usage, UserMessage
 from callwright.providers.encoding import parse_object
@@ -28,8 +28,6 @@ from callwright.sessions.records import (
 from callwright.toolbox.change_preview import preview_change
 
 MOST_TEXT_CHARS = 200_000
-IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
-"""Images that a display may show. Not SVG, which can hold scripts."""
 _MOST_PREVIEWED_CHARS = 100_000
 Fields = dict[str, Any]
 PricesOf = Callable[[str], Prices | None]
@@ -108,7 +106,7 @@ def parts_fields(parts: Iterable[Part], image_url: Callable[[int], str] | None =
         match part:
             case Text(text):
                 found.append({"type": "text", **cut_text(text)})
-            case Image(data, media_type) if media_type in IMAGE_TYPES and image_url is not None:
+            case Image(data, media_type) if media_type in WEB_IMAGES and image_url is not None:
                 found.append({"type": "image", "media_type": media_type, "size": len(data), "url": image_url(place)})
             case Image(data, media_type):
                 found.append({"type": "file", "name": "", "media_type": media_type, "size": len(data)})
@@ -119,24 +117,15 @@ def parts_fields(parts: Iterable[Part], image_url: Callable[[int], str] | None =
 
 def reply_fields(reply: Reply) -> Fields:
     """Return a reply as JSON."""
-    if isinstance(reply, Approve):
-        edited = reply.arguments is not None
-        arguments = thaw(reply.arguments) if reply.arguments is not None else None
-        return {
-            "approved": True,
-            "scope": reply.scope,
-            "reason": "",
-            "by": reply.by,
-            "edited": edited,
-            "arguments": arguments,
-        }
+    approved = isinstance(reply, Approve)
+    arguments = reply.arguments if approved else None
     return {
-        "approved": False,
-        "scope": "once",
-        "reason": reply.reason,
+        "approved": approved,
+        "scope": reply.scope if approved else "once",
+        "reason": "" if approved else reply.reason,
         "by": reply.by,
-        "edited": False,
-        "arguments": None,
+        "edited": arguments is not None,
+        "arguments": None if arguments is None else thaw(arguments),
     }
 
 
@@ -148,20 +137,20 @@ def usage_fields(usage: Usage) -> Fields:
 def call_fields(call: ToolCall) -> Fields:
     """Return a call of a message as JSON, with what an edit or a write puts into its file."""
     arguments = call_arguments(call)
-    preview = None
-    if call.name in ("edit", "write") and isinstance(arguments, dict):
-        given = cast("Fields", arguments)
-        short = sum(len(value) for value in given.values() if isinstance(value, str)) <= _MOST_PREVIEWED_CHARS
-        # without the file, which has changed since: the lines have no numbers
-        preview = preview_change(given, "") if short else None
-    rows = (
-        None
-        if preview is None
-        else [{"mark": row.mark or "@", "old": None, "new": None, "text": row.text} for row in preview.rows]
-    )
-    path = str(cast("Fields", arguments).get("path", "")) if isinstance(arguments, dict) else ""
-    shown = None if rows is None or preview is None else {"kind": "diff", "path": path, "rows": rows}
-    return {"type": "call", "id": call.id, "name": call.name, "arguments": arguments, "preview": shown}
+    changes = call.name in ("edit", "write") and isinstance(arguments, dict)
+    preview = _preview_fields(cast("Fields", arguments)) if changes else None
+    return {"type": "call", "id": call.id, "name": call.name, "arguments": arguments, "preview": preview}
+
+
+def _preview_fields(arguments: Fields) -> Fields | None:
+    if sum(len(value) for value in arguments.values() if isinstance(value, str)) > _MOST_PREVIEWED_CHARS:
+        return None
+    preview = preview_change(arguments, "")
+    if preview is None:
+        return None
+    # without the file, which has changed since: the lines have no numbers
+    rows = [{"mark": row.mark or "@", "old": None, "new": None, "text": row.text} for row in preview.rows]
+    return {"kind": "diff", "path": str(arguments.get("path", "")), "rows": rows}
 
 
 class RecordView:
@@ -222,14 +211,7 @@ class RecordView:
             case AssistantMessage():
                 return self._assistant(message)
             case ToolMessage(outcomes):
-                found: list[Fields] = []
-                start = 0
-                for outcome in outcomes:
-                    found.append(
-                        outcome_fields(outcome, lambda place, base=start: self._image_url(position, base + place))
-                    )
-                    start += len(outcome.output.parts) if isinstance(outcome, Completed) else 0
-                return {"kind": "outcomes", "outcomes": found}
+                return {"kind": "outcomes", "outcomes": list(self._outcomes(outcomes, position))}
 
     def _outcomes(self, outcomes: Iterable[Completed | Failed], position: int) -> Iterator[Fields]:
         start = 0

@@ -20,6 +20,7 @@ from callwright.cli.render.text import Palette, cut, mark_text, width_of, wrap_c
 from callwright.core.access import Access, DeletePath, ReadPath, RunCommand, WritePath, describe_access
 from callwright.core.calls import Question
 from callwright.policy.grants import can_last, propose_for
+from callwright.system.paths import shorten_path
 from callwright.toolbox.ask_user import choices_of
 from callwright.toolbox.change_preview import preview_change
 
@@ -292,9 +293,7 @@ class _Card:
         return re.sub(rf"(?<![\w./~-]){re.escape(self._folder)}/(?=\S)", "", text)
 
     def _relative(self, path: str) -> str:
-        inside = Path(path)
-        shown = str(inside.relative_to(self._folder)) if inside.is_relative_to(self._folder) else path
-        return mark_text(shown)
+        return mark_text(shorten_path(path, self._folder))
 
 
 def _flatten(accesses: Iterable[Access]) -> Iterator[Access]:

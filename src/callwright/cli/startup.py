@@ -7,7 +7,7 @@ import argparse
 import asyncio
 import os
 import uuid
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -34,7 +34,7 @@ from callwright.core.errors import UsageError, describe_exception
 from callwright.core.events import Event
 from callwright.providers.base import Provider
 from callwright.providers.options import ModelOptions
-from callwright.sessions.base import SessionDamaged, SessionStore, StoredRecord
+from callwright.sessions.base import SessionStore
 from callwright.system.paths import expand_home
 from callwright.toolbox import FileAccess
 
@@ -249,12 +249,3 @@ async def find_session(store: SessionStore, prefix: str) -> str:
     if matching:
         raise UsageError(f"{len(matching)} sessions start with {prefix!r}; give more of the id")
     raise UsageError(f"no session {prefix!r}; see callwright sessions list")
-
-
-async def read_readable(store: SessionStore, session_id: str, report: Callable[[str], None]) -> Sequence[StoredRecord]:
-    """Return the records of one session among many; if it is damaged, that is reported, and the others count."""
-    try:
-        return await store.read_from(session_id)
-    except SessionDamaged as error:
-        report(str(error))
-        return error.readable

@@ -30,6 +30,21 @@ class Image:
         _set(self, "media_type", _check_text(self.media_type, "Image.media_type"))
 
 
+WEB_IMAGES = frozenset(("image/png", "image/jpeg", "image/gif", "image/webp"))
+"""The images that models view and browsers show. Not SVG, which can hold scripts."""
+
+
+def image_type(data: bytes) -> str | None:
+    """Return which of them some bytes begin as; None for anything else."""
+    if data.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "image/png"
+    if data.startswith(b"\xff\xd8\xff"):
+        return "image/jpeg"
+    if data.startswith((b"GIF87a", b"GIF89a")):
+        return "image/gif"
+    return "image/webp" if data.startswith(b"RIFF") and data[8:12] == b"WEBP" else None
+
+
 @frozen
 class File:
     """A document for the model."""

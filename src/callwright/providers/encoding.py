@@ -10,7 +10,7 @@ from io import BytesIO
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from callwright.core.calls import ToolCall
-from callwright.core.content import File, Image, Part, Text
+from callwright.core.content import WEB_IMAGES, File, Image, Part, Text, image_type
 from callwright.core.json import Json, JsonObject, compact, make_object, refuse_constant
 from callwright.core.messages import History, Message, Thinking, encode_messages
 
@@ -300,8 +300,6 @@ _STANDARD = json.JSONDecoder(object_pairs_hook=make_object, parse_constant=refus
 
 
 PDF = "application/pdf"
-WEB_IMAGES = frozenset(("image/png", "image/jpeg", "image/gif", "image/webp"))
-"""The images that Anthropic and OpenAI accept."""
 _OTHER_NAMES = {
     "image/jpg": "image/jpeg",
     "image/pjpeg": "image/jpeg",
@@ -339,17 +337,8 @@ def fit_media(part: Part, images: Collection[str] = WEB_IMAGES, files: tuple[str
 
 def _media_type(part: Image | File) -> str:
     """Return the media type, by the content where that is certain: servers refuse an image under another's name."""
-    head = part.data[:12]
-    if head.startswith(b"\x89PNG\r\n\x1a\n"):
-        return "image/png"
-    if head.startswith(b"\xff\xd8\xff"):
-        return "image/jpeg"
-    if head.startswith((b"GIF87a", b"GIF89a")):
-        return "image/gif"
-    if head.startswith(b"RIFF") and head[8:] == b"WEBP":
-        return "image/webp"
     plain = part.media_type.partition(";")[0].strip().lower()
-    return _OTHER_NAMES.get(plain, plain)
+    return image_type(part.data) or _OTHER_NAMES.get(plain, plain)
 
 
 def base64_text(part: Image | File) -> str:

@@ -1,6 +1,6 @@
 """The contract of a session store: one writer at a time, append-only, durable when `append` returns."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Protocol, cast
@@ -385,3 +385,14 @@ def load_records(session_id: str, rows: Iterable[tuple[int, float, object]], pos
     if faults:
         raise SessionDamaged(session_id, faults, readable)
     return readable
+
+
+async def read_readable(
+    store: SessionStore, session_id: str, position: int = 0, *, report: Callable[[str], object] = lambda text: None
+) -> Sequence[StoredRecord]:
+    """Return the records from a position on; of a damaged session those that can be read, and `report` is told."""
+    try:
+        return await store.read_from(session_id, position)
+    except SessionDamaged as error:
+        report(str(error))
+        return error.readable

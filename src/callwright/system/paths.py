@@ -41,6 +41,11 @@ def resolve_links(path: str | PathLike[str]) -> Path:
     return Path(os.path.realpath(path))
 
 
+def shorten_path(path: str, folder: str | PathLike[str]) -> str:
+    """Return a path below a folder as seen from there; any other path unchanged."""
+    return str(Path(path).relative_to(folder)) if Path(path).is_relative_to(folder) else path
+
+
 def trusted_owners(here: Path) -> set[int]:
     """Return whose files above a folder count: the user's, the administrator's, and those of the folder's owner."""
     user = os.getuid() if hasattr(os, "getuid") else 0  # on Windows every file has the owner 0

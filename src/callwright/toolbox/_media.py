@@ -16,20 +16,6 @@ _MAX_PAGES = 20
 _MAX_IMAGES = 20
 _MAX_PARTS = 100
 _OUTPUT_CHARS = 2000
-_SIGNATURES = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF87a", "image/gif"),
-    (b"GIF89a", "image/gif"),
-)
-
-
-def image_type(head: bytes) -> str | None:
-    """Return the media type of an image that models can view, by its first bytes; the file name does not matter."""
-    for signature, media_type in _SIGNATURES:
-        if head.startswith(signature):
-            return media_type
-    return "image/webp" if head[:4] == b"RIFF" and head[8:12] == b"WEBP" else None
 
 
 def pdf_pages(data: bytes, name: str, first: int, count: int) -> str:

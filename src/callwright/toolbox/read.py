@@ -16,7 +16,7 @@ from typing import Annotated
 from pydantic import AfterValidator, AliasChoices, Field
 
 from callwright.core.access import Access, ReadPath
-from callwright.core.content import Image
+from callwright.core.content import Image, image_type
 from callwright.core.errors import ToolFailed
 from callwright.core.spec import Effect, Limits
 from callwright.system.files import (
@@ -36,7 +36,7 @@ from callwright.system.paths import Workspace
 from callwright.tool.base import Invocation, ToolContext
 from callwright.tool.typed import TypedTool, describe
 from callwright.toolbox._file_state import DISK, FileAccess, KnownFile, SeenFiles, ShownPart
-from callwright.toolbox._media import MAX_IMAGE_BYTES, image_type, notebook_cells, pdf_pages
+from callwright.toolbox._media import MAX_IMAGE_BYTES, notebook_cells, pdf_pages
 from callwright.toolbox._path_repairs import PathChanges, repair_fields
 from callwright.toolbox._paths import TargetArguments, explain_error, explain_missing, one_line
 

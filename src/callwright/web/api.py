@@ -16,8 +16,7 @@ from callwright.app.live_client import AgentGone
 from callwright.app.models import NO_MODEL
 from callwright.core.errors import CallwrightError, UsageError, safe_str
 from callwright.core.json import make_unique_object, refuse_constant
-from callwright.sessions import SessionBusy, SessionError
-from callwright.sessions.base import SessionDamaged
+from callwright.sessions import SessionBusy, SessionDamaged, SessionError, SessionMissing, StoreTooNew
 
 _log = logging.getLogger("callwright")
 _MOST_BODY_BYTES = 1 << 20
@@ -27,7 +26,6 @@ BODY_SECONDS = 30.0
 _LEAST_GZIP_BYTES = 300
 _LONG_BYTES = 1 << 15
 """Compressing more than this at level 9 takes eight times as long, for a tenth less."""
-_NO_SESSION = "there is no session"
 Fields = dict[str, Any]
 Handler = Callable[[Request], Awaitable[Any]]
 
@@ -95,10 +93,12 @@ def _describe_error(error: Exception) -> tuple[int, str, Mapping[str, Any]]:
             return 422, "damaged", {"faults": {str(key): fault for key, fault in error.faults.items()}}
         case UndoConflict():
             return 409, "conflict", {}
-        case SessionError() if str(error).startswith(_NO_SESSION):
+        case SessionMissing():
             return 404, "not_found", {}
+        case StoreTooNew():
+            return 409, "later_version", {}
         case SessionError():
-            return 409, "later_version" if "version" in str(error) else "unreadable", {}
+            return 409, "unreadable", {}
         case AgentGone():
             return 409, "gone", {}
         case UsageError() if str(error) == NO_MODEL:

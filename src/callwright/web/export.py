@@ -7,7 +7,8 @@ from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from callwright.app.session_view import IMAGE_TYPES, RecordView, find_image
+from callwright.app.session_view import RecordView, find_image
+from callwright.core.content import WEB_IMAGES
 from callwright.core.escaping import visible
 from callwright.hooks.builtin import Redact
 from callwright.sessions.base import StoredRecord
@@ -114,7 +115,7 @@ def _images(parts: Iterable[Fields], stored: StoredRecord, start: int) -> Iterat
     for place, part in enumerate(parts, start):
         if part["type"] == "image":
             image = find_image(stored.record, place)
-            if image is not None and image.media_type in IMAGE_TYPES:
+            if image is not None and image.media_type in WEB_IMAGES:
                 data = b64encode(image.data).decode("ascii")
                 yield f'<img alt="" src="data:{image.media_type};base64,{data}">'
         elif part["type"] == "file":

@@ -12,7 +12,7 @@ from callwright.app.costs import CopiedRecords
 from callwright.core.messages import AssistantMessage, ToolMessage, Usage
 from callwright.providers.pricing import Prices
 from callwright.sessions import SessionError, SessionStore
-from callwright.sessions.base import SessionDamaged, SessionEntry, StoredRecord
+from callwright.sessions.base import SessionEntry, StoredRecord, read_readable
 from callwright.sessions.records import Answered, Asked, Began, Compacted, Ended, Said, Spent, Started
 from callwright.stats import Stats
 from callwright.web.api import Fields, route, take_int, take_text
@@ -96,9 +96,7 @@ class FigureRoutes:
         if known is not None and known[0] == entry.records:
             return known[1]
         try:
-            found = await store.read_from(entry.session_id)
-        except SessionDamaged as error:
-            found = error.readable
+            found = await read_readable(store, entry.session_id)
         except SessionError:  # deleted meanwhile
             found = ()
         kept = list(_keep_figures(found))
@@ -114,10 +112,7 @@ class FigureRoutes:
         entries = await store.list(limit=100_000)
         records = next((entry.records for entry in entries if entry.session_id == session_id), 0)
         start = max(records - turns * _TURN_RECORDS, 0)
-        try:
-            stored = await store.read_from(session_id, start)
-        except SessionDamaged as error:
-            stored = error.readable
+        stored = await read_readable(store, session_id, start)
         found = list(_find_turns(stored, {} if link is None else link.waits))
         return {"turns": found[-turns:]}
 

@@ -17,7 +17,7 @@ from callwright.app.locations import Locations
 from callwright.core.calls import Answers, Question, Reply
 from callwright.core.errors import CallwrightError, UsageError, describe_exception
 from callwright.core.events import Event
-from callwright.providers.base import ModelEvent, Provider
+from callwright.providers.base import Provider
 from callwright.providers.streaming import TappedProvider
 from callwright.tool.base import Cancellation
 
@@ -125,15 +125,10 @@ class HostedSession:
         live, ready = self.live, self._ready
         assert ready is not None
         try:
-            app = await asyncio.to_thread(
-                self._open_app, report=self._report, wrap=self._tap_provider, observe=self._observe
-            )
+            tap = partial(TappedProvider, tell=live.on_model_event)
+            app = await asyncio.to_thread(self._open_app, report=self._report, wrap=tap, observe=live.observe)
             async with app, live:
-                live.toolset, live.model, live.mode = (
-                    app.executor.registry,
-                    app.agent.provider.model,
-                    lambda: app.switch.mode,
-                )
+                live.show_app(app)
                 live.say, live.stop = self.say, self.stop
                 live.set_mode = lambda mode: _switch_mode(app, mode)
                 live.open_session(self.session_id)
@@ -204,15 +199,6 @@ class HostedSession:
             self.live.notice(text)
         else:
             self._publish({"type": "notice", "session": self.session_id, "text": text})
-
-    def _observe(self, event: Event) -> None:
-        self.live.observe(event)
-
-    def _tap_provider(self, provider: Provider) -> Provider:
-        return TappedProvider(provider, self._on_model_event)
-
-    def _on_model_event(self, event: ModelEvent) -> None:
-        self.live.on_model_event(event)
 
 
 def _switch_mode(app: App, mode: str) -> None:

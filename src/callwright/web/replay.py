@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from callwright.app.app import App
+from callwright.app.permission_test import DECISION_NAMES, find_strictest
 from callwright.app.session_view import call_arguments
-from callwright.core.access import Access, Allow, Ask, Decision, Deny, RunCommand
+from callwright.core.access import Access, Allow, Ask, Decision, RunCommand
 from callwright.core.calls import Approve, Failed, Question, Reply, ToolCall
 from callwright.core.errors import CallwrightError
 from callwright.core.json import FrozenDict
@@ -22,8 +23,6 @@ from callwright.sessions.records import Answered, Asked, Record, Said
 _MOST_SESSIONS = 200
 _MOST_CALLS = 5_000
 _MOST_CHANGED = 200
-_NAMES = {Allow: "allow", Ask: "ask", Deny: "deny"}
-_STRICTNESS = {Allow: 0, Ask: 1, Deny: 2}
 Fields = dict[str, Any]
 
 
@@ -112,7 +111,7 @@ def _compare(past: Sequence[_Past], before: App, after: App) -> Fields:
         else:
             differs = type(old) is not type(new)
         if differs and len(changed) < _MOST_CHANGED:
-            names = {"before": _NAMES[type(old)], "after": _NAMES[type(new)]}
+            names = {"before": DECISION_NAMES[type(old)], "after": DECISION_NAMES[type(new)]}
             where = {"session": each.session_id, "position": each.position, "call": each.call.id}
             changed.append({**where, "tool": each.call.name, "line": line, **names})
     return {**figures, "changed": changed}
@@ -146,5 +145,4 @@ def _judge_both(past: _Past, before: App, after: App) -> tuple[Decision, Decisio
 
 
 def _decide(policies: Policies, accesses: Sequence[Access], subject: DryRunCall) -> Decision:
-    decisions = [policies.decide(access, subject) for access in accesses]
-    return max(decisions, key=lambda decision: _STRICTNESS[type(decision)])
+    return find_strictest([(access, policies.decide(access, subject)) for access in accesses])[1]

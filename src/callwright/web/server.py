@@ -24,7 +24,7 @@ from callwright.app.transcripts import export_redacted
 from callwright.app.trust import Trust
 from callwright.core.errors import UsageError, describe_exception
 from callwright.serve.access import TimedProtocol
-from callwright.sessions.base import SessionDamaged
+from callwright.sessions.base import read_readable
 from callwright.system.private_files import open_private
 from callwright.web.api import ApiError, Fields, route, take_text
 from callwright.web.assets import PAGES, Assets, StaticFile
@@ -245,10 +245,7 @@ class WebServer:
             text, media_type = await export_redacted(store, session_id), "application/x-ndjson"
         elif form == "html":
             entry = await self._sessions.find_entry(session_id)
-            try:
-                stored = await store.read_from(session_id)
-            except SessionDamaged as error:
-                stored = error.readable
+            stored = await read_readable(store, session_id)
             view, rewound = await self._sessions.view(session_id), await self._sessions.find_rewound(session_id)
             text = await asyncio.to_thread(export_html, entry.title, view, stored, rewound)
             media_type = "text/html; charset=utf-8"

@@ -14,9 +14,10 @@ from starlette.routing import Route
 from callwright.app.costs import cost_of_records
 from callwright.app.live_client import AgentLink
 from callwright.app.questions import question_fields
-from callwright.app.session_view import IMAGE_TYPES, RecordView, find_image, usage_fields
+from callwright.app.session_view import RecordView, find_image, usage_fields
 from callwright.app.shared_questions import Settled
 from callwright.core.calls import Completed, Question
+from callwright.core.content import WEB_IMAGES
 from callwright.core.messages import ToolMessage
 from callwright.policy.tool_names import canonical
 from callwright.providers.pricing import Prices
@@ -323,7 +324,7 @@ class SessionRoutes:
         place = take_int(request, "place", 0, least=0)
         (stored, *_) = await self.store.read_from(take_text(request, "id"), position, limit=1) or (None,)
         image = None if stored is None or stored.position != position else find_image(stored.record, place)
-        if image is None or image.media_type not in IMAGE_TYPES:
+        if image is None or image.media_type not in WEB_IMAGES:
             raise ApiError(404, "not_found", "there is no such image")
         return Response(image.data, media_type=image.media_type, headers={"content-disposition": "inline"})
 

@@ -8,9 +8,9 @@ from callwright.app.costs import CopiedRecords, Cost, cost_of_records, price_loo
 from callwright.app.locations import Locations
 from callwright.cli.parsing import Parser, positive_int
 from callwright.cli.render.text import cut, print_json, print_notice, print_text, visible_line
-from callwright.cli.startup import read_readable
 from callwright.core.messages import ToolMessage, Usage
 from callwright.sessions import SqliteStore
+from callwright.sessions.base import read_readable
 from callwright.sessions.records import Said, sum_usage
 from callwright.stats import Stats
 
@@ -54,7 +54,7 @@ async def _figures(locations: Locations, limit: int) -> _Figures:
     async with SqliteStore(locations.sessions) as store:
         copied = CopiedRecords()
         for entry in sorted(await store.list(limit=limit), key=lambda each: each.created_at):
-            stored = await read_readable(store, entry.session_id, print_notice)
+            stored = await read_readable(store, entry.session_id, report=print_notice)
             records = [each.record for each in copied.leave_out(entry, stored)]
             figures.sessions += 1
             figures.usage += sum_usage(records)

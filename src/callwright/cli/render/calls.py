@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from callwright.core.content import Part, Text
 from callwright.core.errors import Denied
 from callwright.core.json import thaw
 from callwright.core.messages import AssistantMessage, Message, ToolMessage, UserMessage
+from callwright.system.paths import shorten_path
 
 _MAIN_ARGUMENTS = ("command", "code", "path", "file_path", "pattern", "url", "query", "name", "id", "question", "agent")
 _LINE_CHARS = 100
@@ -245,12 +245,7 @@ def rewind_lines(result: Rewinding, cwd: Path, *, verb: str, dry_run: bool = Fal
 def _file_lines(what: str, paths: Sequence[str], cwd: Path) -> Iterator[str]:
     if paths:
         more = f" and {len(paths) - _SHOWN_FILES} more" if len(paths) > _SHOWN_FILES else ""
-        yield f"  {what} {', '.join(relative_path(path, cwd) for path in paths[:_SHOWN_FILES])}{more}"
-
-
-def relative_path(path: str, cwd: Path) -> str:
-    """Return a path relative to a folder if it is below it."""
-    return os.path.relpath(path, cwd) if Path(path).is_relative_to(cwd) else path
+        yield f"  {what} {', '.join(shorten_path(path, cwd) for path in paths[:_SHOWN_FILES])}{more}"
 
 
 def _count(files: int) -> str:

@@ -21,7 +21,7 @@ from callwright.cli.main import ERROR, USAGE
 from callwright.cli.render.calls import CallLines
 from callwright.cli.render.markdown import MarkdownLines
 from callwright.cli.render.text import visible, visible_line, wrap_line
-from callwright.cli.startup import opened, read_readable, resolve_session, start
+from callwright.cli.startup import opened, resolve_session, start
 from callwright.cli.terminal.approvals import Approvals, ask_trust
 from callwright.cli.terminal.chat_actions import (
     SHELL_CALL,
@@ -47,6 +47,7 @@ from callwright.core.errors import CallwrightError, Cancelled, UsageError
 from callwright.core.events import CallBegan, CallEnded, CallProgressed, CallRetried, Event
 from callwright.providers.base import CallDelta, MessageDone, ModelEvent, TextDelta, ThinkingDelta
 from callwright.providers.streaming import TappedProvider
+from callwright.sessions.base import read_readable
 from callwright.tool.base import Cancellation
 from callwright.toolbox.todo import read_todos
 
@@ -146,7 +147,7 @@ class TerminalChat:
     def _open_live(self, app: App) -> None:
         """Let the user's other programs follow this conversation, answer its questions and stop its runs."""
         live = self.live
-        live.toolset, live.model, live.mode = app.executor.registry, app.agent.provider.model, lambda: app.switch.mode
+        live.show_app(app)
         live.say, live.stop = self.terminal.submit, self._stop
         if live.problem:
             self._show_notice(live.problem)
@@ -226,7 +227,7 @@ class TerminalChat:
         store = self.app.agent.sessions
         found: list[tuple[str, str, float, str]] = []
         for entry in await store.list(limit=_MOST_PICKED):
-            records = await read_readable(store, entry.session_id, self._show_notice)
+            records = await read_readable(store, entry.session_id, report=self._show_notice)
             cost = cost_of_records((each.record for each in records), partial(prices_in, self.app.settings))
             money = f"${cost.usd:.2f}" if cost.usd else ""
             found.append((entry.session_id, entry.title, entry.updated_at, money))

@@ -12,7 +12,7 @@ from callwright.app.locations import Locations, read_web_link
 from callwright.app.mcp_servers import load_servers
 from callwright.app.settings import Settings
 from callwright.app.settings_file import is_known, parse_layer, read_layer
-from callwright.cli.render.calls import point_lines, relative_path, rewind_lines
+from callwright.cli.render.calls import point_lines, rewind_lines
 from callwright.cli.render.text import THEMES, visible, visible_line
 from callwright.cli.terminal.chat_actions import ChatHost
 from callwright.core.calls import Completed
@@ -22,6 +22,7 @@ from callwright.core.messages import AssistantMessage
 from callwright.hooks.builtin import Redact
 from callwright.mcp.config import ServerConfig
 from callwright.system.atomic_write import replace_file
+from callwright.system.paths import shorten_path
 
 _COPY_BYTES = 100_000
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
@@ -285,10 +286,7 @@ class UndoCommands:
         await self._perform("undone", lambda overwrite: history.rewind(to, scope=chosen, overwrite=overwrite))
 
     def _history(self) -> UndoHistory:
-        agent = self._chat.app.agent
-        if agent.undo is None:
-            raise UsageError('undo is off: remove "undo": "off" from the settings to switch it on')
-        return UndoHistory(agent.sessions, self._chat.conversation.session_id, agent.undo)
+        return self._chat.app.undo_history(self._chat.conversation.session_id)
 
     async def _perform(self, verb: str, action: Callable[[bool], Awaitable[Rewinding]]) -> None:
         try:
@@ -303,6 +301,6 @@ class UndoCommands:
     async def _may_overwrite(self, conflict: UndoConflict) -> bool:
         cwd = self._chat.locations.cwd
         self._show("changed by another program since:")
-        self._show(*(f"  {visible_line(relative_path(path, cwd))}" for path in conflict.paths))
+        self._show(*(f"  {visible_line(shorten_path(path, cwd))}" for path in conflict.paths))
         answer = await self._chat.terminal.ask("overwrite them? y/n ", settled=False)
         return (answer or "").strip().lower() in ("y", "yes")

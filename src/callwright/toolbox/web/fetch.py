@@ -14,7 +14,7 @@ from urllib.parse import urljoin
 from pydantic import AfterValidator, AliasChoices, Field
 
 from callwright.core.access import Access, Reach
-from callwright.core.content import Image, Output, Text
+from callwright.core.content import WEB_IMAGES, Image, Output, Text
 from callwright.core.errors import TimedOut, ToolFailed, Transient, Unsafe
 from callwright.core.spec import Annotations, Effect, Limits
 from callwright.tool.base import ToolContext
@@ -29,7 +29,6 @@ _MAX_HTML_CHARS = 2_000_000
 _MAX_REDIRECTS = 5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
-_IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _TEXTUAL = re.compile(
     r"text/|application/(.*\+)?(json|xml|javascript|ecmascript|yaml|toml|x-sh|x-www-form-urlencoded)\b"
 )
@@ -156,7 +155,7 @@ def _build_output(target: Target, reply: HttpReply, max_chars: int) -> Output:
     kind = reply.headers.get_content_type()
     if reply.status in _TRANSIENT:
         raise Transient(f"{target.url} answered {reply.status} {reply.phrase}", retry_after=_retry_after(reply.headers))
-    if reply.status == 200 and kind in _IMAGES and not reply.cut:
+    if reply.status == 200 and kind in WEB_IMAGES and not reply.cut:
         return Output((Text(f"{target.url} ({kind})"), Image(reply.body, kind)))
     # servers send text with all kinds of types; only a NUL byte is a sure sign of binary data
     if not _TEXTUAL.match(kind) and b"\0" in reply.body[:1024]:
