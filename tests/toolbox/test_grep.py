@@ -37,6 +37,12 @@ async def test_content_mode_shows_context_lines(tmp_path: Path) -> None:
     ]
 
 
+async def test_call_that_asks_for_lines_around_matches_gets_them_without_a_mode(tmp_path: Path) -> None:
+    make_tree(tmp_path, _TREE)
+    assert await call(Grep(tmp_path), pattern="other", after=1) == "lib/b.py:3:def other():\nlib/b.py-4-    main()"
+    assert await call(Grep(tmp_path), pattern="other", mode="files", after=1) == "lib/b.py"
+
+
 async def test_counts_are_exact_on_every_page(tmp_path: Path) -> None:
     make_tree(tmp_path, _TREE)
     text = await call(Grep(tmp_path), pattern="main", mode="count", limit=1, offset=1)

@@ -78,6 +78,12 @@ class GrepArguments(PathArguments):
     offset: Annotated[int, _between(0, 2**31)] = 0
     """Rows to skip."""
 
+    @property
+    def wanted_mode(self) -> Mode:
+        """The mode; a call that asks for lines around the matches, and names no mode, means the lines."""
+        around = self.context or self.before or self.after
+        return "content" if around and "mode" not in self.model_fields_set else self.mode
+
 
 @dataclass(frozen=True, slots=True)
 class _Page:
@@ -156,7 +162,7 @@ class Grep(TypedTool[GrepArguments]):
             folder=folder,
             top=top,
             name="" if target == folder else target.name,
-            mode=arguments.mode,
+            mode=arguments.wanted_mode,
             globs=globs,
             type=arguments.type,
             ignore_case=arguments.ignore_case,
@@ -199,9 +205,9 @@ class Grep(TypedTool[GrepArguments]):
 
 def _page(arguments: GrepArguments, found: SearchResult, prefix: str) -> _Page:
     start, end = arguments.offset, arguments.offset + arguments.limit
-    if arguments.mode == "files":
+    if arguments.wanted_mode == "files":
         return _Page([one_line(prefix + name) for name in found.files[start:end]], len(found.files), "file")
-    if arguments.mode == "count":
+    if arguments.wanted_mode == "count":
         rows = [f"{one_line(prefix + name)}:{count}" for name, count in found.counts[start:end]]
         total = sum(count for _, count in found.counts)
         summary = f"{format_count(total, 'matching line')} in {format_count(len(found.counts), 'file')}"
