@@ -36,7 +36,7 @@ from callwright.shell.words import (
     home_folder,
     literal_words,
     normalize_path,
-    resolve_paths,
+    resolve_as,
     single_folder,
 )
 from callwright.shell.wrappers import SHELLS, InnerCommand, unwrap
@@ -196,7 +196,7 @@ class LineAnalyzer:
         operands = [word for word in found.words[1:] if word.text[:1] != "-"]
         checks = len(found.words) == 3 and found.words[1].text == "-n"
         if checks and program_name(found.words[0]) in ("sh", "bash", "dash") and operands and operands[0].literal:
-            reads = tuple([ReadPath(path) for path in resolve_paths(operands[0].text, found.folders)])
+            reads = tuple(resolve_as(ReadPath, operands[:1], found.folders))
             self._record(found, Judgement(Verdict.READ_ONLY, "it only checks the syntax of a script", reads))
             return
         reason = f"it runs the script {operands[0].text}" if operands else STDIN_SCRIPT

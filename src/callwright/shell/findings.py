@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 from callwright.core.access import Access, ReadPath
 from callwright.shell.options import grammar, parse_options
 from callwright.shell.plan import COMMITTED, SimpleCommand, Tree, Verdict
-from callwright.shell.words import Folders, Word, literal_words, resolve_paths
+from callwright.shell.words import Folders, Word, literal_words, resolve_as, resolve_paths
 from callwright.shell.wrappers import InnerCommand
 
 
@@ -224,7 +224,7 @@ def _read_printed_names(name: str, rest: Sequence[str], folders: Folders) -> Xar
     names = [part for word in words for part in word.split()]
     if not all(map(_PLAIN_NAME.match, names)):
         return None
-    return PipedNames(tuple([ReadPath(path) for part in names for path in resolve_paths(part, folders)]))
+    return PipedNames(tuple(resolve_as(ReadPath, names, folders)))
 
 
 STDIN_SCRIPT = "it runs a script from standard input"

@@ -11,7 +11,7 @@ from callwright.shell.findings import Judgement, unknown
 from callwright.shell.plan import Tree, Verdict
 from callwright.shell.programs.outputs import COMPILERS, list_compiler_outputs, list_outputs
 from callwright.shell.rule_tables import ProgramRule
-from callwright.shell.words import ANYTHING, LITERAL, Folders, Word, resolve_paths
+from callwright.shell.words import ANYTHING, LITERAL, Folders, Word, resolve_as, resolve_paths
 from callwright.system.sensitive_paths import comparable, is_secret
 
 _DEVICE = re.compile(
@@ -128,7 +128,7 @@ def _list_writes(rule: ProgramRule, arguments: Sequence[Word], folders: Folders)
         yield from list_outputs(arguments, ("-o", "--output"), folders)
     if rule.operands is not None:
         late = rule.operand_words(arguments)[rule.operands :]
-        yield from (WritePath(path) for word in late for path in resolve_paths(word.text, folders))
+        yield from resolve_as(WritePath, late, folders)
 
 
 def _list_sent_secrets(arguments: Sequence[Word], folders: Folders) -> Iterator[Access]:
@@ -136,7 +136,7 @@ def _list_sent_secrets(arguments: Sequence[Word], folders: Folders) -> Iterator[
     for word in arguments:
         for part in re.split(r"file://|[=,@]", word.text):
             if part and is_secret(comparable(part)):
-                yield from (ReadPath(path) for path in resolve_paths(part, folders))
+                yield from resolve_as(ReadPath, [part], folders)
 
 
 def _list_addresses(name: str, rule: ProgramRule, arguments: Sequence[Word]) -> Sequence[str]:
@@ -169,7 +169,7 @@ def list_reads(rule: ProgramRule, arguments: Sequence[Word], folders: Folders) -
     for word in operands if len(operands) == 1 else dict.fromkeys(operands):
         found.extend(_read_accesses(word, folders))
     if not operands and (rule.here or (rule.pattern is not None and any(map(_RECURSES.match, flags)))):
-        found.extend([ReadPath(path) for path in resolve_paths(".", folders)])
+        found.extend(resolve_as(ReadPath, ["."], folders))
     if flags and valued:
         for value in _list_file_values(arguments):
             found.extend(_read_accesses(Word(value), folders))

@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from callwright.core.access import Access, Reach, ReadPath, WritePath
+from callwright.core.access import Reach, ReadPath, WritePath
 from callwright.shell.findings import Findings, Redirects
 from callwright.shell.plan import Tree
 from callwright.shell.words import (
@@ -22,6 +22,7 @@ from callwright.shell.words import (
     read_double_quoted,
     read_single_quoted,
     read_unquoted,
+    resolve_as,
     resolve_paths,
     single_folder,
 )
@@ -280,8 +281,5 @@ class WordReader:
         if text in HARMLESS_TARGETS:
             return Redirects(present=True)
         if operator in ("<", "<&"):
-            return Redirects(self._paths(ReadPath, text), "", True)
-        return Redirects(self._paths(WritePath, text), f"it writes {text}", True)
-
-    def _paths(self, kind: type[ReadPath] | type[WritePath], text: str) -> tuple[Access, ...]:
-        return tuple(kind(path) for path in resolve_paths(text, self.folders))
+            return Redirects(tuple(resolve_as(ReadPath, [text], self.folders)), "", True)
+        return Redirects(tuple(resolve_as(WritePath, [text], self.folders)), f"it writes {text}", True)

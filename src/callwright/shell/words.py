@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from enum import IntEnum
 from itertools import pairwise
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 Folders: TypeAlias = frozenset[str] | None
 """Every folder a command may run in; None when it is unknown."""
@@ -65,6 +65,15 @@ def resolve_paths(target: str, folders: Folders) -> tuple[str, ...]:
         return (normalize_path(joined[0]),)
     found = [normalize_path(path) for path in joined]
     return tuple(dict.fromkeys([*found, *(path for path in joined if _CLIMBS.search(path))]))
+
+
+_Made = TypeVar("_Made")
+
+
+def resolve_as(kind: Callable[[str], _Made], names: "Iterable[Word | str]", folders: Folders) -> list[_Made]:
+    """Return something of a kind, such as `ReadPath` or `Tree`, for each path that words or texts may mean."""
+    texts = [name if isinstance(name, str) else name.text for name in names]
+    return [kind(path) for text in texts for path in resolve_paths(text, folders)]
 
 
 def normalize_path(path: str) -> str:

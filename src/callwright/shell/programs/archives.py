@@ -12,7 +12,7 @@ from callwright.shell.options import grammar, parse_options
 from callwright.shell.plan import Tree, Verdict
 from callwright.shell.programs.outputs import list_inputs, list_outputs
 from callwright.shell.rule_tables import parse_table
-from callwright.shell.words import Certainty, Folders, Word, resolve_paths
+from callwright.shell.words import Certainty, Folders, Word, resolve_as, resolve_paths
 
 _TAR_LETTERS = frozenset("tvzjJafk")
 _TAR_LONG = frozenset(
@@ -38,7 +38,7 @@ def tar(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     archive = _find_value(words, "f", "--file")
     named = [_find_value(pair, "f", "--file") for pair in pairwise((*words, "")) if pair[0][:1] == "-"]
     if len(set(filter(None, (archive, *named)))) > 1:  # of which bsdtar takes the last
-        written = [WritePath(path) for text in (archive, *named) if text for path in resolve_paths(text, folders)]
+        written = resolve_as(WritePath, filter(None, (archive, *named)), folders)
         return unknown(f"{name} names several archives", tuple(written))
     files = tuple(resolve_paths(archive, folders)) if archive and archive != "-" else ()
     if any(word.certainty is Certainty.ANYTHING for word in arguments):
@@ -105,7 +105,7 @@ def _judge_write(name: str, words: Sequence[str], files: Sequence[str], folders:
     if unpacks:
         return unknown(f"{name} writes files that only the archive names", touched)
     named = [_find_value(words, "T", "--files-from"), _find_value(words, "X", "--exclude-from")]
-    touched = (*touched, *(ReadPath(path) for value in named if value for path in resolve_paths(value, folders)))
+    touched = (*touched, *resolve_as(ReadPath, filter(None, named), folders))
     strange = next((word for place, word in enumerate(words) if not _is_plain_packing(word, first=place == 0)), "")
     entered = [word for word in words if re.match(r"--dir|-[a-zA-Z]*C", word)]
     if len(entered) > 1:
@@ -131,15 +131,13 @@ def unzip(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     """Judge an unzip call: -l, -v, -t and -Z are read-only."""
     flags = [word.text for word in arguments if word.text[:1] == "-"]
     files = [word for word in arguments if word.text[:1] != "-"]
-    touched: tuple[Access, ...] = tuple(
-        ReadPath(path) for word in files[:1] for path in resolve_paths(word.text, folders)
-    )
+    touched = resolve_as(ReadPath, files[:1], folders)
     known = all(set(flag[1:]) <= _UNZIP_LETTERS for flag in flags)
     loose = any(word.certainty is Certainty.ANYTHING for word in arguments)
     if known and not loose and flags and any(map(_UNZIP_LISTS.match, flags)):
-        return Judgement(Verdict.READ_ONLY, f"{name} lists or tests an archive", touched)
+        return Judgement(Verdict.READ_ONLY, f"{name} lists or tests an archive", tuple(touched))
     target = _find_value([word.text for word in arguments], "d", "--unused-long") or "."
-    written: tuple[Access, ...] = tuple(WritePath(path) for path in resolve_paths(target, folders))
+    written = tuple(resolve_as(WritePath, [target], folders))
     if loose:
         return unknown("a word of the unzip call may become an option", written)
     return unknown(f"{name} writes files that only the archive names", (*touched, *written))
@@ -158,15 +156,14 @@ def zip_files(name: str, arguments: Sequence[Word], folders: Folders) -> Judgeme
     if len(arguments) == 1 and arguments[0].text in ("--help", "--version"):
         return Judgement(Verdict.READ_ONLY, "it shows its help or version")
     call = parse_options(arguments, _ZIP)
-    sources = [path for word in call.operands[1:] for path in resolve_paths(word.text, folders)]
+    sources = resolve_as(str, call.operands[1:], folders)
     written = [word.text for word in call.operands[:1]]
     written += [f"{text}.zip" for text in written if "." not in text.rpartition("/")[2]]
     written += [word.text.removeprefix("=") for word in call.list_values("-O", "-b")]
     strange = next((word.text for word in arguments if _ZIP_OTHER.match(word.text)), "")
     if strange:
         written += [word.text for word in arguments if word.text[:1] != "-"]
-    touched: tuple[Access, ...] = tuple(WritePath(path) for text in written for path in resolve_paths(text, folders))
-    touched = (*touched, *(ReadPath(path) for path in sources))
+    touched = (*resolve_as(WritePath, written, folders), *map(ReadPath, sources))
     if strange:
         return unknown(f"{name} {strange} changes which word is the archive, or names a log", touched)
     letters = "".join(word.text[1:] for word in arguments if word.text[:1] == "-" and word.text[1:2] != "-")
@@ -197,7 +194,7 @@ def package(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement
     if not any(_PACKAGE_FILES[name].match(word.text) for word in arguments):
         return found
     files = [word.text for word in rule.operand_words(arguments) if "://" not in word.text]
-    reads = [ReadPath(path) for text in files for path in resolve_paths(text, folders)]
+    reads = resolve_as(ReadPath, files, folders)
     return found._replace(accesses=(*found.accesses, *reads))
 
 

@@ -7,7 +7,7 @@ from callwright.core.access import Access, ReadPath, WritePath
 from callwright.shell.findings import Judgement, unknown
 from callwright.shell.plan import Verdict
 from callwright.shell.programs.outputs import list_inputs
-from callwright.shell.words import Certainty, Folders, Word, resolve_paths
+from callwright.shell.words import Certainty, Folders, Word, resolve_as
 from callwright.shell.wrappers import InnerCommand
 
 _TOKEN = re.compile(r"\s+|[A-Za-z_]\w*|\d+(?:\.\d*)?|\.\d+|\|\||&&|>=|>>|==|!=|<=|\+\+|--|\|&|.", re.DOTALL)
@@ -59,7 +59,7 @@ def _list_run(name: str, program: str) -> Iterator[InnerCommand]:
 def _list_reads(files: Sequence[Word], folders: Folders) -> tuple[Access, ...]:
     # only a name before the "=" makes an assignment: ./a=b is a file
     named = (word for word in files if not _ASSIGNMENT.match(word.text) and word.text != "-")
-    return tuple(ReadPath(path) for word in named for path in resolve_paths(word.text, folders))
+    return tuple(resolve_as(ReadPath, named, folders))
 
 
 _OPENS = re.compile(r'(>>?|<)\s*"((?:[^"\\]|\\.)+)"')
@@ -71,7 +71,7 @@ def _list_program_files(arguments: Sequence[Word], program: str, folders: Folder
     for match in _OPENS.finditer(program):
         if f'"{match[2]}"' not in _QUIET_TARGETS:
             kind = ReadPath if match[1] == "<" else WritePath
-            yield from (kind(path) for path in resolve_paths(match[2], folders))
+            yield from resolve_as(kind, [match[2]], folders)
 
 
 def _split(arguments: Sequence[Word]) -> tuple[str | None, list[Word], str]:

@@ -11,7 +11,7 @@ from callwright.shell.findings import Judgement, unknown
 from callwright.shell.plan import Verdict
 from callwright.shell.programs.outputs import list_inputs, list_outputs
 from callwright.shell.rule_tables import parse_table
-from callwright.shell.words import Folders, Word, resolve_paths
+from callwright.shell.words import Folders, Word, resolve_as
 
 _CURL = parse_table(
     r"""
@@ -153,9 +153,9 @@ def _list_output_files(arguments: Sequence[Word], folders: Folders) -> tuple[Acc
     for flag, value in _iter_option_values(arguments):
         if _is_output(flag) and value and value not in _SCREEN:
             spelled = [value, *(f"{place}/{value}" for place in places)]
-            touched.extend(WritePath(path) for each in spelled for path in resolve_paths(each, folders))
+            touched.extend(resolve_as(WritePath, spelled, folders))
         elif named := _find_sent_file(flag, value):
-            touched.extend(ReadPath(path) for path in resolve_paths(named, folders))
+            touched.extend(resolve_as(ReadPath, [named], folders))
     return tuple(touched)
 
 
@@ -175,7 +175,7 @@ def _list_read_addresses(addresses: Sequence[str], folders: Folders) -> Iterator
     """Yield the files that addresses such as file:///x name."""
     for address in addresses:
         if named := re.match(r"file:(?://[^/]*)?(/.*)", address, re.IGNORECASE):
-            yield from (ReadPath(path) for path in resolve_paths(unquote(named[1]), folders))
+            yield from resolve_as(ReadPath, [unquote(named[1])], folders)
 
 
 def _is_output(flag: str) -> bool:
@@ -199,8 +199,8 @@ def _list_saved_files(addresses: Sequence[str], places: Sequence[str], folders: 
     for address in addresses:
         name = re.split(r"[?#]", address)[0].rpartition("/")[2]
         for spelled in dict.fromkeys((name, unquote(name))) if name else ():
-            for place in (".", *filter(None, places)):
-                yield from (WritePath(path) for path in resolve_paths(f"{place}/{spelled}", folders))
+            saved = [f"{place}/{spelled}" for place in (".", *filter(None, places))]
+            yield from resolve_as(WritePath, saved, folders)
 
 
 def wget(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
@@ -218,9 +218,9 @@ def wget(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     to_screen = _to_screen([word.text for word in arguments])
     if not to_screen:
         saved = _list_saved_files(addresses, _list_folders(arguments, ("-P", "--directory-prefix")), folders)
-        touched = (*touched, *saved, *(WritePath(path) for path in resolve_paths(".", folders)))
+        touched = (*touched, *saved, *resolve_as(WritePath, ["."], folders))
     if any(_IN_BACKGROUND.match(word.text) for word in arguments):
-        touched = (*touched, *(WritePath(path) for path in resolve_paths("wget-log", folders)))
+        touched = (*touched, *resolve_as(WritePath, ["wget-log"], folders))
     if objection:
         return unknown(f"wget: {objection}", touched)
     if not to_screen:

@@ -8,7 +8,7 @@ from callwright.core.access import Access, Reach, ReadPath, WritePath
 from callwright.shell.findings import Judgement, unknown
 from callwright.shell.plan import Verdict
 from callwright.shell.rule_tables import ProgramRule, parse_table
-from callwright.shell.words import Folders, Word, resolve_paths
+from callwright.shell.words import Folders, Word, resolve_as
 
 # MariaDB runs what stands in /*! and /*M!, and only some databases nest comments
 _STRING = re.compile(
@@ -194,7 +194,7 @@ def sqlite(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
         statements = ["select 1"] if shown and shown == statements else statements
     if name == "duckdb" and "-c" in words and len(operands) == 1:
         database, statements = [], [operands[0].text]
-    paths = [path for word in database for path in resolve_paths(word.text, folders)]
+    paths = resolve_as(str, database, folders)
     touched: tuple[Access, ...] = tuple(ReadPath(path) for path in paths)
     objection = next((f"{word.text} is not literal" for word in arguments if not word.literal), "")
     objection = objection or _SQLITE.objection(arguments) or first_sql_problem(statements)

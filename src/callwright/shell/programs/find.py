@@ -7,7 +7,7 @@ from callwright.core.access import Access, DeletePath, ReadPath, WritePath
 from callwright.shell.findings import FD_OPTIONS, Judgement, unknown
 from callwright.shell.options import Grammar, parse_options
 from callwright.shell.plan import Tree, Verdict
-from callwright.shell.words import Certainty, Folders, Word, enter_folder, resolve_paths
+from callwright.shell.words import Certainty, Folders, Word, enter_folder, resolve_as
 from callwright.shell.wrappers import InnerCommand
 
 _WITH_VALUE = frozenset(
@@ -28,7 +28,7 @@ def find(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     """Judge a find call by its starting points and its expression."""
     split = next((place for place, word in enumerate(arguments) if _starts_expression(word)), len(arguments))
     starts = [word for word in arguments[:split] if word.text[:1] != "-"] or [Word(".")]
-    touched = tuple(_list_accesses(ReadPath, starts, folders))
+    touched = tuple(resolve_as(ReadPath, starts, folders))
     objection = next(
         (f"{word.text} may become part of the expression" for word in arguments[:split] if _may_become_option(word)), ""
     )
@@ -51,10 +51,6 @@ def _starts_expression(word: Word) -> bool:
         "-d",
         "-s",
     )
-
-
-def _list_accesses(kind: type[ReadPath] | type[DeletePath], starts: Sequence[Word], folders: Folders) -> list[Access]:
-    return [kind(path) for word in starts for path in resolve_paths(word.text, folders)]
 
 
 def _judge_expression(
@@ -81,9 +77,7 @@ def _judge_expression(
         if text == "-delete":
             deletes = True
         elif text in _WRITE:
-            written.extend(
-                WritePath(path) for word in words[place + 1 : place + 2] for path in resolve_paths(word.text, folders)
-            )
+            written.extend(resolve_as(WritePath, words[place + 1 : place + 2], folders))
             place += 2 if text == "-fprintf" else 1
         elif text in _WITH_VALUE or (text.startswith("-newer") and len(text) == len("-newerXY")):
             objection = objection or _value_problem(text, words[place + 1 : place + 2])
@@ -96,7 +90,7 @@ def _judge_expression(
         tests.extend(word.text for word in words[start:place])
     commands = tuple(inner_commands)
     if deletes:
-        gone = tuple(_list_accesses(DeletePath, starts, folders))
+        gone = tuple(resolve_as(DeletePath, starts, folders))
         return Judgement(
             Verdict.DESTRUCTIVE, f"{name} -delete removes what it finds", (*touched, *gone, *written), commands
         )
@@ -168,16 +162,13 @@ def fd(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     split = next((place for place, word in enumerate(arguments) if _read_fd_run(word.text) is not None), len(arguments))
     starts, folder = _list_fd_folders(arguments[:split])
     inside = folders if folder is None else enter_folder(folders, folder.text, physical=True)
-    touched = tuple(
-        dict.fromkeys([*_list_accesses(ReadPath, starts, folders), *_list_accesses(ReadPath, starts, inside)])
-    )
+    touched = tuple(dict.fromkeys([*resolve_as(ReadPath, starts, folders), *resolve_as(ReadPath, starts, inside)]))
     attached = [Word(text) for word in arguments[split : split + 1] if (text := _read_fd_run(word.text))]
     inner = tuple(_mark_fd_path(word) for word in (*attached, *arguments[split + 1 :]))
     if inner and all(word.literal for word in inner):
         inner = (*inner, Word("{}", Certainty.ANYTHING, named=True))
     walks = any(word.text == "--follow" or re.match(r"-\w*L", word.text) for word in arguments[:split])
-    paths = [access.path for access in touched if isinstance(access, ReadPath)]
-    trees = tuple([Tree(path, follows=True, enters=walks) for path in paths])
+    trees = tuple([Tree(access.path, follows=True, enters=walks) for access in touched])
     inner_commands = (InnerCommand(f"{name} -x", inner, folder=folder, trees=trees),) if inner else ()
     for word in arguments[:split]:
         if _may_become_option(word):

@@ -11,7 +11,7 @@ from callwright.shell.programs.git_remotes import list_remotes
 from callwright.shell.programs.git_shown import SHOWS_CONTENT, list_files, list_shown_trees
 from callwright.shell.programs.outputs import list_outputs
 from callwright.shell.rule_tables import ProgramRule, parse_table
-from callwright.shell.words import Certainty, Folders, Word, enter_folder, resolve_paths
+from callwright.shell.words import Certainty, Folders, Word, enter_folder, resolve_as
 from callwright.system.sensitive_paths import comparable, is_protected
 
 _TABLE = parse_table(
@@ -203,7 +203,7 @@ def _judge_call(words: Sequence[Word], folders: Folders) -> Judgement:
         return Judgement(Verdict.READS_NETWORK, f"git {words[0].text} reads from a remote")
     touched = list_files(words[0].text, rest, folders)
     untracked = words[0].text == "grep" and any(word.text.startswith(("--no-i", "--un")) for word in rest)
-    trees = tuple([Tree(path) for path in resolve_paths(".", folders)]) if untracked else ()
+    trees = tuple(resolve_as(Tree, ["."], folders)) if untracked else ()
     return Judgement(Verdict.READ_ONLY, f"git {words[0].text} is read-only", touched, trees=trees)
 
 
@@ -262,7 +262,7 @@ def _judge_change(words: Sequence[Word], folders: Folders, reason: str) -> Judge
             sources = ["."]
         case _:
             return judged
-    paths = [path for source in sources for path in resolve_paths(source, folders)]
+    paths = resolve_as(str, sources, folders)
     return judged._replace(trees=tuple(Tree(path, secrets=False, tracked=True, whole=True) for path in paths))
 
 
@@ -270,8 +270,8 @@ def _judge_effect(words: Sequence[Word], folders: Folders, reason: str) -> Judge
     """Judge what a call changes: the whole repository counts as written."""
     verb = words[0].text
     texts = [word.text for word in words[1:]]
-    touched: tuple[Access, ...] = tuple(WritePath(path) for path in resolve_paths(".", folders))
-    touched = (*touched, *list_files(verb, words[1:], folders), *_list_targets(verb, words[1:], folders))
+    named = (*list_files(verb, words[1:], folders), *_list_targets(verb, words[1:], folders))
+    touched = (*resolve_as(WritePath, ["."], folders), *named)
     marks = _DESTROYS.get(verb)
     if marks is not None and (not marks or any(_has_mark(text, marks) for text in texts)):
         return Judgement(Verdict.DESTRUCTIVE, f"git {verb} may lose work", touched)
@@ -280,9 +280,7 @@ def _judge_effect(words: Sequence[Word], folders: Folders, reason: str) -> Judge
     if verb == "push" and any(_forces(text) for text in texts):
         return Judgement(Verdict.DESTRUCTIVE, "git push deletes or overwrites a branch", touched)
     if verb not in _WRITES or any(not word.literal for word in words) or words[0].text[:1] == "-":
-        if verb in _WRITES:
-            return unknown(reason, touched)
-        return unknown(reason, (*list_files(verb, words[1:], folders), *_list_targets(verb, words[1:], folders)))
+        return unknown(reason, touched if verb in _WRITES else named)
     if any((verb, text) in _RUNS for text in texts) or any(_has_mark(text, _RUNNING_OPTIONS) for text in texts):
         return unknown(f"git {verb} may run a program", touched)
     if verb in _MERGES and any(_has_mark(text, ("-s", "--strategy")) for text in texts):
@@ -314,31 +312,29 @@ def _list_targets(verb: str, words: Sequence[Word], folders: Folders) -> Iterato
     """Yield the paths that a call creates outside the usual places, and the settings it changes."""
     operands = [word for word in words if word.text[:1] != "-"]
     if verb == "config":
-        yield from (WritePath(path) for path in resolve_paths(".git/config", folders))
+        yield from resolve_as(WritePath, [".git/config"], folders)
         yield from list_outputs(words, ("-f", "--file"), folders)
     if verb in ("init", "clone", "worktree"):
-        for word in operands:
-            if "://" not in word.text:
-                yield from (WritePath(path) for path in resolve_paths(word.text, folders))
+        yield from resolve_as(WritePath, [word for word in operands if "://" not in word.text], folders)
     if verb == "checkout":
-        protected = [word.text for word in operands if is_protected(comparable(word.text))]
-        yield from (WritePath(path) for text in protected for path in resolve_paths(text, folders))
+        protected = [word for word in operands if is_protected(comparable(word.text))]
+        yield from resolve_as(WritePath, protected, folders)
     removed = operands if verb == "rm" and Word("--cached") not in words else []
     if verb == "mv":  # a computed word makes its target unknown, too, and git moves nothing from outside the repository
         removed = [word for word in operands[:-1] if word.literal]
-    yield from (DeletePath(path) for word in removed for path in resolve_paths(word.text, folders))
+    yield from resolve_as(DeletePath, removed, folders)
     if verb == "mv" and len(operands) > 1:
-        yield from (ReadPath(path) for word in operands[:-1] for path in resolve_paths(word.text, folders))
+        yield from resolve_as(ReadPath, operands[:-1], folders)
         for source in (Word(""), *operands[:-1]):
             target = f"{operands[-1].text}/{source.text.rstrip('/').rpartition('/')[2]}".rstrip("/")
-            yield from (WritePath(path) for path in resolve_paths(target, folders))
+            yield from resolve_as(WritePath, [target], folders)
     if verb == "bundle" and operands[:1] == [Word("create")]:
-        yield from (WritePath(path) for word in operands[1:2] for path in resolve_paths(word.text, folders))
+        yield from resolve_as(WritePath, operands[1:2], folders)
     yield from list_outputs(words, _OUTPUTS.get(verb, ("--output",)), folders)
     for word in words:
         name, equals, value = word.text.partition("=")
         if equals and name.startswith(("--separate-git", "--output", "--reference", "--file")):
-            yield from (WritePath(path) for path in resolve_paths(value, folders))
+            yield from resolve_as(WritePath, [value], folders)
 
 
 def _has_mark(text: str, marks: Sequence[str]) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from callwright.core.access import Access, ReadPath
 from callwright.shell.plan import COMMITTED, Tree
-from callwright.shell.words import Folders, Word, resolve_paths
+from callwright.shell.words import Folders, Word, resolve_as, resolve_paths
 
 SHOWS_CONTENT = frozenset(
     "diff show blame annotate cat-file grep diff-tree diff-index diff-files format-patch stash log whatchanged "
@@ -40,7 +40,7 @@ def list_files(verb: str, words: Sequence[Word], folders: Folders) -> tuple[Acce
         elif text[:2] in _FILE_OPTIONS and text[1:2] != "-":
             found.append(text[2:])
         previous = text
-    return tuple([ReadPath(path) for text in found if text for path in resolve_paths(text, folders)])
+    return tuple(resolve_as(ReadPath, filter(None, found), folders))
 
 
 def list_shown_trees(verb: str, words: Sequence[Word], folders: Folders) -> tuple[Tree, ...]:
@@ -139,7 +139,7 @@ def _list_tracked(verb: str, words: Sequence[Word], folders: Folders) -> Iterato
         yield Tree(".", secrets=False, tracked=True, whole=whole)
     for folder in sorted(folders or ()):
         # git takes a word for a path if there is such a file, and refuses it if it is also a revision
-        paths = [path for text in operands for path in resolve_paths(text, frozenset((folder,)))]
+        paths = resolve_as(str, operands, frozenset((folder,)))
         yield Tree(folder, secrets=False, tracked=True, whole=whole, unless=tuple(paths))
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from callwright.core.access import Access, ReadPath, WritePath
-from callwright.shell.words import HARMLESS_TARGETS, Folders, Word, resolve_paths
+from callwright.shell.words import HARMLESS_TARGETS, Folders, Word, resolve_as
 
 COMPILERS = frozenset("gcc g++ cc c++ gfortran clang clang++ tcc ld as rustc javac swiftc go ghc nvcc".split())
 _COMPILER_OPTIONS = ("-o", "-MF", "--output", "-coverprofile", "-cpuprofile", "-memprofile")
@@ -30,7 +30,7 @@ def list_outputs(
         for option in options:
             value = _find_value(word.text, option, following, joined=joined)
             if value and value != "-" and value not in HARMLESS_TARGETS:
-                yield from (WritePath(path) for path in resolve_paths(value, folders))
+                yield from resolve_as(WritePath, [value], folders)
 
 
 def list_inputs(

@@ -8,7 +8,7 @@ from callwright.core.access import Access, ReadPath, WritePath
 from callwright.shell.findings import Judgement, unknown
 from callwright.shell.plan import Verdict
 from callwright.shell.programs.outputs import list_inputs
-from callwright.shell.words import Certainty, Folders, Word, resolve_paths
+from callwright.shell.words import Certainty, Folders, Word, resolve_as
 from callwright.shell.wrappers import InnerCommand
 
 _ADDRESS_END = frozenset(" \t!,+~0123456789$")
@@ -33,14 +33,14 @@ def sed(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     scripts, files, objection, in_place = _split(arguments)
     named = tuple(_list_script_files(arguments, scripts, folders)) if objection or first_problem(scripts) else ()
     if in_place:
-        touched = (*_list_accesses(WritePath, files, folders), *named)
+        touched = (*resolve_as(WritePath, files, folders), *named)
         script_objection = first_problem(scripts)
         literal = all(word.literal for word in arguments)
         if objection or script_objection or not literal:
             reason = objection or script_objection or "sed -i with words that are not literal"
             return unknown(reason, touched, tuple(_list_run(name, scripts)))
         return Judgement(Verdict.WRITES, "sed -i changes files in place", touched)
-    touched = (*_list_accesses(ReadPath, files, folders), *named)
+    touched = (*resolve_as(ReadPath, files, folders), *named)
     if any(word.certainty is Certainty.ANYTHING for word in files):
         objection = objection or "a word of the sed call may become an option"
     objection = objection or first_problem(scripts)
@@ -83,15 +83,8 @@ def _list_script_files(arguments: Sequence[Word], scripts: Sequence[str], folder
     for script in scripts:
         for found in islice(chain(_USES_FILE.finditer(script), _WRITES_RESULT.finditer(script)), _MAX_FOUND):
             letter, name = found.groups()
-            for text in dict.fromkeys((name.strip(), re.split("[;}]", name)[0].strip())):
-                for path in resolve_paths(text, folders) if text else ():
-                    yield ReadPath(path) if letter in "rR" else WritePath(path)
-
-
-def _list_accesses(
-    kind: type[ReadPath] | type[WritePath], files: Sequence[Word], folders: Folders
-) -> tuple[Access, ...]:
-    return tuple(kind(path) for word in files for path in resolve_paths(word.text, folders))
+            spelled = dict.fromkeys((name.strip(), re.split("[;}]", name)[0].strip()))
+            yield from resolve_as(ReadPath if letter in "rR" else WritePath, filter(None, spelled), folders)
 
 
 def _split(arguments: Sequence[Word]) -> tuple[list[str], list[Word], str, bool]:

@@ -11,10 +11,9 @@ from callwright.core.spec import Effect
 from callwright.shell.findings import Judgement, unknown
 from callwright.shell.options import Grammar, ParsedCall, grammar, parse_options
 from callwright.shell.plan import Tree, Verdict
-from callwright.shell.words import HARMLESS_TARGETS, Folders, Word, resolve_paths
+from callwright.shell.words import HARMLESS_TARGETS, Folders, Word, resolve_as
 from callwright.system.sensitive_paths import PROTECTED_FILES
 
-_Kind = type[ReadPath] | type[WritePath] | type[DeletePath]
 _HELP = frozenset(("--help", "--version"))
 
 _COPY = "-a -b -d -f -i -H -l -L -n -P -p -R -r -s -T -u -v -x -Z --archive --attributes-only --force --interactive "
@@ -102,12 +101,6 @@ _NONE = Grammar(frozenset(), frozenset())
 _SUFFIX = ("-S", "--suffix")
 
 
-def _iter_accesses(kind: _Kind, words: Iterable[Word], folders: Folders) -> Iterator[Access]:
-    for word in words:
-        for path in resolve_paths(word.text, folders):
-            yield kind(path)
-
-
 def _make_judgement(
     verdict: Verdict, reason: str, arguments: Sequence[Word], touched: Iterable[Access], call: ParsedCall | None = None
 ) -> Judgement:
@@ -125,8 +118,8 @@ def _parse(name: str, arguments: Sequence[Word]) -> ParsedCall:
 def _remove(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     call = _parse(name, arguments)
     hard = name in ("shred", "srm") or call.has("-r", "-R", "-f", "--recursive", "--force") or bool(call.problem)
-    touched = [*_iter_accesses(DeletePath, call.operands, folders)]
-    touched.extend(_iter_accesses(ReadPath, call.list_values("--random-source"), folders))  # shred writes what it holds
+    touched: list[Access] = [*resolve_as(DeletePath, call.operands, folders)]
+    touched.extend(resolve_as(ReadPath, call.list_values("--random-source"), folders))  # shred writes what it holds
     return _make_judgement(Verdict.DESTRUCTIVE if hard else Verdict.WRITES, f"{name} removes", arguments, touched)
 
 
@@ -150,11 +143,11 @@ def _move(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
         sources = call.operands if target else call.operands[:-1]
         targets = [target] if target else call.operands[-1:]
     written = _place_below(targets, sources)
-    touched = [*_iter_accesses(ReadPath, sources, folders), *_iter_accesses(WritePath, written, folders)]
+    touched: list[Access] = [*resolve_as(ReadPath, sources, folders), *resolve_as(WritePath, written, folders)]
     if name in ("mv", "gmv"):
-        touched.extend(_iter_accesses(DeletePath, sources, folders))
+        touched.extend(resolve_as(DeletePath, sources, folders))
     deep = name in ("mv", "gmv") or call.has("-r", "-R", "-a", "--recursive", "--archive")
-    trees = [Tree(path) for word in sources for path in resolve_paths(word.text, folders)] if deep else []
+    trees = resolve_as(Tree, sources, folders) if deep else []
     judgement = _make_judgement(
         Verdict.WRITES, f"{name} writes {' '.join(word.text for word in targets)}", arguments, touched, call
     )
@@ -172,8 +165,8 @@ def _move(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
 
 def _write(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     call = _parse(name, arguments)
-    touched = [*_iter_accesses(WritePath, call.operands, folders)]
-    touched.extend(_iter_accesses(ReadPath, call.list_values("-r", "--reference"), folders))
+    touched: list[Access] = [*resolve_as(WritePath, call.operands, folders)]
+    touched.extend(resolve_as(ReadPath, call.list_values("-r", "--reference"), folders))
     judgement = _make_judgement(Verdict.WRITES, f"{name} writes", arguments, touched, call)
     nowhere = name == "tee" and all(word.literal and word.text in HARMLESS_TARGETS for word in call.operands)
     if nowhere and judgement.verdict is Verdict.WRITES:
@@ -201,7 +194,7 @@ def _change_mode(name: str, arguments: Sequence[Word], folders: Folders) -> Judg
     )
     files = call.operands if given or name in ("setfacl", "chattr") else call.operands[1:] or call.operands
     verdict = Verdict.DESTRUCTIVE if call.has("-R", "--recursive") else Verdict.WRITES
-    touched = _iter_accesses(WritePath, files, folders)
+    touched = resolve_as(WritePath, files, folders)
     return _make_judgement(verdict, f"{name} changes file permissions or ownership", arguments, touched, call)
 
 
@@ -212,10 +205,10 @@ def _link(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     sources = call.operands if target or alone else call.operands[:-1]
     targets = [target] if target else [Word(".")] if alone else call.operands[-1:]
     made = _place_below(targets, sources)
-    touched = [*_iter_accesses(WritePath, made, folders), *_iter_accesses(ReadPath, sources, folders)]
+    touched = [*resolve_as(WritePath, made, folders), *resolve_as(ReadPath, sources, folders)]
     leads = [_link_target(word, made) for word in sources] if call.has("-s", "--symbolic") else []
-    touched.extend(_iter_accesses(ReadPath, [word for group in leads for word in group], folders))
-    links = tuple(path for word in made for path in resolve_paths(word.text, folders))
+    touched.extend(resolve_as(ReadPath, [word for group in leads for word in group], folders))
+    links = tuple(resolve_as(str, made, folders))
     if call.has(*_SUFFIX):
         return unknown("ln keeps the old file under a name that ends as given", tuple(touched))._replace(links=links)
     return _make_judgement(Verdict.WRITES, "ln makes a link", arguments, touched, call)._replace(links=links)
@@ -235,16 +228,14 @@ def _dd(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     for word in arguments:
         key, _, value = word.text.partition("=")
         if key in ("if", "of"):
-            touched.extend(
-                _iter_accesses(ReadPath if key == "if" else WritePath, [Word(value, word.certainty)], folders)
-            )
+            touched.extend(resolve_as(ReadPath if key == "if" else WritePath, [value], folders))
     device = any(isinstance(access, WritePath) and access.path.startswith("/dev/") for access in touched)
     return _make_judgement(Verdict.DESTRUCTIVE if device else Verdict.WRITES, "dd copies raw data", arguments, touched)
 
 
 def _compress(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     call = _parse(name, arguments)
-    touched = [*_iter_accesses(WritePath, call.operands, folders), *_iter_accesses(DeletePath, call.operands, folders)]
+    touched = [*resolve_as(WritePath, call.operands, folders), *resolve_as(DeletePath, call.operands, folders)]
     return _make_judgement(Verdict.WRITES, f"{name} replaces files by packed ones", arguments, touched, call)
 
 
@@ -254,8 +245,8 @@ def _split(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
         sources, prefix = call.operands[:1], call.operands[1:] or [Word("x")]
     else:
         sources, prefix = call.operands[:1], call.list_values("-f", "--prefix") or [Word("xx")]
-    touched = [*_iter_accesses(ReadPath, [word for word in sources if word.text != "-"], folders)]
-    touched.extend(_iter_accesses(WritePath, [*prefix, *_complete_protected(prefix)], folders))
+    touched: list[Access] = [*resolve_as(ReadPath, [word for word in sources if word.text != "-"], folders)]
+    touched.extend(resolve_as(WritePath, [*prefix, *_complete_protected(prefix)], folders))
     if call.has("--filter"):
         return unknown("split --filter runs a program", tuple(touched))
     if call.has("--additional-suffix") or (call.has("-b", "--suffix-format") and name == "csplit"):
@@ -276,7 +267,7 @@ def _unpack(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement
     """Judge patch and cpio, which write files that only their input names."""
     if len(arguments) == 1 and arguments[0].text in _HELP:
         return Judgement(Verdict.READ_ONLY, "it shows its help or version")
-    touched = (*_iter_accesses(WritePath, [Word(".")], folders),)
+    touched = tuple(resolve_as(WritePath, ["."], folders))
     return unknown(f"{name} writes files that only its input names", touched)
 
 
@@ -334,14 +325,15 @@ def _split_sync(name: str, arguments: Sequence[Word]) -> tuple[list[Word], list[
 
 def _sync(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     operands, options = _split_sync(name, arguments)
-    touched = [*_iter_accesses(ReadPath, [value for flag, value in options if _LIST_FILE.match(flag)], folders)]
+    lists = [value for flag, value in options if _LIST_FILE.match(flag)]
+    touched: list[Access] = [*resolve_as(ReadPath, lists, folders)]
     for place, word in enumerate(operands):
         last = place == len(operands) - 1
         if re.match(r"[^/]+:|rsync://", word.text):
             touched.append(Reach(word.text, Effect.WRITE if last else Effect.READ))
         else:
             words = _place_below([word], operands[:-1]) if last else [word]
-            touched.extend(_iter_accesses(WritePath if last else ReadPath, words, folders))
+            touched.extend(resolve_as(WritePath if last else ReadPath, words, folders))
     hard = any(word.text.startswith(("--del", "--remove-source")) for word in arguments)
     strange = next((word.text for word in arguments if not _is_plain_copy(name, word)), "")
     strange = strange or next((flag for flag, value in options if flag == "--filter" and _MERGES.match(value.text)), "")
@@ -358,7 +350,7 @@ def _sync(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
 def _destroy(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     devices = [word for word in arguments if word.text.startswith("/dev/")]
     return _make_judgement(
-        Verdict.DESTRUCTIVE, f"{name} cannot be undone", arguments, _iter_accesses(WritePath, devices, folders)
+        Verdict.DESTRUCTIVE, f"{name} cannot be undone", arguments, resolve_as(WritePath, devices, folders)
     )
 
 
