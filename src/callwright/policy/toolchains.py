@@ -26,6 +26,20 @@ _CARGO_READS = words("tree metadata pkgid locate-project read-manifest verify-pr
 _CHANNEL = re.compile(r"[\w.+-]+")
 
 
+def _folders_above(folder: str) -> tuple[Path, ...]:
+    """Return a folder and those above it, in which tools look for their settings."""
+    return (Path(folder), *Path(folder).parents)
+
+
+def _files_above(folder: str, *names: str, home: bool = True) -> Iterator[Path]:
+    """Yield the files of these names in a folder and above it; without `home`, not those in the user's home."""
+    left_out = None if home else Path.home().resolve()
+    for start in _folders_above(folder):
+        for name in names:
+            if (start / name).is_file() and start.resolve() != left_out:
+                yield start / name
+
+
 def find_rust_program(folder: str, verb: str = "") -> str:
     """Return the toolchain or cargo setting in this folder or above that names a program; empty if there is none.
 
@@ -34,7 +48,7 @@ def find_rust_program(folder: str, verb: str = "") -> str:
         verb: The sub-command, which an alias may run something for.
     """
     home = Path.home().resolve() / ".cargo"
-    for start in (Path(folder), *Path(folder).parents):
+    for start in _folders_above(folder):
         for name in ("rust-toolchain.toml", "rust-toolchain"):
             file = start / name
             if file.is_file() and _names_toolchain_path(read_settings(file)):
@@ -128,11 +142,7 @@ _ESCAPES = {"package.json": "\\u", "package.yaml": "\\", "pnpm-workspace.yaml": 
 
 
 def _find_npm_setting(folder: str, names: frozenset[str]) -> str:
-    home = Path.home().resolve()
-    for start in (Path(folder), *Path(folder).parents):
-        file = start / ".npmrc"
-        if start.resolve() == home or not file.is_file():
-            continue
+    for file in _files_above(folder, ".npmrc", home=False):
         for line in re.split(r"[\r\n]+", read_settings(file)):
             if found := _read_npm_key(line, names):
                 return f"{found} in {file}"
@@ -151,11 +161,9 @@ def _read_npm_key(line: str, names: frozenset[str]) -> str:
 
 
 def _find_pnpm_setting(folder: str) -> str:
-    for start in (Path(folder), *Path(folder).parents):
-        for name, escape in _ESCAPES.items():
-            file = start / name
-            if file.is_file() and (_PNPM_RUNS.search(text := read_settings(file)) or escape in text):
-                return f"settings in {file}"
+    for file in _files_above(folder, *_ESCAPES):
+        if _PNPM_RUNS.search(text := read_settings(file)) or _ESCAPES[file.name] in text:
+            return f"settings in {file}"
     return _find_npm_setting(folder, _PNPM_SETTINGS)
 
 
@@ -170,7 +178,7 @@ def _find_other_pnpm(folder: str) -> str:
     import json  # few lines call pnpm
 
     named = ""
-    for start in (Path(folder), *Path(folder).parents):
+    for start in _folders_above(folder):
         file = start / "package.json"
         try:
             settings: object = json.loads(read_settings(file)) if file.is_file() else {}
@@ -187,10 +195,8 @@ def _find_other_pnpm(folder: str) -> str:
 
 
 def _names_registry(folder: str) -> bool:
-    home = Path.home().resolve()
-    starts = [start for start in (Path(folder), *Path(folder).parents) if start.resolve() != home]
-    files = [start / name for start in starts for name in (".npmrc", "pnpm-workspace.yaml")]
-    return any("registr" in read_settings(file).lower() for file in files if file.is_file())
+    files = _files_above(folder, ".npmrc", "pnpm-workspace.yaml", home=False)
+    return any("registr" in read_settings(file).lower() for file in files)
 
 
 _POETRY_HARMLESS = words("installer solver keyring requests publisher repositories http-basic pypi-token certificates")
@@ -199,9 +205,8 @@ _POETRY_ENVIRONMENT = words("create in-project options prompt prefer-active-pyth
 
 def _find_poetry_setting(folder: str) -> str:
     """Return the setting of poetry that may lead to an interpreter in the project; empty if there is none."""
-    for start in (Path(folder), *Path(folder).parents):
-        file = start / "poetry.toml"
-        settings = _parse_toml(read_settings(file)) if file.is_file() else {}
+    for file in _files_above(folder, "poetry.toml"):
+        settings = _parse_toml(read_settings(file))
         if settings is None:
             return f"settings that cannot be parsed in {file}"
         for table, value in settings.items():
@@ -226,12 +231,8 @@ def _is_shim(name: str) -> bool:
 
 def _find_path_version(folder: str) -> str:
     """Return the file that gives the path of a program instead of its version; empty if there is none."""
-    home = Path.home().resolve()
-    for start in (Path(folder), *Path(folder).parents):
-        file = start / ".tool-versions"
-        if file.is_file() and start.resolve() != home and _PATH_VERSION.search(read_settings(file)):
-            return str(file)
-    return ""
+    files = _files_above(folder, ".tool-versions", home=False)
+    return next((str(file) for file in files if _PATH_VERSION.search(read_settings(file))), "")
 
 
 _PYTHON_VERSION = re.compile(r"(?:cpython|pypy|graalpy|python)?[@-]?\d+(?:\.\d+){0,2}(?:t|(?:a|b|rc)\d+)?")
@@ -239,18 +240,17 @@ _PYTHON_VERSION = re.compile(r"(?:cpython|pypy|graalpy|python)?[@-]?\d+(?:\.\d+)
 
 def _find_python_path(folder: str) -> str:
     """Return the file that may name an interpreter by its path, which uv would run to ask for its version."""
-    for start in (Path(folder), *Path(folder).parents):
-        for name in (".python-version", ".python-versions"):
-            file = start / name
-            lines = read_settings(file).splitlines() if file.is_file() else []
-            kept = [line.strip() for line in lines if line.strip() and line.strip()[0] != "#"]
-            if not all(map(_PYTHON_VERSION.fullmatch, kept)):
-                return str(file)
+    for file in _files_above(folder, ".python-version", ".python-versions"):
+        lines = [line.strip() for line in read_settings(file).splitlines()]
+        if not all(_PYTHON_VERSION.fullmatch(line) for line in lines if line and line[0] != "#"):
+            return str(file)
     return ""
 
 
-def _find_above(folder: str, name: str) -> str:
-    return next((str(start / name) for start in (Path(folder), *Path(folder).parents) if (start / name).exists()), "")
+def _find_above(folder: str, *names: str) -> str:
+    """Return the nearest path of one of these names, a file or a folder; empty if there is none."""
+    paths = (start / name for start in _folders_above(folder) for name in names)
+    return next((str(path) for path in paths if path.exists()), "")
 
 
 def _find_packer_plugin(folder: str) -> str:
@@ -283,10 +283,8 @@ def find_project_program(arguments: Sequence[str], folder: str) -> str:
         return other  # as above
     if verb in ignoring or (name == "brew" and verb != "bundle"):
         return ""
-    for start in (Path(folder), *Path(folder).parents):
-        for file in files:
-            if (start / file).exists():
-                return str(start / file)
+    if found := _find_above(folder, *files):
+        return found
     if name == "pnpm":
         return _find_pnpm_setting(folder)
     if name == "poetry":
@@ -312,10 +310,8 @@ def find_ruff_fixes(folder: str) -> str:
 
 def _list_ruff_files(folder: str) -> Iterator[Path]:
     user = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "ruff"
-    for start in (Path(folder), *Path(folder).parents, user):
-        for name in _RUFF_FILES:
-            if (start / name).is_file():
-                yield start / name
+    yield from _files_above(folder, *_RUFF_FILES)
+    yield from (user / name for name in _RUFF_FILES if (user / name).is_file())
 
 
 def _read_ruff_settings(file: Path) -> str | None:
