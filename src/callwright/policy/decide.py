@@ -209,11 +209,7 @@ class Policies:
             answer: The approval, with its scope.
             session: The session it was given in.
         """
-        from callwright.policy.grants import Grants  # most runs never need it, and it loads the rule parser
-        from callwright.policy.paths import PathContext
-
-        if not any(isinstance(policy, Grants) for policy in self.policies):
-            self._set_policies(*self.policies, Grants(PathContext.of(".")))
+        self._add_grants()
         for policy in self.policies:
             policy.remember(question, answer, session=session)
 
@@ -225,13 +221,16 @@ class Policies:
             answer: The approval, with its scope.
             session: The session it was given in; it holds there only.
         """
-        from callwright.policy.grants import Grants  # as above
+        self._add_grants()
+        for policy in self.policies:
+            policy.restore(question, answer, session=session)
+
+    def _add_grants(self) -> None:
+        from callwright.policy.grants import Grants  # most runs never need it, and it loads the rule parser
         from callwright.policy.paths import PathContext
 
         if not any(isinstance(policy, Grants) for policy in self.policies):
             self._set_policies(*self.policies, Grants(PathContext.of(".")))
-        for policy in self.policies:
-            policy.restore(question, answer, session=session)
 
     def _decide_one(self, access: Access, subject: Subject) -> Decision:
         if self._only_mode is not None:  # the usual case of a library: one mode, nothing else

@@ -39,12 +39,12 @@ _UNKNOWN = Remotes(known=False)
 
 def sets_address(command: SimpleCommand) -> bool:
     """Whether a git call may give a remote another address."""
-    return _is_git(command) and not _SET_ADDRESSES.isdisjoint(command.words)
+    return command.program == "git" and not _SET_ADDRESSES.isdisjoint(command.words)
 
 
 def uses_remotes(command: SimpleCommand, access: Access) -> bool:
     """Whether an access is that of a git call to a remote, or an unknown git call that may reach one (`git lfs`)."""
-    if not _is_git(command):
+    if command.program != "git":
         return False
     if isinstance(access, Reach):
         return True
@@ -136,7 +136,3 @@ def _list_given_settings(given: Sequence[str]) -> Iterator[Setting]:
         subsection, _, key = rest.rpartition(".")
         if option == "-c":
             yield Setting(section.lower(), subsection, key.lower(), value)
-
-
-def _is_git(command: SimpleCommand) -> bool:
-    return bool(command.words) and command.words[0].rpartition("/")[2] == "git"

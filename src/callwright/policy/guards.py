@@ -33,7 +33,7 @@ from callwright.policy.git_reads import find_compared_secret, find_unnamed_objec
 from callwright.policy.paths import PathContext, PossiblePaths
 from callwright.policy.removals import list_removed_folders, mirrors, selects, selects_by_name
 from callwright.policy.repository import find_hook, find_repository_program
-from callwright.policy.shell_line import PartOfLine, paths_for_call
+from callwright.policy.shell_line import PartOfLine, command_of, paths_for_call
 from callwright.policy.tool_names import words
 from callwright.policy.toolchains import find_project_program, find_ruff_fixes, folder_decides
 from callwright.policy.trees import find_in_tree
@@ -83,7 +83,7 @@ class Fence(Policy):
 
     def _judge_git(self, command: SimpleCommand) -> Decision | None:
         """Ask before git runs a hook or discards changes; read-only lines run without hooks."""
-        if command.verdict is not Verdict.WRITES or program_of_command(command) != "git":
+        if command.verdict is not Verdict.WRITES or command.program != "git":
             return None
         if restored := find_restored_file(command.words[1:], _folder_of(command, self.here)):
             return Ask(f"git checkout would discard the changes of {make_printable(restored)}", "uncommitted work")
@@ -205,7 +205,7 @@ class Guards(Policy):
 
     def _judge_repository(self, part: PartOfLine, command: SimpleCommand) -> Decision | None:
         """Ask where the folder decides which programs run: settings of git, toolchains of Rust."""
-        name = program_of_command(command)
+        name = command.program
         if part.verdict not in _RUN_UNASKED or not (name in _USE_GIT or folder_decides(name)):
             return None
         folder = _folder_of(command, self.here)
@@ -229,7 +229,7 @@ class Guards(Policy):
     def _judge_git_reads(self, part: PartOfLine) -> Decision | None:
         """Ask about content that git would print without its file's name, which alone tells whether it is secret."""
         command = part.command
-        if command is None or part.verdict not in _RUN_UNASKED or program_of_command(command) != "git":
+        if command is None or part.verdict not in _RUN_UNASKED or command.program != "git":
             return None
         folder = _folder_of(command, self.here)
         if unnamed := find_unnamed_object(command.words[1:], folder):
@@ -261,7 +261,7 @@ class Guards(Policy):
 
     def _judge_trees(self, command: SimpleCommand) -> Decision | None:
         """Ask about secrets in folders that a command reads as a whole."""
-        if self.masked or not command.trees or program_of_command(command) in _LOOKS_AT_NAMES:
+        if self.masked or not command.trees or command.program in _LOOKS_AT_NAMES:
             return None
         for tree in dict.fromkeys(tree for tree in command.trees if tree.secrets):
             found = find_in_tree(tree, lambda path: is_secret(comparable(path)))
@@ -343,11 +343,6 @@ def _judge_resource(uri: str) -> Decision | None:
     return None
 
 
-def program_of_command(command: SimpleCommand) -> str:
-    """Return the plain name of a command's program; empty without one."""
-    return command.words[0].rpartition("/")[2] if command.words else ""
-
-
 def _folder_of(command: SimpleCommand, here: PathContext) -> str:
     """Return the real folder a command runs in: programs look upward from there, not from a link to it."""
     return os.path.realpath(command.cwd or here.cwd)
@@ -380,19 +375,20 @@ def _find_removed_variable(command: SimpleCommand) -> str:
 
 def _words_of_find(subject: Subject) -> Sequence[str]:
     """Return the words of a find whose tests select what it removes; none if it removes the folders themselves."""
-    if not isinstance(subject, PartOfLine) or subject.command is None or subject.command.words[:1] != ("find",):
+    command = command_of(subject)
+    if command is None or command.words[:1] != ("find",) or not selects(command.words):
         return ()
-    return subject.command.words if selects(subject.command.words) else ()
+    return command.words
 
 
 def _mirrors(subject: Subject) -> bool:
-    return isinstance(subject, PartOfLine) and subject.command is not None and mirrors(subject.command.words)
+    command = command_of(subject)
+    return command is not None and mirrors(command.words)
 
 
 def _changes_modes(subject: Subject) -> bool:
-    if not isinstance(subject, PartOfLine) or subject.command is None:
+    command = command_of(subject)
+    if command is None or command.program not in _CHANGES_MODES:  # first: asked about each file of a long line
         return False
-    if program_of_command(subject.command) not in _CHANGES_MODES:  # first: asked about each file of a long line
-        return False
-    flags = [word for word in subject.command.words[1:] if word.startswith("-")]
+    flags = [word for word in command.words[1:] if word.startswith("-")]
     return any(word.startswith("--rec") or ("R" in word and not word.startswith("--")) for word in flags)

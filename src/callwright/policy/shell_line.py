@@ -115,6 +115,11 @@ def _writes_somewhere(command: SimpleCommand) -> bool:
     return any(isinstance(access, WritePath) for access in command.accesses)
 
 
+def command_of(subject: Subject) -> SimpleCommand | None:
+    """Return the command of a shell line that is being judged; None for any other call, and for a line as a whole."""
+    return subject.command if isinstance(subject, PartOfLine) else None
+
+
 def is_unclear(subject: Subject) -> bool:
     """Whether it is a line as a whole that could not be read, so that what it names is not known."""
     return isinstance(subject, PartOfLine) and subject.command is None and bool(subject.plan.problem)

@@ -57,7 +57,7 @@ def is_walled(plan: ShellPlan) -> bool:
 
 def uncovers_secrets(plan: ShellPlan) -> bool:
     """Whether git may print committed secrets, which no wall masks: settings in git's environment hide them."""
-    printing = [command for command in plan.commands if _prints_content(command.words)]
+    printing = [command for command in plan.commands if _prints_content(command)]
     if not printing:
         return False
     if not plan.proven or any(command.verdict is Verdict.UNKNOWN for command in printing):
@@ -66,12 +66,10 @@ def uncovers_secrets(plan: ShellPlan) -> bool:
     return any(command[0] in _CHANGES_SHELL for command in unknown)
 
 
-def _prints_content(command: Sequence[str]) -> bool:
-    if not command or command[0].rpartition("/")[2] != "git":
+def _prints_content(command: SimpleCommand) -> bool:
+    if command.program != "git" or command.words[1:2] == ("help",):
         return False
-    if command[1:2] == ("help",):
-        return False
-    return not _GIT_PRINTS.isdisjoint(command)  # any word may be the sub-command: options before it take values
+    return not _GIT_PRINTS.isdisjoint(command.words)  # any word may be the sub-command: options before it take values
 
 
 def _fits(command: SimpleCommand) -> bool:

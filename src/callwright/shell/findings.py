@@ -142,7 +142,7 @@ def find_xargs_input(commands: Sequence[SimpleCommand], before: XargsInput, fold
     if len(commands) != 1 or commands[0].verdict is not _READ_ONLY or not commands[0].words:
         return None
     command = commands[0]
-    name, rest = command.words[0].rpartition("/")[2], command.words[1:]
+    name, rest = command.program, command.words[1:]
     if _prints_names(name, rest):
         return _list_trees(name, rest, command, folders)
     if name in ("echo", "printf") and command.literal:

@@ -102,6 +102,11 @@ class SimpleCommand:
     copied: tuple[Tree, ...] = ()
     """Folders whose files it writes elsewhere under the same names."""
 
+    @property
+    def program(self) -> str:
+        """The plain name of the program, without its folder; empty without one."""
+        return self.words[0].rpartition("/")[2] if self.words else ""
+
 
 @frozen
 class ShellPlan:

@@ -225,7 +225,7 @@ def may_name(pattern: CommandPattern, command: SimpleCommand) -> bool:
     """Whether a command that is not literal, or runs its input, could be the one a rule names."""
     if not command.words:
         return False
-    program = command.words[0].rpartition("/")[2].casefold()
+    program = command.program.casefold()
     if _runs_its_input(program, command.words[1:]):
         return True
     if command.literal:

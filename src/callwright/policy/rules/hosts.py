@@ -9,7 +9,7 @@ from callwright.policy.base import Subject
 from callwright.policy.rules.certainty import Match, match_if
 from callwright.policy.rules.patterns import domain_matches, host_readings
 from callwright.policy.rules.rule import Rule
-from callwright.policy.shell_line import PartOfLine
+from callwright.policy.shell_line import command_of
 from callwright.shell.plan import Verdict
 
 _ONE_SLASH = re.compile(r"(?:https?|ftps?|wss?):/(?!/)", re.IGNORECASE)
@@ -35,7 +35,8 @@ def by_domain(rule: Rule, url: str) -> Match:
 
 def by_named_host(rule: Rule, subject: Subject) -> Match:
     """Match a host that an unknown program is given: `pip install https://host/x`, `ssh host`."""
-    if not isinstance(subject, PartOfLine) or (command := subject.command) is None:
+    command = command_of(subject)
+    if command is None:
         return Match.NO
     from callwright.policy.git_remotes import sets_address  # for shell lines only
 
@@ -50,7 +51,7 @@ def by_named_host(rule: Rule, subject: Subject) -> Match:
 
 def by_remote(rule: Rule, access: RunCommand | Reach, subject: Subject) -> Match:
     """Match the host behind the name of a git remote: `git push origin`."""
-    command = subject.command if rule.restricts and isinstance(subject, PartOfLine) else None
+    command = command_of(subject) if rule.restricts else None
     from callwright.policy.git_remotes import find_remotes, uses_remotes  # for shell lines only
 
     if command is None or not uses_remotes(command, access):

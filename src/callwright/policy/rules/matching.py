@@ -39,7 +39,7 @@ from callwright.policy.rules.patterns import (
 )
 from callwright.policy.rules.resource_patterns import resource_pattern
 from callwright.policy.rules.rule import Rule
-from callwright.policy.shell_line import PartOfLine, is_unclear, paths_for_call, plan_without_redirects
+from callwright.policy.shell_line import PartOfLine, command_of, is_unclear, paths_for_call, plan_without_redirects
 from callwright.policy.tool_names import (
     FILE_FAMILIES,
     RESOURCE_FAMILIES,
@@ -157,7 +157,7 @@ def _by_path(rule: Rule, access: Access, places: PossiblePaths, here: PathContex
 
 def _by_trees(rule: Rule, subject: Subject, here: PathContext) -> Match:
     """Match files that a command reads without naming them: `grep -r . secret` reads what `Read(secret/**)` denies."""
-    command = subject.command if isinstance(subject, PartOfLine) else None
+    command = command_of(subject)
     if command is None or not (command.verdict is Verdict.DESTRUCTIVE or _is_about_reading(rule)):
         return Match.NO
     return Match.MAYBE if may_use_denied(_pattern(rule, here), command) else Match.NO

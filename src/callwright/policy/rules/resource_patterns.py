@@ -12,6 +12,7 @@ from functools import lru_cache
 from urllib.parse import unquote
 
 from callwright.core.uri import normalize_uri, split_uri, uri_readings
+from callwright.policy.rules.patterns import escape_wildcards
 
 # control characters stand for wildcards while a pattern is normalised: no rule can hold them
 _ONE, _MANY = "\x01", "\x02"
@@ -144,7 +145,7 @@ def resource_pattern(text: str) -> ResourcePattern:
 
 def escape_uri(uri: str) -> str:
     """Return the normal form of a URI, escaped so that a rule matches it literally."""
-    return normalize_uri(uri).replace("\\", "\\\\").replace("*", "\\*")
+    return escape_wildcards(normalize_uri(uri))
 
 
 def _mark(token: "re.Match[str]") -> str:
