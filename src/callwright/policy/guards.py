@@ -28,16 +28,22 @@ from callwright.core.access import (
     is_below,
 )
 from callwright.policy.base import Policy, Subject, Tier, make_printable
-from callwright.policy.git_changes import find_restored_file
 from callwright.policy.git_reads import find_compared_secret, find_unnamed_object
 from callwright.policy.paths import PathContext, PossiblePaths
-from callwright.policy.removals import list_removed_folders, mirrors, selects, selects_by_name
+from callwright.policy.removals import (
+    find_restored_file,
+    is_vital,
+    list_removed_folders,
+    mirrors,
+    selects,
+    selects_by_name,
+    whole_folder,
+)
 from callwright.policy.repository import find_hook, find_repository_program
 from callwright.policy.shell_line import PartOfLine, command_of, paths_for_call
 from callwright.policy.tool_names import words
 from callwright.policy.toolchains import find_project_program, find_ruff_fixes, folder_decides
 from callwright.policy.trees import find_in_tree
-from callwright.policy.vital_folders import is_vital, whole_folder
 from callwright.policy.walled import is_walled
 from callwright.shell.plan import ENVIRONMENT_SHOWN, SimpleCommand, Verdict
 from callwright.system.environment import is_credential, program_folders
@@ -196,12 +202,9 @@ class Guards(Policy):
             return None
         if unnamed := _find_removed_variable(part.command):
             return Ask(f"would remove {make_printable(unnamed)}, whose value is not known", _CRITICAL, firm=True)
-        named = next((word for word in part.command.words[1:] if _names_key(word)), "")
-        return (
-            Ask(f"would be given {make_printable(named)}, which may hold a private key", _SECRET, firm=True)
-            if named
-            else None
-        )
+        if named := next((word for word in part.command.words[1:] if _names_key(word)), ""):
+            return Ask(f"would be given {make_printable(named)}, which may hold a private key", _SECRET, firm=True)
+        return None
 
     def _judge_repository(self, part: PartOfLine, command: SimpleCommand) -> Decision | None:
         """Ask where the folder decides which programs run: settings of git, toolchains of Rust."""
@@ -300,14 +303,16 @@ class Guards(Policy):
         return None
 
     def _judge_write(self, places: PossiblePaths, subject: Subject) -> Decision | None:
-        if _mirrors(subject) and (emptied := self._judge_found(places.all, (), subject, "what else is")):
+        command = command_of(subject)
+        mirrored = command is not None and mirrors(command.words)
+        if mirrored and (emptied := self._judge_found(places.all, (), subject, "what else is")):
             return emptied
         for place in places.all:
             if is_protected(self._below_root(place)) or is_ours(comparable(place)):
                 return Ask(f"would change {make_printable(place)}, which configures other programs", _PROTECTED)
             if is_below(place, program_folders(self.here.roots)):
                 return Ask(f"would change {make_printable(place)}, from which programs are started", _PROTECTED)
-            if _changes_modes(subject) and is_vital(whole_folder(place), self.here.home):
+            if _changes_modes(command) and is_vital(whole_folder(place), self.here.home):
                 return Deny(f"refused to change the permissions of all of {make_printable(place)}", _CRITICAL)
         return None
 
@@ -381,13 +386,7 @@ def _words_of_find(subject: Subject) -> Sequence[str]:
     return command.words
 
 
-def _mirrors(subject: Subject) -> bool:
-    command = command_of(subject)
-    return command is not None and mirrors(command.words)
-
-
-def _changes_modes(subject: Subject) -> bool:
-    command = command_of(subject)
+def _changes_modes(command: SimpleCommand | None) -> bool:
     if command is None or command.program not in _CHANGES_MODES:  # first: asked about each file of a long line
         return False
     flags = [word for word in command.words[1:] if word.startswith("-")]

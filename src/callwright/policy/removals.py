@@ -1,12 +1,50 @@
-"""What `find` and `rsync` remove: all that is in a folder, or only a part of it."""
+"""What commands remove: folders that must stay, what `find` and `rsync` select, changes that git discards."""
 
+import os
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 from callwright.core.access import DeletePath, ReadPath
+from callwright.policy.git_reads import split_verb
 from callwright.policy.tool_names import words
 from callwright.shell.plan import ShellPlan, SimpleCommand
+from callwright.shell.programs.git_branches import makes_branch
+
+_HOMES = ("/home", "/Users")
+
+
+def is_vital(folder: str, home: str) -> bool:
+    """Whether a folder must not be removed: the root, what lies directly below it, a home folder.
+
+    Args:
+        folder: The folder, from `whole_folder`.
+        home: The user's home folder.
+    """
+    return folder in _vital_folders(home) or _is_top_level(folder)
+
+
+def whole_folder(place: str) -> str:
+    """Cut off components that are only wildcards: `/usr/*` is all of `/usr`."""
+    while place.startswith("/") and place != "/":
+        parent, _, last = place.rpartition("/")
+        if last.strip("*?.[]!^") and not last.startswith("["):
+            return place
+        place = parent or "/"
+    return place
+
+
+@lru_cache(maxsize=8)
+def _vital_folders(home: str) -> frozenset[str]:
+    return frozenset({"/", *_HOMES, home, os.path.realpath(home), "/root"})
+
+
+def _is_top_level(place: str) -> bool:
+    """Whether a path lies directly below the root, or is a home folder."""
+    parent = os.path.dirname(place)  # noqa: PTH120 - compared as text
+    return place.startswith("/") and (parent == "/" or parent in _HOMES)
+
 
 _NAME_TESTS = words("-name -iname -path -ipath -regex -iregex -wholename -iwholename")
 _OTHER_TESTS = words("-mtime -mmin -newer -size -empty")
@@ -81,3 +119,17 @@ def _list_names(line: Sequence[str]) -> Iterator[tuple[str, bool]]:
 def _has_letters(pattern: str) -> bool:
     """Whether a pattern is more than wildcards."""
     return bool(_WILDCARDS.sub("", pattern))
+
+
+def find_restored_file(arguments: Sequence[str], folder: str) -> str:
+    """Return the word of `git checkout` that is a file or folder, and therefore no branch; empty if there is none.
+
+    Args:
+        arguments: The words behind `git`.
+        folder: Where git would run.
+    """
+    verb, rest = split_verb(arguments)
+    if verb != "checkout" or makes_branch(rest):
+        return ""
+    operands = (word for word in rest if word[:1] != "-")
+    return next((word for word in operands if os.path.lexists(os.path.join(folder, word))), "")  # noqa: PTH118 - a path as text

@@ -6,9 +6,8 @@ from urllib.parse import urlsplit
 from callwright.core.access import Reach, RunCommand
 from callwright.core.uri import ADDRESS
 from callwright.policy.base import Subject
-from callwright.policy.rules.certainty import Match, match_if
 from callwright.policy.rules.patterns import domain_matches, host_readings
-from callwright.policy.rules.rule import Rule
+from callwright.policy.rules.rule import Match, Rule, match_if
 from callwright.policy.shell_line import command_of
 from callwright.shell.plan import Verdict
 

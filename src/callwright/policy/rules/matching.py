@@ -28,7 +28,6 @@ from callwright.core.uri import uri_readings
 from callwright.policy.base import Policy, Subject, Tier
 from callwright.policy.paths import PathContext, PossiblePaths, possible_paths
 from callwright.policy.rules.arguments import fits_value, iterate_given, parse_named_arguments
-from callwright.policy.rules.certainty import Match, match_if
 from callwright.policy.rules.command_patterns import covers, may_name, names_command
 from callwright.policy.rules.folders import ANY_NAME, find_in_folders, is_denied_folder, may_hold_denied, may_use_denied
 from callwright.policy.rules.hosts import by_domain, by_named_host, by_remote
@@ -38,7 +37,7 @@ from callwright.policy.rules.patterns import (
     path_pattern,
 )
 from callwright.policy.rules.resource_patterns import resource_pattern
-from callwright.policy.rules.rule import Rule
+from callwright.policy.rules.rule import Match, Rule, match_if
 from callwright.policy.shell_line import PartOfLine, command_of, is_unclear, paths_for_call, plan_without_redirects
 from callwright.policy.tool_names import (
     FILE_FAMILIES,

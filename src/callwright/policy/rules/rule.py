@@ -1,8 +1,9 @@
-"""The rule value, and the parser of a rule's text."""
+"""The rule value, the parser of a rule's text, and how certain it is that a rule is about an access."""
 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Literal, TypeAlias
 
 from callwright.core.errors import UsageError
@@ -53,6 +54,19 @@ class Rule:
         if self.scope == "command line":  # given for this run, but perhaps with the user's own server in mind
             return not spec.metadata.get(SHADOWS)
         return self.scope in ("", "project", "local")
+
+
+class Match(IntEnum):
+    """How certain it is that a rule is about an access; only deny and ask rules act on `MAYBE`."""
+
+    NO = 0
+    MAYBE = 1
+    YES = 2
+
+
+def match_if(claim: bool) -> Match:
+    """Return a certain match, or none."""
+    return Match.YES if claim else Match.NO
 
 
 def parse_rule(
