@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from callwright.sessions.base import SessionError, StoreTooNew
+from callwright.system.platforms import sync_folder
 
 _MIGRATIONS = (
     """
@@ -69,7 +70,7 @@ def connect(path: Path, *, wait_seconds: float) -> sqlite3.Connection:
             with suppress(FileExistsError):
                 os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
             for created in (path, *missing):  # a confirmed record must not be lost with the name of its file
-                _sync_folder(created.parent)
+                sync_folder(created.parent)
     connection = sqlite3.connect(path, timeout=wait_seconds, isolation_level=None, check_same_thread=False)
     try:
         _enable_wal(connection, wait_seconds)
@@ -81,17 +82,6 @@ def connect(path: Path, *, wait_seconds: float) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
-
-
-def _sync_folder(folder: Path) -> None:
-    """Write the names in a folder to the disk; Windows does so by itself."""
-    if os.name != "posix":
-        return
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _enable_wal(connection: sqlite3.Connection, wait_seconds: float) -> None:

@@ -29,7 +29,7 @@ from typing import Any, Literal, TypeAlias
 from callwright.core.errors import ToolError, ToolFailed
 from callwright.system.files import digest, read_all
 from callwright.system.paths import open_beneath, open_folder, parent_folder
-from callwright.system.platforms import fcntl
+from callwright.system.platforms import fcntl, sync_folder
 
 NOT_OFFERED = frozenset({errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EISDIR})
 """The errors of systems that do not support the call."""
@@ -217,17 +217,8 @@ def replace_file(path: Path, data: bytes, *, expected: str | None = None) -> Non
             if error.errno not in _IN_PLACE or not exists:
                 raise
             _overwrite(target, data)
-        _sync_folder(folder)
-
-
-def _sync_folder(folder: int) -> None:
-    """Write a folder's names to the disk: without it, a power cut could bring the old file back."""
-    with suppress(OSError):  # some file systems cannot, and the content is in place
-        opened = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
-        try:
-            os.fsync(opened)
-        finally:
-            os.close(opened)
+        with suppress(OSError):  # some file systems cannot, and the content is in place
+            sync_folder(path.parent)
 
 
 @dataclass(frozen=True, slots=True)

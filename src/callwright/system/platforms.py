@@ -1,7 +1,8 @@
-"""What differs between operating systems and Pythons: locks on files, forks, references, and what is not offered."""
+"""What differs between operating systems and Pythons: locks, folders on disk, forks, and what is not offered."""
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 
 from callwright.core.errors import UsageError
 
@@ -26,6 +27,21 @@ def lock_file(descriptor: int) -> None:
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined, unused-ignore] - Windows only
     except PermissionError as error:
         raise BlockingIOError(error.errno, error.strerror) from error
+
+
+def sync_folder(folder: Path) -> None:
+    """Write the names in a folder to the disk, or a power cut could bring an old file back; Windows does so by itself.
+
+    Raises:
+        OSError: the file system cannot.
+    """
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def on_fork(

@@ -13,6 +13,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Protocol, TextIO
 
+from callwright.system.platforms import sync_folder
+
 _MOST_ENTRIES = 20_000
 _DRAFT_CHARS = 32
 """Of a file's name in that of its draft, which must not be too long."""
@@ -99,17 +101,8 @@ def replace_private(path: Path, data: bytes) -> None:
     except BaseException:
         Path(draft).unlink(missing_ok=True)
         raise
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Write a folder's names to the disk: without it, a power cut could bring the old file back."""
-    with suppress(OSError):  # some systems cannot, and the content is in place
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    with suppress(OSError):  # some file systems cannot, and the content is in place
+        sync_folder(path.parent)
 
 
 def make_private(folder: Path) -> None:
