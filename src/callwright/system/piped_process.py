@@ -1,15 +1,14 @@
 """Runs a program with pipes to its three streams; everything it starts ends with it, and it ends with us."""
 
 import asyncio
-import json
 import os
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from io import FileIO
 
-from callwright.system.supervisor import SUPERVISOR
-from callwright.system.supervisor_process import ENDED, GONE, NOTE, SIZE, shell_exit_code
+from callwright.system.supervisor import SUPERVISOR, encode_request
+from callwright.system.supervisor_process import ENDED, GONE, NOTE, shell_exit_code
 
 _LINE_BYTES = 1 << 16
 _NOT_STARTED = 127
@@ -67,8 +66,7 @@ class PipedProcess:
                 await process._connect([end for end, _ in pipes], line_bytes, read_with)
                 near.pop_all()  # the transports close them
             ours.setblocking(False)
-            body = json.dumps({"argv": [*argv], "cwd": cwd, "env": dict(environment)}).encode()
-            process._watching = asyncio.ensure_future(process._watch(SIZE.pack(len(body)) + body))
+            process._watching = asyncio.ensure_future(process._watch(encode_request(argv, cwd, environment)))
         except BaseException:
             process._close_transports()
             ours.close()

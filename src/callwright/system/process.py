@@ -2,7 +2,6 @@
 
 import asyncio
 import atexit
-import json
 import os
 import secrets
 import selectors
@@ -21,8 +20,8 @@ from weakref import WeakSet
 from callwright.core.errors import ToolFailed
 from callwright.system.output_capture import OutputCapture, OutputLimits
 from callwright.system.platforms import on_fork
-from callwright.system.supervisor import SUPERVISOR
-from callwright.system.supervisor_process import BEGAN, ENDED, NOTE, SIZE, shell_exit_code
+from callwright.system.supervisor import SUPERVISOR, encode_request
+from callwright.system.supervisor_process import BEGAN, ENDED, NOTE, shell_exit_code
 
 Reason: TypeAlias = Literal["exited", "timed_out", "stopped", "flooded", "lost"]
 
@@ -202,14 +201,9 @@ class Running:
             return ""
 
     def _send_request(self) -> None:
-        request = {
-            "argv": self.command.argv,
-            "cwd": self.command.cwd,
-            "env": {**self.command.environment, _MARK: self._mark},
-        }
-        body = json.dumps(request).encode()
+        environment = {**self.command.environment, _MARK: self._mark}
         with suppress(OSError):  # if the monitor is gone, the closed socket is noticed later
-            self._control.sendall(SIZE.pack(len(body)) + body)
+            self._control.sendall(encode_request(self.command.argv, self.command.cwd, environment))
         with self._lock:
             self._request_sent = True
             if self._stopped_at is not None:

@@ -1,12 +1,13 @@
 """Our side of the supervisor process: starts it with the first command and hands commands over to it."""
 
 import atexit
+import json
 import os
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,6 +17,12 @@ from callwright.system.platforms import on_fork
 
 _EXIT_SECONDS = 1.0
 _LOADER = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+
+
+def encode_request(argv: Sequence[str], cwd: str, environment: Mapping[str, str]) -> bytes:
+    """Return what is sent on a control socket: the command that the monitor starts."""
+    body = json.dumps({"argv": [*argv], "cwd": cwd, "env": dict(environment)}).encode()
+    return supervisor_process.SIZE.pack(len(body)) + body
 
 
 class Supervisor:
