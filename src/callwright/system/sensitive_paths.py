@@ -187,7 +187,8 @@ def comparable(path: str) -> str:
     return _TRAILING.sub("", "/" + plain.casefold().strip("/"))
 
 
-_READABLE_OF_OURS = ("skills", "commands", "agents")
+READABLE_OF_OURS = ("skills", "commands", "agents")
+"""Folders inside our own one that models and commands may read."""
 
 
 def own_home() -> str:
@@ -204,7 +205,7 @@ def is_ours(path: str) -> bool:
     """Whether a comparable path lies in our own folder, but for what models may read there."""
     for folder in _own_folders(own_home()):
         if path == folder or path.startswith(folder + "/"):
-            return path[len(folder) + 1 :].partition("/")[0] not in _READABLE_OF_OURS
+            return path[len(folder) + 1 :].partition("/")[0] not in READABLE_OF_OURS
     return False
 
 

@@ -18,6 +18,7 @@ from callwright.system.output_capture import output_folder
 from callwright.system.sensitive_paths import (
     GIT_ATTRIBUTES,
     HOME_SECRETS,
+    READABLE_OF_OURS,
     SYSTEM_SECRETS,
     comparable,
     is_secret,
@@ -33,7 +34,6 @@ GIT_ATTRIBUTES_PLACE = "/run/callwright-git-attributes"
 """Where a command in bubblewrap finds `git_attributes_file`."""
 SHARED_CACHES = ".cache"
 """The folder in the private `/tmp` with the caches of commands that write; other commands only read it."""
-_SHOWN_OF_OURS = ("skills", "commands", "agents")
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ def _secrets_of_home(home: str) -> Iterator[str]:
 def shown_of_ours() -> tuple[str, ...]:
     """Return the folders inside our own one that commands may read."""
     home = os.path.realpath(own_home())
-    return tuple(f"{home}/{name}" for name in _SHOWN_OF_OURS if os.path.isdir(f"{home}/{name}"))
+    return tuple(f"{home}/{name}" for name in READABLE_OF_OURS if os.path.isdir(f"{home}/{name}"))
 
 
 def hideable_parts(secret: str, roots: Sequence[str]) -> Iterator[str]:

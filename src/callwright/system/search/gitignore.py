@@ -163,6 +163,9 @@ def _name_regex(pattern: str) -> str:
 IGNORE_FILES = (".rgignore", ".ignore", ".gitignore")
 """Strongest first: a rule of a stronger file beats one of a weaker file in a nearer folder."""
 
+RULE_NAMES = frozenset({*IGNORE_FILES, ".git"})
+"""What changes the rules that apply in a folder: its ignore files, and the beginning of a repository."""
+
 REPOSITORY_FOLDERS = frozenset({".git", ".hg", ".jj", ".svn"})
 """Folders never listed or searched unless named by path: they hold history, not files."""
 

@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from callwright.system.search.gitignore import IGNORE_FILES, REPOSITORY_FOLDERS, IgnoreScope
+from callwright.system.search.gitignore import REPOSITORY_FOLDERS, RULE_NAMES, IgnoreScope
 
 _NOTHING: list[str] = []
-_RULE_NAMES = frozenset({*IGNORE_FILES, ".git"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,7 @@ def walk_folders(walk: Walk) -> Iterator[Folder]:
         joined = f"/{'/'.join(files)}/{'/'.join(folders)}/"
         if "/." in joined:
             if path and not walk.ignored:
-                telling = _RULE_NAMES.intersection(files) | _RULE_NAMES.intersection(folders)  # .git may be either
+                telling = RULE_NAMES.intersection(files) | RULE_NAMES.intersection(folders)  # .git may be either
                 scope = scope.enter((start + path)[:-1], telling) if telling else scope
             files, folders = _drop_history(files, folders)
         if walk.suffix:

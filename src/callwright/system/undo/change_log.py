@@ -3,7 +3,7 @@
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -32,7 +32,7 @@ from callwright.system.undo.kept_content import (
     missing_folders,
     read_state,
 )
-from callwright.system.undo.restore import Restoration, Step, recover, restore
+from callwright.system.undo.restore import Restoration, recover, restore
 from callwright.system.undo.tree_scan import TreeScan
 
 _MOST_ENTRIES = 20_000
@@ -263,8 +263,7 @@ class ChangeLog:
         return self._current
 
     def _append(self, line: Line) -> None:
-        with self._lock:
-            self._journal.append({**line, "set": self._open_set().number})
+        self._journal.append({**line, "set": self._open_set().number})
 
     def plan_undo(self, after: int) -> UndoPlan:
         """Return what undoing every turn after the one with this number would do.
@@ -320,7 +319,12 @@ class ChangeLog:
                     self._open_set()
                 for each in plan.restorations:
                     self._keep_current(each)
-                done = restore(plan.restorations, self.kept, self.folder, self._announcer(restore_id))
+                done = restore(
+                    plan.restorations,
+                    self.kept,
+                    self.folder,
+                    lambda steps: self._journal.append({"restoring": restore_id, "steps": steps}),
+                )
             except (NotKept, OSError, ToolError) as error:
                 raise UndoError(f"nothing was restored: {describe_failure(error)}") from None
             changes = {each.path: [each.current.dump(), each.target.dump()] for each in plan.restorations}
@@ -334,9 +338,6 @@ class ChangeLog:
             self._current = None
             self.history.apply_restored(line)
         return restore_id, done.left
-
-    def _announcer(self, restore_id: str) -> Callable[[list[Step]], None]:
-        return lambda steps: self._journal.append({"restoring": restore_id, "steps": steps})
 
     def _keep_current(self, each: Restoration) -> None:
         """Keep what is about to be replaced, so that it can be redone."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from callwright.core.errors import ToolError
 from callwright.system.paths import open_folder
-from callwright.system.search.gitignore import IGNORE_FILES, REPOSITORY_FOLDERS, IgnoreScope
+from callwright.system.search.gitignore import REPOSITORY_FOLDERS, RULE_NAMES, IgnoreScope
 from callwright.system.sensitive_paths import own_home
 from callwright.system.undo.kept_content import (
     ABSENT,
@@ -30,7 +30,6 @@ _GENERATED = frozenset(
     "node_modules __pycache__ .venv venv site-packages .tox .nox .mypy_cache .ruff_cache .pytest_cache .hypothesis"
     " .gradle .next .nuxt bower_components .terraform".split()
 )
-_RULE_NAMES = frozenset({*IGNORE_FILES, ".git"})
 _SETTLED_NS = 50_000_000
 _DATABASE_PARTS = ("-wal", "-shm", "-journal")
 
@@ -199,14 +198,13 @@ def _look_below(root: str, view: TreeView, before: TreeView | None, most: int) -
     pending = [(root, IgnoreScope.of(Path(root), Path(root)))]
     while pending:
         folder, scope = pending.pop()
-        folders = _look_into(folder, view)
+        folders, rules = _look_into(folder, view)
         if len(view.entries) > most:
             view.overflow = True
             return
-        telling = _RULE_NAMES.intersection(os.path.basename(path) for path in folders[1])
-        if folder != root and telling:
-            scope = scope.enter(folder, telling)
-        for path in folders[0]:
+        if folder != root and rules:
+            scope = scope.enter(folder, rules)
+        for path in folders:
             reason = _reason_to_skip(path, scope, before)
             if reason:
                 view.skipped[path] = reason
@@ -216,7 +214,7 @@ def _look_below(root: str, view: TreeView, before: TreeView | None, most: int) -
 
 
 def _look_into(folder: str, view: TreeView) -> tuple[list[str], list[str]]:
-    """Add the entries of one folder; return its folders, and those entries that hold ignore rules."""
+    """Add the entries of one folder; return its folders, and the names of those entries that hold ignore rules."""
     folders: list[str] = []
     rules: list[str] = []
     with suppress(OSError), os.scandir(folder) as entries:
@@ -227,8 +225,8 @@ def _look_into(folder: str, view: TreeView) -> tuple[list[str], list[str]]:
                 continue
             if entry.path in view.excluded:
                 continue
-            if entry.name in _RULE_NAMES:
-                rules.append(entry.path)
+            if entry.name in RULE_NAMES:
+                rules.append(entry.name)
             if stat.S_ISDIR(found.st_mode):
                 folders.append(entry.path)
                 view.folders[found.st_ino] = entry.path
