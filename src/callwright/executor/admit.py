@@ -37,7 +37,7 @@ from callwright.core.errors import (
     UnknownTool,
     describe_raised,
 )
-from callwright.core.json import FrozenDict, JsonObject, canonical
+from callwright.core.json import JsonObject, canonical
 from callwright.executor.admitted import Admitted, ToolEntry
 from callwright.executor.deadlines import Deadlines
 from callwright.executor.driver import is_cancelling
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from callwright.executor.repair import RepairMode
     from callwright.hooks.base import Hook
 
-_NO_ARGUMENTS: JsonObject = FrozenDict()
 _log = logging.getLogger("callwright")
 
 

@@ -1,8 +1,8 @@
 """A call on its way through the executor, with the facts about its tool."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from callwright.core.access import Access, Ask, Confinement, UseTool
 from callwright.core.calls import Repair, ToolCall
@@ -16,11 +16,13 @@ from callwright.tool.function import Bound
 
 if TYPE_CHECKING:  # otherwise loaded with the first repair, hook or limit
     from callwright.executor.ledger import CarriedApproval
-    from callwright.executor.repair import PathTool
     from callwright.hooks.base import PendingCall
     from callwright.tool.concurrency import Hold
 
 _NO_ARGUMENTS: JsonObject = FrozenDict()
+RepairPaths: TypeAlias = Callable[[Invocation], tuple[JsonObject, tuple[Repair, ...]] | None]
+"""The method of a tool with paths among its arguments: the arguments to change and the repairs, or None for paths that
+are right or unclear."""
 
 
 class ToolEntry:
@@ -48,7 +50,7 @@ class ToolEntry:
         self.bind = tool.bind
         # hasattr: from Python 3.12 on, isinstance does not see what a renamed tool passes on
         self.bind_in = cast(SessionTool, tool).bind_in if hasattr(tool, "bind_in") else None
-        self.repair_paths = cast("PathTool", tool).repair_paths if hasattr(tool, "repair_paths") else None
+        self.repair_paths: RepairPaths | None = getattr(tool, "repair_paths", None)
         self.name = self.spec.name
         self.annotations = self.spec.annotations
         self.limits = self.spec.limits

@@ -4,15 +4,15 @@ look up, bind ─► refused? ─► name ─► JSON ─► arguments ─► bi
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
 from callwright.core._fast import frozen, replace
-from callwright.core.access import Ask
 from callwright.core.calls import Completed, Failed, Interrupted, Outcome, Repair, ToolCall
 from callwright.core.errors import InvalidArguments, ToolError, UnknownTool
 from callwright.core.json import JsonObject, compact
+from callwright.executor.admitted import Admitted, ToolEntry
 from callwright.registry.catalog import Catalog
-from callwright.tool.base import Invocation, Tool
+from callwright.tool.base import Tool
 
 if TYPE_CHECKING:
     from callwright.repairs.schemas import Target
@@ -21,50 +21,8 @@ RepairMode: TypeAlias = Literal["on", "report", "off"]
 """Whether calls are repaired, only reported with the repair that was possible, or left as they are."""
 
 
-@runtime_checkable
-class PathTool(Protocol):
-    """A tool with paths among its arguments, which it can correct."""
-
-    def repair_paths(self, invocation: Invocation) -> tuple[JsonObject, tuple[Repair, ...]] | None:
-        """Return the arguments to change and the repairs; None for paths that are right or unclear."""
-        ...
-
-
-class RepairEntry(Protocol):
-    """What the stage needs to know about a tool."""
-
-    name: str
-    repair_paths: Callable[[Invocation], tuple[JsonObject, tuple[Repair, ...]] | None] | None
-
-
-EntryT = TypeVar("EntryT", bound=RepairEntry)
-
-
-class RepairableCall(Protocol[EntryT]):
-    """A call during admission."""
-
-    call: ToolCall
-    entry: EntryT | None
-    name: str
-    invocation: Invocation | None
-    asks: tuple[Ask, ...]
-    error: ToolError | None
-    repairs: tuple[Repair, ...]
-
-    def bind(self, entry: EntryT, arguments: JsonObject | str | bytes) -> None:
-        """Validate arguments and keep the invocation."""
-        ...
-
-    def edit(self, entry: EntryT, arguments: JsonObject) -> None:
-        """Bind arguments that were made from the shown ones."""
-        ...
-
-
 def repair_call(
-    item: RepairableCall[EntryT],
-    catalog: Catalog,
-    find_entry: Callable[[str, Catalog], EntryT | None],
-    mode: RepairMode,
+    item: Admitted, catalog: Catalog, find_entry: Callable[[str, Catalog], ToolEntry | None], mode: RepairMode
 ) -> None:
     """Bind what a refused call means; without exactly one meaning, or if that is refused too, the error stays."""
     error = item.error
@@ -108,7 +66,7 @@ def _add_advice(error: ToolError | None, call: ToolCall, catalog: Catalog) -> To
 
 
 def repair_paths(
-    item: RepairableCall[EntryT], entry: EntryT, found: tuple[JsonObject, tuple[Repair, ...]], mode: RepairMode
+    item: Admitted, entry: ToolEntry, found: tuple[JsonObject, tuple[Repair, ...]], mode: RepairMode
 ) -> None:
     """Bind a call again with the paths that it means, as its tool found them.
 
