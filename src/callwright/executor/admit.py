@@ -6,7 +6,7 @@ look up ─► bind ─► (repair) ─► before-hooks ─► accesses ─► p
 import asyncio
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from callwright.core.access import (
     Allow,
@@ -41,7 +41,7 @@ from callwright.core.json import JsonObject, canonical
 from callwright.executor.admitted import Admitted, ToolEntry
 from callwright.executor.deadlines import Deadlines
 from callwright.executor.driver import is_cancelling
-from callwright.executor.ledger import CarriedApproval, ask_again, find_expiry
+from callwright.executor.ledger import TurnAnswers, ask_again, find_expiry
 from callwright.policy.decide import Policies
 from callwright.registry.catalog import Catalog
 from callwright.tool.base import State
@@ -52,26 +52,6 @@ if TYPE_CHECKING:
     from callwright.hooks.base import Hook
 
 _log = logging.getLogger("callwright")
-
-
-class AnswerSource(Protocol):
-    """Finds the answers for calls."""
-
-    def claim(self, admitted: Admitted, *, running: bool = False) -> tuple[Question, Reply] | None:
-        """Return the answer given for exactly this call, which no other call may then use."""
-        ...
-
-    def find_edit(self, admitted: Admitted) -> tuple[Question, Reply] | None:
-        """Return the answer that changed the arguments of this call before it ran and asked."""
-        ...
-
-    def find_carried(self, admitted: Admitted) -> CarriedApproval | None:
-        """Return the approval of a call that has run, and waited for what is answered now about calls inside it."""
-        ...
-
-    def take(self, question_id: str) -> bool:
-        """Use an answer up; False if it was used meanwhile."""
-        ...
 
 
 class Gate:
@@ -145,7 +125,7 @@ class Gate:
     async def admit(
         self,
         calls: Sequence[Admitted],
-        answers: AnswerSource | None,
+        answers: TurnAnswers | None,
         turn_id: str,
         deadlines: Deadlines,
         asking: "Asking | None" = None,
@@ -168,7 +148,7 @@ class Gate:
                     asking = None
                 changed = self.judge(admitted, answers)
 
-    def judge(self, admitted: Admitted, answers: AnswerSource | None) -> bool:
+    def judge(self, admitted: Admitted, answers: TurnAnswers | None) -> bool:
         """Decide about a bound call by policies and answers, the hooks left out.
 
         Returns:
@@ -193,13 +173,13 @@ class Gate:
             self._fail(admitted, error, answers)
             return False
 
-    def _fail(self, admitted: Admitted, error: BaseException, answers: AnswerSource | None) -> None:
+    def _fail(self, admitted: Admitted, error: BaseException, answers: TurnAnswers | None) -> None:
         if isinstance(error, AuthRequired):
             self._require_sign_in(admitted, error, answers)
         else:
             admitted.error = _as_tool_error(error)
 
-    def consume_answers(self, admitted: Sequence[Admitted], answers: AnswerSource) -> None:
+    def consume_answers(self, admitted: Sequence[Admitted], answers: TurnAnswers) -> None:
         """Use up the answers that let these calls through; remember those given for longer than once."""
         for item in admitted:
             taken = [answers.take(question_id) for question_id in item.used_answers]  # every one, also after a failure
@@ -254,7 +234,7 @@ class Gate:
             entry.allowed_key = key
         return asks
 
-    def _apply_answer(self, admitted: Admitted, asks: Sequence[Ask], answers: AnswerSource | None) -> bool:
+    def _apply_answer(self, admitted: Admitted, asks: Sequence[Ask], answers: TurnAnswers | None) -> bool:
         """Apply the answer given for exactly this call, or raise the question; True if it changed the arguments."""
         found = None if answers is None else answers.claim(admitted)
         if found is None:
@@ -303,7 +283,7 @@ class Gate:
             admitted.confinement = Confinement.APPROVED
         return left
 
-    def _require_sign_in(self, admitted: Admitted, error: AuthRequired, answers: AnswerSource | None) -> None:
+    def _require_sign_in(self, admitted: Admitted, error: AuthRequired, answers: TurnAnswers | None) -> None:
         found = None if answers is None else answers.claim(admitted)
         if found is not None and not isinstance(found[1], Approve):
             admitted.error = Denied(found[1].reason or "the user declined to sign in")

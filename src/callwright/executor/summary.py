@@ -1,7 +1,7 @@
 """The one line that describes a call in an approval request."""
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol, cast
+from collections.abc import Mapping
+from typing import cast
 
 from callwright.core.access import (
     Access,
@@ -16,34 +16,15 @@ from callwright.core.access import (
     WriteResource,
 )
 from callwright.core.escaping import visible_line
-from callwright.core.json import JsonObject
 from callwright.core.spec import ToolSpec
+from callwright.executor.admitted import Admitted
 
 _SUMMARY_CHARS = 200
 CUT = " … "
 """Stands where a long text was cut."""
 
 
-class SummarizedCall(Protocol):
-    """What a summary shows of a call."""
-
-    @property
-    def accesses(self) -> Sequence[Access]:
-        """What the call would access."""
-        ...
-
-    @property
-    def arguments(self) -> JsonObject:
-        """The final arguments."""
-        ...
-
-    @property
-    def spec(self) -> ToolSpec:
-        """The tool's description."""
-        ...
-
-
-def summarize(call: SummarizedCall) -> str:
+def summarize(call: Admitted) -> str:
     """Describe a call in one line: the command, path, address or URI if it declares one, and the other arguments."""
     target = next((target for access in call.accesses if (target := _target_of(access))), "")
     given = {name: value for name, value in call.arguments.items() if not _is_said(value, target)}
