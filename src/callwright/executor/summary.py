@@ -15,13 +15,11 @@ from callwright.core.access import (
     WritePath,
     WriteResource,
 )
-from callwright.core.escaping import visible_line
 from callwright.core.spec import ToolSpec
 from callwright.executor.admitted import Admitted
+from callwright.policy.base import make_printable
 
 _SUMMARY_CHARS = 200
-CUT = " … "
-"""Stands where a long text was cut."""
 
 
 def summarize(call: Admitted) -> str:
@@ -32,9 +30,10 @@ def summarize(call: Admitted) -> str:
         defaults = _defaults(call.spec)  # a command says what it does by itself
         given = {name: value for name, value in given.items() if (name, value) not in defaults}
     others = ", ".join(f"{name}={value!r}" for name, value in given.items())
-    if not target:
-        return _shorten(others) or "no arguments"
-    return f"{_shorten(target)} ({_shorten(others)})" if others else _shorten(target)
+    shown, beside = (make_printable(text, chars=_SUMMARY_CHARS) for text in (target, others))
+    if not shown:
+        return beside or "no arguments"
+    return f"{shown} ({beside})" if beside else shown
 
 
 def _defaults(spec: ToolSpec) -> list[tuple[str, object]]:
@@ -55,11 +54,3 @@ def _target_of(access: Access) -> str:
 def _is_said(value: object, target: str) -> bool:
     """Whether an argument is left out of a summary: it was not given, or the target says it."""
     return value is None or (isinstance(value, str) and bool(value) and target.endswith(value))
-
-
-def _shorten(text: str) -> str:
-    """Show hidden characters and cut the middle of a long text, so that a question cannot hide its end."""
-    shown = visible_line(text)
-    if len(shown) <= _SUMMARY_CHARS:
-        return shown
-    return f"{shown[: _SUMMARY_CHARS // 2]}{CUT}{shown[-_SUMMARY_CHARS // 2 :]}"

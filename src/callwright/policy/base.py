@@ -104,9 +104,13 @@ def _check_methods(kind: type[Policy]) -> None:
         raise UsageError(f"{kind.__name__} decides with async def; write a plain function, and wait in a Hook")
 
 
+CUT = " … "
+"""Stands where a long text was cut."""
+
+
 def make_printable(text: str, *, chars: int = 120) -> str:
     """Escape control characters and cut long text in its middle, so that a question cannot hide anything."""
     from callwright.core.escaping import visible_line  # loaded with the first question
 
     shown = visible_line(text)
-    return shown if len(shown) <= chars else f"{shown[: chars // 2]} … {shown[-chars // 2 :]}"
+    return shown if len(shown) <= chars else f"{shown[: chars // 2]}{CUT}{shown[-chars // 2 :]}"

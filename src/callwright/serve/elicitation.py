@@ -15,7 +15,7 @@ from callwright.core.errors import ToolFailed, safe_str
 from callwright.core.escaping import visible_line
 from callwright.core.json import compact, thaw
 from callwright.core.spec import ELICITS
-from callwright.executor.summary import CUT
+from callwright.policy.base import CUT
 from callwright.registry.catalog import Catalog
 from callwright.serve.clients import Caller, sendable
 from callwright.tool.arguments import describe_first_problem
