@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any, cast
 
-from callwright.repairs.lenient_json import NotJson, read_lenient, strip_end, strip_fence
+from callwright.repairs.lenient_json import strip_end, strip_fence, try_read
 from callwright.repairs.schemas import Change, Object, Target, kinds_of
 
 _OPERATORS = re.compile(r"[|&;<>()`$*?~{}\n]")
@@ -55,10 +55,7 @@ def _strip_prompts(text: str) -> str | None:
 
 
 def _read_json_line(text: str) -> str | None:
-    try:
-        value: Any = read_lenient(text)
-    except NotJson:
-        return None
+    value = try_read(text)
     if isinstance(value, dict):
         held = cast("dict[str, Any]", value)
         value = next(iter(held.values())) if len(held) == 1 and set(held) <= {"command", "cmd"} else None

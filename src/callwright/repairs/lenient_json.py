@@ -9,7 +9,7 @@ one key, a comment that may be a part of a string, `\\'` that may be the shell's
 
 import json
 import re
-from typing import Any
+from typing import Any, cast
 
 from callwright.core.json import RepeatedKey, make_object
 
@@ -72,6 +72,12 @@ def try_read(text: str) -> Any:
         return read_lenient(text)
     except NotJson:
         return None
+
+
+def try_read_object(text: str) -> dict[str, Any] | None:
+    """Return the object of a JSON text with mistakes; None if it is anything else."""
+    value = try_read(text)
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 
 def read_beginning(text: str) -> Any:

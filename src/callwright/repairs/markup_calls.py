@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, TypeAlias
 
-from callwright.repairs.lenient_json import NotJson, read_lenient
+from callwright.repairs.lenient_json import NotJson, read_lenient, try_read_object
 from callwright.repairs.names import repair_name
 
 MarkupCall: TypeAlias = tuple[str, dict[str, Any]]
@@ -127,7 +127,7 @@ def _read_parameters(body: str, pattern: re.Pattern[str]) -> dict[str, Any] | No
     if not body.strip():
         return {}
     if body.lstrip().startswith("{"):
-        return _read_object(body)
+        return try_read_object(body)
     found = _split(body, pattern)
     if found is None or len({match["key"].strip() for match in found}) != len(found):
         return None
@@ -143,19 +143,11 @@ def _read_parameters(body: str, pattern: re.Pattern[str]) -> dict[str, Any] | No
     return given
 
 
-def _read_object(text: str) -> dict[str, Any] | None:
-    try:
-        value = read_lenient(text)
-    except NotJson:
-        return None
-    return value if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType] - the keys of JSON
-
-
 def _read_token_calls(text: str, pattern: re.Pattern[str]) -> list[MarkupCall] | None:
     found = _split(text.strip(), pattern)
     if not found:
         return None
-    calls = [(match["name"], _read_object(match["body"] or "{}")) for match in found]
+    calls = [(match["name"], try_read_object(match["body"] or "{}")) for match in found]
     return (
         [(name, given) for name, given in calls if given is not None] if all(g is not None for _, g in calls) else None
     )
@@ -179,5 +171,5 @@ def _read_elements(text: str, spellings: Mapping[str, str]) -> list[MarkupCall] 
 def _read_action(text: str, spellings: Mapping[str, str]) -> list[MarkupCall] | None:
     found = _ACTION.match(text)
     name = None if found is None else repair_name(found["name"], spellings)
-    given = None if found is None else _read_object(found["body"].rstrip().removesuffix("```"))
+    given = None if found is None else try_read_object(found["body"].rstrip().removesuffix("```"))
     return None if name is None or given is None else [(name, given)]

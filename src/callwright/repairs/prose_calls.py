@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, cast
 
-from callwright.repairs.lenient_json import NotJson, TwoValues, read_beginning, read_first, read_lenient
+from callwright.repairs.lenient_json import NotJson, TwoValues, read_beginning, read_first, try_read
 from callwright.repairs.markup_calls import LABELLED, find_markup
 from callwright.repairs.names import ARGUMENT_KEYS, NAME_KEYS, SURE_ARGUMENT_KEYS, SURE_NAME_KEYS, repair_name
 from callwright.repairs.text_calls import (
@@ -95,10 +95,7 @@ def find_unknown_call(text: str) -> str | None:
     """
     body = THINKING.sub("", text).strip()
     fenced = FENCED.fullmatch(body)
-    try:
-        value = read_lenient(fenced["body"].strip() if fenced else body)
-    except NotJson:
-        return None
+    value = try_read(fenced["body"].strip() if fenced else body)
     if isinstance(value, list) and value:
         value = cast("list[Any]", value)[0]
     if not isinstance(value, dict):

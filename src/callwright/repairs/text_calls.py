@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from callwright.core.json import compact
-from callwright.repairs.lenient_json import strip_end, try_read
+from callwright.repairs.lenient_json import strip_end, try_read, try_read_object
 from callwright.repairs.markup_calls import read_markup_calls
 from callwright.repairs.names import ARGUMENT_KEYS, NAME_KEYS, SURE_NAME_KEYS, repair_name
 
@@ -128,8 +128,8 @@ def _read_named(body: str, spellings: Mapping[str, str]) -> list[TextCall] | Non
     """Read `read {"path": …}`."""
     found = _NAMED.fullmatch(body)
     name = None if found is None else repair_name(found["name"], spellings)
-    value = None if found is None or name is None else try_read(found["body"])
-    return [TextCall(name, compact(cast("Any", value)))] if name and isinstance(value, dict) else None
+    given = None if found is None or name is None else try_read_object(found["body"])
+    return [TextCall(name, compact(given))] if name and given is not None else None
 
 
 def _read_function(found: re.Match[str]) -> list[TextCall] | None:
@@ -145,18 +145,18 @@ def _read_function(found: re.Match[str]) -> list[TextCall] | None:
     if given:  # without the end of the call, a parameter may be missing
         whole = found["end"] and at == len(body) and not repeated
         return [TextCall(found["name"], compact(given))] if whole else None
-    value = try_read(body)
-    return [TextCall(found["name"], compact(cast("Any", value)))] if isinstance(value, dict) else None
+    held = try_read_object(body)
+    return None if held is None else [TextCall(found["name"], compact(held))]
 
 
 def _read_harmony(body: str, spellings: Mapping[str, str]) -> list[TextCall] | None:
     body, calls, at = _HARMONY_THOUGHT.sub("", body), list[TextCall](), 0
     while at < len(body):
         found = HARMONY.match(body, at)
-        value = None if found is None else try_read(found["body"].strip() or "{}")
-        if found is None or not isinstance(value, dict):
+        given = None if found is None else try_read_object(found["body"].strip() or "{}")
+        if found is None or given is None:
             return None
-        calls.append(TextCall(repair_name(found["name"], spellings) or found["name"], compact(cast("Any", value))))
+        calls.append(TextCall(repair_name(found["name"], spellings) or found["name"], compact(given)))
         at = found.end()
     return calls
 
@@ -167,8 +167,8 @@ def _read_tokens(body: str, spellings: Mapping[str, str]) -> list[TextCall] | No
         return [call for part in parts if part for call in part] if all(parts) else None
     found = _MISTRAL.fullmatch(body)
     if found is not None and found["name"]:
-        value = try_read(found["body"])
-        return [TextCall(found["name"], compact(cast("Any", value)))] if isinstance(value, dict) else None
+        given = try_read_object(found["body"])
+        return None if given is None else [TextCall(found["name"], compact(given))]
     found = found or _TAG_TOKENS.fullmatch(body)
     if found is None:
         return None
