@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import dropwhile, pairwise
 
-from callwright.shell.words import Word
+from callwright.shell.words import Word, is_harmless_variable
 from callwright.shell.wrapper_tables import PROGRAM_OPTIONS, PROGRAM_VARIABLES
 
 _NAMED_IN_SETTING = re.compile(r"(?:-o ?)?(?:proxycommand|localcommand)[= ](.+)|alias\.[^=]+=!(.+)", re.IGNORECASE)
@@ -24,7 +24,11 @@ def list_named_programs(
     """
     if not assignments and name not in _NAMING:
         return ()
-    named = [value for variable, value in assignments if value and variable in PROGRAM_VARIABLES]
+    named = [
+        value
+        for variable, value in assignments
+        if value and variable in PROGRAM_VARIABLES and not is_harmless_variable(variable, value)
+    ]
     return [*named, *_read_named_programs(name, words)]
 
 

@@ -89,11 +89,12 @@ _HARMLESS = frozenset(
         "LANG LANGUAGE TZ TERM COLUMNS LINES NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE COLORTERM NODE_ENV CI "
         "PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE PYTHONIOENCODING RUST_BACKTRACE RUST_LOG GREP_COLOR GREP_COLORS "
         "LS_COLORS BLOCK_SIZE TIME_STYLE QUOTING_STYLE LC_ALL LC_COLLATE LC_CTYPE LC_MESSAGES LC_MONETARY LC_NUMERIC "
-        "LC_TIME GIT_OPTIONAL_LOCKS AWS_PAGER AWS_REGION AWS_DEFAULT_REGION AWS_DEFAULT_OUTPUT "
+        "LC_TIME GIT_OPTIONAL_LOCKS AWS_REGION AWS_DEFAULT_REGION AWS_DEFAULT_OUTPUT "
         "HOMEBREW_NO_AUTO_UPDATE HOMEBREW_NO_ANALYTICS PIP_DISABLE_PIP_VERSION_CHECK PIP_NO_INPUT FOO BAR BAZ QUX "
         "DEBUG VERBOSE LOG_LEVEL"
     ).split()
 )
+_PAGERS = frozenset("PAGER GIT_PAGER MANPAGER GH_PAGER AWS_PAGER SYSTEMD_PAGER".split())
 # names that scripts use for their own values and that no common program reads
 _CONVENTIONAL = frozenset(
     (
@@ -118,9 +119,10 @@ def is_harmless_variable(name: str, value: str | None, *, exported: bool = True)
         value: Its value; None if it is not literal.
         exported: Whether programs see it; a variable that only the script itself reads may have more names.
     """
+    if name in _PAGERS:  # a pager is a program
+        return value in ("", "cat")
     if name in _HARMLESS:
-        # git writes its index without the 0, and a pager is a program
-        return value == "0" if name == "GIT_OPTIONAL_LOCKS" else not (name == "AWS_PAGER" and value)
+        return name != "GIT_OPTIONAL_LOCKS" or value == "0"  # git writes its index without the 0
     if not exported and (name in _CONVENTIONAL or (len(name) == 1 and name.isupper())):
         return True
     return bool(_OWN.match(name)) and not _TAKEN.match(name)

@@ -12,13 +12,16 @@ python python3 python2 node nodejs deno bun ruby perl php java javac lua luajit 
       istioctl argocd flux linkerd protoc buf grpcurl redis-cli mongosh mongo sqlite ffmpeg ffprobe convert magick
       pandoc nginx httpd apache2 caddy traefik vim nvim vi nano emacs code zsh fish dash ksh nvcc strace ltrace gdb
       lldb valgrind perf cppcheck shellcheck shfmt hadolint yamllint markdownlint jsonlint golangci-lint staticcheck
-      gofmt rustfmt mono hyperfine ssh scp rsync lua5.3: needs --version; only --version; operands 0
+      gofmt rustfmt mono hyperfine ssh scp rsync lua5.3 nix stack cabal opam nim crystal elm gleam sbcl guile racket
+      doxygen gpg ctest pre-commit: needs --version; only --version; operands 0
 python python3 python2 deno rustc rustup ghc poetry conda mamba mypy biome nano ssh strace ltrace hyperfine shellcheck
       rsync buf: needs --version -V; only --version -V; operands 0
 java javac scala kotlin kotlinc swift ocaml sqlite ffmpeg ffprobe convert magick gdb nvcc
       : needs --version -version; only --version -version; operands 0; single
 erl: needs -version; only -version; operands 0; single
-node nodejs ruby php lua lua5.3 luajit tsc gcc g++ cc c++ clang clang++ make gmake
+node nodejs: reads; last; needs --version -v --check -c; only --version -v --check -c
+php: reads; last; needs --version -v --syntax-check -l; only --version -v --syntax-check -l
+ruby lua lua5.3 luajit tsc gcc g++ cc c++ clang clang++ make gmake
       : needs --version -v; only --version -v; operands 0
 perl nginx httpd apache2: needs --version -v -V; only --version -v -V; operands 0
 shellcheck hadolint yamllint: reads; not -o --output-file; not --config -c --rcfile
@@ -39,6 +42,10 @@ black: reads; recursive; here; names *.py *.pyi *.ipynb;
 isort: reads; recursive; here; names *.py *.pyi *.ipynb;
       needs --check --check-only -c --diff --version --help; only --check --check-only --diff -c --version --help -q
       -v -l --line-length --profile --quiet --verbose --color --df; values -l --line-length --profile
+dotnet: single
+  --list-sdks|--list-runtimes: operands 0; only
+zig: single
+  version: operands 0; only
 go: not -exec -toolexec -modfile -overlay -C; single
   version
   env: only -json -changed
