@@ -9,7 +9,8 @@ from tests.waiting import LONG_SECONDS
 
 from callwright import Executor, Registry, UsageError
 from callwright.serve import Gateway, HttpOptions
-from callwright.serve.http import is_loopback, listen, wait_until_served
+from callwright.serve.http import listen, wait_until_served
+from callwright.system.addresses import is_loopback
 
 if TYPE_CHECKING:
     from tests.serve.conftest import Desk

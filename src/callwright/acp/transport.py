@@ -16,6 +16,7 @@ from typing import Any, cast
 
 from callwright.core.errors import UsageError, describe_exception
 from callwright.core.json import refuse_constant
+from callwright.system.piped_process import take_standard_streams
 
 MESSAGE_BYTES = 64 * 1024 * 1024
 """The longest line that is read; a longer one is skipped and answered with an error."""
@@ -171,19 +172,10 @@ def _is_error(error: object) -> bool:
 
 @asynccontextmanager
 async def standard_streams() -> AsyncGenerator[LineTransport, None]:
-    """Yield a transport on this process's standard input and output.
-
-    Meanwhile standard output is redirected to standard error, and standard input is empty: what a tool or a library
-    prints must not end up in the protocol, and no program started here may read the client's messages.
-    """
+    """Yield a transport on this process's standard input and output, which nothing else uses meanwhile."""
     if sys.platform == "win32":
         raise UsageError("callwright acp needs pipes that asyncio can wait for; on Windows run it in WSL")
-    sys.stdout.flush()
-    wire_in, wire_out = os.dup(0), os.dup(1)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.dup2(2, 1)
-    os.close(nothing)
+    wire_in, wire_out = take_standard_streams()
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()
     stop_reading = await _feed(reader, wire_in)

@@ -303,32 +303,29 @@ class Redact(Hook):
         spans = find_secrets(text)
         return replace_spans(text, spans, self._mark) if spans else text
 
-    def clean_data(self, value: Any) -> Any:
-        """Replace every match in the texts of plain data."""
-        return self._data(value)
-
     def _output(self, output: Output) -> Output:
         content = output.content
         if isinstance(content, str):
             content = self.clean(content)
         else:
             content = tuple(Text(self.clean(part.text)) if isinstance(part, Text) else part for part in content)
-        return Output(content, self._data(output.structured))
+        return Output(content, self.clean_data(output.structured))
 
-    def _data(self, value: Any) -> Any:
+    def clean_data(self, value: Any) -> Any:
+        """Replace every match in the texts of plain data."""
         if isinstance(value, str):
             return self.clean(value)
         if isinstance(value, dict):
             return {self.clean(key): self._named(key, part) for key, part in cast("dict[str, Any]", value).items()}
         if isinstance(value, list):
-            return [self._data(part) for part in cast("list[Any]", value)]
+            return [self.clean_data(part) for part in cast("list[Any]", value)]
         if isinstance(value, tuple):
-            return tuple(self._data(part) for part in cast("tuple[Any, ...]", value))
+            return tuple(self.clean_data(part) for part in cast("tuple[Any, ...]", value))
         return value
 
     def _named(self, key: str, value: Any) -> Any:
         """Replace what is found in a value, and what only its name says, as in `"password": "…"`."""
-        cleaned = self._data(value)
+        cleaned = self.clean_data(value)
         if not isinstance(cleaned, (str, int)) or isinstance(cleaned, bool):
             return cleaned
         if self._pattern is None and not _may_tell(key):
@@ -346,6 +343,6 @@ class Redact(Hook):
 
     def _error(self, error: ToolError) -> ToolError:
         cleaned = error.with_message(self.clean(error.message))
-        vars(cleaned).update({name: self._data(value) for name, value in vars(error).items() if name != "message"})
+        vars(cleaned).update({name: self.clean_data(value) for name, value in vars(error).items() if name != "message"})
         cleaned.__cause__ = None  # its message may hold the same secret
         return cleaned.with_traceback(None)

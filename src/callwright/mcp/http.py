@@ -23,7 +23,7 @@ from callwright.mcp.config import ServerConfig
 from callwright.mcp.listing import ListingFilter
 from callwright.mcp.stdio import RateLimit
 from callwright.mcp.translate import SESSION_ENDED
-from callwright.system.addresses import is_public
+from callwright.system.addresses import is_loopback, is_public
 from callwright.system.piped_process import PipedProcess
 
 _CONNECT_SECONDS = 20.0
@@ -167,7 +167,7 @@ class _GuardedTransport(httpx2.AsyncBaseTransport):
         addresses = [ipaddress.ip_address(str(place[0]).partition("%")[0]) for _, _, _, _, place in found]
         for address in addresses:
             # a server on this machine may use a sign-in on this machine
-            if not is_public(address) and not (address.is_loopback and _is_loopback(self._own.host)):
+            if not is_public(address) and not (address.is_loopback and is_loopback(self._own.host)):
                 raise httpx2.ConnectError(f"{url.host} is at {address}, which is not on the public network")
         # the address that was checked is the one to connect to: a second lookup may return another
         request.extensions = {**request.extensions, "sni_hostname": url.host}
@@ -193,13 +193,6 @@ class _GuardedTransport(httpx2.AsyncBaseTransport):
 
     async def aclose(self) -> None:
         await self._inner.aclose()
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _is_message(request: httpx2.Request) -> bool:

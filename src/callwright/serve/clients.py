@@ -209,14 +209,7 @@ class ContextCaller:
     async def send(self, request: types.InputRequest) -> types.InputResponse:
         # sends the request over the response stream of this call; a client may have no other stream open
         about = ServerMessageMetadata(related_request_id=self._context.request_id)
-        match request:
-            case types.ElicitRequest():
-                kind: type[types.InputResponse] = types.ElicitResult
-            case types.CreateMessageRequest():
-                kind = types.CreateMessageResult
-            case types.ListRootsRequest():
-                kind = types.ListRootsResult
-        return await self._context.session.send_request(request, kind, metadata=about)
+        return await self._context.session.send_request(request, _response_type(request), metadata=about)
 
 
 def sendable(text: str) -> str:
@@ -249,13 +242,17 @@ class Asker(Protocol):
 
 def read_response(request: types.InputRequest, result: Mapping[str, Any]) -> types.InputResponse:
     """Convert a client's plain result to the response of a request."""
+    return _response_type(request).model_validate(result, by_name=False)
+
+
+def _response_type(request: types.InputRequest) -> type[types.InputResponse]:
     match request:
         case types.ElicitRequest():
-            return types.ElicitResult.model_validate(result, by_name=False)
+            return types.ElicitResult
         case types.CreateMessageRequest():
-            return types.CreateMessageResult.model_validate(result, by_name=False)
+            return types.CreateMessageResult
         case types.ListRootsRequest():
-            return types.ListRootsResult.model_validate(result, by_name=False)
+            return types.ListRootsResult
 
 
 _MOST_CLIENTS = 1024

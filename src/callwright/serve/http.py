@@ -2,7 +2,6 @@
 
 import asyncio
 import hmac
-import ipaddress
 import re
 import secrets
 import socket
@@ -20,6 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from callwright.core.errors import UsageError, check_number
 from callwright.serve.access import ClientIds, HostGuard, TimedProtocol
 from callwright.serve.gateway import Gateway
+from callwright.system.addresses import is_loopback
 
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#A-Z]+")
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
@@ -62,16 +62,6 @@ class HttpOptions:
                 raise UsageError(f"expected an origin such as https://app.example.com, without a path, got {origin!r}")
         if not self.path.startswith("/"):
             raise UsageError(f"the path must begin with '/', not {self.path!r}")
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a host. A name that needs a lookup counts as no."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 async def serve_http(gateway: Gateway, options: HttpOptions) -> None:

@@ -5,7 +5,6 @@ import json
 import logging
 import os
 import stat
-import sys
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, cast
@@ -27,6 +26,7 @@ from callwright.serve.clients import CallRequest, read_request, read_response, r
 from callwright.serve.gateway import DEFAULT_LISTING, Gateway, ListingOptions
 from callwright.serve.http import HttpOptions, serve_http
 from callwright.skills.loader import Skills
+from callwright.system.piped_process import take_standard_streams
 
 _log = logging.getLogger("callwright")
 _ASKABLE = frozenset({"elicitation", "sampling", "roots"})
@@ -215,16 +215,8 @@ def _is_pipe(descriptor: int) -> bool:
 
 @asynccontextmanager
 async def _pipes(gateway: Gateway) -> AsyncGenerator[tuple[LineReader, LineWriter], None]:
-    """Read and write the pipes directly: the SDK hands every line to a thread, which costs more than the call.
-
-    Meanwhile standard output is redirected to standard error, and standard input is empty: a tool that prints must
-    not write into the protocol.
-    """
-    sys.stdout.flush()
-    wire_in, wire_out = os.dup(0), os.dup(1)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.dup2(2, 1)
+    """Read and write the pipes directly: the SDK hands every line to a thread, which costs more than the call."""
+    wire_in, wire_out = take_standard_streams()
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=_MESSAGE_BYTES)
     outgoing, protocol = await loop.connect_write_pipe(
@@ -237,7 +229,6 @@ async def _pipes(gateway: Gateway) -> AsyncGenerator[tuple[LineReader, LineWrite
         yield LineReader(reader, fast_path.take, refuse=fast_path.refuse), LineWriter(writer)
     finally:
         await fast_path.stop()
-        os.close(nothing)
         incoming.close()
         outgoing.close()
 

@@ -1,4 +1,4 @@
-"""Tells public internet addresses from private and special ones."""
+"""Tells public internet addresses from private and special ones, and this machine from others."""
 
 import ipaddress
 from typing import TypeAlias
@@ -20,6 +20,14 @@ _SPECIAL = tuple(
         *("fe80::/10", "fec0::/10", "ff00::/8"),
     )
 )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a host. A name that needs a lookup counts as no."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def is_public(address: Address) -> bool:

@@ -1,8 +1,12 @@
-"""Runs a program with pipes to its three streams; everything it starts ends with it, and it ends with us."""
+"""Runs a program with pipes to its three streams; everything it starts ends with it, and it ends with us.
+
+Also takes our own streams away from what prints or reads in this process, for a protocol over them.
+"""
 
 import asyncio
 import os
 import socket
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from io import FileIO
@@ -12,6 +16,21 @@ from callwright.system.supervisor_process import ENDED, GONE, NOTE, shell_exit_c
 
 _LINE_BYTES = 1 << 16
 _NOT_STARTED = 127
+
+
+def take_standard_streams() -> tuple[int, int]:
+    """Return descriptors of our standard input and output, which nothing else in this process uses from now on.
+
+    Standard output is redirected to standard error, and standard input is empty: what a tool or a library prints must
+    not end up in a protocol, and no program started here may read the messages of its peer.
+    """
+    sys.stdout.flush()
+    taken = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)
+    os.close(nothing)
+    return taken
 
 
 class PipedProcess:

@@ -199,9 +199,7 @@ class SessionActions:
         link = None if session_id is None else self._hub.agents.find(session_id)
         hosted = None if session_id is None else self._hosts.find(session_id)
         if link is not None and (hosted is None or link.pid != os.getpid()):
-            result = await link.request(op="say", text=text)
-            if not result.get("ok"):
-                raise _refused(result)
+            result = await _request(link, op="say", text=text)
             return json_response(request, {"session": session_id, "queued": bool(result.get("queued"))}, 202)
         if session_id is not None and hosted is None:
             await self._shown.find_entry(check_session_id(session_id))
@@ -222,16 +220,12 @@ class SessionActions:
 
     async def stop(self, request: Request) -> Response:
         body = await read_body(request, {"session": str})
-        result = await self._link(body["session"]).request(op="stop")
-        if not result.get("ok"):
-            raise _refused(result)
+        await _request(self._link(body["session"]), op="stop")
         return json_response(request, {}, 202)
 
     async def mode(self, request: Request) -> Fields:
         body = await read_body(request, {"session": str, "mode": str})
-        result = await self._link(body["session"]).request(op="mode", mode=body["mode"])
-        if not result.get("ok"):
-            raise _refused(result)
+        result = await _request(self._link(body["session"]), op="mode", mode=body["mode"])
         return {"mode": result["mode"]}
 
     def _link(self, session_id: str) -> AgentLink:
@@ -296,6 +290,14 @@ def _reply_summary(body: Fields) -> Fields:
 
 def _late(settled: Settled) -> ApiError:
     return ApiError(409, "answered", settled.describe(), **settled.fields())
+
+
+async def _request(link: AgentLink, **fields: str) -> Fields:
+    """Send a request to a running agent; a refusal is an error."""
+    result = await link.request(**fields)
+    if not result.get("ok"):
+        raise _refused(result)
+    return result
 
 
 def _refused(result: Fields) -> ApiError:

@@ -14,18 +14,6 @@ from callwright.hooks.shell.reply import HookReply, merge_replies, read_reply
 _CLOSE_SECONDS = 1.5
 
 
-def _ignore_report(_: str) -> None:
-    return None
-
-
-def _ignore_run(_: ShellHook, __: HookRun | None) -> None:
-    return None
-
-
-def _always_applies(_: str, __: PendingCall) -> bool:
-    return True
-
-
 class TranscriptWriter(Protocol):
     """Writes a session's transcript as JSON lines."""
 
@@ -46,9 +34,9 @@ class HookContext:
     cwd: str = ""
     """The folder commands start in. It never changes: a call that changes folders must not choose which script runs."""
     mode: Callable[[], str] = lambda: "default"
-    report: Callable[[str], None] = _ignore_report
+    report: Callable[[str], None] = lambda text: None
     """Called with messages for the user: errors of hooks, and messages from hooks."""
-    applies: Callable[[str, PendingCall], bool] = _always_applies
+    applies: Callable[[str, PendingCall], bool] = lambda condition, pending: True
     """Whether a condition, the text of a permission rule, matches a call. In doubt it does, because hooks guard."""
     folder: Callable[[], str] = str
     """The current folder of the session's shell; empty for the working folder."""
@@ -59,7 +47,7 @@ class HookContext:
     """Runs a hook that the driving program registered, and returns its reply."""
     ask_model: AskModel | None = None
     """Asks a model, for hooks that are a prompt."""
-    trace: Callable[[ShellHook, HookRun | None], None] = _ignore_run
+    trace: Callable[[ShellHook, HookRun | None], None] = lambda hook, run: None
     """Called when a hook starts, with None, and when it has ended."""
 
 
@@ -155,12 +143,10 @@ class HookDispatcher:
 
     async def _run_kind(self, hook: ShellHook, payload: Mapping[str, object]) -> HookRun:
         context = self.context
-        match hook.kind:
-            case "command":
-                cwd, project = context.cwd or context.project, context.project
-                return await run_shell_hook(hook, payload, cwd=cwd, project=project, passed=context.passed)
-            case _:
-                return await run_remote_hook(hook, payload, call_back=context.call_back, ask_model=context.ask_model)
+        if hook.kind != "command":
+            return await run_remote_hook(hook, payload, call_back=context.call_back, ask_model=context.ask_model)
+        cwd, project = context.cwd or context.project, context.project
+        return await run_shell_hook(hook, payload, cwd=cwd, project=project, passed=context.passed)
 
     def _start_background(self, hook: ShellHook, payload: Mapping[str, object], session_id: str) -> None:
         async def run() -> None:
