@@ -85,6 +85,27 @@ def test_card_shows_all_that_the_call_would_use(serve: Serve, desktop: BrowserCo
     expect(written).to_contain_text("101 further lines not shown")
 
 
+def test_yes_shows_what_is_folded_before_it_counts(serve: Serve, desktop: BrowserContext):
+    lines = "\n".join(f"row {number}." for number in range(80))
+    command = f"cat > b.txt <<'END'\n{lines}\nEND"
+    write = {"name": "write", "arguments": {"path": "a.txt", "content": lines}}
+    served = serve({"calls": [write]}, {"calls": [run_line(command)]}, "All done.")
+    page = served.start(desktop)
+    for key in "ys":
+        expect(cards(page)).to_have_count(1)
+        expect(cards(page)).not_to_contain_text("row 79.")
+        settle_down(page)
+        page.keyboard.press(key)
+        expect(cards(page)).to_contain_text("row 79.")
+        expect(cards(page)).to_contain_text("read them, then answer again")
+        settle_down(page)
+        cards(page).get_by_role("button", name="Show less").click()  # it has been read
+        settle_down(page)
+        page.keyboard.press(key)
+    expect(page.get_by_text("All done.")).to_be_visible()
+    assert (served.project / "b.txt").read_text() == f"{lines}\n"
+
+
 def test_card_shows_the_arguments_beside_a_preview(serve: Serve, desktop: BrowserContext):
     asking = serve({"calls": [{"name": "write", "arguments": {"path": "a.txt", "content": "x\n"}}]})
     page = asking.start(desktop)

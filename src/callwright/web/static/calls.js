@@ -9,7 +9,7 @@ const MOST = 200_000;
 
 /** Monospaced text, folded when it is long; a line of megabytes does not reach the layout unasked. */
 export function LongText({ text, label = "text", lines = LINES, kind = "" }) {
-  const [open, setOpen] = useState(false);
+  const [open, setOpen] = useState(null);
   text = String(text ?? "").replace(/\r\n/g, "\n");
   const total = countLines(text);
   const long = total > lines || text.length > CHARACTERS;
@@ -19,9 +19,13 @@ export function LongText({ text, label = "text", lines = LINES, kind = "" }) {
   const left = text.length - shown.length;
   return html`<div class="long">
     <pre class=${"code " + kind} tabindex="0" role="group" aria-label=${label}>${show(shown)}${left > 0 && open ? `\n… ${count(left)} more characters` : ""}</pre>
-    ${long && html`<button class="quiet more" onClick=${() => setOpen(!open)} aria-expanded=${open}>
-      ${open ? "Show less" : `Show all ${total > lines ? many(total, "line") : count(text.length) + " characters"}`}</button>`}
+    ${long && html`<${Fold} open=${open} setOpen=${setOpen} whole=${total > lines ? many(total, "line") : count(text.length) + " characters"} />`}
   </div>`;
+}
+
+/** The button that shows the whole of a folded part, and folds it again; `open` is null until it was open once. */
+function Fold({ open, setOpen, whole }) {
+  return html`<button class=${"quiet more" + (open === null ? " unread" : "")} onClick=${() => setOpen(!open)} aria-expanded=${Boolean(open)}>${open ? "Show less" : `Show all ${whole}`}</button>`;
 }
 
 function countLines(text) {
@@ -45,7 +49,7 @@ const MOST_ROWS = 5000;
 
 /** A preview or a diff, with the old and the new line numbers. */
 export function Preview({ preview }) {
-  const [open, setOpen] = useState(false);
+  const [open, setOpen] = useState(null);
   if (!preview) return null;
   if (preview.kind !== "diff") return html`<${LongText} text=${preview.text} label="preview" />`;
   const rows = open ? preview.rows.slice(0, MOST_ROWS) : preview.rows.slice(0, DIFF_ROWS);
@@ -60,8 +64,7 @@ export function Preview({ preview }) {
       <table><tbody>${rows.map((row) => html`<${DiffRow} row=${row} />`)}</tbody></table>
     </div>
     ${open && preview.rows.length > MOST_ROWS && html`<p class="note warning">${many(preview.rows.length - MOST_ROWS, "further line")} not shown</p>`}
-    ${preview.rows.length > DIFF_ROWS && html`<button class="quiet more" onClick=${() => setOpen(!open)} aria-expanded=${open}>
-      ${open ? "Show less" : `Show all ${many(preview.rows.length, "line")}`}</button>`}
+    ${preview.rows.length > DIFF_ROWS && html`<${Fold} open=${open} setOpen=${setOpen} whole=${many(preview.rows.length, "line")} />`}
   </figure>`;
 }
 

@@ -6,7 +6,7 @@ import { LongText, Preview, TELLING } from "./calls.js";
 import { Problem } from "./parts.js";
 import { oneLine, plain, show } from "./text.js";
 
-const MANY = 12; // rows: more of them are folded
+const MANY = 40; // rows: more of them are folded, and unfolded before a yes counts
 const DEAD = 300; // milliseconds: a tap meant for what stood here before must not answer this card
 
 /** True for a moment after the card appeared or moved. It looks each frame while the card is open, and before each answer: a click may come between a move and the next frame. */
@@ -15,7 +15,7 @@ function useDead(card) {
   const last = useRef({ place: "", moved: 0 });
   const isDead = (now = performance.now()) => {
     const box = card.current?.getBoundingClientRect();
-    const place = box ? `${Math.round(box.left)} ${Math.round(box.top)} ${Math.round(box.width)}` : "";
+    const place = box ? `${Math.round(box.left)} ${Math.round(box.top)} ${Math.round(box.width)} ${Math.round(box.height)}` : "";
     if (place !== last.current.place || document.hidden) last.current = { place, moved: now };
     return now - last.current.moved < DEAD;
   };
@@ -41,6 +41,13 @@ function isSeen(card) {
   return title.top >= area.top - 1 && title.bottom <= area.bottom + 1;
 }
 
+/** Show the parts of a card that are still folded; false if there are none. Nobody approves what the card has not shown. */
+function unfold(card) {
+  const folded = [...card.querySelectorAll("button.unread")];
+  folded.forEach((button) => button.click());
+  return folded.length > 0;
+}
+
 /** One open question. `onDone` gets how it ended; `send` replaces the request that answers it. */
 export function QuestionCard({ question, readOnly, onDone, first, send }) {
   const card = useRef(null);
@@ -50,9 +57,11 @@ export function QuestionCard({ question, readOnly, onDone, first, send }) {
   const [editing, setEditing] = useState(false);
   const [declining, setDeclining] = useState(false);
   const [reason, setReason] = useState("");
+  const [unfolded, setUnfolded] = useState(false);
 
   const answer = async (approved, scope = "once", changed = null) => {
     if (busy || isDead()) return;
+    if (approved && !changed && unfold(card.current)) return setUnfolded(true);
     setBusy(true);
     setError(null);
     try {
@@ -105,6 +114,7 @@ export function QuestionCard({ question, readOnly, onDone, first, send }) {
         ? html`<${Editor} question=${question} onSend=${(changed) => answer(true, "once", changed)} onCancel=${() => setEditing(false)} busy=${busy} />`
         : html`<${Answers} question=${question} actions=${actions} answer=${answer} dead=${dead} busy=${busy}
             declining=${declining} reason=${reason} setReason=${setReason} onBack=${() => setDeclining(false)} />`}
+    ${unfolded && html`<p class="note" role="status">Parts of this card were folded. They are shown now: read them, then answer again.</p>`}
     <${Problem} error=${error} />
   </section>`;
 }
@@ -121,14 +131,14 @@ function titleOf(question) {
 function Rest({ question }) {
   const shown = new Set(["path", ...(question.preview.shown || [])]);
   const rest = argumentRows(question.arguments || {}, (name) => !shown.has(name));
-  return rest.length ? html`<${LongText} text=${rest.join("\n")} label="further arguments" lines=${10} />` : null;
+  return rest.length ? html`<${LongText} text=${rest.join("\n")} label="further arguments" lines=${MANY} />` : null;
 }
 
 function Subject({ question }) {
   if (question.kind === "input" || question.kind === "form") return html`<p class="said">${show(question.reason)}</p>`;
   if (question.preview) return html`<${Preview} preview=${question.preview} /><${Rest} question=${question} />`;
   if (question.kind === "auth") return html`<p class="said">${show(question.url)}</p>`;
-  return html`<${LongText} text=${argumentRows(question.arguments || {}).join("\n")} label="arguments" lines=${10} />`;
+  return html`<${LongText} text=${argumentRows(question.arguments || {}).join("\n")} label="arguments" lines=${MANY} />`;
 }
 
 /** Every argument whole; numbers, truth values and empty texts share the last row. */
@@ -156,12 +166,13 @@ function Uses({ accesses }) {
 
 function Why({ question }) {
   if (question.kind === "input" || question.kind === "form") return null;
+  const deciding = (question.deciding || []).filter((line) => line.trim() !== String(question.arguments?.command).trim()); // the card shows the whole command anyway
   return html`<dl class="why">
     ${question.accesses?.length > 0 && html`<${Uses} accesses=${question.accesses} />`}
-    ${question.origin && html`<dt>made by</dt><dd><${LongText} text=${question.origin} label="origin" lines=${10} /></dd>`}
+    ${question.origin && html`<dt>made by</dt><dd><${LongText} text=${question.origin} label="origin" lines=${MANY} /></dd>`}
     ${question.reason && html`<dt>because</dt><dd>${show(question.reason)}</dd>`}
     ${question.source && html`<dt>decided by</dt><dd><code>${show(question.source)}</code></dd>`}
-    ${question.deciding?.length > 0 && html`<dt>${question.deciding.length > 1 ? "these decide" : "decides"}</dt><dd>${question.deciding.map((line) => html`<div>${show(line)}</div>`)}</dd>`}
+    ${deciding.length > 0 && html`<dt>${deciding.length > 1 ? "these decide" : "decides"}</dt><dd><${LongText} text=${deciding.join("\n")} label="deciding commands" lines=${MANY} /></dd>`}
     ${question.always?.length > 0 && html`<dt>Always saves</dt><dd>${question.always.map((rule) => html`<div><code>${show(rule)}</code></div>`)}</dd>`}
     ${question.always_refusal && html`<dt>no Always</dt><dd>${show(question.always_refusal)}</dd>`}
   </dl>`;
