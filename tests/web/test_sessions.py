@@ -3,20 +3,24 @@
 import asyncio
 import json
 import sqlite3
+import threading
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
-from tests.waiting import until
+from tests.waiting import LONG_SECONDS, until
 from tests.web.conftest import CHROMIUM, CHROMIUM_OPTIONS, Serve, Served
 
 from callwright import Agent, Registry, SqliteStore
+from callwright.app.app import App, assemble
 from callwright.app.live import LiveAgent
 from callwright.app.live_client import LiveAgents
 from callwright.app.locations import Locations
+from callwright.app.settings import load_settings
 from callwright.core.calls import Completed, ToolCall
 from callwright.core.content import Image, Output
+from callwright.core.errors import CallwrightError
 from callwright.core.events import CallBegan, CallWaits
 from callwright.core.json import thaw
 from callwright.core.messages import AssistantMessage, Text, ToolMessage, Usage, UserMessage
@@ -24,6 +28,7 @@ from callwright.providers.base import TextDelta
 from callwright.sessions.records import Compacted, Said, Spent
 from callwright.testing import ScriptedProvider
 from callwright.toolbox import Write
+from callwright.web.hosting import Hosts
 from callwright.web.sessions import holds
 
 
@@ -222,7 +227,8 @@ async def test_all_questions_of_a_paused_session_are_answered_at_once(serve: Ser
         given = zip(questions, (True, False, True), strict=True)
         replies = await asyncio.gather(*(answer(web, session, each, approved=yes) for each, yes in given))
         assert [reply.status for reply in replies] == [200, 200, 200]
-        await web.until(path, lambda data: data["state"] == "idle" and not data["questions"])
+        messages = path.replace("session?", "messages?", 1)
+        await web.until(messages, lambda data: data["items"][-1]["kind"] == "assistant")
         assert [(web.project / f"{name}.txt").exists() for name in "abc"] == [True, False, True]
 
 
@@ -402,6 +408,49 @@ async def test_without_a_model_the_page_only_says_so(serve: Serve) -> None:
         assert (reply.status, reply.data["code"]) == (409, "no_model")
         await fill(web, 1)
         assert (await web.post("/api/resume", {"session": "s"})).data["code"] == "no_model"
+
+
+class SlowStart:
+    """Sessions of the server; those whose app is built while `held` is set wait for `may_open`."""
+
+    def __init__(self, locations: Locations) -> None:
+        self._locations = locations
+        self.held, self.opening, self.may_open = threading.Event(), threading.Event(), threading.Event()
+        self.hosts = Hosts(locations, self._open, lambda event: None)
+
+    def _open(self, *, report: Any, wrap: Any, observe: Any) -> App:
+        if self.held.is_set():
+            self.opening.set()
+            assert self.may_open.wait(LONG_SECONDS)  # as MCP servers may
+        settings = load_settings(self._locations, trusted=False)
+        return assemble(wrap(ScriptedProvider()), settings, self._locations, report=report, observe=observe)
+
+
+async def test_session_that_starts_slowly_holds_up_no_other(project: Path, tmp_path: Path) -> None:
+    slow = SlowStart(Locations.of(project, home=tmp_path / "home"))
+    slow.held.set()
+    waiting = [asyncio.create_task(slow.hosts.open("one")) for _ in range(2)]
+    await until(slow.opening.is_set)
+    slow.held.clear()
+    other = await slow.hosts.open(None)
+    assert slow.hosts.find(other.session_id) is other
+    assert slow.hosts.find("one") is None  # it may still fail
+    slow.may_open.set()
+    first, second = await asyncio.gather(*waiting)
+    assert first is second is slow.hosts.find("one")
+    await slow.hosts.aclose()
+
+
+async def test_session_that_is_closed_while_it_starts_stays_closed(project: Path, tmp_path: Path) -> None:
+    slow = SlowStart(Locations.of(project, home=tmp_path / "home"))
+    slow.held.set()
+    waiting = asyncio.create_task(slow.hosts.open("one"))
+    await until(slow.opening.is_set)
+    await slow.hosts.close_session("one")
+    slow.may_open.set()
+    with pytest.raises(CallwrightError, match="closed while it started"):
+        await waiting
+    assert slow.hosts.find("one") is None
 
 
 async def test_fork_rename_and_delete(serve: Serve) -> None:

@@ -66,15 +66,21 @@ class HostedSession:
         self._ready: asyncio.Future[None] | None = None
 
     async def start(self) -> None:
-        """Build the app and open the live socket.
+        """Build the app and open the live socket; several callers may wait for it.
 
         Raises:
-            CallwrightError: There is no model, or the settings are not valid.
+            CallwrightError: There is no model, the settings are not valid, or the session was closed meanwhile.
         """
-        self._loop = asyncio.get_running_loop()
-        self._ready = self._loop.create_future()
-        self._task = asyncio.create_task(self._run())
-        await self._ready
+        if self._ready is None:
+            self._loop = asyncio.get_running_loop()
+            self._ready = self._loop.create_future()
+            self._task = asyncio.create_task(self._run())
+        await asyncio.shield(self._ready)
+
+    @property
+    def started(self) -> bool:
+        """Whether its app has been built."""
+        return self._ready is not None and self._ready.done()
 
     @property
     def over(self) -> bool:
@@ -139,6 +145,9 @@ class HostedSession:
         except Exception as error:  # noqa: BLE001 - the page is told
             _log.exception("a session of the page failed")
             self._fail(CallwrightError(describe_exception(error)))
+        finally:
+            if not ready.done():  # cancelled
+                ready.set_exception(CallwrightError("the session was closed while it started"))
 
     def _fail(self, error: CallwrightError) -> None:
         if self._ready is not None and not self._ready.done():
@@ -221,7 +230,6 @@ class Hosts:
         self._publish = publish
         self._open_app = open_app
         self._hosted: dict[str, HostedSession] = {}
-        self._lock = asyncio.Lock()
 
     async def open(self, session_id: str | None) -> HostedSession:
         """Return the host of a session; without an id, of a new session.
@@ -229,21 +237,20 @@ class Hosts:
         Raises:
             CallwrightError: There is no model, or the settings are not valid.
         """
-        async with self._lock:  # two tabs that speak at once share one host
-            hosted = self._hosted.get(session_id or "")
-            if hosted is not None and not hosted.over:
-                return hosted
+        self._hosted = {each_id: each for each_id, each in self._hosted.items() if not each.over}
+        hosted = self._hosted.get(session_id or "")
+        if hosted is None:
             source = "startup" if session_id is None else "resume"
             new_id = session_id or str(uuid.uuid4())
             hosted = HostedSession(self._locations, self._open_app, new_id, source, self._publish)
-            await hosted.start()
-            self._hosted[hosted.session_id] = hosted
-            return hosted
+            self._hosted[new_id] = hosted  # before it has started: two tabs that speak at once share one host
+        await hosted.start()
+        return hosted
 
     def find(self, session_id: str) -> HostedSession | None:
         """Return the host of a session, if this process runs it."""
         hosted = self._hosted.get(session_id)
-        return None if hosted is None or hosted.over else hosted
+        return None if hosted is None or hosted.over or not hosted.started else hosted
 
     async def close_session(self, session_id: str) -> None:
         """Stop running a session."""
