@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,6 +14,7 @@ from tests.waiting import LONG_SECONDS, LoopClock, close_stream
 from callwright import Agent
 from callwright.sessions import PostgresStore, SessionBusy, SessionError
 from callwright.sessions.base import SessionMissing
+from callwright.sessions.records import Record
 from callwright.testing import ScriptedProvider
 
 pytestmark = pytest.mark.timeout(600)
@@ -299,6 +300,22 @@ async def test_id_that_the_database_cannot_hold_is_missing(postgres: str, foreig
                 await asked
         assert await store.read_output("s", foreign) is None
         assert await store.read_output(foreign, "o") is None
+
+
+async def test_fork_of_a_session_that_is_deleted_meanwhile_fails(postgres: str) -> None:
+    class DeletesWhatItReads(PostgresStore):
+        async def read(self, session_id: str) -> Sequence[Record]:
+            records = await super().read(session_id)
+            await self.delete(session_id)
+            return records
+
+    async with DeletesWhatItReads(postgres) as store:
+        hold = await store.hold("s")
+        await hold.append(said("one"))
+        await hold.release()
+        with pytest.raises(SessionMissing, match="there is no session 's'"):
+            await store.fork("s", "fork")
+        assert not await store.list()
 
 
 async def test_no_append_waits_for_a_writer_that_was_stopped(postgres: str) -> None:

@@ -170,11 +170,13 @@ class PostgresStore:
         check_session_id(new_id)
         settled = count_settled_records(await self.read(session_id))
         try:
-            await self._rows(sql.FORK, session_id, new_id, settled, time.time(), repeatable=False)
+            copied = await self._rows(sql.FORK, session_id, new_id, settled, time.time(), repeatable=False)
         except SessionError as error:
             if isinstance(error.__cause__, asyncpg.UniqueViolationError):
                 raise SessionError(f"session {new_id!r} already exists; choose another id") from None
             raise
+        if not copied:  # deleted since it was read
+            raise no_such_session(session_id)
 
     async def rename(self, session_id: str, title: str) -> None:
         await self._key(session_id)

@@ -122,10 +122,12 @@ WITH origin AS (SELECT key, title FROM callwright_sessions WHERE id = $1), copy 
 ), outputs AS (
     INSERT INTO callwright_outputs (session, id, body)
     SELECT copy.key, id, body FROM copy, origin JOIN callwright_outputs ON session = origin.key
+), records AS (
+    INSERT INTO callwright_records (session, position, at, body)
+    SELECT copy.key, position, at, body FROM copy, origin JOIN callwright_records ON session = origin.key
+    WHERE position < $3
 )
-INSERT INTO callwright_records (session, position, at, body)
-SELECT copy.key, position, at, body FROM copy, origin JOIN callwright_records ON session = origin.key
-WHERE position < $3
+SELECT key FROM copy
 """
 DELETE = """
 WITH free AS (
