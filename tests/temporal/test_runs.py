@@ -308,6 +308,17 @@ async def test_watch_from_another_place(cluster: Cluster, runs: Runs) -> None:
     assert [stored.position async for stored in run.watch(total - 2)] == [total - 2, total - 1]
 
 
+async def test_questions_are_answered_while_the_run_is_watched(cluster: Cluster, runs: Runs) -> None:
+    cluster.start_worker()
+    run = await runs.start("asking", plan("note", "note"), session="s1")
+    asked = 0
+    async for _ in run.watch():  # as docs/howto/cluster.md does: right after the start nothing has been asked
+        for question in await run.questions():
+            await run.approve(question, by="ada")
+            asked += 1
+    assert asked == 2 and isinstance(await run.result(), Done)
+
+
 async def test_sub_agents_and_programs_continue_on_another_worker(cluster: Cluster, runs: Runs) -> None:
     worker = cluster.start_worker("outer", "coder")
     outer = await runs.start("outer", "go", session="outer")
