@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from acp import RequestError
 from acp.client.connection import ClientSideConnection
+from acp.connection import StreamDirection
 from acp.schema import (
     AllowedOutcome,
     ClientCapabilities,
@@ -122,6 +123,14 @@ class Connected:
     async def raw(self, method: str, params: object) -> Any:
         """Send a request as it is."""
         return await self.connection._conn.send_request(method, params)  # pyright: ignore[reportPrivateUsage] - the SDK has no public way
+
+    def record(self) -> list[dict[str, Any]]:
+        """Return a list that gets every further message of the agent, as it is."""
+        messages: list[dict[str, Any]] = []
+        self.connection._conn.add_observer(  # pyright: ignore[reportPrivateUsage] - the SDK has no public way
+            lambda event: messages.append(event.message) if event.direction is StreamDirection.INCOMING else None
+        )
+        return messages
 
 
 async def until(condition: Callable[[], object]) -> None:

@@ -293,7 +293,7 @@ async def test_sessions_have_a_limit(connect: Connect, monkeypatch: pytest.Monke
 async def test_answer_on_the_page_counts_for_the_editor(connect: Connect) -> None:
     client = EditorClient(lambda _: asyncio.Event().wait())
     async with connect(_WRITE, "done", client=client) as editor:
-        session = await editor.start()
+        session, messages = await editor.start(), editor.record()
         answer = asyncio.create_task(editor.say(session, "write it"))
         await client.question_arrived.wait()
         async with LiveAgents(Locations.of(editor.project).live, lambda event: None).following() as agents:
@@ -306,6 +306,9 @@ async def test_answer_on_the_page_counts_for_the_editor(connect: Connect) -> Non
             assert await answer == "end_turn"
         assert (editor.project / "a.txt").read_text() == "hi\n"
         assert "answered on the page" in client.thoughts()
+        (asked,) = (each["id"] for each in messages if each.get("method") == "session/request_permission")
+        (withdrawn,) = (each["params"] for each in messages if each.get("method") == "$/cancel_request")
+        assert withdrawn == {"requestId": asked}
 
 
 async def test_prompt_after_load_withdraws_the_question(connect: Connect) -> None:

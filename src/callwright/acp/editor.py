@@ -21,7 +21,7 @@ from acp.schema import (
 from acp.utils import serialize_params
 from pydantic import ValidationError
 
-from callwright.acp.transport import NO_VALID_ANSWER
+from callwright.acp.transport import NO_VALID_ANSWER, SENT_REQUEST
 from callwright.core.errors import ToolFailed
 from callwright.core.escaping import visible_line
 from callwright.system.atomic_write import ABSENT
@@ -64,6 +64,20 @@ class Editor:
             RequestError: The editor refused it.
         """
         return await self._send_request(method, params)
+
+    async def ask(self, method: str, params: dict[str, Any]) -> Any:
+        """Show the user a dialog and return the result; it is withdrawn if it is answered elsewhere.
+
+        Raises the same errors as `request`. An editor that cannot withdraw a dialog ignores that it should.
+        """
+        SENT_REQUEST.set(None)
+        try:
+            return await self.request(method, params)
+        except asyncio.CancelledError:
+            if (request_id := SENT_REQUEST.get()) is not None:
+                with suppress(ConnectionError):
+                    await self._notify("$/cancel_request", {"requestId": request_id})
+            raise
 
     async def update(self, session_id: str, update: Any) -> None:
         """Send an update; one that cannot be delivered is dropped, because the run must still reach its end."""

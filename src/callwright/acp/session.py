@@ -338,7 +338,7 @@ class EditorSession:
             self.report(f"{visible_line(question.summary)} {first.describe()}")
 
     async def _ask_editor(self, method: str, params: dict[str, Any]) -> Any:
-        self._question = asyncio.ensure_future(self.editor.request(method, params))
+        self._question = asyncio.ensure_future(self.editor.ask(method, params))
         try:
             return await self._question
         finally:

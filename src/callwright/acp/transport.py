@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
+from contextvars import ContextVar
 from typing import Any, cast
 
 from callwright.core.errors import UsageError, describe_exception
@@ -22,6 +23,8 @@ MESSAGE_BYTES = 64 * 1024 * 1024
 """The longest line that is read; a longer one is skipped and answered with an error."""
 NO_VALID_ANSWER = "the client sent no valid answer"
 """The error of a request whose answer cannot be read: what the client did is not known."""
+SENT_REQUEST: ContextVar[int | None] = ContextVar("callwright_acp_request", default=None)
+"""The id of the last request that this task has sent; the SDK's connection does not tell it."""
 _PARSE_ERROR, _INVALID_REQUEST = -32700, -32600
 _CHUNK = 64 * 1024
 
@@ -50,6 +53,8 @@ class LineTransport:
         Raises:
             ConnectionError: The peer reads no more.
         """
+        if "method" in message and "id" in message:
+            SENT_REQUEST.set(message["id"])
         # lone surrogates become ?: many JSON parsers refuse a document that has one
         line = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
         try:
