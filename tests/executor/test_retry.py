@@ -1,7 +1,10 @@
 """Retries: which errors are repeated, how often, and after which delay."""
 
 import asyncio
+from email.message import Message
+from urllib.error import HTTPError
 
+import httpx
 import pytest
 
 from callwright import (
@@ -166,3 +169,68 @@ def test_transient_http_statuses() -> None:
         401,
         404,
     ]
+
+
+def _http_error(status: int, headers: dict[str, str] | None = None) -> Exception:
+    request = httpx.Request("GET", "http://localhost/")
+    response = httpx.Response(status, headers=headers, request=request)
+    return httpx.HTTPStatusError(f"status {status}", request=request, response=response)
+
+
+def _refused() -> Exception:
+    error = httpx.ConnectError("all connection attempts failed")
+    error.__cause__ = OSError("all connection attempts failed")
+    error.__cause__.__cause__ = ConnectionRefusedError("refused")
+    return error
+
+
+class _Hostile(Exception):
+    @property
+    def response(self) -> object:
+        raise SystemExit(3)
+
+
+@pytest.mark.parametrize(
+    ("raised", "attempts"),
+    [
+        (_http_error(429), 3),
+        (_http_error(503), 3),
+        (_http_error(404), 1),
+        (HTTPError("http://localhost/", 502, "Bad Gateway", Message(), None), 3),
+        (HTTPError("http://localhost/", 400, "Bad Request", Message(), None), 1),
+        (_refused(), 3),
+        (_Hostile("x"), 1),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+async def test_http_errors_of_other_libraries_are_retried_if_they_may_pass(raised: Exception, attempts: int) -> None:
+    @tool(effect=Effect.READ)
+    async def ask() -> str:
+        """Ask."""
+        raise raised
+
+    outcome = await Executor(Registry(ask), clock=FakeClock()).run("ask")
+    assert isinstance(outcome, Failed)
+    assert outcome.attempts == attempts
+    assert outcome.error.code == ("transient" if attempts > 1 else "crashed")
+
+
+async def test_passing_status_is_not_retried_where_a_repeat_may_do_harm() -> None:
+    @tool(effect=Effect.WRITE)
+    async def order() -> str:
+        """Order."""
+        raise _http_error(503)
+
+    outcome = await Executor(Registry(order), AllowEverything(), clock=FakeClock()).run("order")
+    assert isinstance(outcome, Failed) and outcome.attempts == 1
+
+
+async def test_wait_that_the_server_asks_for_is_kept() -> None:
+    @tool(effect=Effect.READ)
+    async def ask() -> str:
+        """Ask."""
+        raise _http_error(429, {"Retry-After": "7"})
+
+    clock = FakeClock()
+    await Executor(Registry(ask), clock=clock).run("ask")
+    assert clock.slept == [7.0, 7.0]

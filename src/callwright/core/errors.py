@@ -157,7 +157,7 @@ class Transient(ToolError):
         self.retry_after = retry_after
         """The delay in seconds that the server asked for."""
         self.inferred = False
-        """Inferred from a broken connection, not raised by the tool: retried only if repeating is harmless."""
+        """Inferred from another exception, not raised by the tool: retried only if repeating is harmless."""
 
 
 class TimedOut(ToolError):
