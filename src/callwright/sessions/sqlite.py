@@ -60,12 +60,12 @@ class SqliteStore:
 
     async def hold(self, session_id: str, *, owner: str = "") -> "SqliteHold":
         check_session_id(session_id)
-        reply = Reply(self._release_unclaimed)
+        reply: Reply[SqliteHold] = Reply(self._release_unclaimed)
         self.submit(Action(lambda file: self._hold(file, session_id, owner), reply, brief=True))
         try:
             return await reply.waiting
         except asyncio.CancelledError:
-            reply.give_back()
+            self._release_for(reply)  # queued now, so that the caller can take the session again at once
             raise
 
     async def read(self, session_id: str) -> Sequence[Record]:
@@ -151,8 +151,16 @@ class SqliteStore:
             raise
         return SqliteHold(self, lease, session_id, (key, [item.record for item in stored]))
 
+    def _release_for(self, reply: Reply["SqliteHold"]) -> None:
+        """Release a session that was taken, or is about to be, for a caller that has been cancelled."""
+        try:
+            self.submit(Action(lambda _: reply.value and reply.value.release_lease()))
+        except SessionError:  # closed meanwhile, after all jobs
+            if reply.value is not None:
+                reply.value.release_lease()
+
     def _release_unclaimed(self, taken: "SqliteHold") -> None:
-        """Release a session that was taken for a caller that has been cancelled."""
+        """Release a session that was taken for a caller whose event loop has ended."""
         try:
             self.submit(Action(lambda _: taken.release_lease()))
         except SessionError:  # closed meanwhile

@@ -47,11 +47,6 @@ class Reply(Generic[Value]):
         else:
             self.waiting.set_result(self.value)
 
-    def give_back(self) -> None:
-        """Give back a result that was there when the task was cancelled, before it could take it."""
-        if self.waiting.done() and not self.waiting.cancelled():
-            self.drop()
-
     def drop(self) -> None:
         """Give back a result that no caller takes."""
         if self._unclaimed is not None and self.error is None:
