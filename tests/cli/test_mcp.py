@@ -51,6 +51,30 @@ def test_each_scope_has_its_file(machine: Any, scope: str, file: str) -> None:
     assert servers_in(machine.project.parent / file) == expected
 
 
+def test_server_is_added_by_its_entry(machine: Any) -> None:
+    entry = {"type": "stdio", "command": sys.executable, "args": ["-S", ROUGH], "env": {"A": "b"}}
+    added = machine("mcp", "add-json", "rough", json.dumps(entry), "-s", "user")
+    assert added.code == 0 and servers_in(machine.home / "settings.json") == {"rough": entry}, added
+    assert "rough: ready in" in machine("mcp", "get", "rough").out
+    for wrong in ("{", "[]", '{"mcpServers": {}}', '{"args": []}'):
+        refused = machine("mcp", "add-json", "other", wrong)
+        assert refused.code == 2 and not (machine.project / ".callwright").exists(), refused
+
+
+def test_servers_of_claude_code_that_are_not_used_are_named(machine: Any) -> None:
+    claude = machine.project.parent / "claude"
+    claude.mkdir()
+    machine.patch.setenv("CLAUDE_CONFIG_DIR", str(claude))
+    project = {str(machine.project): {"mcpServers": {"db": 1}}}
+    (claude / ".claude.json").write_text(json.dumps({"mcpServers": {"mail": 1, "rough": 1}, "projects": project}))
+    machine("mcp", "add", "rough", "-s", "user", "--", *SERVER)
+    told = f"{claude / '.claude.json'} are not used here: mail, db; callwright mcp add-json adds one"
+    assert told in machine("mcp", "list").err
+    assert "not used here: mail, db" in machine("doctor").out
+    (claude / ".claude.json").write_text("[")
+    assert machine("mcp", "list").err == ""
+
+
 def test_default_scope_is_local(machine: Any) -> None:
     machine("mcp", "add", "time", "uvx", "mcp-server-time")
     assert "time" in servers_in(machine.project / ".callwright" / "settings.local.json")

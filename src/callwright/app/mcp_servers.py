@@ -11,7 +11,7 @@ from callwright.app.locations import Locations
 from callwright.app.settings import Settings, describe_shadow, own_servers, repository_layers, shadowed_server
 from callwright.app.settings_file import read_layer
 from callwright.core.errors import UsageError, describe_exception
-from callwright.core.json import FrozenDict, thaw
+from callwright.core.json import FrozenDict, read_object, thaw
 from callwright.mcp.config import Relay, ServerConfig, servers_of
 from callwright.registry import Registry
 from callwright.system.paths import expand_home
@@ -139,6 +139,27 @@ class ServerEntry:
     def place(self) -> str:
         """The file and the scope, to show."""
         return f"{self.file} ({self.scope})"
+
+
+def find_unused_servers(locations: Locations, used: Iterable[str]) -> tuple[Path, list[str]] | None:
+    """Return Claude Code's own file with the names of its servers that are not configured here; None without any.
+
+    Args:
+        locations: The project, and the user's folder of Claude Code.
+        used: Names of servers that are configured here.
+    """
+    # beside ~/.claude, and inside a folder that CLAUDE_CONFIG_DIR names
+    for file in (locations.claude / ".claude.json", locations.claude.parent / ".claude.json"):
+        try:
+            content = read_object(json.loads(file.read_bytes()))
+        except (OSError, ValueError, RecursionError):
+            continue
+        projects = read_object(content.get("projects"))
+        parts = (content, *(read_object(projects.get(str(each))) for each in (locations.project, locations.cwd)))
+        names = dict.fromkeys(name for part in parts for name in read_object(part.get("mcpServers")))
+        left = [name for name in names if name not in set(used)]
+        return (file, left) if left else None
+    return None
 
 
 def find_entries(locations: Locations) -> list[ServerEntry]:

@@ -13,7 +13,7 @@ from typing import Literal
 from callwright import __version__
 from callwright.app.hook_settings import read_hooks
 from callwright.app.locations import Locations
-from callwright.app.mcp_servers import describe_replacement, find_entries, load_servers
+from callwright.app.mcp_servers import describe_replacement, find_entries, find_unused_servers, load_servers
 from callwright.app.models import ModelChoice, Models, check_model, choose_model, fallback_names, model_options
 from callwright.app.run_context import (
     RunOptions,
@@ -30,7 +30,7 @@ from callwright.app.task_tool import open_tasks
 from callwright.app.trust import Trust, load_trusted_settings
 from callwright.app.web_search import is_own_server, web_search_tool
 from callwright.cli.parsing import Parser
-from callwright.cli.render.text import print_json, print_text
+from callwright.cli.render.text import print_json, print_text, visible_line
 from callwright.core.errors import UsageError
 from callwright.core.json import freeze
 from callwright.hooks.builtin import Redact
@@ -147,9 +147,14 @@ def _trust(locations: Locations) -> CheckResult:
 
 
 def _servers(locations: Locations) -> Iterator[CheckResult]:
-    """Report the project's MCP servers that take the name of one of the user's."""
+    """Report servers of Claude Code that are not used, and a project's that take the name of one of the user's."""
     with suppress(UsageError):  # an unreadable file is reported above
-        for entry in find_entries(locations):
+        entries = find_entries(locations)
+        unused = find_unused_servers(locations, [entry.name for entry in entries])
+        if unused is not None:
+            names = visible_line(", ".join(unused[1]))
+            yield CheckResult("mcp", "note", f"{unused[0]}: not used here: {names}", "callwright mcp add-json adds one")
+        for entry in entries:
             if entry.conflict:
                 yield CheckResult(
                     "mcp", "note", f"{entry.name} in {entry.place}: {entry.conflict}", "rename or remove one of the two"

@@ -20,8 +20,9 @@ trust the folder (callwright trust).
 
   list     connect to every server and print its status
   add      add a server to one of the files
+  add-json add a server by its entry: callwright mcp add-json NAME '{"command": …}'
   remove   remove a server from its file
-  test     connect to one server; print its tools, or the reason why it fails
+  test     connect to one server; print its tools, or the reason why it fails (also get, login)
 
 callwright mcp list --help describes list, and so on."""
 _EXITS = """\
@@ -37,6 +38,9 @@ examples:
   callwright mcp add db --scope project -e 'DB_URL=${DB_URL}' -- npx -y db-server --read-only
   callwright mcp add docs https://example.com/mcp --header 'Authorization: Bearer ${DOCS_TOKEN}'
 """
+_ADD_JSON = """\
+Adds a server by its entry, as the documentation of servers and other agents' files have it. ${NAME} and
+${NAME:-default} in any value are replaced from the environment when the server starts."""
 _REMOVE = """\
 Removes the entry from its file and leaves the rest of the file unchanged. If several files name the server, choose one
 with --scope. When the last entry is removed, the accepted tool definitions are forgotten too."""
@@ -56,6 +60,7 @@ tool that changed after you first saw it is denied until you accept it: test pri
 def run(arguments: Sequence[str]) -> int:
     """Run the subcommand and return its exit code."""
     action, *rest = arguments or [""]
+    action = {"get": "test", "login": "test"}.get(action, action)  # the names of other agents
     if action not in _ACTIONS:
         _action_parser().parse_args(arguments)  # exits: prints the help, or the error
     ours, command = _split(rest)
@@ -73,10 +78,10 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _dispatch(action: str, options: argparse.Namespace) -> int:
-    if action in ("add", "remove"):
+    if action in ("add", "add-json", "remove"):
         from callwright.cli.commands.mcp_config import add, remove
 
-        return add(options) if action == "add" else remove(options)
+        return remove(options) if action == "remove" else add(options)
     from callwright.cli.commands.mcp_status import list_servers, try_server
 
     return list_servers(options) if action == "list" else try_server(options)
@@ -104,13 +109,7 @@ def _add_parser() -> Parser:
     parser.usage = "callwright mcp add NAME [OPTIONS] (URL | -- COMMAND [ARGUMENTS])"
     parser.add_argument("name", help="letters, digits, '-' and single '_' inside")
     parser.add_argument("target", nargs="*", help="a URL, or a command without options")
-    parser.add_argument(
-        "-s",
-        "--scope",
-        choices=("user", "project", "local"),
-        default="local",
-        help="which file to write; default: local",
-    )
+    _add_file_options(parser)
     parser.add_argument("-t", "--transport", choices=("stdio", "http"), help="default: chosen by the target")
     parser.add_argument(
         "-e", "--env", action="append", default=[], metavar="KEY=VALUE", help="an environment variable; repeatable"
@@ -118,8 +117,26 @@ def _add_parser() -> Parser:
     parser.add_argument(
         "-H", "--header", action="append", default=[], metavar="'NAME: VALUE'", help="an HTTP header; repeatable"
     )
-    parser.add_argument("--force", action="store_true", help="replace an entry of the same name")
     return parser
+
+
+def _add_json_parser() -> Parser:
+    parser = _parser(" add-json", _ADD_JSON, "")
+    parser.add_argument("name", help="letters, digits, '-' and single '_' inside")
+    parser.add_argument("entry", metavar="JSON", help='{"command": …, "args": […]} or {"type": "http", "url": …}')
+    _add_file_options(parser)
+    return parser
+
+
+def _add_file_options(parser: Parser) -> None:
+    parser.add_argument(
+        "-s",
+        "--scope",
+        choices=("user", "project", "local"),
+        default="local",
+        help="which file to write; default: local",
+    )
+    parser.add_argument("--force", action="store_true", help="replace an entry of the same name")
 
 
 def _remove_parser() -> Parser:
@@ -160,6 +177,7 @@ def _parser(name: str, description: str, epilog: str) -> Parser:
 _ACTIONS: dict[str, Callable[[], Parser]] = {
     "list": _list_parser,
     "add": _add_parser,
+    "add-json": _add_json_parser,
     "remove": _remove_parser,
     "test": _test_parser,
 }

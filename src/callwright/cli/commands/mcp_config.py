@@ -1,11 +1,12 @@
-"""`callwright mcp add` and `remove`: edits the files that configure MCP servers."""
+"""`callwright mcp add`, `add-json` and `remove`: edits the files that configure MCP servers."""
 
 import argparse
+import json
 import os
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from callwright.app.locations import Locations
 from callwright.app.mcp_servers import ServerEntry, find_entries
@@ -26,7 +27,7 @@ _LONGEST_SHOWN = 100
 def add(options: argparse.Namespace) -> int:
     """Add a server to the file of its scope and print the next step."""
     locations = Locations.of()
-    name, entry = options.name, _entry(options)
+    name, entry = options.name, _read_entry(options.entry) if hasattr(options, "entry") else _entry(options)
     file = _file(locations, options.scope)
     trust = Trust(locations)
     before = trust.review()  # read before writing: the user who adds the entry agrees to it
@@ -67,6 +68,16 @@ def _entry(options: argparse.Namespace) -> dict[str, Any]:
     return {"command": words[0], "args": list(words[1:]), **({"env": env} if env else {})}
 
 
+def _read_entry(text: str) -> dict[str, Any]:
+    try:
+        entry: object = json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"the entry is not valid JSON: {error}") from None
+    if not isinstance(entry, dict) or "mcpServers" in entry:
+        raise UsageError('expected the entry of one server, such as {"command": "npx", "args": ["-y", "db-server"]}')
+    return cast("dict[str, Any]", entry)
+
+
 def _pair(text: str, sign: str, form: str) -> tuple[str, str]:
     name, found, value = text.partition(sign)
     if not found or not name.strip():
@@ -94,7 +105,7 @@ def _warn(added: ServerEntry, entries: Sequence[ServerEntry]) -> None:
     elif len(named) > 1:
         print_notice(f"warning: this entry overrides the one in {named[-2].place}")
     secrets = [*added.entry.get("env", {}).items(), *added.entry.get("headers", {}).items()]
-    plain = [key for key, value in secrets if "${" not in value]
+    plain = [key for key, value in secrets if "${" not in str(value)]
     if plain and added.scope == "project":
         advice = f"to keep a secret out of it, write {plain[0]}='${{NAME}}' and set NAME"
         print_notice(f"warning: {added.file} is shared with others; {advice}")

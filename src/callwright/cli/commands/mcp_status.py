@@ -8,7 +8,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from callwright.app.locations import Locations
-from callwright.app.mcp_servers import NOT_TRUSTED, CheckedServers, FoundServer, ServerEntry, find_entries
+from callwright.app.mcp_servers import (
+    NOT_TRUSTED,
+    CheckedServers,
+    FoundServer,
+    ServerEntry,
+    find_entries,
+    find_unused_servers,
+)
 from callwright.app.trust import Trust
 from callwright.cli.commands.mcp_config import describe_unknown_server, show_target
 from callwright.cli.main import DENIED, DONE, ERROR, PAUSED
@@ -24,6 +31,7 @@ if TYPE_CHECKING:
     from callwright.mcp import ServerStatus
 
 _LOG_LINES = 12
+_LONGEST_NAMES = 300
 
 
 def _code(seen: FoundServer) -> int:
@@ -34,6 +42,8 @@ def _code(seen: FoundServer) -> int:
 def list_servers(options: argparse.Namespace) -> int:
     """Connect to every server in parallel and print its status."""
     entries = _entries(options)
+    if not options.config:
+        _name_unused(entries)
     if not entries:
         print_text(
             "[]" if options.json else "No MCP servers configured. Add one with: callwright mcp add NAME -- COMMAND"
@@ -48,6 +58,14 @@ def list_servers(options: argparse.Namespace) -> int:
             _print_line(each, width)
     # an error outweighs a missing sign-in or trust, whatever the numbers are
     return max((_code(each) for each in seen), key=lambda code: (code == ERROR, code))
+
+
+def _name_unused(entries: Sequence[ServerEntry]) -> None:
+    found = find_unused_servers(Locations.of(), [entry.name for entry in entries])
+    if found is not None:
+        file, names = found
+        shown = one_line(", ".join(map(visible, names)), _LONGEST_NAMES)
+        print_notice(f"servers of Claude Code in {file} are not used here: {shown}; callwright mcp add-json adds one")
 
 
 async def _check_servers(options: argparse.Namespace, entries: Sequence[ServerEntry]) -> list[FoundServer]:

@@ -96,7 +96,14 @@ class ShellHooks(HookDispatcher):
     async def fire(
         self, event: str, fields: Mapping[str, object], *, pending: PendingCall | None = None, session_id: str = ""
     ) -> HookReply:
-        """Run an event's hooks. What happens in an agent inside a call belongs to the session of the conversation."""
+        """Run an event's hooks. What happens in an agent inside a call belongs to the session of the conversation.
+
+        Args:
+            event: The name of the event.
+            fields: What the payload has in addition to the fields of every event.
+            pending: The call that the event is about.
+            session_id: The session it happens in.
+        """
         if (agent := self._agents.get(session_id)) is not None:
             fields = {**_agent_fields(agent), **fields}
         while (agent := self._agents.get(session_id)) is not None:
