@@ -14,7 +14,7 @@ from callwright.agent.compaction import Compaction
 from callwright.agent.handover import Handover
 from callwright.agent.loop import Loop, RunDependencies, make_output_schema, read_finished_result
 from callwright.agent.model_request import Requests
-from callwright.agent.replay import SessionReplay
+from callwright.agent.replay import SessionReplay, find_outcomes
 from callwright.agent.results import AgentEvent, Paused, Result
 from callwright.agent.run_limits import RunLimits, Spending
 from callwright.agent.run_request import (
@@ -37,7 +37,7 @@ from callwright.clip import StoredOutputs
 from callwright.core.calls import Answers
 from callwright.core.decisions import check_answers
 from callwright.core.errors import UsageError, describe_raised
-from callwright.core.messages import AssistantMessage, Message, ToolMessage, UserMessage
+from callwright.core.messages import AssistantMessage, Message, UserMessage
 from callwright.core.spec import Limits
 from callwright.executor.executor import Executor, Observer
 from callwright.executor.turn_context import AskPerson
@@ -368,8 +368,7 @@ class Agent:
         state = self.state(request.session_id)
         inherited = state.get(Lineage)
         if inherited.executor is None and transcript.hold.records:  # restarted: show again what searches revealed
-            messages = (message for message in transcript.history if isinstance(message, ToolMessage))
-            recall_reveals(state, (outcome for message in messages for outcome in message.outcomes))
+            recall_reveals(state, find_outcomes(transcript.history))
         durable = self.sessions.durable
         if durable:
             state.get(StoredOutputs).load = partial(self.sessions.read_output, request.session_id)

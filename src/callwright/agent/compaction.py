@@ -141,12 +141,11 @@ async def compact_history(
         return History(history), Usage()
     if refused:
         history = _clip_large_tail(history, plan.keep_tokens, outputs, readable=READER in catalog)
-    if plan.listener is None:
-        return await _shorten(history, plan, outputs, catalog, summarise)
     shorter, usage = await _shorten(history, plan, outputs, catalog, summarise)
-    first = shorter[0] if shorter else None
-    summary = first.content if isinstance(first, UserMessage) and isinstance(first.content, str) else ""
-    await plan.listener.after(summary.removeprefix(_SUMMARY_HEAD) if plan.method == "summary" else "")
+    if plan.listener is not None:
+        first = shorter[0] if shorter else None
+        summary = first.content if isinstance(first, UserMessage) and isinstance(first.content, str) else ""
+        await plan.listener.after(summary.removeprefix(_SUMMARY_HEAD) if plan.method == "summary" else "")
     return shorter, usage
 
 
@@ -154,18 +153,17 @@ async def _shorten(
     history: Sequence[Message], plan: Compaction, outputs: Outputs, catalog: Catalog, summarise: Summarise
 ) -> tuple[History, Usage]:
     cut = find_tail_start(history, plan.keep_tokens)
-    if plan.method == "drop":
-        return History(drop_outputs(history, cut, outputs, readable=READER in catalog)), Usage()
-    if not cut:  # nothing before the tail to summarise; clipped outputs are all there is to gain
-        return History(drop_outputs(history, len(history), outputs, readable=READER in catalog)), Usage()
+    if plan.method == "drop" or not cut:
+        # of a summary: with nothing before the tail to summarise, clipped outputs are all there is to gain
+        before = cut if plan.method == "drop" else len(history)
+        return History(drop_outputs(history, before, outputs, readable=READER in catalog)), Usage()
     try:
         return await summarise_history(history, cut, summarise)
     except BadSummary:
         raise
     except ProviderError as error:
-        if (
-            error.fault == "invalid"
-        ):  # such as a wrong model name: the conversation must still be there when it is right
+        # Such as a wrong model name: the conversation must still be there when it is right.
+        if error.fault == "invalid":
             raise BadSummary(f"the request for a summary was rejected: {error}") from error
         # Only where no summary can ever be made: after an outage, the conversation must still be there.
         if error.fault != "too_large":

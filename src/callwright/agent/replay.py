@@ -20,6 +20,7 @@ from callwright.sessions.records import (
     Said,
     Started,
     follow_rewinds,
+    is_prompt,
 )
 
 Ending = Completed | Failed
@@ -167,7 +168,7 @@ class SessionReplay:
             self.used_answers.difference_update(() if self.open is None else self.open.replies)
 
     def _apply(self, record: Record) -> None:
-        if isinstance(record, Said) and isinstance(record.message, UserMessage) and not record.turn_id:
+        if is_prompt(record):
             self.run.clear()
         self.run.append(record)
         self._collect_grants(record)

@@ -18,14 +18,13 @@ from callwright.core.calls import Answers, ToolCall
 from callwright.core.content import Part
 from callwright.core.errors import UsageError, check_kind, safe_repr
 from callwright.core.events import CallProgressed
-from callwright.core.messages import UserMessage
 from callwright.executor.executor import Executor
 from callwright.providers.base import CallDelta, TextDelta, ThinkingDelta
 from callwright.registry.catalog import Toolset, require_toolset
 from callwright.registry.registry import Registry
 from callwright.sessions.base import SessionHold, SessionMissing, SessionStore, StoredRecord
 from callwright.sessions.memory import MemoryHold
-from callwright.sessions.records import OpenQuestions, Record, Said
+from callwright.sessions.records import OpenQuestions, is_prompt
 from callwright.tool.base import Cancellation, Tool
 
 Value = TypeVar("Value")
@@ -149,7 +148,7 @@ async def find_used_seconds(sessions: SessionStore, request: RunRequest) -> floa
         stored = await sessions.read_from(request.session_id)
     except SessionMissing:
         return 0.0
-    begun = max((index for index, item in enumerate(stored) if _is_prompt(item.record)), default=-1)
+    begun = max((index for index, item in enumerate(stored) if is_prompt(item.record)), default=-1)
     heard = begun >= 0 and (request.lineage is not None or getattr(stored[begun].record, "key", "") == request.key)
     if begun < 0 or (request.prompt is not None and not heard):
         return 0.0
@@ -172,10 +171,6 @@ def count_active_seconds(stored: Sequence[StoredRecord], now: float) -> float:
         if questions:
             waited += max(end - item.at, 0.0)
     return max(now - stored[0].at - waited, 0.0)
-
-
-def _is_prompt(record: Record) -> bool:
-    return isinstance(record, Said) and isinstance(record.message, UserMessage) and not record.turn_id
 
 
 async def stream_events(start: Callable[[Emit], Awaitable[Result]]) -> AsyncGenerator[AgentEvent, None]:

@@ -6,16 +6,15 @@ what the files were is kept, so that a rewind can be redone until the next promp
 
 import asyncio
 import secrets
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast, get_args
 
-from callwright.agent.run_request import RunRequest
+from callwright.agent.run_request import RunRequest, release_hold
 from callwright.agent.subagent import Lineage
-from callwright.core.errors import UsageError
-from callwright.core.messages import UserMessage
+from callwright.core.errors import UsageError, join_first
 from callwright.sessions.base import SessionError, SessionHold, SessionStore, no_such_session
-from callwright.sessions.records import Record, Rewound, Said, UndoPoint, find_prompt_text, follow_rewinds
+from callwright.sessions.records import Record, Rewound, UndoPoint, find_prompt_text, follow_rewinds, is_prompt
 from callwright.system.undo.kept_content import UndoError
 from callwright.system.undo.recorder import UndoRecorder
 from callwright.tool.base import State
@@ -34,8 +33,7 @@ class UndoConflict(UndoError):
     """Other programs have changed files since; nothing was restored. `paths` names them."""
 
     def __init__(self, paths: Sequence[str]) -> None:
-        shown = ", ".join(paths[:5]) + (f" and {len(paths) - 5} more" if len(paths) > 5 else "")
-        super().__init__(f"changed by another program since: {shown}; nothing was restored")
+        super().__init__(f"changed by another program since: {join_first(paths, 5)}; nothing was restored")
         self.paths = tuple(paths)
 
 
@@ -171,7 +169,7 @@ class UndoHistory:
             rewound = Rewound(position, note=_note(result) if scope == "files" else "")
             return await self._apply(hold, log, plan, rewound, result, overwrite=overwrite)
         finally:
-            await asyncio.shield(asyncio.ensure_future(hold.release()))
+            await release_hold(hold)
 
     async def redo(self, *, overwrite: bool = False, dry_run: bool = False) -> Rewinding:
         """Take the latest rewind back; possible until the next prompt.
@@ -201,7 +199,7 @@ class UndoHistory:
             rewound = Rewound(position, undone.restored, redo=True)
             return await self._apply(hold, log, plan, rewound, result, overwrite=overwrite)
         finally:
-            await asyncio.shield(asyncio.ensure_future(hold.release()))
+            await release_hold(hold)
 
     async def _apply(
         self,
@@ -219,13 +217,14 @@ class UndoHistory:
                 raise UndoConflict(plan.conflicts)
             restored, left = await asyncio.to_thread(log.apply, plan, redo=rewound.restored if rewound.redo else "")
         try:
-            await hold.append(Rewound(rewound.position, restored, rewound.redo, rewound.note))
+            await hold.append(replace(rewound, restored=restored))
         except SessionError:
             if log is not None and restored and not rewound.redo:  # both or nothing
                 await asyncio.to_thread(lambda: log.apply(log.plan_redo(restored), redo=restored))
             raise
-        notes = (*result.notes, *(f"not removed: {path} (other files are in it)" for path in left))
-        return Rewinding(result.label, result.conversation, result.restored, result.removed, result.conflicts, notes)
+        return replace(
+            result, notes=(*result.notes, *(f"not removed: {path} (other files are in it)" for path in left))
+        )
 
     async def _hold(self) -> SessionHold:
         hold = await self._sessions.hold(self._session)
@@ -262,7 +261,7 @@ def _find_redo(records: Sequence[Record]) -> int:
                 del undone[-1:]
             else:
                 undone.append(position)
-        elif isinstance(record, Said) and isinstance(record.message, UserMessage) and not record.turn_id:
+        elif is_prompt(record):
             undone.clear()
     if not undone:
         raise UndoError("nothing to redo: nothing was undone since the last prompt")
@@ -308,21 +307,14 @@ def _describe(label: str, plan: "UndoPlan | None", *, conversation: bool) -> Rew
     if plan is None:
         return Rewinding(label, conversation)
     chosen = set(plan.paths)
-    changing = [each for each in plan.restorations if each.path in chosen]
-    gone: Callable[[Any], bool] = lambda each: each.target.kind in ("absent", "folder")  # noqa: E731
-    return Rewinding(
-        label,
-        conversation,
-        tuple(each.path for each in changing if not gone(each)),
-        tuple(each.path for each in changing if gone(each)),
-        plan.conflicts,
-        plan.notes,
-    )
+    gone = {each.path: each.target.kind in ("absent", "folder") for each in plan.restorations if each.path in chosen}
+    restored = tuple(path for path in gone if not gone[path])
+    removed = tuple(path for path in gone if gone[path])
+    return Rewinding(label, conversation, restored, removed, plan.conflicts, plan.notes)
 
 
 def _note(result: Rewinding) -> str:
     if not result.paths:
         return ""
-    shown = ", ".join(result.paths[:_NOTE_FILES])
-    more = f" and {len(result.paths) - _NOTE_FILES} more" if len(result.paths) > _NOTE_FILES else ""
-    return f"[The user has undone changes of files: {shown}{more}. Read a file again before you change it.]"
+    shown = join_first(result.paths, _NOTE_FILES)
+    return f"[The user has undone changes of files: {shown}. Read a file again before you change it.]"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from callwright.app.locations import Locations
 from callwright.app.settings import Settings, describe_shadow, own_servers, repository_layers, shadowed_server
 from callwright.app.settings_file import read_layer
-from callwright.core.errors import UsageError, describe_exception
+from callwright.core.errors import UsageError, describe_exception, join_first
 from callwright.core.json import FrozenDict, read_object, thaw
 from callwright.mcp.config import Relay, ServerConfig, servers_of
 from callwright.registry import Registry
@@ -100,9 +100,7 @@ def describe_replacement(server: ServerConfig) -> str:
 
 def describe_problems(status: "ServerStatus") -> str:
     """Say in one line what is wrong with a server at the start; callwright mcp test shows all of it."""
-    problems = status.problems
-    more = f"; and {len(problems) - _MOST_PROBLEMS} more" if len(problems) > _MOST_PROBLEMS else ""
-    why = status.reason or "; ".join(problems[:_MOST_PROBLEMS]) + more
+    why = status.reason or join_first(status.problems, _MOST_PROBLEMS, "; ")
     return f"MCP server {status.name}: {status.condition}: {why}"
 
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 from callwright.codemode.engine import Finished
 from callwright.core.calls import Completed, Failed
 from callwright.core.content import Output, Text
+from callwright.core.errors import join_first
 from callwright.core.json import compact
 from callwright.registry.catalog import SEARCH_NAME, Catalog
 
@@ -53,8 +54,7 @@ def describe_missing(name: str, functions: Mapping[str, str], catalog: Catalog) 
     if near:
         hint = f"; did you mean the function {' or '.join(near)}?"
     elif listed:
-        more = f" and {len(listed) - _MAX_LISTED} more" if len(listed) > _MAX_LISTED else ""
-        hint = f"; the functions are {', '.join(listed[:_MAX_LISTED])}{more}"
+        hint = f"; the functions are {join_first(listed, _MAX_LISTED)}"
     else:
         hint = "; there are no functions"
     search = f"; `await {names[SEARCH_NAME]}(query=…)` finds others" if SEARCH_NAME in names else ""

@@ -18,8 +18,8 @@ CallwrightError
 `ApprovalRequired` and `AuthRequired` are not failures: they interrupt a call until the user has answered.
 """
 
-from collections.abc import Sequence
-from typing import ClassVar, Literal, Self, TypeAlias, cast
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Literal, Self, TypeAlias, cast
 
 Code: TypeAlias = Literal[
     "not_found",
@@ -227,12 +227,17 @@ class AuthRequired(CallwrightError):
         self.url = url
 
 
+def join_first(items: Sequence[Any], most: int, separator: str = ", ", *, show: Callable[[Any], str] = str) -> str:
+    """Join the texts of the first items; of the others, say how many there are."""
+    more = f"{separator.strip(', ')} and {len(items) - most} more" if len(items) > most else ""
+    return f"{separator.join(map(show, items[:most]))}{more}"
+
+
 def safe_str(value: object) -> str:
     """Return the text of any value, of a group of exceptions what it holds; never fails, whatever `__str__` does."""
     if isinstance(value, BaseExceptionGroup):
         leaves = list_leaves(cast("BaseExceptionGroup[BaseException]", value))
-        more = f"; and {len(leaves) - _SHOWN_LEAVES} more" if len(leaves) > _SHOWN_LEAVES else ""
-        return "; ".join(describe_raised(leaf) for leaf in leaves[:_SHOWN_LEAVES]) + more
+        return join_first(leaves, _SHOWN_LEAVES, "; ", show=describe_raised)
     try:
         return str.__str__(str(value))
     except KeyboardInterrupt:

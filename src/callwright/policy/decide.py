@@ -28,7 +28,7 @@ from callwright.core.access import (
     WritePath,
 )
 from callwright.core.calls import Approve, Question
-from callwright.core.errors import UsageError
+from callwright.core.errors import UsageError, join_first
 from callwright.policy.base import LinePart, Policy, Subject, Tier
 
 if TYPE_CHECKING:  # otherwise loaded with the first shell line
@@ -119,9 +119,7 @@ def _combine_decisions(decisions: Sequence[Decision], confinement: Confinement) 
 
 
 def _join_distinct(texts: Iterable[str]) -> str:
-    distinct = [text for text in dict.fromkeys(texts) if text]
-    more = [f"and {len(distinct) - _SHOWN} more"] if len(distinct) > _SHOWN else []
-    return "; ".join(distinct[:_SHOWN] + more)
+    return join_first([text for text in dict.fromkeys(texts) if text], _SHOWN, "; ")
 
 
 class Policies:

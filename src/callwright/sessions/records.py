@@ -10,7 +10,7 @@ from typing import TypeAlias
 from callwright.core.calls import Completed, Failed, Question, Reply
 from callwright.core.content import Part, Text
 from callwright.core.json import Json
-from callwright.core.messages import AssistantMessage, Message, ToolMessage, Usage
+from callwright.core.messages import AssistantMessage, Message, ToolMessage, Usage, UserMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +256,11 @@ def count_settled_records(records: Sequence[Record]) -> int:
             open_turn = isinstance(message, AssistantMessage) and bool(message.calls)
             return index if open_turn else len(records)
     return len(records)
+
+
+def is_prompt(record: Record) -> bool:
+    """Whether a record is a message of the user that begins a run."""
+    return isinstance(record, Said) and isinstance(record.message, UserMessage) and not record.turn_id
 
 
 def find_first_prompt(records: Iterable[Record]) -> str:

@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias
 from callwright.core.access import Access, ReadPath, UseTool
 from callwright.core.calls import Completed, Failed, Outcome, ToolCall
 from callwright.core.content import estimate_tokens
-from callwright.core.errors import ToolFailed, UsageError
+from callwright.core.errors import ToolFailed, UsageError, join_first
 from callwright.core.json import JsonObject
 from callwright.core.spec import Annotations, Effect, Limits, ToolSpec, check_name
 from callwright.skills.loader import Reloaded, Skills
@@ -105,14 +105,9 @@ def _summarize(skill: Skill, chars: int) -> str:
 def _format_names(skills: list[Skill], budget_tokens: int) -> str:
     names = [skill.name for skill in skills]
     kept = len(names)
-    while kept and estimate_tokens(_join_first(names, kept)) > budget_tokens:
+    while kept and estimate_tokens(join_first(names, kept)) > budget_tokens:
         kept -= 1
-    return _join_first(names, kept)
-
-
-def _join_first(names: list[str], kept: int) -> str:
-    left = len(names) - kept
-    return ", ".join(names[:kept]) + (f" and {left} more" if left else "")
+    return join_first(names, kept)
 
 
 SubAgent: TypeAlias = Callable[[str], Awaitable[str]]

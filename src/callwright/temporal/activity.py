@@ -251,18 +251,18 @@ async def _keep_alive(slice_: _Slice) -> Data:
 
 async def _stop(slice_: _Slice, running: "asyncio.Future[Data]") -> None:
     details = activity.cancellation_details()
-    if details is not None and details.cancel_requested:
+    requested = details is not None and details.cancel_requested
+    if requested:
         slice_.cancellation.cancel(_CANCELLED)
-        await asyncio.wait([running], timeout=_CLOSING_SECONDS)
     else:  # the worker must end, or this attempt has been given up: another one continues from the record
         slice_.handover.give_up()
         running.cancel()
-        await asyncio.wait([running], timeout=_CLOSING_SECONDS)
+    await asyncio.wait([running], timeout=_CLOSING_SECONDS)
     if not running.done():
         running.cancel()
     elif not running.cancelled() and (error := running.exception()) is not None:
         _log.warning("a run was stopped: %s", describe_raised(error))
-    if details is None or not details.cancel_requested:
+    if not requested:
         raise _make_failure("the worker was stopped", _STOPPED)
 
 

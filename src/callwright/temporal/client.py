@@ -131,9 +131,8 @@ class Runs:
             raise UsageError(
                 f"turns, attempts and heartbeat_seconds must be positive, got {turns}, {attempts}, {heartbeat_seconds}"
             )
-        if (
-            heartbeat_seconds > _MOST_HEARTBEAT_SECONDS
-        ):  # a workflow cannot count to infinity, and would be tried for ever
+        # A workflow cannot count to infinity, and would be tried for ever.
+        if heartbeat_seconds > _MOST_HEARTBEAT_SECONDS:
             raise UsageError(f"heartbeat_seconds must be at most {_MOST_HEARTBEAT_SECONDS}, got {heartbeat_seconds}")
         if not queue:
             raise UsageError("runs need the name of a queue, got an empty one")

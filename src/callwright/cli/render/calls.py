@@ -12,7 +12,7 @@ from callwright.agent.undo import Rewinding, RewindPoint
 from callwright.cli.render.text import Palette, cut, visible, visible_line, width_of, wrap_line
 from callwright.core.calls import Completed, Failed, Outcome, ToolCall
 from callwright.core.content import Part, Text
-from callwright.core.errors import Denied
+from callwright.core.errors import Denied, join_first
 from callwright.core.json import thaw
 from callwright.core.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from callwright.system.paths import shorten_path
@@ -244,8 +244,7 @@ def rewind_lines(result: Rewinding, cwd: Path, *, verb: str, dry_run: bool = Fal
 
 def _file_lines(what: str, paths: Sequence[str], cwd: Path) -> Iterator[str]:
     if paths:
-        more = f" and {len(paths) - _SHOWN_FILES} more" if len(paths) > _SHOWN_FILES else ""
-        yield f"  {what} {', '.join(shorten_path(path, cwd) for path in paths[:_SHOWN_FILES])}{more}"
+        yield f"  {what} {join_first([shorten_path(path, cwd) for path in paths], _SHOWN_FILES)}"
 
 
 def _count(files: int) -> str:
