@@ -40,7 +40,7 @@ function keepToken(accepted) {
 }
 
 /** A request that did not work: `status` is 0 when the server did not answer. */
-export class RequestError extends Error {
+class RequestError extends Error {
   constructor(status, body) {
     super(body?.error || `the server answered ${status}`);
     this.status = status;

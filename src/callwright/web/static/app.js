@@ -14,6 +14,11 @@ export function go(address, replace = false) {
   dispatchEvent(new Event("callwright-go"));
 }
 
+/** The address of a session, at its record `at` if that is given. */
+export function sessionPath(id, at) {
+  return `/session?id=${encodeURIComponent(id)}${at === undefined ? "" : `&at=${at}`}`;
+}
+
 function useAddress() {
   const [address, setAddress] = useState(location.pathname + location.search);
   useEffect(() => {
@@ -113,7 +118,7 @@ function App() {
       <nav aria-label="Pages">${PAGES.map((each) => html`<a href=${pathOf(each)} aria-current=${each === name || (each === "sessions" && name === "session") ? "page" : null}>${titleOf(each)}</a>`)}</nav>
       <span class="space"></span>
       ${server && html`<span class="where" title=${plain(server.project)}>${show(server.name)}${server.read_only && html`<span class="tag">read only</span>`}${server.demo && html`<span class="tag">demo</span>`}</span>`}
-      ${question && html`<a class="asks" href=${`/session?id=${encodeURIComponent(question.session)}`}>${asks} to answer</a>`}
+      ${question && html`<a class="asks" href=${sessionPath(question.session)}>${asks} to answer</a>`}
       <span class=${"status " + status} role="status" title=${STATUS[status][1]}>${STATUS[status][0]}</span>
     </header>
     ${status === "gone" && !refused && html`<p class="banner bad" role="alert">The server does not answer. If callwright web ended, start it again and open the link that it prints.</p>`}

@@ -79,7 +79,7 @@ function DiffRow({ row }) {
 }
 
 /** An image of the record, fetched with the token and shown as a blob. */
-export function Picture({ url, type }) {
+function Picture({ url, type }) {
   const [source, setSource] = useState(null);
   const [error, setError] = useState("");
   useEffect(() => {

@@ -236,7 +236,7 @@ export class Conversation {
         this.setState("waiting");
         break;
       case "settled":
-        this.settle({ ...event, question: event.question });
+        this.settle(event);
         break;
       case "agent":
         if (event.state === "gone") this.vanish();

@@ -1,6 +1,7 @@
 // The costs page: money and tokens by day, model, tool and session, drawn as inline SVG.
 import { html, useState } from "./vendor.js";
 import { get } from "./api.js";
+import { sessionPath } from "./app.js";
 import { Empty, useLoad } from "./page_parts.js";
 import { Problem } from "./parts.js";
 import { count, duration, money, oneLine, plain, show, tokens } from "./text.js";
@@ -23,7 +24,7 @@ export default function Costs() {
     <section><h2>By day</h2><${Days} days=${fill(data.days, days)} /></section>
     <section><h2>By model</h2><${Table} columns=${["model", "messages", "in", "out", "spent"]} rows=${data.models.map((model) => [html`<span class="mono">${show(model.model)}</span>`, count(model.messages), tokens(model.input_tokens), tokens(model.output_tokens), model.usd === null || (!model.usd && model.unpriced_tokens) ? "no price" : money(model.usd)])} /></section>
     <section><h2>By tool</h2><${Tools} tools=${data.tools} /></section>
-    <section><h2>Dearest sessions</h2><${Table} columns=${["session", "tokens", "spent"]} rows=${data.sessions.slice(0, 12).map((session) => [html`<a href=${`/session?id=${encodeURIComponent(session.id)}`}>${show(oneLine(session.title || "untitled", 80))}</a>`, tokens(session.tokens), money(session.usd)])} /></section>`}
+    <section><h2>Dearest sessions</h2><${Table} columns=${["session", "tokens", "spent"]} rows=${data.sessions.slice(0, 12).map((session) => [html`<a href=${sessionPath(session.id)}>${show(oneLine(session.title || "untitled", 80))}</a>`, tokens(session.tokens), money(session.usd)])} /></section>`}
   </div>`;
 }
 

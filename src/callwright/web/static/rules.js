@@ -1,6 +1,7 @@
 // The rules page: every rule by layer, a tester, and what a draft rule would have changed.
 import { html, useEffect, useState } from "./vendor.js";
 import { get, post } from "./api.js";
+import { sessionPath } from "./app.js";
 import { useLoad } from "./page_parts.js";
 import { Problem } from "./parts.js";
 import { many, oneLine, plain, show } from "./text.js";
@@ -100,6 +101,6 @@ function Replay({ replay, kind }) {
     ${replay.declined > 0 && kind === "allow" && html`<p class="warning">You declined ${replay.declined} of these.</p>`}
     ${replay.problems.map((problem) => html`<p class="warning">${show(problem)}</p>`)}
     ${other > 0 && html`<ul class="plain rules">${replay.changed.slice(0, 40).map((change) => html`<li><${Kind} kind=${change.before} /><span class="muted">→</span><${Kind} kind=${change.after} />
-      <a href=${`/session?id=${encodeURIComponent(change.session)}&at=${change.position}`}><code>${show(change.tool)} ${show(oneLine(change.line, 90))}</code></a></li>`)}</ul>${other > 40 && html`<p class="note">and ${other - 40} more</p>`}`}
+      <a href=${sessionPath(change.session, change.position)}><code>${show(change.tool)} ${show(oneLine(change.line, 90))}</code></a></li>`)}</ul>${other > 40 && html`<p class="note">and ${other - 40} more</p>`}`}
   </div>`;
 }

@@ -90,7 +90,7 @@ function labelOf(schema, place, root) {
   return type || `shape ${place + 1}`;
 }
 
-export function typeName(value) {
+function typeName(value) {
   if (value === null) return "null";
   if (Array.isArray(value)) return "array";
   return typeof value === "number" && Number.isInteger(value) ? "integer" : typeof value;

@@ -1,7 +1,7 @@
 // The search page: which tools a sentence would find and why, and where past sessions speak of it.
 import { html, useEffect, useState } from "./vendor.js";
 import { get } from "./api.js";
-import { go } from "./app.js";
+import { go, sessionPath } from "./app.js";
 import { Empty } from "./page_parts.js";
 import { Problem } from "./parts.js";
 import { many, oneLine, show } from "./text.js";
@@ -32,7 +32,7 @@ export default function Search({ url }) {
         <span class="muted">${show(oneLine(tool.description, 160))}</span>
         ${tool.why.length > 0 && html`<span class="chips">${tool.why.map((word) => html`<span class="chip">${show(word)}</span>`)}</span>`}</a></li>`)}</ol>`}</section>
     <section><h2>Sessions that contain it</h2>
-      ${!data.sessions.length ? html`<p class="note">No session.</p>` : html`<ul class="cards">${data.sessions.map((hit) => html`<li key=${hit.id + hit.position}><a class="hit" href=${`/session?id=${encodeURIComponent(hit.id)}&at=${hit.position}`}>
+      ${!data.sessions.length ? html`<p class="note">No session.</p>` : html`<ul class="cards">${data.sessions.map((hit) => html`<li key=${hit.id + hit.position}><a class="hit" href=${sessionPath(hit.id, hit.position)}>
         <b>${show(oneLine(hit.title || "untitled", 100))}</b><span class="muted">${show(oneLine(hit.excerpt, 240))}</span></a></li>`)}</ul><p class="note gap-top">${many(data.sessions.length, "place")}</p>`}</section>`}
   </div>`;
 }

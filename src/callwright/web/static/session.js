@@ -1,7 +1,7 @@
 // The session page: the conversation as it happens, its open questions, its timeline, and what can be done with it.
 import { html, useEffect, useRef, useState } from "./vendor.js";
 import { get, post } from "./api.js";
-import { go, isTyping, loadStyle } from "./app.js";
+import { go, isTyping, loadStyle, sessionPath } from "./app.js";
 import { Conversation } from "./conversation.js";
 import { WindowedList } from "./list.js";
 import { Growing, Record } from "./messages.js";
@@ -51,7 +51,7 @@ function SessionList({ current }) {
     return () => query.removeEventListener("change", update);
   }, []);
   if (!wide) return null;
-  return html`<nav class="session-list" aria-label="Sessions">${(sessions || []).slice(0, 60).map((session) => html`<a href=${`/session?id=${encodeURIComponent(session.id)}`} aria-current=${session.id === current ? "true" : null}>
+  return html`<nav class="session-list" aria-label="Sessions">${(sessions || []).slice(0, 60).map((session) => html`<a href=${sessionPath(session.id)} aria-current=${session.id === current ? "true" : null}>
     <span class=${"dot " + session.state} aria-hidden="true"></span><span class="title">${show(oneLine(session.title || "untitled", 80))}</span>
     <span class="muted">${session.state === "waiting" || session.state === "paused" ? "waits for you" : session.state === "running" ? "running" : ago(session.updated_at)}</span></a>`)}</nav>`;
 }
@@ -158,7 +158,7 @@ function Composer({ talk, server }) {
     <div class="actions">
       ${busy && html`<button class="danger" onClick=${() => act("stop", {})}>Stop</button>`}
       ${detail.state === "paused" && !talk.questions.length && html`<button onClick=${() => act("resume", {})}>Resume</button>`}
-      <button class="quiet" onClick=${() => act("fork", {}, (data) => go(`/session?id=${encodeURIComponent(data.session)}`))}>Fork</button>
+      <button class="quiet" onClick=${() => act("fork", {}, (data) => go(sessionPath(data.session)))}>Fork</button>
       <button class="quiet" disabled=${busy} title=${busy ? "Stop the run first" : null} onClick=${() => act("undo", { position: null, dry_run: true }, setUndo)}>Undo</button>
       <${Export} detail=${detail} />
     </div></div>`;

@@ -1,7 +1,7 @@
 // The sessions page: every conversation of the project, those that wait for an answer first.
 import { html, useState } from "./vendor.js";
 import { post } from "./api.js";
-import { go, loadStyle } from "./app.js";
+import { go, loadStyle, sessionPath } from "./app.js";
 import { Empty } from "./page_parts.js";
 import { Problem, useModule } from "./parts.js";
 import { STATES, useSessions } from "./session_list.js";
@@ -32,7 +32,7 @@ export default function Sessions({ server }) {
 }
 
 function Row({ session }) {
-  return html`<li key=${session.id}><a class="card-row" href=${`/session?id=${encodeURIComponent(session.id)}`}>
+  return html`<li key=${session.id}><a class="card-row" href=${sessionPath(session.id)}>
     <span class=${"dot " + session.state} aria-hidden="true"></span>
     <span class="title">${show(session.title || "untitled")}</span>
     ${session.state !== "ended" && html`<span class=${"state " + session.state}>${STATES[session.state] || show(session.state)}${session.where ? html` <span class="muted">· ${show(session.where)}</span>` : ""}</span>`}
@@ -50,7 +50,7 @@ function Start({ model }) {
     setBusy(true);
     try {
       const answer = await post("say", { session: null, text });
-      go(`/session?id=${encodeURIComponent(answer.session)}`);
+      go(sessionPath(answer.session));
     } catch (failure) {
       setError(failure);
       setBusy(false);

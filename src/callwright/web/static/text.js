@@ -45,7 +45,7 @@ export function show(text, hidden = HIDDEN) {
   return nodes;
 }
 
-export function clip(text, characters) {
+function clip(text, characters) {
   text = String(text ?? "");
   return text.length > characters ? text.slice(0, characters - 1).replace(/[\ud800-\udbff]$/, "") + "…" : text;
 }

@@ -118,7 +118,7 @@ function asTest(tool, value, verdict, result) {
 }
 
 /** A JSON value as a Python expression. */
-export function pythonOf(value) {
+function pythonOf(value) {
   if (value === null || value === undefined) return "None";
   if (value === true) return "True";
   if (value === false) return "False";
@@ -128,6 +128,6 @@ export function pythonOf(value) {
 }
 
 /** JSON that can be pasted anywhere: what cannot be seen is escaped. */
-function safeJson(value, indent) {
-  return (JSON.stringify(value, null, indent) ?? "null").replace(HIDDEN, (found) => found.replace(/[\s\S]/g, (unit) => "\\u" + unit.charCodeAt(0).toString(16).padStart(4, "0")));
+function safeJson(value) {
+  return (JSON.stringify(value) ?? "null").replace(HIDDEN, (found) => found.replace(/[\s\S]/g, (unit) => "\\u" + unit.charCodeAt(0).toString(16).padStart(4, "0")));
 }

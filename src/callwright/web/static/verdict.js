@@ -4,7 +4,7 @@ import { show } from "./text.js";
 
 const WORDS = { allow: "Allowed", ask: "Asks first", deny: "Denied", invalid: "Not complete", error: "Not known" };
 
-export function Decision({ decision }) {
+function Decision({ decision }) {
   return html`<span class=${"decision " + decision}>${WORDS[decision] || show(decision)}</span>`;
 }
 
