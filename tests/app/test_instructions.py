@@ -1,5 +1,7 @@
 """Instructions of a repository, which are read before the user trusts it."""
 
+from dataclasses import replace
+
 import pytest
 
 from callwright.app.app import assemble
@@ -63,6 +65,23 @@ def test_import_below_the_home_folder_is_expanded(locations: Locations, monkeypa
     (locations.home / "AGENTS.md").write_text(f"@~/{locations.home.name}/style.md")
     (locations.home / "style.md").write_text("Be brief.")
     assert "Be brief." in instructions_for(locations) and not list(unread_instructions(locations))
+
+
+def test_instructions_that_are_not_read_are_named(locations: Locations) -> None:
+    project = locations.project
+    locations = replace(locations, claude=project.parent / "claude")
+    (project / "AGENTS.md").write_text("# Notes")
+    (project / "CLAUDE.md").write_text("See @AGENTS.md")
+    assert not list(unread_instructions(locations))
+    (project / "CLAUDE.md").write_text("Use tabs.")
+    (project / ".claude" / "rules").mkdir(parents=True)
+    assert list(unread_instructions(locations)) == [
+        f"{project}/CLAUDE.md is not read, because there is {project}/AGENTS.md; write @CLAUDE.md there to import it",
+        f"{project}/.claude/rules is not read; import the rules with @ in AGENTS.md or CLAUDE.md",
+    ]
+    (project / "AGENTS.md").write_text("@CLAUDE.md " + "x" * 32_768)
+    (problem,) = (text for text in unread_instructions(locations) if "rules" not in text)
+    assert problem.endswith("bytes or more; the model gets the first 32768")
 
 
 def test_instructions_that_lie_elsewhere_are_named(locations: Locations, monkeypatch: pytest.MonkeyPatch) -> None:

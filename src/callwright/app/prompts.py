@@ -117,11 +117,22 @@ def instruction_files(locations: Locations, hidden: Hidden | None = None) -> lis
 
 
 def unread_instructions(locations: Locations, hidden: Hidden | None = None) -> Iterator[str]:
-    """Yield a text for each file that would be read as instructions if it did not lie elsewhere."""
-    for _, file in _project_files(locations):
+    """Yield a text for each file that a user may take for instructions and that is not read, or not wholly."""
+    files = instruction_files(locations, hidden)
+    read = {file.resolve() for file, _, _ in files}
+    for folder, file in _project_files(locations):
         if not file.resolve().is_relative_to(locations.project):
             yield f"{file} is not read: it is a link out of the project"
-    for file, kind, _ in instruction_files(locations, hidden):
+        other = folder / "CLAUDE.md"
+        # one that says no more than "see AGENTS.md" loses nothing
+        if file.name.startswith("AGENTS") and other.resolve() not in read and _says_more(other):
+            yield f"{other} is not read, because there is {file}; write @CLAUDE.md there to import it"
+    for folder in dict.fromkeys((locations.claude / "rules", locations.project / ".claude" / "rules")):
+        if folder.is_dir():
+            yield f"{folder} is not read; import the rules with @ in AGENTS.md or CLAUDE.md"
+    if (size := sum(len(_read_bytes(file).strip()) for file, _, _ in files)) > _MAX_BYTES:
+        yield f"the instructions have {size} bytes or more; the model gets the first {_MAX_BYTES}"
+    for file, kind, _ in files:
         own = next(
             (folder for folder in (locations.home, locations.claude) if file.is_relative_to(folder)), file.parent
         )
@@ -129,6 +140,11 @@ def unread_instructions(locations: Locations, hidden: Hidden | None = None) -> I
         for name, target in _mentioned_files(file):
             if not target.is_relative_to(root):
                 yield f"{file}: @{name} is not read: it lies outside of {root}"
+
+
+def _says_more(file: Path) -> bool:
+    text = _read_bytes(file).strip()
+    return bool(text) and b"AGENTS.md" not in text
 
 
 def _files(locations: Locations) -> Iterator[Path]:
@@ -184,7 +200,7 @@ def _mentioned_files(file: Path) -> Iterator[tuple[str, Path]]:
 def _read_bytes(file: Path) -> bytes:
     try:
         with file.open("rb") as stream:
-            return stream.read(_MAX_BYTES)
+            return stream.read(_MAX_BYTES + 1)
     except OSError:
         return b""
 
