@@ -46,6 +46,14 @@ from callwright.policy import judge_command
         ("Bash(curl -X POST *)", "curl -s -X POST https://example.com"),
         ("Bash(python -c *)", "python -I -c pass"),
         ("Bash(git commit -m 'a b' *)", "git -P commit -m 'a b' -q"),
+        ("Bash(rm *)", "{rm,-r,x}"),
+        ("Bash(rm *)", "ls && {rm,-r,x}"),
+        ("Bash(rm *)", "rm${IFS}x"),
+        ("Bash(rm *)", "rm$IFS-r${IFS}x"),
+        ("Bash(rm *)", "csh -c 'rm x'"),
+        ("Bash(rm *)", "chronic rm x"),
+        ("Bash(rm *)", "run0 -u ann rm x"),
+        ("Bash(pip install *)", "pyenv exec pip install x"),
     ],
 )
 def test_deny_rule_matches_around_options(tmp_path: Path, rule: str, line: str) -> None:

@@ -141,6 +141,7 @@ _LOCAL = [
     "sed ':a;N;$!ba;s/x/y/g' f",
     "sed -n '/x/{p;q}' f",
     "GIT_PAGER=cat git log -3",
+    "hexdump -C -n0xff -s 16 f",
     "PAGER= git diff",
     "node --check app.js",
     "php -l index.php",

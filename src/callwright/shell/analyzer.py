@@ -98,7 +98,7 @@ class LineAnalyzer:
         if not found.words:
             self._record(found, Judgement(Verdict.READ_ONLY, "it only sets variables or redirects"))
             return
-        if self.findings.variables and any(not word.literal for word in found.words):
+        if any(not word.literal for word in found.words):
             self._judge_filled(found)
         inner = unwrap(found.words) if len(found.context.wrappers) < _MAX_WRAPPERS else None
         if inner is None:
@@ -117,7 +117,7 @@ class LineAnalyzer:
 
     def _fill_variables(self, text: str) -> str | None:
         filled = text.strip('"')
-        for name, value in self.findings.variables.items():
+        for name, value in {"IFS": " ", **self.findings.variables}.items():  # rm${IFS}x is split into two words
             if value is not None:
                 filled = filled.replace(f"${{{name}}}", value).replace(f"${name}", value)
         return None if filled == text.strip('"') or "$" in filled or "`" in filled else filled

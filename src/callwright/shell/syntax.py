@@ -28,6 +28,7 @@ _SECONDS_PER_BYTE = 3e-7  # ten times what well-formed source takes
 _NO_START = re.compile(rb"\s*[|&;)]")
 _BEYOND_ASCII = re.compile(rb"[\xc0-\xff][\x80-\xbf]*|[\x80-\xbf]")
 _BREAK = re.compile(r"[;&|\n(){}`]+|\$\(|<\(|>\(")
+_BRACED = re.compile(r"\{([^\s{}]+,[^\s{}]*)\}")
 _WORD = re.compile(r"""(?:[^\s"'\\<>]|\\.|"(?:[^"\\]|\\.)*"?|'[^']*'?)+""", re.DOTALL)
 _QUOTES = re.compile(r"""["']|\\(?=.)""", re.DOTALL)
 
@@ -98,8 +99,9 @@ def split_plain(text: str) -> list[str] | None:
 
 
 def split_roughly(text: str) -> Iterator[list[str]]:
-    """Yield word lists that may be commands, ignoring quotes; better too many than too few."""
-    for part in _BREAK.split(text):
+    """Yield word lists that may be commands, ignoring quotes; better too many than too few: `{rm,x}` is `rm x`."""
+    loose = _BRACED.sub(lambda found: found[1].replace(",", " "), text)
+    for part in _BREAK.split(text if loose == text else f"{text}\n{loose}"):
         words = _WORD.findall(part)
         if _QUOTES.search(part):
             words = [_QUOTES.sub("", word) for word in words]

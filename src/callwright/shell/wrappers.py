@@ -41,7 +41,7 @@ class InnerCommand(NamedTuple):
     """It drops the variables that keep git from running programs a repository names."""
 
 
-SHELLS = frozenset("sh bash dash zsh ksh ksh93 mksh ash fish rbash".split())
+SHELLS = frozenset("sh bash dash zsh ksh ksh93 mksh ash fish rbash csh tcsh".split())
 _PLAIN_SHELLS = frozenset(("sh", "bash", "dash"))
 _PLAIN_SHELL_FLAGS = frozenset("ceux")
 _PLAIN_SHELL_OPTIONS = frozenset(("pipefail", "errexit", "nounset", "xtrace"))

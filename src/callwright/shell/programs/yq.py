@@ -16,7 +16,7 @@ yq: reads; pattern --from-file --expression; not -i --inplace --in-place -s --sp
       --security-enable --security-enable-system-operator --front-matter -f --yml-output-in-place -y; values -p -o
 """
 )["yq"]
-_JQ = parse_table("jq: reads; pattern -f --from-file; not -L --library-path")["jq"]
+_JQ = parse_table("jq: reads; pattern -f --from-file; not -L --library-path --run-tests")["jq"]
 _LOADS = re.compile(r"\b(?:include|import|get_search_list|input_filename|debug|modulemeta)\b")
 _MODULES = re.compile(r"\b(?:include|import|modulemeta)\s")
 """For the yq that hands its expression to jq."""

@@ -5,7 +5,8 @@ Programs that search and reshape text.
 
 TABLE = r"""
 cat tac head tail wc ls dir vdir stat du df realpath readlink cmp cksum sum md5sum sha1sum sha224sum sha256sum: reads
-sha384sum sha512sum b2sum shasum md5 od hexdump hd exa eza lsd: reads
+sha384sum sha512sum b2sum shasum md5 od exa eza lsd: reads
+hexdump hd: reads; not -f --format-file; values -e -n -s --format --length --skip
 strings size readelf: reads; response
 lsattr getfacl namei pathchk: reads
 cd pushd popd exit return break continue times: bare
