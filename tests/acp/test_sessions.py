@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from acp import RequestError, spawn_agent_process
+from acp.schema import McpServerStdio
 from tests.acp.conftest import Connect
 from tests.acp.editor import EditorClient, call, choose, until
 
@@ -288,6 +289,22 @@ async def test_sessions_have_a_limit(connect: Connect, monkeypatch: pytest.Monke
             await editor.start()
         await editor.connection.close_session(first)
         await editor.start()
+
+
+async def test_session_that_starts_slowly_holds_up_no_other(connect: Connect, tmp_path: Path) -> None:
+    started, leave = tmp_path / "started", tmp_path / "leave"
+    code = f"import pathlib, time\npathlib.Path({str(started)!r}).touch()\n"
+    code += f"while not pathlib.Path({str(leave)!r}).exists(): time.sleep(0.01)"
+    server = McpServerStdio(name="slow", command=sys.executable, args=["-c", code], env=[])
+    async with connect("one") as editor:
+        await editor.connection.initialize(1)
+        slow = asyncio.create_task(editor.connection.new_session(str(editor.project), mcp_servers=[server]))
+        await until(started.exists)
+        other = await editor.connection.new_session(str(editor.project), mcp_servers=[])
+        assert await editor.say(other.session_id, "hello") == "end_turn"
+        assert not slow.done()
+        leave.touch()
+        assert (await slow).session_id != other.session_id
 
 
 async def test_answer_on_the_page_counts_for_the_editor(connect: Connect) -> None:

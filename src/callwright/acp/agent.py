@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
+from weakref import WeakValueDictionary
 
 from acp.connection import Connection
 from acp.exceptions import RequestError
@@ -111,7 +112,8 @@ class EditorAgent:
         self._editor: Editor | None = None
         self._initialized = False
         self._sessions: dict[str, EditorSession] = {}
-        self._opening = asyncio.Lock()
+        self._opening: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """Held while a session is opened, which may take long: its MCP servers are started."""
         self._folders: dict[str, Path] = {}
         """Where the sessions are that the editor has been told about."""
         self._later: set[asyncio.Task[None]] = set()
@@ -250,13 +252,14 @@ class EditorAgent:
     async def _open(self, session_id: str, asked: OpenRequest, source: str) -> EditorSession:
         if self._editor is None:
             raise RequestError(-32603, "there is no connection")
-        async with self._opening:  # two requests for one session must not open it twice
+        opening = self._opening.setdefault(session_id, asyncio.Lock())
+        async with opening:  # two requests for one session must not open it twice
             before = self._sessions.get(session_id)
             if before is not None and before.running:
                 raise RequestError(-32600, f"session {session_id} is answering a prompt; cancel it first")
             if before is not None:
                 await self._sessions.pop(session_id).close()
-            if len(self._sessions) >= _MOST_SESSIONS:
+            if len(self._sessions) + len(self._opening) > _MOST_SESSIONS:
                 raise RequestError(-32600, f"{_MOST_SESSIONS} sessions are open; close one with session/close")
             notices: list[str] = []
             files = EditorFiles(self._editor, session_id, asyncio.get_running_loop())
