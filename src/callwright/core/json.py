@@ -228,6 +228,28 @@ def read_object(value: object) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 
+def follow_pointer(document: object, pointer: str) -> object:
+    """Return the part of a document that the fragment of a reference names, as in `/$defs/Name`; None if there is none.
+
+    Args:
+        document: The document; its arrays may be lists or tuples.
+        pointer: The fragment, as a URL holds it.
+    """
+    from urllib.parse import unquote  # for schemas with references only
+
+    found = document
+    for step in pointer.split("/")[1:]:
+        key = unquote(step).replace("~1", "/").replace("~0", "~")
+        if isinstance(found, Mapping):
+            found = cast("Mapping[str, object]", found).get(key)
+        elif isinstance(found, (list, tuple)) and key.isdecimal():
+            items = cast("Sequence[object]", found)
+            found = items[int(key)] if int(key) < len(items) else None
+        else:
+            return None
+    return found
+
+
 class RepeatedKey(ValueError):
     """An object in JSON text has a key twice, with different values: readers disagree about which one counts."""
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
+from callwright.core.json import follow_pointer
 from callwright.repairs.names import clean_name, fold_name
 
 Schema: TypeAlias = Mapping[str, Any]
@@ -21,18 +22,8 @@ def resolve(schema: Any, root: Schema) -> Schema:
         reference = cast("Schema", schema).get("$ref") if isinstance(schema, Mapping) else None
         if not isinstance(reference, str):
             break
-        schema = _look_up(reference, root)
+        schema = follow_pointer(root, reference[1:]) if reference.startswith("#/") else {}
     return cast("Schema", schema) if isinstance(schema, Mapping) else {}
-
-
-def _look_up(reference: str, root: Schema) -> Any:
-    if not reference.startswith("#/"):
-        return {}
-    here: Any = root
-    for step in reference[2:].split("/"):
-        name = step.replace("~1", "/").replace("~0", "~")
-        here = cast("Schema", here).get(name) if isinstance(here, Mapping) else None
-    return here
 
 
 def _object_in(schema: Schema, root: Schema) -> Schema:

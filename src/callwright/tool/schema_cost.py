@@ -8,11 +8,10 @@ of objects in `enum`, and patterns that look around or back, count for more than
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, cast
-from urllib.parse import unquote
 
 from callwright.core._fast import frozen
 from callwright.core.errors import UsageError
-from callwright.core.json import compact
+from callwright.core.json import compact, follow_pointer
 
 Schema: TypeAlias = Mapping[str, Any]
 
@@ -238,20 +237,10 @@ class SchemaCost:
         base, _, fragment = reference.partition("#")
         if base and base not in self._anchors and not any("/" in name or "." in name for name in self._anchors):
             return None  # another document, which is not fetched
-        start: Any = self._anchors.get(base, self._root) if base else self._root
-        if not fragment.startswith("/"):
-            found = self._anchors.get(fragment) if fragment else start
-            return cast("Schema", found) if isinstance(found, Mapping) else None
-        for word in fragment[1:].split("/"):
-            key = unquote(word).replace("~1", "/").replace("~0", "~")
-            if isinstance(start, Mapping):
-                start = cast("Schema", start).get(key)
-            elif isinstance(start, (list, tuple)) and key.isdecimal():
-                items = cast("Sequence[Any]", start)
-                start = items[int(key)] if int(key) < len(items) else None
-            else:
-                return None
-        return cast("Schema", start) if isinstance(start, Mapping) else None
+        if fragment and not fragment.startswith("/"):
+            return self._anchors.get(fragment)
+        found = follow_pointer(self._anchors.get(base, self._root) if base else self._root, fragment)
+        return cast("Schema", found) if isinstance(found, Mapping) else None
 
 
 def _children(part: _Part, value: object) -> Iterator[tuple[Schema, object]]:

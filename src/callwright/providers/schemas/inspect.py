@@ -7,9 +7,8 @@ import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
-from urllib.parse import unquote
 
-from callwright.core.json import Json, JsonObject, compact
+from callwright.core.json import Json, JsonObject, compact, follow_pointer
 
 Schema: TypeAlias = dict[str, Any]
 """A schema under construction, mutable until it is frozen."""
@@ -137,16 +136,7 @@ def resolve(root: JsonObject, reference: object) -> Json:
     """Follow a reference inside the same document; None where it leads nowhere."""
     if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
         return None
-    found: Json = root
-    for step in reference.split("/")[1:]:
-        step = unquote(step).replace("~1", "/").replace("~0", "~")
-        if isinstance(found, Mapping) and step in found:
-            found = cast(JsonObject, found)[step]
-        elif isinstance(found, (list, tuple)) and step.isdigit() and int(step) < len(found):
-            found = cast(Sequence[Json], found)[int(step)]
-        else:
-            return None
-    return found
+    return cast(Json, follow_pointer(root, reference[1:]))
 
 
 def pick_unused_name(name: str, taken: Collection[str]) -> str:
