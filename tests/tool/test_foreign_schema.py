@@ -56,6 +56,10 @@ LISTED: dict[str, tuple[Schema, str]] = {
         {"type": "object", "$dynamicAnchor": "n", "anyOf": [{"$dynamicRef": "#n"}, {"$dynamicRef": "#n"}]},
         "refers to itself without end",
     ),
+    "long index": (
+        {"type": "object", "$defs": {"a": [{}]}, "anyOf": [{"$ref": f"#/$defs/a/{'1' * 5000}"}]},
+        "is not a JSON Schema",
+    ),
     "huge enum": (in_items({"enum": [f"v{n}" for n in range(300_000)]}), "characters; at most"),
     "long enum": (in_items({"enum": list(range(60_000))}), "too many parts"),
     "deep not": (nested("not", 900), "nested too deeply"),

@@ -243,8 +243,9 @@ def follow_pointer(document: object, pointer: str) -> object:
         if isinstance(found, Mapping):
             found = cast("Mapping[str, object]", found).get(key)
         elif isinstance(found, (list, tuple)) and key.isdecimal():
-            items = cast("Sequence[object]", found)
-            found = items[int(key)] if int(key) < len(items) else None
+            items, index = cast("Sequence[object]", found), key.lstrip("0") or "0"
+            # `int` refuses thousands of digits
+            found = items[int(index)] if len(index) < 10 and int(index) < len(items) else None
         else:
             return None
     return found
