@@ -38,7 +38,7 @@ def decide(*policies: Policy) -> Decision:
     return Policies(*policies).decide(access, call)
 
 
-@pytest.mark.parametrize("policies", [(), (Policy(),), (Rule(None), Mode(None))], ids=len)
+@pytest.mark.parametrize("policies", [(), (Policy(),), (Mode(None),), (Rule(None), Mode(None))], ids=len)
 async def test_asks_when_no_policy_decides(policies: tuple[Policy, ...]) -> None:
     @tool(effect=Effect.READ)
     async def look() -> str:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +141,9 @@ def test_relative_path_gets_a_rule_for_this_folder() -> None:
         Reach("https://*.example/a"),
         Reach("https://a,b.example/a"),
         Reach("https://["),
+        Reach("https://a.example\\@b.example/"),
         WritePath("/w/a "),
+        ReadPath(""),
         ReadPath("a\n"),
         WriteResource("db:a\nb"),
     ],
@@ -210,6 +213,31 @@ def test_approval_lasts_for_its_scope(
     assert type(policies.decide(access, DryRunCall(call.spec, call.arguments, "one"))) is here
     assert type(policies.decide(access, DryRunCall(call.spec, call.arguments, "two"))) is elsewhere
     assert file.exists() is bool(saved)
+
+
+def test_approval_given_once_is_not_restored() -> None:
+    grants, access = Grants(PathContext("/w", "/home/ann")), WritePath("/w/a")
+    call = dry_run_call("edit", "/w/a", "/w")[1]
+    for answer, expected in ((Approve(), Ask), (Approve(scope="session"), Allow)):
+        grants.restore(_question(access), answer, session=call.session_id)
+        assert type(Policies(grants, ByMode()).decide(access, call)) is expected
+
+
+@dataclass(frozen=True)
+class _Call(DryRunCall):
+    implementation: str = "v1"
+
+
+def test_approval_of_a_call_without_accesses_covers_neither_accesses_nor_a_dry_run() -> None:
+    grants, access = Grants(PathContext("/w", "/home/ann")), UseTool("deploy", Effect.WRITE)
+    dry = dry_run_call("deploy", "x", "/w")[1]
+    call = _Call(dry.spec, dry.arguments)
+    for implementation in ("v1", ""):
+        question = Question("1", "deploy", dry.arguments, "", "", accesses=(access,), implementation=implementation)
+        grants.remember(question, Approve(scope="session"))
+    assert isinstance(grants.judge(access, call), Allow)
+    assert grants.judge(WritePath("/w/a"), call) is None  # it declares now what it did not when it was approved
+    assert grants.judge(access, dry) is None
 
 
 def test_saved_rules_keep_existing_settings(tmp_path: Path) -> None:

@@ -253,6 +253,7 @@ def test_ordinary_line_is_not_guarded(line: str) -> None:
         "rm -rf '/[a-z]*'",
         "rm -rf /*",
         "rm -rf /etc -name",
+        "rm -rf /etc -- -name x",
         "find / -delete",
         "find ~ -path '*' -delete",
     ],
@@ -316,7 +317,7 @@ def test_folder_on_the_search_path_asks(tmp_path: Path, monkeypatch: pytest.Monk
         assert guards.judge(WritePath(str(tmp_path / place)), _CALL) is None, place
 
 
-@pytest.mark.parametrize("uri", ["file:///etc/passwd", "FILE:///x", "%66ile:///x", "file:x"])
+@pytest.mark.parametrize("uri", ["file:///etc/passwd", "FILE:///x", "%66ile:///x", "file:x", "file:///%ff"])
 @pytest.mark.parametrize("kind", [ReadResource, WriteResource, DeleteResource])
 def test_file_named_as_a_resource_asks_firmly(kind: type[ReadResource], uri: str) -> None:
     decision = Guards(_HERE).judge(kind(uri), _CALL)
@@ -363,7 +364,15 @@ def test_changing_modes_of_a_vital_folder_is_denied(line: str, monkeypatch: pyte
 
 
 @pytest.mark.parametrize(
-    "line", ["chmod 755 /etc", "chmod -R 755 /w/project/src", "chmod -R 755 /etc/mine", "ls -R /etc", "touch -R /etc"]
+    "line",
+    [
+        "chmod 755 /etc",
+        "chmod -v 755 /etc",
+        "chmod -R 755 /w/project/src",
+        "chmod -R 755 /etc/mine",
+        "ls -R /etc",
+        "touch -R /etc",
+    ],
 )
 def test_changing_modes_elsewhere_is_not_denied(line: str) -> None:
     assert not isinstance(_judge_line(line), Deny)

@@ -1,5 +1,6 @@
 """An approval for longer than once is offered where it is found again, and nowhere else."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -11,6 +12,7 @@ from callwright.cli.approval_card import approval_menu
 from callwright.cli.approval_dialog import dialog_lines, read_choice
 from callwright.cli.render.text import Palette
 from callwright.core.calls import Answers, Approve, Completed, Interrupted, Question, ToolCall
+from callwright.core.decisions import QuestionKind
 from callwright.core.errors import UsageError
 from callwright.policy import Grants, PathContext, rules_of, standard_policies
 from callwright.policy.grants import can_last, propose_for
@@ -75,6 +77,12 @@ async def test_every_place_offers_the_same(tmp_path: Path, case: str) -> None:
         if not offered:
             with pytest.raises(UsageError, match=r"scope|always is not offered"):
                 read_reply(question, {"approved": True, "scope": scope}, toolset, "the page")
+
+
+@pytest.mark.parametrize(("kind", "running"), [("approval", True), ("input", False), ("auth", False)])
+def test_what_is_about_one_run_only_can_not_last(kind: QuestionKind, running: bool) -> None:
+    question = Question("1", "deploy", {}, "", "Deploy?", source="mode default")
+    assert can_last(question) and not can_last(replace(question, kind=kind, running=running))
 
 
 async def test_folder_that_may_be_moved_can_not_be_written_to_unasked(tmp_path: Path) -> None:

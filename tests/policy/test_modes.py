@@ -24,7 +24,7 @@ from callwright.core.access import (
     WriteResource,
 )
 from callwright.core.errors import UsageError
-from callwright.core.spec import ToolSpec
+from callwright.core.spec import UNCONFINED, ToolSpec
 from callwright.policy import ByMode, ExcludedCommands, Policies
 from callwright.policy.dry_run import DryRunCall, dry_run_line
 from callwright.policy.modes import ModeSwitch, effect_of
@@ -210,6 +210,14 @@ def test_wall_of_a_checker_follows_the_mode(mode: str, sandboxed: bool, confinem
     part = part_of("pytest -q")
     found = ByMode(mode, sandboxed=sandboxed, auto_allow="walled").judge(part.access, part)
     assert isinstance(found, Allow) and found.confinement == confinement
+
+
+@pytest.mark.parametrize("by_mode", [ByMode("auto", sandboxed=True), ByMode(auto_allow="walled")])
+def test_sandbox_does_not_count_for_tools_that_run_outside_it(by_mode: ByMode) -> None:
+    part = part_of("pytest -q")
+    spec = replace(part.spec, metadata={UNCONFINED: True})
+    assert isinstance(by_mode.judge(part.access, part), Allow)
+    assert isinstance(by_mode.judge(part.access, replace(part, call=DryRunCall(spec))), Ask)
 
 
 def test_wall_does_not_replace_approval_that_is_always_needed() -> None:

@@ -182,14 +182,15 @@ def test_work_tree_of_a_submodule_is_its_own(repository: Path) -> None:
 
 
 def test_hook_asks_in_auto_mode_and_a_rule_allows_it(repository: Path) -> None:
-    assert isinstance(judged("git commit -m x", repository, mode="auto"), Allow)
+    lines = ("git commit -m x", "git --no-pager commit -m x", "git -C . commit -m x")
+    assert all(isinstance(judged(line, repository, mode="auto"), Allow) for line in lines)
     hook = repository / ".git/hooks/pre-commit"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\n")
     assert find_hook(str(repository), "commit") == ""  # git runs only executable hooks
     hook.chmod(0o755)
     assert find_hook(str(repository), "commit") == str(hook)
-    assert isinstance(judged("git commit -m x", repository, mode="auto"), Ask)
+    assert all(isinstance(judged(line, repository, mode="auto"), Ask) for line in lines)
     assert isinstance(judged("git add x", repository, mode="auto"), Allow)
     allowed = judge_command("git commit -m x", cwd=repository, workspace=repository, allow=["Bash(git commit *)"])
     assert isinstance(allowed, Allow)

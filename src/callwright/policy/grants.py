@@ -308,7 +308,7 @@ class Grants(Policy):
 
         A permanent one that became rules is not restored: the rules are in the settings, unless the user removed them.
         """
-        if answer.scope == "session" or (answer.scope != "once" and not _lasting_rules(question, answer)):
+        if answer.scope != "once" and not _lasting_rules(question, answer):
             self._grant_for_session(question, session)
 
     def _grant_for_session(self, question: Question, session: str) -> None:
