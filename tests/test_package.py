@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import callwright
+from callwright.core._lazy import install_command
 
 SOURCE = Path(callwright.__file__).parent
 LAZY = sorted(
@@ -31,6 +32,23 @@ HEAVY = {
     "re",
     "json",
 }
+
+
+@pytest.mark.parametrize(
+    ("prefix", "command"),
+    [
+        ("/home/ann/project/.venv", "pip install 'callwright[mcp]'"),
+        ("/home/ann/.local/share/pipx/venvs/callwright", "pipx runpip callwright install 'callwright[mcp]'"),
+        ("/home/ann/.local/share/uv/tools/callwright", "uv pip install --python /bin/p 'callwright[mcp]'"),
+        ("/home/ann/.cache/uv/archive-v0/abc", "uvx --from 'callwright[mcp]' callwright"),
+    ],
+)
+def test_extras_are_installed_where_the_program_runs(
+    monkeypatch: pytest.MonkeyPatch, prefix: str, command: str
+) -> None:
+    monkeypatch.setattr(sys, "prefix", prefix)
+    monkeypatch.setattr(sys, "executable", "/bin/p")
+    assert install_command("'callwright[mcp]'") == command
 
 
 def test_packages_with_lazy_exports_are_found() -> None:

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 from callwright.agent import RunLimits
 from callwright.app.costs import unknown_price
 from callwright.app.settings import Settings
+from callwright.core._lazy import install_command
 from callwright.core.errors import UsageError
 from callwright.core.messages import UserMessage
 from callwright.providers.base import MessageDone, ModelEvent, ModelRequest, Provider, close_provider, closing_events
@@ -329,7 +330,7 @@ def _find_model_file(file: str) -> Path:
     if not path.is_file():
         raise UsageError(f"--model local:{file}: no such file; give a model file in GGUF format")
     if find_spec("xllamacpp") is None:
-        raise UsageError("a local model needs the package xllamacpp: pip install 'callwright[local,openai]'")
+        raise UsageError("a local model needs the package xllamacpp: " + install_command("'callwright[local,openai]'"))
     return path
 
 

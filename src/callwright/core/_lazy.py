@@ -7,6 +7,18 @@ if TYPE_CHECKING:  # not at run time: these imports would take longer than the r
     from collections.abc import Callable, Mapping
 
 
+def install_command(wanted: str) -> str:
+    """Return the command that installs a package, such as `'callwright[mcp]'`, where this program runs."""
+    prefix = sys.prefix.replace("\\", "/")
+    if "/pipx/venvs/" in prefix:
+        return f"pipx runpip callwright install {wanted}"
+    if "/uv/tools/" in prefix:  # `uv tool install` would drop the extras that are there already
+        return f"uv pip install --python {sys.executable} {wanted}"
+    if "/uv/archive-v" in prefix:
+        return f"uvx --from {wanted} callwright"
+    return f"pip install {wanted}"
+
+
 def lazy_exports(
     package: str, homes: "Mapping[str, str]", *, install: "Mapping[str, str] | None" = None
 ) -> "Callable[[str], object]":
@@ -18,7 +30,7 @@ def lazy_exports(
     Args:
         package: The package's `__name__`.
         homes: For each module, relative to the package, the names it defines, separated by spaces.
-        install: Top-level packages that may be missing, each with what to `pip install` for it. If one is missing,
+        install: Top-level packages that may be missing, each with what to install for it. If one is missing,
             using a name that needs it raises a `UsageError` that says so.
     """
     module = sys.modules[package]
@@ -37,8 +49,9 @@ def lazy_exports(
                 raise
             from callwright.core.errors import UsageError  # here, because importing any package runs this file
 
+            command = install_command(install[missing])
             raise UsageError(
-                f"{package}.{name} needs the package {missing}, which is not installed: pip install {install[missing]}"
+                f"{package}.{name} needs the package {missing}, which is not installed: {command}"
             ) from error
         setattr(module, name, value)  # the next use does not come here
         return value

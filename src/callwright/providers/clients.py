@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
+from callwright.core._lazy import install_command
 from callwright.core.errors import UsageError
 from callwright.providers.encoding import parse_object
 
@@ -70,7 +71,7 @@ def require(package: str, extra: str) -> None:
     except ModuleNotFoundError:  # the parent of a dotted name
         present = False
     if not present:
-        raise UsageError(f"this model needs the package {package}: pip install 'callwright[{extra}]'")
+        raise UsageError(f"this model needs the package {package}: " + install_command(f"'callwright[{extra}]'"))
 
 
 _SECONDS = 2.0

@@ -9,6 +9,7 @@ invoke_agent ─┬─ chat
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from callwright.core._lazy import install_command
 from callwright.core.errors import UsageError
 from callwright.core.events import BatchBegan, CallBegan, CallEnded, CallRetried, Event, QuestionsRaised
 from callwright.core.run_events import RequestBegan, RequestEnded, RequestRetried, RunBegan, RunEnded
@@ -67,7 +68,7 @@ def _make_handlers(
         from opentelemetry.metrics import get_meter
         from opentelemetry.trace import get_tracer
     except ImportError:
-        raise UsageError("telemetry needs OpenTelemetry: pip install 'callwright[otel]'") from None
+        raise UsageError("telemetry needs OpenTelemetry: " + install_command("'callwright[otel]'")) from None
     from callwright.telemetry.attributes import Content
     from callwright.telemetry.metrics import Metrics
     from callwright.telemetry.spans import CallSpans, RunSpans

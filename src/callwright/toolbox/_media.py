@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, cast
 
+from callwright.core._lazy import install_command
 from callwright.core.content import Image, Part, Text
 from callwright.core.errors import ToolFailed
 
@@ -24,7 +25,7 @@ def pdf_pages(data: bytes, name: str, first: int, count: int) -> str:
         from pypdf import PdfReader  # pyright: ignore[reportMissingImports, reportUnknownVariableType] - an extra
         from pypdf.errors import PyPdfError  # pyright: ignore[reportMissingImports, reportUnknownVariableType] - same
     except ImportError:
-        raise ToolFailed(f"{name} is a PDF; reading it needs pypdf: pip install 'callwright[pdf]'") from None
+        raise ToolFailed(f"{name} is a PDF; reading it needs pypdf: " + install_command("'callwright[pdf]'")) from None
     try:
         reader: Any = cast("Any", PdfReader)(io.BytesIO(data))
         pages = cast("Sequence[Any]", reader.pages)

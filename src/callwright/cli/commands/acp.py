@@ -19,6 +19,7 @@ from callwright.cli.options import add_agent_options
 from callwright.cli.parsing import Parser
 from callwright.cli.render.text import Palette
 from callwright.cli.startup import start
+from callwright.core._lazy import install_command
 from callwright.core.calls import Question
 from callwright.core.errors import UsageError
 
@@ -57,7 +58,9 @@ def open_agent(arguments: Sequence[str]) -> "EditorAgent":
     """
     options = _parser().parse_args(arguments)
     if find_spec("acp") is None:
-        raise UsageError("callwright acp needs a package that is not installed: pip install 'callwright[acp]'")
+        raise UsageError(
+            "callwright acp needs a package that is not installed: " + install_command("'callwright[acp]'")
+        )
     if options.workspace is not None and not options.workspace.is_dir():
         raise UsageError(f"--workspace {options.workspace}: not a folder")
     from callwright.acp import EditorAgent

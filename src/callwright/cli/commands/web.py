@@ -24,6 +24,7 @@ from callwright.cli.options import add_agent_options
 from callwright.cli.parsing import Parser
 from callwright.cli.render.text import print_notice, print_text
 from callwright.cli.startup import run_options, settings_for, start
+from callwright.core._lazy import install_command
 from callwright.core.errors import UsageError
 from callwright.core.events import Event
 from callwright.hooks.builtin import Redact
@@ -44,7 +45,7 @@ examples:
   callwright web --demo                 a scripted agent in a temporary folder; needs no model, key or network
   callwright web --host 192.168.1.20    for the phone, in a network you trust: the connection is not encrypted
 """
-INSTALL = "callwright web needs the extra web: pip install 'callwright[web]'"
+INSTALL = "callwright web needs the extra web: " + install_command("'callwright[web]'")
 _MOST_PORT = 65_535
 
 
