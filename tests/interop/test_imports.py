@@ -322,6 +322,47 @@ async def test_langchain_tool_keeps_its_error_text() -> None:
         assert await text_of(interop.from_langchain(chain), "shut", {}) == "tool_failed: come back on Monday"
 
 
+async def test_langchain_tool_of_one_text_is_called_with_it() -> None:
+    from langchain_core.tools import Tool as TextTool
+
+    def shout(text: str) -> str:
+        return text.upper()
+
+    imported = interop.from_langchain(TextTool("shout", shout, "Shout."))
+    schema = imported[0].spec.input_schema
+    assert schema == {
+        "type": "object",
+        "properties": {"tool_input": {"type": "string"}},
+        "required": ["tool_input"],
+    }
+    assert await text_of(imported, "shout", {"tool_input": "hey"}) == "HEY"
+
+
+async def test_what_is_no_tool_of_the_framework_is_refused() -> None:
+    from agents import WebSearchTool
+
+    with pytest.raises(UsageError, match=r"expected a toolset or a pydantic_ai\.Tool, .*price"):
+        await interop.from_pydantic_ai(cast("Any", price))
+    with pytest.raises(UsageError, match=r"expected a LangChain tool, .*price"):
+        interop.from_langchain(cast("Any", price))
+    with pytest.raises(UsageError, match=r"expected a function tool, .*WebSearchTool"):
+        interop.from_openai_agents(cast("Any", WebSearchTool()))
+
+
+async def test_validation_error_inside_a_pydantic_ai_tool_is_its_failure() -> None:
+    from pydantic_ai import Tool as PydanticTool
+
+    class Stored(BaseModel):
+        count: int
+
+    def load(name: str) -> int:
+        """Load."""
+        return Stored.model_validate({"count": name}).count
+
+    text = await text_of(await interop.from_pydantic_ai(PydanticTool(load)), "load", {"name": "x"})
+    assert text.startswith("crashed: ValidationError")
+
+
 async def test_langchain_command_result_is_an_error() -> None:
     from langchain_core.tools import StructuredTool
     from langgraph.types import Command

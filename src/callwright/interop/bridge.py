@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, cast
 
 from callwright.core.calls import Answers, Completed, Failed, Interrupted, Outcome, Question, Reply, ToolCall
 from callwright.core.content import Output, Part, Text
-from callwright.core.errors import Denied, Halted, ToolFailed
+from callwright.core.errors import Denied, Halted, ToolFailed, UsageError
 from callwright.core.json import Json, JsonObject, canonical, compact, thaw
 from callwright.core.spec import Annotations, Effect, Limits, ToolSpec
 from callwright.executor.executor import Executor
@@ -292,6 +292,17 @@ class ForeignTool:
     origin: str
     needs_approval: bool = False
     limits: Limits = field(default_factory=Limits)
+
+
+def require_foreign(tools: Iterable[object], kinds: type | tuple[type, ...], expected: str) -> None:
+    """Refuse what cannot be imported.
+
+    Raises:
+        UsageError: one of the tools is of none of these kinds.
+    """
+    for tool in tools:
+        if not isinstance(tool, kinds):
+            raise UsageError(f"expected {expected}, got {tool!r:.100}")
 
 
 def import_tool(foreign: ForeignTool, claims: Claims, handler: Handler) -> SchemaTool:

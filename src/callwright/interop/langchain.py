@@ -7,7 +7,7 @@ from typing import Any, Literal, NoReturn, cast
 from langchain_core.callbacks import AsyncCallbackManagerForToolRun
 from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
-from langchain_core.tools import BaseTool, ToolException
+from langchain_core.tools import BaseTool, Tool as TextTool, ToolException
 from pydantic import BaseModel, Field
 
 from callwright.core.calls import Answers, Approve, Completed, Failed, Interrupted, Outcome, Question, ToolCall
@@ -23,6 +23,7 @@ from callwright.interop.bridge import (
     import_tool,
     list_advertised,
     make_output,
+    require_foreign,
 )
 from callwright.interop.langgraph import GraphTask, GraphTasks
 from callwright.interop.media import decode_media
@@ -145,13 +146,16 @@ def from_langchain(*tools: BaseTool, claims: Claims = UNKNOWN_TOOL) -> list[Tool
     Args:
         tools: LangChain tools.
         claims: what the tools may do; by default anything, so that the default mode asks.
+
+    Raises:
+        UsageError: one of them is no LangChain tool.
     """
+    require_foreign(tools, BaseTool, "a LangChain tool, as langchain_core.tools.tool makes of a function")
     return [_import_langchain_tool(tool, claims) for tool in tools]
 
 
 def _import_langchain_tool(tool: BaseTool, claims: Claims) -> Tool:
-    shape = tool.tool_call_schema
-    schema = shape if isinstance(shape, dict) else _read_schema(shape)
+    schema = _find_schema(tool)
 
     async def handle(arguments: dict[str, Any], context: ToolContext) -> Output:
         call = {"type": "tool_call", "name": tool.name, "args": arguments, "id": context.call_id}
@@ -164,7 +168,12 @@ def _import_langchain_tool(tool: BaseTool, claims: Claims) -> Tool:
     return import_tool(ForeignTool(tool.name, tool.description, schema, _ORIGIN), claims, handle)
 
 
-def _read_schema(shape: Any) -> dict[str, Any]:
+def _find_schema(tool: BaseTool) -> dict[str, Any]:
+    if isinstance(tool, TextTool) and tool.args_schema is None:  # else it would be that of a function of any text
+        return {"type": "object", "properties": tool.args, "required": list(tool.args)}
+    shape: Any = tool.tool_call_schema
+    if isinstance(shape, dict):
+        return cast("dict[str, Any]", shape)
     return shape.model_json_schema() if issubclass(shape, BaseModel) else shape.schema()
 
 

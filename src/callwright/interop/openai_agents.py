@@ -31,6 +31,7 @@ from callwright.interop.bridge import (
     import_tool,
     list_advertised,
     make_output,
+    require_foreign,
 )
 from callwright.interop.media import decode_media
 from callwright.tool.base import Tool, ToolContext
@@ -137,8 +138,9 @@ def from_openai_agents(*tools: FunctionTool, context: object = None, claims: Cla
         claims: what the tools may do; by default anything, so that the default mode asks.
 
     Raises:
-        UsageError: a tool has guardrails.
+        UsageError: a tool has guardrails, or is run by OpenAI and not by a function.
     """
+    require_foreign(tools, FunctionTool, "a function tool, as agents.function_tool makes of a function")
     return [_import_function_tool(tool, context, claims) for tool in tools if tool.is_enabled is not False]
 
 

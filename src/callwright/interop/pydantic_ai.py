@@ -43,6 +43,7 @@ from callwright.interop.bridge import (
     list_advertised,
     make_output,
     plain_arguments,
+    require_foreign,
 )
 from callwright.registry.catalog import Catalog
 from callwright.tool.base import Tool, ToolContext
@@ -186,8 +187,9 @@ async def from_pydantic_ai(
         claims: what the tools may do; by default anything, so that the default mode asks.
 
     Raises:
-        UsageError: a tool is run outside of pydantic-ai.
+        UsageError: a tool is run outside of pydantic-ai, or a source is neither a tool nor a toolset.
     """
+    require_foreign(sources, (PydanticTool, AbstractToolset), "a toolset or a pydantic_ai.Tool, as of a function")
     context = RunContext[Any](deps=deps, model=model or FunctionModel(_reject_model_use), usage=RunUsage())
     tools = [source for source in sources if isinstance(source, PydanticTool)]
     toolsets = [source for source in sources if isinstance(source, AbstractToolset)]
@@ -210,9 +212,10 @@ def _import_pydantic_tool(
         own = replace(run, tool_call_id=context.call_id, tool_name=definition.name, tool_call_approved=True)
         try:
             checked = tool.args_validator.validate_python(arguments)
-            return _decode_result(await toolset.call_tool(definition.name, checked, own, tool))
         except ValidationError as error:
             raise InvalidArguments(str(error)) from error
+        try:
+            return _decode_result(await toolset.call_tool(definition.name, checked, own, tool))
         except (ModelRetry, PydanticToolFailed) as error:
             raise ToolFailed(error.message) from error
         except (ApprovalRequired, CallDeferred) as error:
