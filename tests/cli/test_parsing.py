@@ -87,11 +87,19 @@ def test_help_shows_required_positions(capsys: pytest.CaptureFixture[str]) -> No
     assert ended.value.code == 0 and "name [target ...]" in " ".join(capsys.readouterr().out.split())
 
 
-def test_options_of_other_agents_are_translated(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        ("--yolo", "unknown option --yolo; did you mean --permission-mode bypass?"),
+        ("--approval-mode=yolo", "unknown option --approval-mode=yolo; did you mean --permission-mode?"),
+        ("-m", "unknown option -m; did you mean --model?"),
+        ("--worktree", "--worktree is not supported: use git worktree add, and start there"),
+    ],
+)
+def test_options_of_other_agents_are_translated(capsys: pytest.CaptureFixture[str], option: str, told: str) -> None:
     with pytest.raises(SystemExit):
-        parse_options(["-p", "hi", "--yolo"])
-    message = "callwright: unknown option --yolo; did you mean --permission-mode bypass? (see callwright -p --help)\n"
-    assert capsys.readouterr().err == message
+        parse_options(["-p", "hi", option])
+    assert capsys.readouterr().err == f"callwright: {told} (see callwright -p --help)\n"
 
 
 def test_contradicting_options_are_errors(capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,6 +18,14 @@ _NUMBERS: dict[object, str] = {int: "a whole number", float: "a number"}
 _OTHER_AGENTS_OPTIONS = {
     "--yolo": "--permission-mode bypass",
     "--full-auto": "--permission-mode auto",
+    "--approval-mode": "--permission-mode",
+    "--ask-for-approval": "--permission-mode",
+    "--debug": "--log FILE",
+    "--format": "--output-format",
+    "--include-directories": "--add-dir",
+    "-m": "--model",
+    "-o": "--output-format",
+    "-y": "--permission-mode bypass",
 }
 """Options of other agents, and ours for the same."""
 REFUSED_OPTIONS = {
@@ -30,6 +38,12 @@ REFUSED_OPTIONS = {
     "--resume-drops-turn": "use callwright sessions undo, then --resume",
     "--session-mirror": "sessions are stored by callwright; see callwright sessions export",
     "--replay-user-messages": "user messages are not repeated in the stream",
+    "--agent": "the model starts sub-agents by itself; --system-prompt-file takes the instructions of one",
+    "--append-system-prompt-file": 'use --append-system-prompt "$(cat FILE)"',
+    "--cd": "change to the folder first, or add it with --add-dir",
+    "--image": "name the file in the prompt, as @FILE",
+    "--sandbox": """use --settings '{"sandbox": …}' with off, prefer or require""",
+    "--worktree": "use git worktree add, and start there",
     "--ide": "editors connect with callwright acp",
     "--mcp-debug": "use callwright mcp test NAME",
 }
