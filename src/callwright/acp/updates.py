@@ -156,30 +156,25 @@ def _read_text(path: str) -> str | None:
 
 def announce_call(call_id: str, call: ToolCall, cwd: Path) -> ToolCallStart:
     """Return the update that shows a call which has not started."""
-    return ToolCallStart(
-        session_update="tool_call",
-        tool_call_id=call_id,
-        title=title_of(call),
-        kind=kind_of(call.name),
-        status="pending",
-        locations=locations_of(call, cwd) or None,
-        raw_input=arguments_of(call) or None,
-        content=diffs_of(call, cwd, on_disk=True) or None,
-    )
+    return ToolCallStart(session_update="tool_call", status="pending", **_describe_call(call_id, call, cwd))
 
 
 def begin_call(call_id: str, call: ToolCall, cwd: Path) -> ToolCallProgress:
     """Return the update for a call that starts now; hooks and the user may have changed its arguments."""
     return ToolCallProgress(
-        session_update="tool_call_update",
-        tool_call_id=call_id,
-        title=title_of(call),
-        kind=kind_of(call.name),
-        status="in_progress",
-        locations=locations_of(call, cwd) or None,
-        raw_input=arguments_of(call) or None,
-        content=diffs_of(call, cwd, on_disk=True) or None,
+        session_update="tool_call_update", status="in_progress", **_describe_call(call_id, call, cwd)
     )
+
+
+def _describe_call(call_id: str, call: ToolCall, cwd: Path) -> dict[str, Any]:
+    return {
+        "tool_call_id": call_id,
+        "title": title_of(call),
+        "kind": kind_of(call.name),
+        "locations": locations_of(call, cwd) or None,
+        "raw_input": arguments_of(call) or None,
+        "content": diffs_of(call, cwd, on_disk=True) or None,
+    }
 
 
 def show_progress(call_id: str, output: str) -> ToolCallProgress:

@@ -13,9 +13,8 @@ from typing import Any, TypeAlias, cast
 from callwright.app.agents import AgentDefinition, describe_agents, project_agents
 from callwright.app.claude_settings import project_layers, user_layer
 from callwright.app.locations import Locations
-from callwright.app.settings_file import Scope, SettingsLayer, parse_layer, read_layer
+from callwright.app.settings_file import Scope, SettingsLayer, parse_layer, read_layer, read_named
 from callwright.app.skills.grants import describe_requests, requesting_skills
-from callwright.core.errors import UsageError, describe_exception
 from callwright.core.escaping import latin_form
 from callwright.core.json import FrozenDict, Json, JsonObject, compact, thaw
 from callwright.skills import Skill
@@ -259,11 +258,9 @@ def _servers(file: Path) -> SettingsLayer | None:
 def _command_line_layer(text: str) -> SettingsLayer:
     if text.lstrip().startswith("{"):
         return parse_layer("command line", "--settings", text)
-    try:
-        return parse_layer("command line", text, expand_home(text).read_text("utf-8-sig"))
-    except (OSError, ValueError) as error:
-        reason = describe_exception(error)
-        raise UsageError(f"--settings {text}: {reason}; give a file name or the settings themselves") from None
+    return parse_layer(
+        "command line", text, read_named("--settings", text, "; give a file name or the settings themselves")
+    )
 
 
 def requested_by(layer: SettingsLayer, user_servers: Sequence[str] = ()) -> Iterable[str]:

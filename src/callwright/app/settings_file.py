@@ -23,6 +23,7 @@ from callwright.core.json import (
     skip_space,
 )
 from callwright.system.files import open_regular, read_all
+from callwright.system.paths import expand_home
 
 
 def line_of(text: str, path: Sequence[str | int]) -> int:
@@ -140,6 +141,18 @@ def _read_text(file: Path) -> str:
     if len(data) > _MOST_BYTES:
         raise ValueError(f"more than {_MOST_BYTES} bytes")
     return data.decode("utf-8-sig").replace("\r\n", "\n")
+
+
+def read_named(option: str, name: str, advice: str = "") -> str:
+    """Read the file that an option of the command line names.
+
+    Raises:
+        UsageError: It cannot be read, or is not UTF-8 text.
+    """
+    try:
+        return expand_home(name).read_text("utf-8-sig")
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{option} {name}: {describe_exception(error)}{advice}") from None
 
 
 def parse_layer(scope: Scope, source: str, text: str, *, shown: str = "") -> SettingsLayer:

@@ -6,6 +6,7 @@ The order matters: trust, settings, model, assembly.
 import argparse
 import asyncio
 import os
+import signal
 import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -27,15 +28,15 @@ from callwright.app.models import (
 )
 from callwright.app.run_context import HostProgram, RunOptions, tool_set_for
 from callwright.app.settings import REMOVABLE_SOURCES, Settings, load_settings
+from callwright.app.settings_file import read_named
 from callwright.app.trust import Trust
 from callwright.app.web_search import is_own_server
 from callwright.cli.options import split_rules
-from callwright.core.errors import UsageError, describe_exception
+from callwright.core.errors import UsageError
 from callwright.core.events import Event
 from callwright.providers.base import Provider
 from callwright.providers.options import ModelOptions
 from callwright.sessions.base import SessionStore
-from callwright.system.paths import expand_home
 from callwright.toolbox import FileAccess
 
 _MOST_SESSIONS = 10_000
@@ -77,12 +78,7 @@ def _sources(given: str | None) -> tuple[str, ...] | None:
 def _system_prompt(given: Mapping[str, Any]) -> str | None:
     """Return the text that replaces the system prompt, which may be empty; None for the built-in one."""
     file = given.get("system_prompt_file")
-    if file is None:
-        return given.get("system_prompt")
-    try:
-        return expand_home(file).read_text("utf-8-sig")
-    except (OSError, ValueError) as error:
-        raise UsageError(f"--system-prompt-file {file}: {describe_exception(error)}") from None
+    return given.get("system_prompt") if file is None else read_named("--system-prompt-file", file)
 
 
 def run_options(options: argparse.Namespace) -> RunOptions:
@@ -202,6 +198,13 @@ def read_model_options(options: argparse.Namespace) -> ModelOptions:
     except UsageError as error:
         name, _, rest = str(error).partition(" ")
         raise UsageError(f"--{name.replace('_', '-')} {rest}") from None
+
+
+def end_on_signal() -> None:
+    """Let SIGTERM cancel the present task, an ordinary end, so that MCP servers and commands started here stop too."""
+    task = asyncio.current_task()
+    if task is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
 
 
 async def resolve_session(options: argparse.Namespace, app: App) -> tuple[str, str]:

@@ -145,8 +145,8 @@ class ToolRoutes:
         for question_id in replies:
             self._open.pop(question_id, None)
         if not isinstance(outcome, Interrupted):
-            failed = "completed" if outcome_fields(outcome)["ok"] else "failed"
-            return {"status": failed, "outcome": outcome_fields(outcome), "questions": []}
+            fields = outcome_fields(outcome)
+            return {"status": "completed" if fields["ok"] else "failed", "outcome": fields, "questions": []}
         for question in outcome.questions:
             self._open[question.id] = question
         for question_id in list(self._open)[:-_MOST_OPEN]:

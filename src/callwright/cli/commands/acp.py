@@ -4,7 +4,6 @@ import argparse
 import asyncio
 import copy
 import os
-import signal
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -18,7 +17,7 @@ from callwright.cli.approval_dialog import dialog_text
 from callwright.cli.options import add_agent_options
 from callwright.cli.parsing import Parser
 from callwright.cli.render.text import Palette
-from callwright.cli.startup import start
+from callwright.cli.startup import end_on_signal, start
 from callwright.core._lazy import install_command
 from callwright.core.calls import Question
 from callwright.core.errors import UsageError
@@ -79,9 +78,7 @@ def _parser() -> argparse.ArgumentParser:
 async def _serve(agent: "EditorAgent") -> None:
     from callwright.acp import standard_streams
 
-    task = asyncio.current_task()
-    if task is not None:  # an ordinary end, so that MCP servers and commands stop too
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    end_on_signal()
     with suppress(asyncio.CancelledError):
         async with standard_streams() as transport:
             await agent.serve(transport)

@@ -4,7 +4,6 @@ import argparse
 import asyncio
 import os
 import secrets
-import signal
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -17,6 +16,7 @@ from callwright.app.mcp_servers import describe_replacement, load_servers, prepa
 from callwright.cli.commands.call import app_without_model
 from callwright.cli.parsing import Parser
 from callwright.cli.render.text import print_notice
+from callwright.cli.startup import end_on_signal
 from callwright.core.errors import UsageError
 from callwright.core.spec import ToolSpec
 from callwright.registry import Catalog, filtered
@@ -107,7 +107,7 @@ async def _serve(options: argparse.Namespace) -> None:
 
     http = _http(options)
     app = _app(options)
-    _end_on_signal()
+    end_on_signal()
     async with app:
         for problem in app.problems:
             print_notice(f"warning: {problem}")
@@ -191,10 +191,3 @@ async def _serve_http(gateway: "Gateway", http: "HttpOptions", options: argparse
         if not options.no_token and not os.environ.get(_TOKEN):
             print_notice(f"token for clients (set ${_TOKEN} to choose it): {http.token}")
         await wait_until_served(serving)
-
-
-def _end_on_signal() -> None:
-    """Shut down cleanly on SIGTERM, so that the MCP servers started here stop too."""
-    task = asyncio.current_task()
-    if task is not None:
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)

@@ -24,6 +24,7 @@ from callwright.app.live import LiveAgent
 from callwright.app.locations import Locations
 from callwright.app.prompts import UserPrompt
 from callwright.app.questions import open_questions
+from callwright.app.settings_file import read_named
 from callwright.cli.headless import stream_json
 from callwright.cli.headless.approvals import tool_approvals
 from callwright.cli.headless.control import ControlChannel
@@ -33,14 +34,13 @@ from callwright.cli.main import DENIED, DONE, ERROR, INTERRUPTED, LIMIT, PAUSED,
 from callwright.cli.render.text import print_json, print_notice, visible
 from callwright.cli.startup import opened, resolve_session, start
 from callwright.core.calls import Answers, Completed, Failed
-from callwright.core.errors import CallwrightError, UsageError, describe_exception
+from callwright.core.errors import CallwrightError, UsageError
 from callwright.core.events import CallEnded, Event
 from callwright.core.run_events import RequestEnded
 from callwright.hooks.shell.config import ShellHook
 from callwright.hooks.shell.process import HookRun
 from callwright.providers.base import CallDelta, MessageDone, ModelEvent, TextDelta, ThinkingDelta
 from callwright.providers.streaming import TappedProvider
-from callwright.system.paths import expand_home
 from callwright.tool.base import Cancellation
 
 _EXIT_CODES = {
@@ -338,8 +338,9 @@ def load_output_schema(given: str) -> object:
     Raises:
         UsageError: The file cannot be read, or its content is not a JSON Schema.
     """
-    source = given if given.lstrip().startswith(("{", "[")) else _read(given)
-    where = "--json-schema" if source == given else f"--json-schema {given}"
+    written = given.lstrip().startswith(("{", "["))
+    source = given if written else read_named("--json-schema", given, "; give a file name or the schema itself")
+    where = "--json-schema" if written else f"--json-schema {given}"
     try:
         schema: object = json.loads(source)
     except ValueError as error:
@@ -349,14 +350,6 @@ def load_output_schema(given: str) -> object:
     except ValueError as error:
         raise UsageError(f"{where}: not a valid JSON Schema: {str(error).splitlines()[0]}") from None
     return Annotated[Any, validator]
-
-
-def _read(name: str) -> str:
-    try:
-        return expand_home(name).read_text("utf-8-sig")
-    except (OSError, ValueError) as error:
-        reason = describe_exception(error)
-        raise UsageError(f"--json-schema {name}: {reason}; give a file name or the schema itself") from None
 
 
 class _SchemaValidator:
