@@ -1,6 +1,7 @@
 """Deferred tools: definitions shown to the model, reveals by search, and the token budget."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from threading import Thread
 from typing import cast
 
@@ -287,6 +288,27 @@ def test_budget_defers_flagged_then_unused_then_large() -> None:
     assert shown(0) == ["tool_search"]
 
 
+def foreign(name: str, tokens: int) -> Tool:
+    spec = replace(sized(name, tokens).spec, origin="mcp:server", group="mcp:server")
+    return SchemaTool(spec, _echo)
+
+
+def test_tools_of_servers_are_deferred_before_own_tools() -> None:
+    registry = Registry(sized("bash", 400), sized("edit", 300), *(foreign(f"act_{n}", 50) for n in range(40)))
+    shown = [spec.name for spec in Deferred(registry, budget_tokens=1000).snapshot().definitions]
+    assert {"bash", "edit", "tool_search"} < set(shown)
+    assert len(shown) < 10
+
+
+@pytest.mark.parametrize("count", [9, 10, 11, 200])
+def test_number_of_shown_tools_is_limited(count: int) -> None:
+    registry = Registry(sized("bash", 400), *(foreign(f"act_{n}", 50) for n in range(count - 1)))
+    shown = [spec.name for spec in Deferred(registry, budget_tools=10).snapshot().definitions]
+    assert len(shown) == min(count, 10)
+    assert "bash" in shown
+    assert ("tool_search" in shown) == (count > 10)
+
+
 def test_always_shown_tools_are_never_deferred() -> None:
     registry = Registry(sized("bash", 400), sized("other", 100), sized("flagged", 50, deferred=True))
     over = Deferred(registry, budget_tokens=10, always=["bash", "flagged"]).snapshot()
@@ -338,6 +360,8 @@ async def test_deferred_passes_toolset_conformance() -> None:
 def test_negative_budget_is_refused() -> None:
     with pytest.raises(UsageError, match="budget_tokens must be at least 0"):
         Deferred(Registry(), budget_tokens=-1)
+    with pytest.raises(UsageError, match="budget_tools must be at least 0"):
+        Deferred(Registry(), budget_tools=-1)
 
 
 async def test_server_tool_cannot_replace_tool_search() -> None:

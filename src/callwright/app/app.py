@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 
 _DIRECT_TOOLS = ("skill", "todo", "ask_user", "task", "enter_plan", "exit_plan")
 """Tools about the conversation itself, which are no use inside a program."""
-_PROMPT_TOKENS = 20_000
+_PROMPT_TOKENS, _PROMPT_TOOLS = 20_000, 100  # OpenAI refuses more than 128 tools; some are found by search
 """The most that tool definitions may add to a prompt; the model finds the other tools with tool_search."""
 _DEFAULT_OPTIONS = RunOptions()
 
@@ -304,7 +304,7 @@ def _make_toolset(registry: Registry, rules: Rules, *, crowded: bool) -> Toolset
     # a rule without a specifier denies the whole tool, so the model need not see its definition
     forbidding = any(rule.kind == "deny" and rule.specifier is None for rule in rules.rules)
     toolset: Toolset = withheld(registry, why_denied) if forbidding else registry
-    return Deferred(toolset, budget_tokens=_PROMPT_TOKENS if crowded else None)
+    return Deferred(toolset, budget_tokens=_PROMPT_TOKENS, budget_tools=_PROMPT_TOOLS) if crowded else Deferred(toolset)
 
 
 def _put_behind_code(toolset: Toolset, registry: Registry, setting: Any) -> Toolset:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from math import inf
 from threading import Lock, RLock
 from typing import Protocol, cast
 
@@ -30,19 +31,21 @@ class Deferred:
     """A toolset whose deferred tools are found by search. Sessions share it; each has its own revealed tools.
 
     Without a budget, tools with `deferred=True` are deferred. With a budget, all tools are shown while they fit;
-    otherwise tools are deferred until the rest fits: first those with `deferred=True`, then the least used, the largest
-    first. Make it the outermost toolset: views such as `filtered` do not tell sessions apart.
+    otherwise tools are deferred until the rest fits: first those with `deferred=True`, then those of servers, then your
+    own; among these the least used, the largest first. Make it the outermost toolset: views such as `filtered` do not
+    tell sessions apart.
 
     Args:
         source: The tools.
         budget_tokens: Most tokens the shown definitions may have.
+        budget_tools: Most tools that may be shown, `tool_search` included; OpenAI refuses more than 128.
         always: Names of tools that are never deferred.
         calls: Returns how often a tool was called, by name.
         unrevealed: Whether a call to a tool the model was not shown runs or is refused.
         index: The search index; a `ToolIndex` by default.
 
     Raises:
-        UsageError: `budget_tokens` is negative.
+        UsageError: A budget is negative.
     """
 
     def __init__(
@@ -50,15 +53,17 @@ class Deferred:
         source: Toolset,
         *,
         budget_tokens: int | None = None,
+        budget_tools: int | None = None,
         always: Collection[str] = (),
         calls: Callable[[str], int] | None = None,
         unrevealed: Unrevealed = "run",
         index: Index | None = None,
     ) -> None:
-        if budget_tokens is not None and budget_tokens < 0:
-            raise UsageError(f"budget_tokens must be at least 0 or None, not {budget_tokens}")
+        for name, budget in (("budget_tokens", budget_tokens), ("budget_tools", budget_tools)):
+            if budget is not None and budget < 0:
+                raise UsageError(f"{name} must be at least 0 or None, not {budget}")
         self._source = source
-        self._budget_tokens = budget_tokens
+        self._budget_tokens, self._budget_tools = budget_tokens, budget_tools
         self._always = frozenset(always)
         self._calls = calls or _never_called
         self._unrevealed: Unrevealed = unrevealed
@@ -125,7 +130,7 @@ class Deferred:
 
     def _divide(self, source: Catalog, revealed: RevealedTools) -> tuple[RevealedTools, frozenset[str]]:
         """Return the hidden tools of a session; a decision made for it earlier stays, so that prompt caches survive."""
-        if self._budget_tokens is None:
+        if self._budget_tokens is None and self._budget_tools is None:
             return revealed, frozenset(
                 name for name, tool in source.tools.items() if tool.spec.deferred and name not in self._always
             )
@@ -141,20 +146,24 @@ class Deferred:
         self._costs = costs = self._costs or {
             name: estimate_spec_tokens(tool.spec) for name, tool in source.tools.items()
         }
-        over = sum(cost for name, cost in costs.items() if name not in hidden) - (self._budget_tokens or 0)
-        if over <= 0 and not hidden:
+        shown = [cost for name, cost in costs.items() if name not in hidden]
+        over = sum(shown) - (inf if self._budget_tokens is None else self._budget_tokens)
+        many = len(shown) - (inf if self._budget_tools is None else self._budget_tools)
+        if over <= 0 and many <= 0 and not hidden:
             return set()
         surplus: set[str] = set()
-        over += estimate_spec_tokens(self._search.spec)  # hiding anything adds tool_search to the prompt
+        over, many = over + estimate_spec_tokens(self._search.spec), many + 1  # hiding anything shows tool_search
         for name in sorted(set(undecided) - self._always, key=lambda name: self._hide_order(source, name, costs[name])):
-            if over <= 0:
+            if over <= 0 and many <= 0:
                 break
             surplus.add(name)
-            over -= costs[name]
+            over, many = over - costs[name], many - 1
         return surplus
 
-    def _hide_order(self, source: Catalog, name: str, cost: int) -> tuple[bool, int, int, str]:
-        return (not source.tools[name].spec.deferred, self._calls(name), -cost, name)
+    def _hide_order(self, source: Catalog, name: str, cost: int) -> tuple[bool, bool, int, int, str]:
+        spec = source.tools[name].spec
+        # a server with hundreds of tools must not take the place of what the agent works with
+        return (not spec.deferred, spec.origin == "local", self._calls(name), -cost, name)
 
     def _build(self, source: Catalog, hidden: frozenset[str], names: tuple[str, ...]) -> Catalog:
         base = self._divided.get(hidden)
