@@ -13,6 +13,7 @@ from callwright.agent.compaction import Compaction
 from callwright.agent.results import AgentEvent, Done, Paused, Stopped
 from callwright.app.app import App, assemble
 from callwright.app.conversation import Conversation
+from callwright.app.hook_settings import read_hooks
 from callwright.app.locations import Locations
 from callwright.app.permissions import Conditions, condition_fault
 from callwright.app.run_context import RunOptions
@@ -353,6 +354,21 @@ async def test_halt_of_a_cancelled_call_ends_no_later_call(locations: Locations,
     assert isinstance(first, Stopped) and first.kind == "cancelled"
     app.agent.ask = decline_all
     assert isinstance([event async for event in conversation.say("again")][-1], Done)
+
+
+def test_hook_whose_matcher_never_matches_is_named(locations: Locations) -> None:
+    matchers = {"Notification": ("idle_prompt", "permission_prompt|idle_prompt", "", "permission.*")}
+    matchers |= {"SessionStart": ("startup|resume", "begin"), "SessionEnd": ("logout", "other")}
+    hooks = {
+        event: [{"matcher": each, "hooks": [{"command": "x"}]} for each in given] for event, given in matchers.items()
+    }
+    settings = load_settings(locations, trusted=False, given=[json.dumps({"hooks": hooks})])
+    _, problems = read_hooks(settings)
+    assert [text.partition(" never runs: ")[2] for text in problems] == [
+        "the matcher 'idle_prompt' matches no notification_type (permission_prompt)",
+        "the matcher 'begin' matches no source (startup, resume, clear, compact)",
+        "the matcher 'logout' matches no reason (clear, resume, prompt_input_exit, other)",
+    ]
 
 
 async def test_managed_hooks_cannot_be_disabled(locations: Locations) -> None:

@@ -1,6 +1,6 @@
 """Reads the shell hooks of the settings."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -8,9 +8,20 @@ from callwright.app.permissions import condition_fault
 from callwright.app.settings import Settings
 from callwright.app.settings_file import SettingsLayer
 from callwright.core.json import FrozenDict
-from callwright.hooks.shell.config import ShellHook, parse_shell_hooks
+from callwright.hooks.shell.config import EVENTS, ShellHook, parse_shell_hooks
 
 _NONE: Mapping[str, Any] = FrozenDict()
+_MATCHED = {
+    "SessionStart": "startup resume clear compact",
+    "InstructionsLoaded": "session_start include",
+    "ConfigChange": "user_settings project_settings local_settings policy_settings",
+    "Notification": "permission_prompt",
+    "PreCompact": "auto manual",
+    "PostCompact": "auto manual",
+    "StopFailure": "unknown max_output_tokens",
+    "SessionEnd": "clear resume prompt_input_exit other",
+}
+"""What matchers of these events are compared with; other agents have more, such as the notification `idle_prompt`."""
 
 
 def read_hooks(settings: Settings, given: Mapping[str, Any] = _NONE) -> tuple[list[ShellHook], list[str]]:
@@ -31,7 +42,16 @@ def read_hooks(settings: Settings, given: Mapping[str, Any] = _NONE) -> tuple[li
     found.append(parse_shell_hooks(given, written_in="the driving program", kind="callback"))
     hooks = [hook for hooks, _ in found for hook in hooks]
     faults = dict.fromkeys(fault for hook in hooks if (fault := condition_fault(hook)))
-    return hooks, [*(problem for _, problems in found for problem in problems), *faults]
+    never = [text for hook in hooks for text in _describe_never(hook)]
+    return hooks, [*(problem for _, problems in found for problem in problems), *faults, *never]
+
+
+def _describe_never(hook: ShellHook) -> Iterator[str]:
+    """Yield why a hook never runs whose matcher is about something that does not happen here."""
+    known = _MATCHED.get(hook.event, "").split()
+    if known and not hook.broken and not hook.matches(known):
+        field = EVENTS[hook.event].matcher_field
+        yield f"{hook} never runs: the matcher {hook.matcher!r} matches no {field} ({', '.join(known)})"
 
 
 def _hook_line(layer: SettingsLayer, path: Sequence[str | int]) -> int:
