@@ -200,7 +200,7 @@ class Runs:
         return Run(handle, self._sessions, session)
 
     async def list(self, *, limit: int = 100) -> Sequence[RunInfo]:
-        """Return the runs that the server knows, the latest first.
+        """Return the runs that the server knows: those under way first, then those that ended last.
 
         Raises:
             TemporalError: the server cannot be reached.
