@@ -4,6 +4,7 @@ import asyncio
 import gc
 import json
 import os
+import shlex
 import socket
 import sqlite3
 import ssl
@@ -328,6 +329,7 @@ async def test_workers_need_named_agents_with_durable_stores(store: SqliteStore)
         ("worker json:loads", "expected"),
         ("worker json:JSONDecoder", "expected an Agent"),
         ("runs waiting", "name the store"),
+        ("runs ask desk '' --store new.db", "no prompt: give one after the name of the agent"),
         ("runs ask desk hello --store mysql://me:hunter2@host/name", "the store mysql://…: expected postgresql://"),
         ("runs waiting --store missing.db", "no such file"),
         ("runs list --store missing.db", "no such file"),
@@ -338,7 +340,7 @@ def test_bad_command_lines(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("CALLWRIGHT_STORE", raising=False)
-    assert run_command(line.split()) in (1, 2)
+    assert run_command(shlex.split(line)) in (1, 2)
     told = capsys.readouterr().err
     assert message in told and "hunter2" not in told
     assert not [*tmp_path.iterdir()]

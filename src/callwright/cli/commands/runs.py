@@ -94,6 +94,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 async def _perform(options: argparse.Namespace) -> int:
+    if options.action == "ask" and not options.prompt.strip():  # as -p and the page refuse it; models would too
+        raise UsageError("no prompt: give one after the name of the agent")
     async with open_run_store(options.store, create=options.action == "ask") as store:
         if options.action in _STORE_ACTIONS:
             return await _STORE_ACTIONS[options.action](store, options)
