@@ -113,8 +113,10 @@ _RUNNING_OPTIONS: Mapping[str, frozenset[str]] = {
     "git": words(
         "-c -C --config-env --exec-path --git-dir --work-tree --namespace --super-prefix --upload-pack --receive-pack"
         " --exec --open-files-in-pager -O --ext-diff --textconv --output --template --server-option --tool --extcmd"
-        " --paginate --smtp-server --sendmail-cmd foreach run filter-branch difftool mergetool daemon instaweb shell"
-        " http-backend config credential upload-pack receive-pack cvsserver p4 svn fast-import hook"
+        " --paginate --smtp-server --sendmail-cmd --to-cmd --cc-cmd --header-cmd"
+        " foreach run filter-branch difftool mergetool daemon instaweb shell"
+        " http-backend config credential credential-store credential-cache upload-pack receive-pack cvsserver p4 svn"
+        " fast-import hook remote-ext web--browse"
     ),
     "rg": words("--pre --hostname-bin --search-zip -z"),
     "sort": words("--compress-program"),
@@ -175,6 +177,7 @@ _RUNNING_OPTIONS: Mapping[str, frozenset[str]] = {
 _RUNNING_IN_SUBCOMMAND: Mapping[tuple[str, str], frozenset[str]] = {
     ("git", "rebase"): words("-x"),
     ("git", "clone"): words("-u"),
+    ("git", "maintenance"): words("start register"),  # it runs git from time to time, for good
     ("go", "env"): words("-w"),
 }
 # with these a rule for an address would cover others: proxies, lists of addresses, other hosts that a page names
@@ -202,7 +205,9 @@ _VALUE_LETTERS = {
 # words that run a program by what they say: commands of database clients, files with further options, variables of make
 _RUNNING_TEXTS: Mapping[str, re.Pattern[str]] = {
     **dict.fromkeys(("less", "more"), re.compile(r"\+")),
-    "sqlite3": re.compile(r"\.[A-Za-z]"),
+    "sqlite3": re.compile(
+        r"""\.[a-z]|.*\b(?:load_extension|writefile|edit[\s"'`\]]*(?:\(|/\*|--))""", re.IGNORECASE | re.DOTALL
+    ),
     "psql": re.compile(r"\s*\\(?!(?:d\w*|l|conninfo|z|sf|sv)\+?(?:\s+[\w.*\"]+)?\s*\Z)"),  # but those that only show
     **dict.fromkeys(("mysql", "mariadb"), re.compile(r"--loose[-_]|--e=")),
     **dict.fromkeys(("gcc", "g++", "cc", "c++", "gfortran", "clang", "clang++"), re.compile("@")),
