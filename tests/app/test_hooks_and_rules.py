@@ -130,6 +130,8 @@ def test_model_choice_follows_the_documented_order(monkeypatch: pytest.MonkeyPat
     assert chosen is not None and chosen.name == "c:d"
     chosen = choose_model(settings, environment=keys)
     assert chosen is not None and chosen.name.startswith("anthropic:") and "ANTHROPIC_API_KEY" in chosen.why
+    chosen = choose_model(settings, environment={"ANTHROPIC_AUTH_TOKEN": "of a gateway"})
+    assert chosen is not None and chosen.name.startswith("anthropic:")
     monkeypatch.setattr("callwright.app.models._SERVERS", (("none", 9),))
     assert local_server((("none", 9),)) is None
 

@@ -27,6 +27,7 @@ from callwright.system.paths import expand_home
 
 _KEYS = (
     ("ANTHROPIC_API_KEY", "anthropic:claude-sonnet-5-5"),
+    ("ANTHROPIC_AUTH_TOKEN", "anthropic:claude-sonnet-5-5"),
     ("OPENAI_API_KEY", "openai:gpt-6.1-sol"),
     ("GEMINI_API_KEY", "google:gemini-4-argon"),
     ("GOOGLE_API_KEY", "google:gemini-4-argon"),
