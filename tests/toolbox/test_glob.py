@@ -36,11 +36,11 @@ async def test_long_result_is_capped_with_a_count(tmp_path: Path) -> None:
 
 
 async def test_ignored_files_are_left_out_with_a_note(tmp_path: Path) -> None:
-    make_tree(tmp_path, {".gitignore": "build/\n*.log\n", "a.py": "", "build/deep/b.py": "", "c.log": ""})
+    make_tree(tmp_path, {".gitignore": "build/\n*.log\n", "a.py": "", "build/deep/b.py": "", "l/c.log": ""})
     text = await call(Glob(tmp_path), pattern="**/*.py")
     assert text.startswith("a.py\n\n(1 more file matches but .gitignore or .ignore hides it, such as build/deep/b.py")
     assert sorted((await call(Glob(tmp_path), pattern="**/*.py", ignored=True)).split()) == ["a.py", "build/deep/b.py"]
-    assert "ignored=true" in await call(Glob(tmp_path), pattern="*.log")
+    assert "such as l/c.log; ignored=true" in await call(Glob(tmp_path), pattern="l/*.log")
     assert "ignored" not in await call(Glob(tmp_path), pattern="**/*.md")
 
 

@@ -206,7 +206,8 @@ def _note_ignored(search: _Search, listing: _Listing) -> str:
         return "(ignored folders are large and were not searched to the end; ignored=true does)" if more else ""
     many = f"{'at least ' if more else ''}{format_count(len(found), 'more file')}"
     verb, them = ("matches", "it") if len(found) == 1 and not more else ("match", "them")
-    hidden = f"{many} {verb} but .gitignore or .ignore hides {them}, such as {one_line(found[0])}"
+    example = one_line(search.files.prefix(search.root) + found[0])
+    hidden = f"{many} {verb} but .gitignore or .ignore hides {them}, such as {example}"
     return f"({hidden}; ignored=true includes {them})"
 
 
