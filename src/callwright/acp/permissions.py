@@ -22,7 +22,7 @@ from callwright.app.app import App
 from callwright.app.shared_questions import Settled, SharedQuestions
 from callwright.core.calls import Answers, Decline, Question, Reply, ToolCall
 from callwright.core.decisions import make_reply
-from callwright.core.errors import Unanswered
+from callwright.core.errors import Unanswered, shorten
 from callwright.core.escaping import visible_line
 from callwright.executor.driver import is_cancelling
 from callwright.hooks.shell.compat import elicitation_server
@@ -216,7 +216,7 @@ def _options(question: Question) -> Options:
     found = [once, (session, make_reply(True, scope="session"))]
     if rules := propose_for(question).rules:
         shown = visible_line(", ".join(rules))  # the content of the request has the rules whole
-        name = f"Always allow {shown if len(shown) <= _RULE_CHARS else f'{shown[:_RULE_CHARS]}…'}"
+        name = f"Always allow {shorten(shown, _RULE_CHARS)}"
         option = PermissionOption(option_id=f"always-{mark}", name=name, kind="allow_always")
         found.append((option, make_reply(True, scope="always")))
     return [*found, decline]

@@ -26,6 +26,7 @@ from acp.schema import (
 
 from callwright.core.calls import Completed, Failed, Outcome, ToolCall
 from callwright.core.content import Image, Part, Text
+from callwright.core.errors import shorten
 from callwright.core.escaping import visible_line
 from callwright.core.json import thaw
 from callwright.core.messages import AssistantMessage, Message, Thinking, ToolMessage, UserMessage
@@ -89,9 +90,8 @@ def title_of(call: ToolCall) -> str:
     name = visible_line(call.name)
     if not target:
         return name
-    shown = visible_line(target)
-    cut = f"{shown[:_TITLE_CHARS]}…" if len(shown) > _TITLE_CHARS else shown
-    return f"`{cut}`" if canonical(call.name) == "bash" else f"{name} {cut}"
+    shown = shorten(visible_line(target), _TITLE_CHARS)
+    return f"`{shown}`" if canonical(call.name) == "bash" else f"{name} {shown}"
 
 
 def locations_of(call: ToolCall, cwd: Path, *, line: int | None = None) -> list[ToolCallLocation]:

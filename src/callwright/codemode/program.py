@@ -44,7 +44,7 @@ from callwright.core.errors import (
     ToolFailed,
     UnknownTool,
 )
-from callwright.core.json import make_json_writer, thaw
+from callwright.core.json import make_json_writer, replace_surrogates, thaw
 from callwright.registry.catalog import Catalog
 from callwright.tool.base import InnerBatch, ToolContext
 from callwright.tool.threads import threads
@@ -353,7 +353,7 @@ class Program:
             return _raise_in_program(outcome.error)
         structured = outcome.output.structured
         if structured is None or not self._find_facts(outcome.call.name).structured:
-            return Returned(_replace_surrogates(write_parts(outcome.output)))
+            return Returned(replace_surrogates(write_parts(outcome.output)))
         return Returned(thaw(structured))
 
 
@@ -377,12 +377,7 @@ def _ends_program(outcome: Failed, *, cancelled: bool) -> bool:
 
 def _raise_in_program(error: ToolError) -> Raised:
     kind = next((name for known, name in _EXCEPTIONS.items() if isinstance(error, known)), "RuntimeError")
-    return Raised(kind, _replace_surrogates(error.message))
-
-
-def _replace_surrogates(text: str) -> str:
-    """Return a text that the engine accepts; names of files, for example, may have lone surrogates."""
-    return text if text.isascii() else text.encode(errors="replace").decode()
+    return Raised(kind, replace_surrogates(error.message))
 
 
 def _digest(call: ToolCall) -> str:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from callwright.codemode.engine import Finished
 from callwright.core.calls import Completed, Failed
 from callwright.core.content import Output, Text
-from callwright.core.errors import join_first
+from callwright.core.errors import join_first, shorten
 from callwright.core.json import compact
 from callwright.registry.catalog import SEARCH_NAME, Catalog
 
@@ -76,8 +76,7 @@ def mark_line(lines: Sequence[str], number: int) -> str:
 
 
 def _clip_line(line: str) -> str:
-    line = line.removesuffix("\r")
-    return line if len(line) <= _SHOWN_CHARS else f"{line[:_SHOWN_CHARS]}…"
+    return shorten(line.removesuffix("\r"), _SHOWN_CHARS)
 
 
 def describe_result(printed: str, finished: Finished) -> str:

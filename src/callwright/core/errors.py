@@ -88,7 +88,7 @@ class UnknownTool(ToolError):
     fault = "model"
 
     def __init__(self, name: str, nearest: Sequence[str] = (), *, advice: str = "") -> None:
-        shown = (name or "(no name)") if len(name) <= _SHOWN_CHARS else f"{name[:_SHOWN_CHARS]}…"
+        shown = shorten(name, _SHOWN_CHARS) or "(no name)"
         hint = f"; did you mean {' or '.join(nearest)}?" if nearest else ""
         super().__init__(f"unknown tool: {shown}{hint}{'; ' + advice if advice else ''}")
         self.name = name
@@ -262,11 +262,16 @@ def list_leaves(raised: BaseException) -> list[BaseException]:
     return [leaf for inner in group.exceptions for leaf in list_leaves(inner)]
 
 
+def shorten(text: str, chars: int) -> str:
+    """Return the beginning of a text, with an ellipsis in place of what is cut off."""
+    return text if len(text) <= chars else f"{text[:chars]}…"
+
+
 def safe_repr(value: object) -> str:
     """Return a short text for any value; never fails, whatever its `__repr__` does."""
     try:
         shown = value.__name__ if isinstance(value, type) else repr(value)
-        return shown if len(shown) <= _SHOWN_CHARS else f"{shown[:_SHOWN_CHARS]}…"
+        return shorten(shown, _SHOWN_CHARS)
     except KeyboardInterrupt:
         raise
     except BaseException:  # noqa: BLE001 - the value is foreign, and an error message must not fail

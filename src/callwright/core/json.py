@@ -6,6 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast
 
 from callwright.core._fast import frozen
+from callwright.core.errors import shorten
 
 if TYPE_CHECKING:  # otherwise loaded with the first text: a call whose arguments fit needs none of it
     from json import JSONDecoder, JSONEncoder
@@ -251,12 +252,20 @@ def follow_pointer(document: object, pointer: str) -> object:
     return found
 
 
+def replace_surrogates(text: str) -> str:
+    """Replace lone surrogates, as in undecodable file names, by question marks, because they cannot be sent."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
+
+
 class RepeatedKey(ValueError):
     """An object in JSON text has a key twice, with different values: readers disagree about which one counts."""
 
     def __init__(self, key: str) -> None:
-        shown = key if len(key) <= _SHOWN_KEY_CHARS else f"{key[:_SHOWN_KEY_CHARS]}…"
-        shown = shown.encode("utf-8", "replace").decode()
+        shown = replace_surrogates(shorten(key, _SHOWN_KEY_CHARS))
         super().__init__(f'the key "{shown}" is written twice with different values; write it once')
 
 

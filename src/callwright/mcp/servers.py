@@ -12,7 +12,7 @@ from typing import Protocol
 import httpx2
 from mcp.client.auth import TokenStorage
 
-from callwright.core.errors import UsageError
+from callwright.core.errors import UsageError, shorten
 from callwright.core.escaping import latin_form, visible_line
 from callwright.core.json import compact
 from callwright.mcp.config import ServerConfig, may_be_hashed, server_names, tool_names
@@ -180,7 +180,7 @@ class McpServers:
 
 def _in_one_line(text: str) -> str:
     """Return a text that a server may have written, so that it cannot pass for other lines of ours."""
-    return visible_line(text if len(text) <= _MOST_STATUS_CHARS else f"{text[:_MOST_STATUS_CHARS]}…")
+    return visible_line(shorten(text, _MOST_STATUS_CHARS))
 
 
 def _fold_name(name: str) -> str:

@@ -18,6 +18,7 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 from pydantic_core import from_json, to_json
 
+from callwright.core.json import replace_surrogates
 from callwright.mcp.config import ServerConfig
 from callwright.mcp.fast_path import PipeFastPath
 from callwright.mcp.listing import cut_listing
@@ -182,7 +183,7 @@ class LineReader(_Stream):
         if not isinstance(number, (int, str)) or isinstance(number, bool):
             return None
         why = f"the response is not valid: {str(error).splitlines()[0][:200]}"
-        fault = {"code": types.INTERNAL_ERROR, "message": why.encode("utf-8", "replace").decode()}
+        fault = {"code": types.INTERNAL_ERROR, "message": replace_surrogates(why)}
         if self._take is not None and self._take(to_json({"jsonrpc": "2.0", "id": number, "error": fault})):
             return None
         return SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=number, error=types.ErrorData.model_validate(fault)))

@@ -19,8 +19,8 @@ from callwright.core.calls import Answers, Completed, Failed, Outcome, Question
 from callwright.core.content import File, Image, Part, Text
 from callwright.core.errors import ToolFailed
 from callwright.core.events import CallProgressed, Event
-from callwright.core.json import Json, thaw
-from callwright.serve.clients import LOG_LEVELS, Asker, Caller, sendable
+from callwright.core.json import Json, replace_surrogates, thaw
+from callwright.serve.clients import LOG_LEVELS, Asker, Caller
 
 Found = TypeVar("Found")
 
@@ -186,9 +186,9 @@ class ProgressPump:
                 return (
                     done,
                     total if isinstance(total, (int, float)) else None,
-                    None if message is None else sendable(str(message)),
+                    None if message is None else replace_surrogates(str(message)),
                 )
-        return self._count, None, sendable(str(cast("object", progress)))
+        return self._count, None, replace_surrogates(str(cast("object", progress)))
 
     async def _send(self) -> None:
         while self._queue:
@@ -207,13 +207,13 @@ def payload_of(outcome: Outcome, *, modern: bool) -> dict[str, Any]:
             payload["structuredContent"] = structured
         return payload
     text = outcome.error.message if isinstance(outcome, Failed) else "the call needs an approval, and no user was asked"
-    return payload | {"content": [{"type": "text", "text": sendable(text)}], "isError": True}
+    return payload | {"content": [{"type": "text", "text": replace_surrogates(text)}], "isError": True}
 
 
 def _block(part: Part) -> dict[str, Any]:
     match part:
         case Text(text=text):
-            return {"type": "text", "text": sendable(text)}
+            return {"type": "text", "text": replace_surrogates(text)}
         case Image(data=data, media_type=kind):
             return {"type": "image", "data": _base64(data), "mimeType": kind}
         case File(data=data, media_type=kind) if kind.startswith("audio/"):
@@ -223,7 +223,7 @@ def _block(part: Part) -> dict[str, Any]:
 
 
 def _resource(file: File) -> dict[str, Any]:
-    name = sendable(file.name)
+    name = replace_surrogates(file.name)
     uri = name if "://" in name else f"file:///{quote(name or 'output')}"
     about = {"uri": uri, "mimeType": file.media_type}
     if file.media_type.startswith("text/") or file.media_type == "application/json":
@@ -272,7 +272,7 @@ class CallingClient:
         if log_level is not None and LOG_LEVELS.index(level) >= max(
             map(LOG_LEVELS.index, (log_level, self._min_level))
         ):
-            await self._asker.caller.log(level, sendable(data) if isinstance(data, str) else data, logger)
+            await self._asker.caller.log(level, replace_surrogates(data) if isinstance(data, str) else data, logger)
 
     async def request(self, requests: types.InputRequests) -> types.InputResponses:
         """Send several requests at once; the responses have the same keys.

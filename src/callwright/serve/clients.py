@@ -212,11 +212,6 @@ class ContextCaller:
         return await self._context.session.send_request(request, _response_type(request), metadata=about)
 
 
-def sendable(text: str) -> str:
-    """Replace lone surrogates, which no transport can send, by question marks."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
-
-
 def requested_log_level(meta: Mapping[str, Any], *, modern: bool) -> str | None:
     """Return the log level of a request; since 2026-07-28 a request without one gets no log messages."""
     level: object = meta.get(LOG_LEVEL_META_KEY) if modern else LOG_LEVELS[0]

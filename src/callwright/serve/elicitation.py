@@ -13,11 +13,11 @@ from callwright.core.calls import Answers, Question, Reply
 from callwright.core.decisions import make_reply
 from callwright.core.errors import ToolFailed, safe_str
 from callwright.core.escaping import visible_line
-from callwright.core.json import compact, thaw
+from callwright.core.json import compact, replace_surrogates, thaw
 from callwright.core.spec import ELICITS
 from callwright.policy.base import CUT
 from callwright.registry.catalog import Catalog
-from callwright.serve.clients import Caller, sendable
+from callwright.serve.clients import Caller
 from callwright.tool.arguments import describe_first_problem
 
 _YES, _NO = "yes", "no"
@@ -117,10 +117,10 @@ def form_of(question: Question, catalog: Catalog) -> types.ElicitRequestParams:
     if asked is None:
         return types.ElicitRequestFormParams(message=_message(question), requested_schema=_FORM)
     if "url" in asked:
-        url, message = str(asked["url"]), sendable(question.reason)
+        url, message = str(asked["url"]), replace_surrogates(question.reason)
         return types.ElicitRequestURLParams(message=message, url=url, elicitation_id=question.id)
     fields = thaw(asked.get("fields", {}))
-    return types.ElicitRequestFormParams(message=sendable(question.reason), requested_schema=fields)
+    return types.ElicitRequestFormParams(message=replace_surrogates(question.reason), requested_schema=fields)
 
 
 def reply_to(question: Question, catalog: Catalog, result: types.ElicitResult) -> Reply:
@@ -166,7 +166,7 @@ def decline_all(questions: Sequence[Question]) -> Answers:
 
 def _message(question: Question) -> str:
     rows = [question.summary, *(_details(question) if question.kind == "approval" else ()), question.reason]
-    return sendable("\n".join(filter(None, rows)))
+    return replace_surrogates("\n".join(filter(None, rows)))
 
 
 def _input_form(question: Question) -> types.ElicitRequestFormParams:
@@ -177,7 +177,7 @@ def _input_form(question: Question) -> types.ElicitRequestFormParams:
     for label, description in choices_of(question.arguments):
         rows += [f"│ {visible_line(label)}: {visible_line(description)}"] if description else []
     form = reply_form(question.arguments)
-    return types.ElicitRequestFormParams(message=sendable("\n".join(rows)), requested_schema=form)
+    return types.ElicitRequestFormParams(message=replace_surrogates("\n".join(rows)), requested_schema=form)
 
 
 def _read_input(question: Question, filled_in: Mapping[str, Any]) -> Reply:

@@ -13,6 +13,7 @@ from typing import Any
 import asyncpg
 
 from callwright.core.errors import UsageError, describe_exception
+from callwright.core.json import replace_surrogates
 from callwright.sessions import postgres_sql as sql
 from callwright.sessions.base import (
     SessionBusy,
@@ -234,7 +235,7 @@ class PostgresStore:
     def redact(self, text: str) -> str:
         """Return a text as it is stored."""
         redacted = text if self._redact is None else self._redact(text)
-        return redacted.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
+        return replace_surrogates(redacted.replace("\0", "\N{REPLACEMENT CHARACTER}"))
 
     def queue(self, write: Write) -> None:
         """Commit records together with those of other holders that wait; the order of a holder's writes is kept.

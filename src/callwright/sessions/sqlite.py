@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
+from callwright.core.json import replace_surrogates
 from callwright.sessions.base import (
     SessionEntry,
     SessionError,
@@ -140,7 +141,7 @@ class SqliteStore:
     def redact_text(self, text: str) -> str:
         """Return a text as it is stored."""
         redacted = text if self._redact is None else self._redact(text)
-        return redacted.encode(errors="replace").decode()  # SQLite cannot store a lone surrogate
+        return replace_surrogates(redacted)  # SQLite cannot store a lone surrogate
 
     def _hold(self, file: SessionFile, session_id: str, owner: str) -> "SqliteHold":
         lease = Lease.take(file.locks, session_id, owner)

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from callwright.core._fast import frozen
 from callwright.core.errors import InvalidArguments
-from callwright.core.json import JsonObject, RepeatedKey, compact, refuse_repeated_keys
+from callwright.core.json import JsonObject, RepeatedKey, compact, refuse_repeated_keys, replace_surrogates
 from callwright.tool.compile import INTEGER_RANGE
 from callwright.tool.validators import (
     ValidationError,
@@ -150,7 +150,7 @@ def clip_value(text: str) -> str:
 
 def _cut(text: str, chars: int) -> str:
     short = text if len(text) <= chars else f"{text[: chars - 1]}…"
-    return short.encode("utf-8", "replace").decode()  # invalid Unicode must not break the code that sends the error on
+    return replace_surrogates(short)  # invalid Unicode must not break the code that sends the error on
 
 
 Parsed = TypeVar("Parsed")

@@ -8,6 +8,7 @@ from typing import cast
 from callwright.core._fast import make_constructor
 from callwright.core.content import File, Image, Output, Part, Text
 from callwright.core.errors import ToolFailed, safe_str
+from callwright.core.json import replace_surrogates
 from callwright.tool.arguments import clip_value
 from callwright.tool.base import ToolContext
 from callwright.tool.validators import from_json, to_json
@@ -27,7 +28,7 @@ def render(value: object) -> Output:
     if type(value) in _DATA:
         return _render_structured(value)
     if isinstance(value, str):
-        return Output(_whole(str.__str__(value)))  # of a string enum its value, not its name
+        return Output(replace_surrogates(str.__str__(value)))  # of a string enum its value, not its name
     if value is None:
         return _NOTHING
     if isinstance(value, Output):
@@ -36,19 +37,10 @@ def render(value: object) -> Output:
         return Output((value,))
     if _is_parts(value):
         parts = cast("Sequence[Part | str]", value)
-        return Output(tuple(Text(_whole(part)) if isinstance(part, str) else part for part in parts))
+        return Output(tuple(Text(replace_surrogates(part)) if isinstance(part, str) else part for part in parts))
     if isinstance(value, bytes):
         return _text(value)
     return _render_structured(value)
-
-
-def _whole(text: str) -> str:
-    """Replace lone surrogates, as in undecodable file names, by question marks, because they cannot be sent."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "replace").decode()
-    return text
 
 
 def _is_parts(value: object) -> bool:

@@ -17,7 +17,7 @@ from callwright.cli.parsing import Parser, positive_int
 from callwright.cli.render.text import Palette, print_json, print_notice, print_text, visible_line
 from callwright.core.calls import Answers, Question
 from callwright.core.decisions import make_reply
-from callwright.core.errors import UsageError
+from callwright.core.errors import UsageError, shorten
 from callwright.core.json import thaw
 from callwright.core.messages import AssistantMessage, ToolMessage, UserMessage
 from callwright.sessions.base import SessionError, SessionStore, StoredRecord
@@ -296,8 +296,7 @@ def _code(question: Question) -> str:
 
 
 def _line(text: str) -> str:
-    shown = visible_line(" ".join(text.split()))
-    return shown if len(shown) <= _LINE_CHARS else f"{shown[:_LINE_CHARS]}…"
+    return shorten(visible_line(" ".join(text.split())), _LINE_CHARS)
 
 
 _ACTIONS: "dict[str, Callable[[Runs, argparse.Namespace], Awaitable[int]]]" = {
