@@ -200,20 +200,32 @@ class Runner:
                     answered, error = reply, None
                     continue
                 error = reply
-            wait_seconds = self.retry.find_excessive_wait(error)
-            if wait_seconds is not None:
-                error = error.with_message(f"{error.message} (asked to wait {wait_seconds:g} s, too long to retry)")
-            hopeless = wait_seconds is not None or not self.retry.should_retry(error, attempt, entry.annotations)
-            if hopeless or is_cancelling():
-                return Failed(call, _add_attempts(error, attempt), True, perf_counter() - began, attempt)
-            await self._pause(call, error, attempt, observe)
-            admitted.bind_again()
+            final = await self._prepare_retry(admitted, entry, error, attempt, observe)
+            if final is not None:
+                return Failed(call, final, True, perf_counter() - began, attempt)
             attempt, error = attempt + 1, None
-            if admitted.hold is not None:  # the attempt before may have left a thread behind, which counts too
-                try:
-                    await admitted.hold.take()
-                except ToolFailed as refused:
-                    return Failed(call, refused, True, perf_counter() - began, attempt - 1)
+
+    async def _prepare_retry(
+        self, admitted: Admitted, entry: ToolEntry, error: ToolError, attempt: int, observe: Observe | None
+    ) -> ToolError | None:
+        """Wait until a failed call may run again; return the error that it ends with if it may not."""
+        wait_seconds = self.retry.find_excessive_wait(error)
+        if wait_seconds is not None:
+            error = error.with_message(f"{error.message} (asked to wait {wait_seconds:g} s, too long to retry)")
+        hopeless = wait_seconds is not None or not self.retry.should_retry(error, attempt, entry.annotations)
+        if hopeless or is_cancelling():
+            return _add_attempts(error, attempt)
+        delay = self.retry.delay(error, attempt)
+        if observe is not None:
+            observe(CallRetried(admitted.call, error, attempt, delay))
+        await self.clock.sleep(delay)
+        admitted.bind_again()
+        if admitted.hold is not None:  # the attempt before may have left a thread behind, which counts too
+            try:
+                await admitted.hold.take()
+            except ToolFailed as refused:
+                return refused
+        return None
 
     async def _ask_running(
         self, admitted: Admitted, raised: Interruption, scope: AskingScope, asked: int
@@ -225,12 +237,6 @@ class Runner:
             return await scope.ask_running(admitted, raised)
         except ToolError as error:
             return error
-
-    async def _pause(self, call: ToolCall, error: ToolError, attempt: int, observe: Observe | None) -> None:
-        delay = self.retry.delay(error, attempt)
-        if observe is not None:
-            observe(CallRetried(call, error, attempt, delay))
-        await self.clock.sleep(delay)
 
     def report_abandoned(self, admitted: Admitted, grace_seconds: float, observe: Observe | None = None) -> None:
         """Report a tool that was left behind: to operators, and by its outcome."""
