@@ -576,6 +576,21 @@ async def test_costs_count_sessions_that_are_written_at_the_same_time(serve: Ser
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("turns", "numbers"), [(30, [*range(11, 31)]), (200, [None] * 20)])
+async def test_timeline_numbers_turns_only_if_it_knows_them(
+    serve: Serve, turns: int, numbers: list[int | None]
+) -> None:
+    async with serve() as web:
+        web.locations.record.mkdir(parents=True, exist_ok=True)
+        outcome = Completed(ToolCall("c1", "write", {}), Output("ok"))
+        async with SqliteStore(web.locations.sessions) as store:
+            hold = await store.hold("s")
+            await hold.append(*[Said(call("a.txt")), Said(ToolMessage((outcome,)))] * turns)
+            await hold.release()
+        found = (await web.get("/api/timeline?id=s")).data["turns"]
+        assert [turn["number"] for turn in found] == numbers
+
+
 async def test_long_session_is_shown_before_all_of_it_is_read(serve: Serve) -> None:
     async with serve() as web, web.events() as events:
         await fill(web, 1500)

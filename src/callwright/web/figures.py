@@ -113,8 +113,10 @@ class FigureRoutes:
         records = next((entry.records for entry in entries if entry.session_id == session_id), 0)
         start = max(records - turns * _TURN_RECORDS, 0)
         stored = await read_readable(store, session_id, start)
-        found = list(_find_turns(stored, {} if link is None else link.waits))
-        return {"turns": found[-turns:]}
+        found = enumerate(_find_turns(stored, {} if link is None else link.waits), 1)
+        # of a long session only the end is read, where the number of a turn is not known
+        numbered = [{**turn, "number": None if start else number} for number, turn in found]
+        return {"turns": numbered[-turns:]}
 
 
 def _keep_figures(found: Sequence[StoredRecord]) -> Iterator[StoredRecord]:
