@@ -106,6 +106,11 @@ def test_yes_shows_what_is_folded_before_it_counts(serve: Serve, desktop: Browse
     assert (served.project / "b.txt").read_text() == f"{lines}\n"
 
 
+def test_end_of_a_run_is_said_in_words(serve: Serve, desktop: BrowserContext):
+    page = serve().start(desktop)  # the script is used up at once
+    expect(page.get_by_text("The run ended: the request to the model failed")).to_be_visible()
+
+
 def test_card_shows_the_arguments_beside_a_preview(serve: Serve, desktop: BrowserContext):
     asking = serve({"calls": [{"name": "write", "arguments": {"path": "a.txt", "content": "x\n"}}]})
     page = asking.start(desktop)

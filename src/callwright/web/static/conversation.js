@@ -5,6 +5,11 @@ import { needsCalls } from "./messages.js";
 const CHUNK = 100;
 const KEPT = 3000; // records held in memory; those far from the view are fetched again
 const GROWTH = new Set(["text", "thinking", "call_text", "message"]);
+const ENDS = {
+  turns: "the limit of turns is reached", tokens: "the limit of tokens is reached", money: "the limit of money is reached", seconds: "the limit of seconds is reached",
+  repeated: "the model repeats its calls", halted: "a hook ended it", provider: "the request to the model failed", refusal: "the model refused",
+  length: "the answer is longer than the model may write", output: "the answer does not have the required form", empty: "the model gave no answer",
+};
 const STREAMED = 20_000; // characters of a growing message that are drawn; the record has the whole
 
 export class Conversation {
@@ -247,7 +252,7 @@ export class Conversation {
         break;
       case "run_ended":
         this.runs.clear();
-        if (event.ended === "failed" || event.ended === "stopped") this.notice(`The run ended: ${event.reason || event.ended}`);
+        if (event.ended === "failed" || event.ended === "stopped") this.notice(`The run ended: ${ENDS[event.reason] || event.reason || event.ended}`);
         this.refresh();
         break;
       case "notice":
