@@ -8,7 +8,8 @@
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import islice
 from typing import Any, TypeAlias
 
@@ -87,29 +88,28 @@ def read_markup_calls(body: str, spellings: Mapping[str, str]) -> list[MarkupCal
     wrapped = _WRAPPER.match(text)
     text = wrapped["body"] if wrapped else text
     return (
-        _read_each(text, _INVOKE, _PARAMETER)
-        or _read_each(text, _KEYED, _PAIR)
-        or _read_token_calls(_SECTION.sub("", body), _TOKENS)
-        or _read_token_calls(body, _GEMMA)
+        _read_each(text, _INVOKE, partial(_read_parameters, _PARAMETER))
+        or _read_each(text, _KEYED, partial(_read_parameters, _PAIR))
+        or _read_each(_SECTION.sub("", body).strip(), _TOKENS, _read_object)
+        or _read_each(body.strip(), _GEMMA, _read_object)
         or _read_elements(text, spellings)
         or _read_action(text, spellings)
     )
 
 
-def _read_each(text: str, call: re.Pattern[str], parameter: re.Pattern[str]) -> list[MarkupCall] | None:
-    found = _split(text, call)
-    if not found:
-        return None
+def _read_each(
+    text: str, call: re.Pattern[str], read_body: Callable[[str], dict[str, Any] | None]
+) -> list[MarkupCall] | None:
     calls: list[MarkupCall] = []
-    for match in found:
-        given = _read_parameters(match["body"], parameter)
+    for match in split_matches(text, call) or ():
+        given = read_body(match["body"])
         if given is None:
             return None
         calls.append((match["name"], given))
     return calls
 
 
-def _split(text: str, pattern: re.Pattern[str]) -> list[re.Match[str]] | None:
+def split_matches(text: str, pattern: re.Pattern[str]) -> list[re.Match[str]] | None:
     """Return the matches that a text consists of; None if anything stands between them."""
     found: list[re.Match[str]] = []
     at = 0
@@ -122,13 +122,13 @@ def _split(text: str, pattern: re.Pattern[str]) -> list[re.Match[str]] | None:
     return found
 
 
-def _read_parameters(body: str, pattern: re.Pattern[str]) -> dict[str, Any] | None:
+def _read_parameters(pattern: re.Pattern[str], body: str) -> dict[str, Any] | None:
     """Return the parameters between tags; a name given twice has two readings."""
     if not body.strip():
         return {}
     if body.lstrip().startswith("{"):
         return try_read_object(body)
-    found = _split(body, pattern)
+    found = split_matches(body, pattern)
     if found is None or len({match["key"].strip() for match in found}) != len(found):
         return None
     given: dict[str, Any] = {}
@@ -143,24 +143,18 @@ def _read_parameters(body: str, pattern: re.Pattern[str]) -> dict[str, Any] | No
     return given
 
 
-def _read_token_calls(text: str, pattern: re.Pattern[str]) -> list[MarkupCall] | None:
-    found = _split(text.strip(), pattern)
-    if not found:
-        return None
-    calls = [(match["name"], try_read_object(match["body"] or "{}")) for match in found]
-    return (
-        [(name, given) for name, given in calls if given is not None] if all(g is not None for _, g in calls) else None
-    )
+def _read_object(body: str) -> dict[str, Any] | None:
+    return try_read_object(body or "{}")
 
 
 def _read_elements(text: str, spellings: Mapping[str, str]) -> list[MarkupCall] | None:
     """Read `<read><path>a.py</path></read>`: only the tags of known tools, which are no HTML."""
-    found = _split(text, _ELEMENT)
+    found = split_matches(text, _ELEMENT)
     if not found or any(match["name"] not in spellings for match in found):
         return None
     calls: list[MarkupCall] = []
     for match in found:
-        fields = _split(match["body"], _ELEMENT) if match["body"].strip() else []
+        fields = split_matches(match["body"], _ELEMENT) if match["body"].strip() else []
         if fields is None or len({field["name"] for field in fields}) != len(fields):
             return None
         given = {field["name"]: field["body"].removeprefix("\n").removesuffix("\n") for field in fields}

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from callwright.core.json import compact
 from callwright.repairs.lenient_json import strip_end, try_read, try_read_object
-from callwright.repairs.markup_calls import read_markup_calls
+from callwright.repairs.markup_calls import read_markup_calls, split_matches
 from callwright.repairs.names import ARGUMENT_KEYS, NAME_KEYS, SURE_NAME_KEYS, repair_name
 
 _BEGIN = re.compile(
@@ -150,14 +150,12 @@ def _read_function(found: re.Match[str]) -> list[TextCall] | None:
 
 
 def _read_harmony(body: str, spellings: Mapping[str, str]) -> list[TextCall] | None:
-    body, calls, at = _HARMONY_THOUGHT.sub("", body), list[TextCall](), 0
-    while at < len(body):
-        found = HARMONY.match(body, at)
-        given = None if found is None else try_read_object(found["body"].strip() or "{}")
-        if found is None or given is None:
+    calls: list[TextCall] = []
+    for found in split_matches(_HARMONY_THOUGHT.sub("", body), HARMONY) or ():
+        given = try_read_object(found["body"].strip() or "{}")
+        if given is None:
             return None
         calls.append(TextCall(repair_name(found["name"], spellings) or found["name"], compact(given)))
-        at = found.end()
     return calls
 
 
@@ -176,15 +174,13 @@ def _read_tokens(body: str, spellings: Mapping[str, str]) -> list[TextCall] | No
 
 
 def _read_fenced(body: str, spellings: Mapping[str, str]) -> list[TextCall] | None:
-    calls, at = list[TextCall](), 0
-    while at < len(body):
-        found = FENCED.match(body, at)
-        inner = None if found is None else _read_bare(found["body"].strip(), spellings)
-        inner = inner or (None if found is None else read_python(found["body"].strip(), spellings))
-        if found is None or not inner:
+    calls: list[TextCall] = []
+    for found in split_matches(body, FENCED) or ():
+        inner = found["body"].strip()
+        read = _read_bare(inner, spellings) or read_python(inner, spellings)
+        if not read:
             return None
-        calls += inner
-        at = found.end()
+        calls += read
     return calls
 
 
