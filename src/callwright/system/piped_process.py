@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from io import FileIO
 
-from callwright.system.supervisor import SUPERVISOR, encode_request
-from callwright.system.supervisor_process import ENDED, GONE, NOTE, shell_exit_code
+from callwright.system.supervisor import SUPERVISOR, encode_request, split_notes
+from callwright.system.supervisor_process import ENDED, GONE, shell_exit_code
 
 _LINE_BYTES = 1 << 16
 _NOT_STARTED = 127
@@ -137,14 +137,12 @@ class PipedProcess:
 
     async def _watch(self, request: bytes) -> None:
         loop = asyncio.get_running_loop()
-        notes = b""
+        rest = b""
         try:
             await loop.sock_sendall(self._control, request)
             while data := await loop.sock_recv(self._control, 4096):
-                notes += data
-                while len(notes) >= NOTE.size:
-                    kind, value = NOTE.unpack_from(notes)
-                    notes = notes[NOTE.size :]
+                notes, rest = split_notes(rest + data)
+                for kind, value in notes:
                     if kind == ENDED:
                         self.exit_code = shell_exit_code(value)
                         self._exited.set()

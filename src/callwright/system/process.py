@@ -20,8 +20,8 @@ from weakref import WeakSet
 from callwright.core.errors import ToolFailed
 from callwright.system.output_capture import OutputCapture, OutputLimits
 from callwright.system.platforms import on_fork
-from callwright.system.supervisor import SUPERVISOR, encode_request
-from callwright.system.supervisor_process import BEGAN, ENDED, NOTE, shell_exit_code
+from callwright.system.supervisor import SUPERVISOR, encode_request, split_notes
+from callwright.system.supervisor_process import BEGAN, ENDED, shell_exit_code
 
 Reason: TypeAlias = Literal["exited", "timed_out", "stopped", "flooded", "lost"]
 
@@ -245,10 +245,8 @@ class Running:
         data = b""
         with suppress(ConnectionError):
             data = self._control.recv(4096)
-        self._notes += data
-        while len(self._notes) >= NOTE.size:
-            kind, value = NOTE.unpack_from(self._notes)
-            self._notes = self._notes[NOTE.size :]
+        notes, self._notes = split_notes(self._notes + data)
+        for kind, value in notes:
             if kind == BEGAN:
                 self._monitor = value
             elif kind == ENDED:

@@ -25,6 +25,12 @@ def encode_request(argv: Sequence[str], cwd: str, environment: Mapping[str, str]
     return supervisor_process.SIZE.pack(len(body)) + body
 
 
+def split_notes(received: bytes) -> tuple[list[tuple[bytes, int]], bytes]:
+    """Return the notes of a monitor in what was received, as kind and value, and the beginning of one behind them."""
+    whole = len(received) - len(received) % supervisor_process.NOTE.size
+    return [*supervisor_process.NOTE.iter_unpack(received[:whole])], received[whole:]
+
+
 class Supervisor:
     """The connection to the supervisor process. There is one per process; `SUPERVISOR` holds it."""
 
