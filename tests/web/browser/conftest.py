@@ -1,4 +1,4 @@
-"""Fixtures: a real Chromium, and the server of the page as a process of its own."""
+"""Fixtures: windows of a real Chromium, and the server of the page as a process of its own."""
 
 import asyncio
 import json
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.web.conftest import PATIENCE_MS
 
 from callwright.app.locations import Locations
 from callwright.sessions import SqliteStore
@@ -21,17 +22,8 @@ from callwright.sessions.records import Record
 if TYPE_CHECKING:  # importing it takes half a second in every worker
     from playwright.sync_api import Browser, BrowserContext, Locator, Page
 
-CHROMIUM = "/usr/bin/chromium"
-_ARGUMENTS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 DESKTOP: Any = {"width": 1280, "height": 800}
 PHONE: Any = {"width": 390, "height": 780}
-_PATIENCE_MS = 90_000
 _STILL = """() => new Promise((resolve) => {
     let still = 0;
     const look = () => {
@@ -62,7 +54,7 @@ class Served:
     def open(self, context: "BrowserContext", path: str = "/") -> "Page":
         """Open a page of the server in a browser that has the token."""
         page = context.new_page()
-        page.set_default_timeout(_PATIENCE_MS)
+        page.set_default_timeout(PATIENCE_MS)
         page.goto(f"{self.origin}{path}#token={self.token}")
         return page
 
@@ -78,28 +70,17 @@ class Served:
 Serve = Callable[..., Served]
 
 
-@pytest.fixture(scope="module")
-def browser() -> "Iterator[Browser]":
-    from playwright.sync_api import expect, sync_playwright
-
-    expect.set_options(timeout=_PATIENCE_MS)  # a loaded machine must not fail a test
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=list(_ARGUMENTS), timeout=_PATIENCE_MS)
-        yield found
-        found.close()
-
-
 @pytest.fixture
 def desktop(browser: "Browser") -> "Iterator[BrowserContext]":
     with browser.new_context(viewport=DESKTOP) as context:
-        context.set_default_timeout(_PATIENCE_MS)
+        context.set_default_timeout(PATIENCE_MS)
         yield context
 
 
 @pytest.fixture
 def phone(browser: "Browser") -> "Iterator[BrowserContext]":
     with browser.new_context(viewport=PHONE, has_touch=True, is_mobile=True) as context:
-        context.set_default_timeout(_PATIENCE_MS)
+        context.set_default_timeout(PATIENCE_MS)
         yield context
 
 
