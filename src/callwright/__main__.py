@@ -32,7 +32,7 @@ def main() -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    if arguments in (["--version"], ["-V"]):
+    if arguments in (["--version"], ["-V"], ["-v"]):
         from callwright import __version__
 
         print(f"callwright {__version__}")

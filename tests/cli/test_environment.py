@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import callwright
 from callwright import Completed, Executor, Registry, tool
 from callwright.app.locations import Locations
 from callwright.cli.main import run
@@ -42,6 +43,12 @@ def test_closed_streams_give_no_traceback(tmp_path: Path, line: str, code: int):
     command = ["bash", "-c", f"exec {sys.executable} -m callwright {line}"]
     found = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)
     assert (found.returncode, "Traceback" in found.stderr) == (code, False)
+
+
+def test_short_option_prints_the_version(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "callwright", "-v"]
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (ended.returncode, ended.stdout) == (0, f"callwright {callwright.__version__}\n")
 
 
 @pytest.mark.parametrize("buffering", ["", "1"])

@@ -24,6 +24,7 @@ from callwright import (
 )
 from callwright.core.errors import Denied
 from callwright.core.spec import ToolSpec
+from callwright.hooks.shell.compat import CallView
 from callwright.hooks.shell.config import ShellHook, parse_shell_hooks
 from callwright.hooks.shell.dispatch import HookContext
 from callwright.hooks.shell.hooks import ShellHooks
@@ -275,6 +276,25 @@ def test_unsupported_hooks_in_settings_are_reported() -> None:
     assert able == [("a", 5, True), ("c", 600, None)]
     assert [hook.command for hook in hooks if hook.broken] == ["b", "x"]
     assert len(problems) == 3 and all(problem.startswith("here: ") for problem in problems)
+
+
+@pytest.mark.parametrize(
+    ("group", "own", "other", "value", "changed"),
+    [
+        ("agent", "agent", "subagent_type", "plan", "explore"),
+        ("shell", "background", "run_in_background", True, False),
+        ("shell", "background", "run_in_background", False, True),
+    ],
+)
+def test_arguments_have_the_names_of_other_agents_too(
+    group: str, own: str, other: str, value: Any, changed: Any
+) -> None:
+    spec = ToolSpec("x", "X.", {"type": "object"}, group=group)
+    view = CallView.of(spec, {own: value, "more": 1}, "/w")
+    assert view.arguments == {own: value, other: value, "more": 1}
+    assert view.restore_arguments(view.arguments) == {own: value, "more": 1}
+    assert view.restore_arguments({**view.arguments, other: changed}) == {own: changed, "more": 1}
+    assert CallView.of(spec, {"more": 1}, "/w").arguments == {"more": 1}
 
 
 async def test_file_tools_expose_full_file_path_to_hooks(tmp_path: Path) -> None:

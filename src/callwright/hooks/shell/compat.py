@@ -43,30 +43,40 @@ def apply_elicitation_reply(outcome: Completed | Failed, reply: HookReply) -> Co
     return Completed(outcome.call, Output("", {"answer": reply.arguments}), outcome.seconds, outcome.attempts)
 
 
+_OTHER_NAMES = {
+    "file": ("path", "file_path"),
+    "agent": ("agent", "subagent_type"),
+    "shell": ("background", "run_in_background"),
+}
+"""By the group of a tool: an argument, and what hooks of other agents call it. A guard must not look for it in vain."""
+
+
 @dataclass(frozen=True, slots=True)
 class CallView:
     """A call as hooks see it: `Bash` for `bash`, and `file_path` in full."""
 
     name: str
     arguments: JsonObject
-    added: str = ""
-    """The `file_path` that was added beside `path`."""
+    renamed: tuple[str, str] | None = None
+    """The argument that is shown under another name too, and that name."""
 
     @classmethod
     def of(cls, spec: ToolSpec, arguments: JsonObject, folder: str) -> "CallView":
         """Make the view of a call that runs in a folder."""
         name = next((alias for alias in spec.aliases if alias[:1].isupper()), spec.name)
-        path = arguments.get("path")
-        if spec.group != "file" or not isinstance(path, str) or "file_path" in arguments:
+        own, other = _OTHER_NAMES.get(spec.group, ("", ""))
+        value = arguments.get(own)
+        if value is None or other in arguments or (own == "path" and not isinstance(value, str)):
             return cls(name, arguments)
-        added = str(expand_home(Path(folder, path)))
-        return cls(name, {**arguments, "file_path": added}, added)
+        shown = str(expand_home(Path(folder, value))) if own == "path" and isinstance(value, str) else value
+        return cls(name, {**arguments, other: shown}, (own, other))
 
     def restore_arguments(self, arguments: JsonObject) -> JsonObject:
         """Translate arguments that a hook returned back to the tool's own names."""
         given = dict(arguments)
-        if self.added and "file_path" in given:
-            path = given.pop("file_path")
-            if path != self.added:
-                given["path"] = path
+        if self.renamed is not None and self.renamed[1] in given:
+            own, other = self.renamed
+            value = given.pop(other)
+            if value != self.arguments[other]:
+                given[own] = value
         return given
