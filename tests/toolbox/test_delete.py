@@ -9,6 +9,7 @@ from tests.toolbox.calling import call, make_tree
 from callwright.core.access import DeletePath
 from callwright.core.errors import ToolFailed, Unsafe
 from callwright.core.spec import Effect
+from callwright.system.paths import Outside, Workspace
 from callwright.toolbox.delete import Delete
 
 
@@ -47,7 +48,7 @@ async def test_delete_symlink_keeps_target(tmp_path: Path) -> None:
     assert (tmp_path / "outside" / "a").read_text() == "kept"
 
 
-@pytest.mark.parametrize("path", ["link/a", "../outside/a", "{tmp}/outside/a", "sub/../../outside/a"])
+@pytest.mark.parametrize("path", ["link/a", "../outside/a", "{tmp}/outside/a", "sub/../../outside/a", "/"])
 async def test_outside_path_is_not_deleted(tmp_path: Path, path: str) -> None:
     make_tree(tmp_path, {"outside/a": "kept", "in/sub/b": ""})
     (tmp_path / "in" / "link").symlink_to("../outside")
@@ -56,12 +57,14 @@ async def test_outside_path_is_not_deleted(tmp_path: Path, path: str) -> None:
     assert (tmp_path / "outside" / "a").read_text() == "kept"
 
 
-@pytest.mark.parametrize("path", [".", "./", "sub/..", "{tmp}/in", "..", "/", "../in"])
-async def test_workspace_itself_is_not_deleted(tmp_path: Path, path: str) -> None:
-    make_tree(tmp_path, {"in/sub/b": ""})
-    with pytest.raises(Unsafe, match="workspace"):
-        await call(Delete(tmp_path / "in"), path=path.replace("{tmp}", str(tmp_path)), recursive=True)
-    assert (tmp_path / "in" / "sub" / "b").exists()
+@pytest.mark.parametrize("outside", ["refuse", "ask"])
+@pytest.mark.parametrize("path", [".", "./", "sub/..", "{tmp}/in", "..", "../in", "../more"])
+async def test_workspace_itself_is_not_deleted(tmp_path: Path, path: str, outside: Outside) -> None:
+    make_tree(tmp_path, {"in/sub/b": "", "more/root/c": ""})
+    workspace = Workspace(tmp_path / "in", tmp_path / "more" / "root", outside=outside)
+    with pytest.raises(Unsafe, match="it contains the workspace"):
+        await call(Delete(workspace), path=path.replace("{tmp}", str(tmp_path)), recursive=True)
+    assert (tmp_path / "in" / "sub" / "b").exists() and (tmp_path / "more" / "root" / "c").exists()
 
 
 async def test_missing_file_is_an_error(tmp_path: Path) -> None:

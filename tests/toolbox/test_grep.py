@@ -135,6 +135,8 @@ async def test_denied_files_are_invisible(tmp_path: Path) -> None:
     grep = Grep(tmp_path, hidden=lambda path: path.name == ".env")
     for mode, expected in (("files", "a"), ("content", "a:1:needle"), ("count", "a:1\n\n1 matching line in 1 file")):
         assert await call(grep, pattern="needle", mode=mode) == expected
+        with pytest.raises(ToolFailed, match=r"'\.env' does not exist"):
+            await call(grep, pattern="needle", mode=mode, path=".env")
 
 
 async def test_outside_path_is_not_searched(tmp_path: Path) -> None:
