@@ -50,12 +50,18 @@ def conversation() -> tuple[Any, ...]:
     read, look = ToolCall("call_1", "fs.read", '{"path": "a.txt"}'), ToolCall("call_2", "look", {"page": 3})
     bad = ToolCall("no good id!", "look", '{"page": ')
     return (
-        UserMessage((Text("What is this?"), Image(b"png"), File(b"%PDF", "application/pdf", "a.pdf"))),
+        UserMessage(
+            (
+                Text("What is this?"),
+                Image(b"\x89PNG\r\n\x1a\n\x00\x00\x00\x00IEND\xaeB`\x82"),
+                File(b"%PDF", "application/pdf", "a.pdf"),
+            )
+        ),
         AssistantMessage((Text("I look."), read, look), "calls"),
         ToolMessage(
             (
                 Completed(read, Output("hello\n")),
-                Completed(look, Output((Text("page 3"), Image(b"jpg", "image/jpeg")))),
+                Completed(look, Output((Text("page 3"), Image(b"\xff\xd8\xff\xe0", "image/jpeg")))),
             )
         ),
         AssistantMessage((bad,), "length"),

@@ -224,7 +224,7 @@ async def test_mistral_order_and_ids(server: Loopback, request_for: Requests) ->
     mistral = OpenAIChat("mistral-large-latest", base_url=server.url)
     server.reply(LoopbackReply([_sse({"content": "ok"})]))
     call = ToolCall("call_1", "look")
-    picture = Output((Text("x"), Image(b"\x89PNG\r\n\x1a\n")))
+    picture = Output((Text("x"), Image(b"GIF89a", "image/gif")))
     history = (UserMessage("hi"), AssistantMessage((call,), "calls"), ToolMessage((Completed(call, picture),)))
     again = (AssistantMessage((call,), "calls"), ToolMessage((Completed(call, Output("x")),)), UserMessage("more"))
     await asked(mistral, request_for(*history, *again))

@@ -11,12 +11,14 @@ import pytest
 from hypothesis import given, strategies as st
 
 from callwright.core.calls import ToolCall
+from callwright.core.content import File, Image, Part, Text
 from callwright.core.messages import History, Message, UserMessage
 from callwright.providers.encoding import (
     IdentityCache,
     assemble,
     call_arguments,
     encode_history,
+    fit_media,
     list_pieces,
     parse_object,
     to_bytes,
@@ -123,3 +125,36 @@ def test_importing_providers_loads_no_sdk() -> None:
     script = "\n".join([*lines, check])
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+_PNG = b"\x89PNG\r\n\x1a\n" + b"\x00\x00\x00\x02IDAT..crc." + b"\x00\x00\x00\x00IEND\xaeB`\x82"
+_WEBP = b"RIFF\x08\x00\x00\x00WEBPVP8 "
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        Image(_PNG),
+        Image(_PNG + b"more"),
+        Image(_WEBP, "image/webp"),
+        Image(b"\xff\xd8\xff\xe0", "image/jpeg"),
+        File(b"\n%PDF-1.7", "application/pdf"),
+    ],
+)
+def test_whole_media_are_sent(part: Part) -> None:
+    assert fit_media(part) is part
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        *((Image(_PNG[:end]), f"[an image: image/png, {end} bytes, which is damaged") for end in (0, 4, 8, 20, 30)),
+        (Image(_WEBP[:-1], "image/webp"), "[an image: image/webp, 15 bytes, which is damaged"),
+        (Image(b"<html>", "image/jpeg"), "[an image: image/jpeg, 6 bytes, which is damaged"),
+        (File(b"<html>", "application/pdf", "a.pdf"), "[a.pdf: application/pdf, 6 bytes, which is damaged"),
+    ],
+)
+def test_damaged_media_are_described(part: Part, said: str) -> None:
+    """A server refuses the whole request with it, and every later one of the session."""
+    fitted = fit_media(part)
+    assert isinstance(fitted, Text) and fitted.text.startswith(said)

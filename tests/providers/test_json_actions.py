@@ -237,7 +237,12 @@ async def test_request_has_prompt_and_schema_but_no_tools(
     history = (
         UserMessage("hi"),
         AssistantMessage((Text("I look."), read, look), "calls"),
-        ToolMessage((Failed(read, ToolFailed("no such file")), Completed(look, Output((Text("page"), Image(b"p")))))),
+        ToolMessage(
+            (
+                Failed(read, ToolFailed("no such file")),
+                Completed(look, Output((Text("page"), Image(b"GIF89a", "image/gif")))),
+            )
+        ),
         AssistantMessage((Text("done"),)),
         UserMessage("again"),
     )

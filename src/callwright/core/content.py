@@ -45,6 +45,29 @@ def image_type(data: bytes) -> str | None:
     return "image/webp" if data.startswith(b"RIFF") and data[8:12] == b"WEBP" else None
 
 
+def is_whole_image(data: bytes) -> bool:
+    """Whether bytes are an image of these types that was not cut off: an API refuses the whole request with another.
+
+    A JPEG or GIF that was cut off is whole: it can be shown in part.
+    """
+    match image_type(data):
+        case "image/png":
+            return _has_last_chunk(data)
+        case "image/webp":
+            return len(data) >= 8 + int.from_bytes(data[4:8], "little")
+        case kind:
+            return kind is not None
+
+
+def _has_last_chunk(png: bytes) -> bool:
+    place = 8
+    while place + 12 <= len(png):
+        if png[place + 4 : place + 8] == b"IEND":
+            return True
+        place += 12 + int.from_bytes(png[place : place + 4])
+    return False
+
+
 @frozen
 class File:
     """A document for the model."""

@@ -10,7 +10,7 @@ from io import BytesIO
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from callwright.core.calls import ToolCall
-from callwright.core.content import WEB_IMAGES, File, Image, Part, Text, image_type
+from callwright.core.content import WEB_IMAGES, File, Image, Part, Text, image_type, is_whole_image
 from callwright.core.json import Json, JsonObject, compact, make_object, refuse_constant
 from callwright.core.messages import History, Message, Thinking, encode_messages
 
@@ -310,6 +310,8 @@ _OTHER_NAMES = {
     "audio/x-wav": "audio/wav",
     "audio/mpeg3": "audio/mp3",
 }
+_PDF_HEADER_BYTES = 1024
+"""Readers look for the header in so many bytes."""
 _TEXTUAL = frozenset(
     "application/json application/xml application/yaml application/x-yaml application/toml application/javascript "
     "application/x-sh application/sql image/svg+xml".split()
@@ -327,12 +329,21 @@ def fit_media(part: Part, images: Collection[str] = WEB_IMAGES, files: tuple[str
     if isinstance(part, Text):
         return part
     media_type = _media_type(part)
+    if _is_damaged(part.data, media_type):
+        return Text(f"[{_name(part)}: {media_type}, {len(part.data)} bytes, which is damaged and cannot be shown]")
     if media_type in images:
         return part if isinstance(part, Image) and part.media_type == media_type else Image(part.data, media_type)
     if media_type.startswith(files):
         name = part.name if isinstance(part, File) else ""
         return part if isinstance(part, File) and part.media_type == media_type else File(part.data, media_type, name)
     return Text(file_text(part))
+
+
+def _is_damaged(data: bytes, media_type: str) -> bool:
+    """Whether bytes are not what they are called: the API would refuse them with this request and every later one."""
+    if media_type in WEB_IMAGES:
+        return not is_whole_image(data)
+    return media_type == PDF and b"%PDF" not in data[:_PDF_HEADER_BYTES]
 
 
 def _media_type(part: Image | File) -> str:
@@ -351,10 +362,13 @@ def data_url(part: Image | File) -> str:
     return f"data:{part.media_type};base64,{base64_text(part)}"
 
 
+def _name(part: Image | File) -> str:
+    return (part.name if isinstance(part, File) else "") or ("an image" if isinstance(part, Image) else "a file")
+
+
 def file_text(part: Image | File) -> str:
     """Return a part as text for an API that does not accept it: its content if it is text, else a placeholder."""
-    name = (part.name if isinstance(part, File) else "") or ("an image" if isinstance(part, Image) else "a file")
-    media_type = _media_type(part)
+    name, media_type = _name(part), _media_type(part)
     if media_type.startswith("text/") or media_type in _TEXTUAL or media_type.endswith(("+json", "+xml")):
         return f"{name}:\n{part.data.decode(errors='replace')}"
     return f"[{name}: {media_type}, {len(part.data)} bytes, which cannot be shown here]"

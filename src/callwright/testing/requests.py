@@ -247,9 +247,10 @@ _LOOK = ToolCall("no good id!", "look", {"page": 3})
 _CUT = ToolCall("call_2", "look", '{"page": ')
 _PARTS = (
     Text("see"),
-    Image(b"\x89PNG\r\n\x1a\n", "image/jpg"),
+    Image(b"\x89PNG\r\n\x1a\n\x00\x00\x00\x00IEND\xaeB`\x82", "image/jpg"),
     Image(b"\xff\xd8\xff\xe0", "image/pjpeg"),
     Image(b"GIF89a", "image/gif"),
+    Image(b"\x89PNG\r\n\x1a\n\x00\x00", "image/png"),
     Image(b"<svg/>", "image/svg+xml"),
     Image(b"BM", "image/bmp"),
     File(b"%PDF", "application/pdf", "a.pdf"),
