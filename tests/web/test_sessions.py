@@ -460,7 +460,8 @@ async def test_fork_rename_and_delete(serve: Serve) -> None:
         assert (await web.post("/api/rename", {"session": new, "title": "copy"})).status == 200
         assert {each["title"] for each in (await web.get("/api/sessions")).data["sessions"]} == {"message 0", "copy"}
         assert (await web.post("/api/delete", {"session": "s"})).status == 200
-        assert (await web.get("/api/session?id=s")).status == 404
+        missing = await web.get("/api/session?id=s")
+        assert (missing.status, missing.data["error"]) == (404, "there is no session 's'")
         async with SqliteStore(web.locations.sessions) as store:
             hold = await store.hold(new)
             busy = await web.post("/api/delete", {"session": new})

@@ -305,7 +305,7 @@ def is_session_id(given: object) -> bool:
 
 def no_such_session(session_id: str) -> SessionMissing:
     """Return the error for a session that does not exist."""
-    return SessionMissing(f"there is no session {session_id!r}; list() returns the existing ones")
+    return SessionMissing(f"there is no session {session_id!r}")
 
 
 async def export_jsonl(store: SessionStore, session_id: str) -> str:
