@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from callwright.shell.plan import Tree
 from callwright.shell.words import Certainty, Word, is_harmless_variable
-from callwright.shell.wrapper_options import awaits_value, skip_options
 from callwright.shell.wrapper_tables import (
     FLOCK,
     PARALLEL,
@@ -16,6 +15,8 @@ from callwright.shell.wrapper_tables import (
     WATCH,
     WRAPPERS,
     Wrapper,
+    awaits_value,
+    skip_options,
     wrapper,
 )
 

@@ -19,7 +19,7 @@ from callwright.policy.shell_line import PartOfLine
 from callwright.policy.tool_names import words
 from callwright.shell.plan import SimpleCommand, Verdict
 from callwright.shell.words import is_harmless_variable, normalize_path
-from callwright.shell.wrapper_options import has_known_options
+from callwright.shell.wrapper_tables import has_known_options
 
 # these change how a program runs, not which one: a rule about the program applies through them
 _TRANSPARENT = words("timeout time nice nohup stdbuf command builtin noglob")
