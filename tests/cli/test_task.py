@@ -82,6 +82,15 @@ def test_definition_limits_the_tools_and_grants_nothing(machine: Any) -> None:
     assert ended.document["result"] == "done"
 
 
+async def test_sub_agent_is_shown_every_tool_that_its_file_names(machine: Any) -> None:
+    add_agent(machine, AGENT.replace("Read, Write", "Read, Delete, Move"))  # the last two are deferred
+    script = machine.says(call("task", agent="fixer", prompt="x"), "could not", "done")
+    provider = ScriptedProvider.from_file(script.removeprefix("--model=script:"))
+    async with assemble(provider, Settings(), Locations.of(machine.project, home=machine.home)) as app:
+        await app.agent.run("go", session="s")
+    assert [spec.name for spec in provider.requests[1].tools] == ["delete", "move", "read"]
+
+
 async def test_question_of_a_sub_agent_is_described_to_another_program(machine: Any) -> None:
     add_agent(machine)
     asked: list[dict[str, Any]] = []

@@ -34,7 +34,7 @@ from callwright.app.run_context import (
 from callwright.app.settings import Settings
 from callwright.app.skills.grants import ActiveSkills
 from callwright.app.skills.service import AppAgent, SkillService
-from callwright.app.task_tool import TaskTool, open_tasks
+from callwright.app.task_tool import TaskTool, defer_surplus, open_tasks
 from callwright.app.transcripts import TranscriptFiles
 from callwright.app.web_search import web_search_tool
 from callwright.clip import Outputs
@@ -65,8 +65,6 @@ if TYPE_CHECKING:
 
 _DIRECT_TOOLS = ("skill", "todo", "ask_user", "task", "enter_plan", "exit_plan")
 """Tools about the conversation itself, which are no use inside a program."""
-_PROMPT_TOKENS, _PROMPT_TOOLS = 20_000, 100  # OpenAI refuses more than 128 tools; some are found by search
-"""The most that tool definitions may add to a prompt; the model finds the other tools with tool_search."""
 _DEFAULT_OPTIONS = RunOptions()
 
 
@@ -197,8 +195,10 @@ def assemble(
     more = [tasks.tool(), *([searches] if searches is not None else [])]
     options = replace(options, tools=options.tools or settings.last("tools") or "")
     registry = _make_registry(context, options.tools, more, settings, files)
-    plain_tools = _make_toolset(registry, context.rules, crowded=bool(options.servers or settings.merged("mcpServers")))
-    toolset = _put_behind_code(plain_tools, registry, settings.last("codeMode"))
+    offered = _withhold_denied(registry, context.rules)
+    crowded = bool(options.servers or settings.merged("mcpServers"))
+    shown = defer_surplus(offered) if crowded else Deferred(offered)
+    toolset = _put_behind_code(shown, registry, settings.last("codeMode"))
 
     store = _open_store(locations) if options.keep else MemoryStore()
     hook_context = replace(_make_hook_context(context, locations, report, toolset, store), ask_model=models.ask)
@@ -228,7 +228,7 @@ def assemble(
         undo=undo_store(settings, locations.undo if options.keep else None, report),
     )
     agent.use_skills(skill_service)
-    tasks.set_agent(agent, plain_tools)
+    tasks.set_agent(agent, offered)
     return App(
         locations,
         settings,
@@ -296,15 +296,14 @@ def _make_registry(
     return Registry(*choose_tools([*tools, *more], chosen, settings))
 
 
-def _make_toolset(registry: Registry, rules: Rules, *, crowded: bool) -> Toolset:
+def _withhold_denied(registry: Registry, rules: Rules) -> Toolset:
     def why_denied(spec: ToolSpec) -> str:
         rule = rules.forbidding_rule(spec.name, spec.group)
         return f"the rule {rule.text} forbids it ({rule.source})" if rule is not None else ""
 
     # a rule without a specifier denies the whole tool, so the model need not see its definition
     forbidding = any(rule.kind == "deny" and rule.specifier is None for rule in rules.rules)
-    toolset: Toolset = withheld(registry, why_denied) if forbidding else registry
-    return Deferred(toolset, budget_tokens=_PROMPT_TOKENS, budget_tools=_PROMPT_TOOLS) if crowded else Deferred(toolset)
+    return withheld(registry, why_denied) if forbidding else registry
 
 
 def _put_behind_code(toolset: Toolset, registry: Registry, setting: Any) -> Toolset:

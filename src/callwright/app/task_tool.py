@@ -21,7 +21,7 @@ from callwright.executor.executor import Executor
 from callwright.executor.turn import AskPerson
 from callwright.policy import ByMode, Policies
 from callwright.providers.base import Provider
-from callwright.registry import filtered
+from callwright.registry import Deferred, filtered
 from callwright.sessions import MemoryStore, SessionStore, SqliteStore
 from callwright.tool.base import Tool, ToolContext
 from callwright.tool.schema_tool import SchemaTool
@@ -30,9 +30,16 @@ if TYPE_CHECKING:
     from callwright.registry import Toolset
 
 _LIMITS = Limits(seconds=1800.0, output_chars=50_000, concurrency=6)
-_NEVER = frozenset({"task", "todo", "ask_user", "enter_plan", "exit_plan", "skill", "tool_search"})
+_NEVER = frozenset({"task", "todo", "ask_user", "enter_plan", "exit_plan", "skill"})
 """Tools that belong to the conversation: they change its mode, speak to its user, or start further agents."""
 _MAX_LINE_CHARS = 60
+_PROMPT_TOKENS, _PROMPT_TOOLS = 20_000, 100  # OpenAI refuses more than 128 tools; some are found by search
+"""The most that tool definitions may add to a prompt; the model finds the other tools with tool_search."""
+
+
+def defer_surplus(tools: "Toolset") -> Deferred:
+    """Return tools of which a prompt shows all, deferred or not, while they fit into it; the rest is searched for."""
+    return Deferred(tools, budget_tokens=_PROMPT_TOKENS, budget_tools=_PROMPT_TOOLS)
 
 
 def open_tasks(
@@ -137,7 +144,8 @@ class TaskTool:
         outer = self._outer
         if outer is None or self._tools is None:
             raise UsageError("a sub-agent was used before its app was complete")
-        tools: Toolset = filtered(self._tools, lambda spec: spec.name not in _NEVER and definition.has_tool(spec))
+        # shown if they fit, deferred or not: the agent's file names them
+        tools = defer_surplus(filtered(self._tools, lambda spec: spec.name not in _NEVER and definition.has_tool(spec)))
         # those of the conversation too: outside of a run there is no lineage that would add them
         policies = outer.executor.policies
         if definition.read_only:
