@@ -1,10 +1,20 @@
 """Error wordings of the vendors: what each means, whatever its status."""
 
+import pickle
+from copy import copy, deepcopy
 from typing import Any
 
 import pytest
 
+from callwright.agent.compaction import BadSummary
+from callwright.core.calls import Completed, ToolCall
+from callwright.core.content import Output
+from callwright.core.errors import CallwrightError
+from callwright.core.messages import Usage
+from callwright.executor.turn_context import TurnCancelled
+from callwright.providers.base import ProviderError
 from callwright.providers.errors import WORDINGS, status_failure
+from callwright.sessions.base import SessionDamaged
 
 _TPM = "Request too large for gpt-6 in organization org-x on tokens per min (TPM): Limit 30000, Requested 50000."
 _USED = "Rate limit reached for gpt-6 on tokens per min (TPM): Limit 30000, Used 29000. Please try again in 8s."
@@ -120,3 +130,17 @@ def test_failed_response_without_an_error_is_transient() -> None:
     body = {"object": "response", "status": "failed", "error": None, "instructions": "Keep the context window small."}
     failure = status_failure(200, body, {})
     assert (failure.fault, str(failure)) == ("transient", "the model API broke off the response: status failed")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ProviderError("busy", fault="transient", retry_after=3.0),
+        BadSummary("none", Usage(1, 2)),
+        SessionDamaged("s", {3: "half a record"}, ()),
+        TurnCancelled([Completed(ToolCall("1", "look"), Output("seen"))]),
+    ],
+)
+def test_error_can_be_pickled_and_copied(error: CallwrightError) -> None:
+    for back in (pickle.loads(pickle.dumps(error)), copy(error), deepcopy(error)):
+        assert type(back) is type(error) and str(back) == str(error) and vars(back) == vars(error)

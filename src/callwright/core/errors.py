@@ -42,6 +42,14 @@ _SHOWN_LEAVES = 5
 class CallwrightError(Exception):
     """The base class of every exception of this package."""
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Let pools of processes bring it to their caller: `__init__` may take other arguments than the text."""
+        return _restore, (type(self), self.args), self.__dict__
+
+
+def _restore(kind: type[CallwrightError], arguments: tuple[Any, ...]) -> CallwrightError:
+    return kind.__new__(kind, *arguments)
+
 
 class UsageError(CallwrightError):
     """A mistake in the program that uses callwright; never shown to a model."""
