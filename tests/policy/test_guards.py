@@ -20,7 +20,7 @@ from callwright.core.access import (
     WritePath,
     WriteResource,
 )
-from callwright.policy import ByMode, Guards, PathContext, Policies, Rules, rules_of, trees
+from callwright.policy import ByMode, Guards, PathContext, Policies, Rules, judge_command, rules_of, trees
 from callwright.policy.dry_run import dry_run_call
 from callwright.shell.plan import Tree
 from callwright.system.environment import is_credential
@@ -473,3 +473,34 @@ def test_folder_too_large_to_check_asks(tmp_path: Path, monkeypatch: pytest.Monk
 def test_committed_secret_that_is_named_asks(line: str, mode: str) -> None:
     decision = Policies(Guards(_HERE), ByMode(mode)).decide(RunCommand(line, "/w/project"), _CALL)
     assert not isinstance(decision, Allow)
+
+
+@pytest.mark.parametrize(
+    ("line", "runs"),
+    [
+        ("cat /proc/self/cwd/link", False),
+        ("cat /proc//self/./cwd/li*", False),
+        ("cat /proc/*/cwd/link", False),
+        ("cat /dev/fd/../cwd/link", False),
+        ("cd sub && cat /proc/thread-self/cwd/up/link", False),
+        ("cat /proc/self/cwd/a.txt", True),
+        ("rg -L . su*", False),
+        ("rg -L . sub/*", False),
+        ("grep -rn x sub/*", False),
+        ("grep -rn x plain/*", True),
+        ("rg -L x plain/*", True),
+    ],
+)
+def test_secrets_behind_the_working_folder_of_a_process_and_patterns(line: str, runs: bool, tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "plain" / "deep").mkdir(parents=True)
+    for name in (".env", "a.txt", "plain/deep/b.txt"):
+        (tmp_path / name).write_text("x")
+    (tmp_path / "link").symlink_to(".env")
+    (tmp_path / "sub" / "up").symlink_to("..")
+    assert isinstance(judge_command(line, cwd=tmp_path, workspace=tmp_path), Allow) is runs
+
+
+def test_deny_rule_holds_behind_the_working_folder_of_a_process(tmp_path: Path) -> None:
+    judged = judge_command("cat /proc/self/cwd/x/y", cwd=tmp_path, workspace=tmp_path, deny=["Read(x/**)"])
+    assert isinstance(judged, Deny)

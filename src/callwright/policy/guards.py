@@ -268,7 +268,7 @@ class Guards(Policy):
             return None
         for tree in dict.fromkeys(tree for tree in command.trees if tree.secrets):
             found = find_in_tree(tree, lambda path: is_secret(comparable(path)))
-            if found is None and not tree.visible:
+            if found is None and (tree.enters or not tree.visible):
                 why = "is too large to check" if tree.folder.startswith("/") else "cannot be checked"
                 return Ask(f"would read {make_printable(tree.folder)}, which {why} for secrets", _SECRET)
             if found:

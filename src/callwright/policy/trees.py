@@ -48,6 +48,22 @@ def _names_others(folder: str, path: str, wanted: Callable[[str], bool]) -> bool
     return False
 
 
+_MAX_FOLDERS = 20
+
+
+def _find_in_matches(tree: Tree, wanted: Callable[[str], bool], *, folders: bool, every: bool) -> str | None:
+    """Look in every folder that a pattern such as `src/*` stands for, as `find_in_tree` does."""
+    if tree.split or "[" in tree.folder or _UNCLEAR.search(tree.folder):  # bash compares ranges by the language
+        return None
+    matches = list(islice(iglob(tree.folder), _MAX_FOLDERS + 1))  # noqa: PTH207 - paths as text
+    if len(matches) > _MAX_FOLDERS:
+        return None
+    literal = (match for match in matches if not has_magic(match))
+    found = [find_in_tree(tree._replace(folder=match), wanted, folders=folders, every=every) for match in literal]
+    unknown = len(found) < len(matches) or None in found
+    return next(filter(None, found), None if unknown else "")
+
+
 def find_in_tree(
     tree: Tree, wanted: Callable[[str], bool], *, folders: bool = False, every: bool = False
 ) -> str | None:
@@ -61,8 +77,10 @@ def find_in_tree(
     """
     if tree.pattern.endswith(_SOURCE_ENDINGS) and not (every or tree.split or tree.follows):
         return ""
-    if not tree.folder.startswith("/") or any(mark in tree.folder for mark in "$`*?["):
+    if not tree.folder.startswith("/") or any(mark in tree.folder for mark in "$`"):
         return None
+    if has_magic(tree.folder):
+        return _find_in_matches(tree, wanted, folders=folders, every=every)
     if any(map(os.path.lexists, tree.unless)):
         return ""
     if tree.tracked:
@@ -71,7 +89,7 @@ def find_in_tree(
         except LookupError:
             pass  # outside a repository git searches the folder itself, or nothing
     if not os.path.isdir(tree.folder):  # noqa: PTH112 - a path as text
-        return tree.folder if wanted(tree.folder) else ""
+        return tree.folder if wanted(tree.folder) or wanted(os.path.realpath(tree.folder)) else ""
     root = os.path.realpath(tree.folder)
     pending, seen = [(tree.folder, root, True, tree.pattern)], 0
     most = _MAX_NAMED_ENTRIES if tree.follows else _MAX_ENTRIES

@@ -48,6 +48,8 @@ def enter_folder(folders: Folders, target: str, *, physical: bool = False) -> Fo
 
 
 _CLIMBS = re.compile(r"/\.\.(?:/|\Z)")
+_WORKING = re.compile(r".*(?:/proc/[^/]+(?:/task/[^/]+)?|/dev/fd/\.\.)/cwd(?:/|\Z)", re.DOTALL)
+"""The working folder of a process, which is another one for the program than for us."""
 
 
 def resolve_paths(target: str, folders: Folders) -> tuple[str, ...]:
@@ -55,6 +57,9 @@ def resolve_paths(target: str, folders: Folders) -> tuple[str, ...]:
 
     A path with `..` is returned as written too: what stands before the `..` may be a link, which leads elsewhere.
     """
+    if target[:1] == "/" and "/cwd" in target and (working := _WORKING.match(re.sub(r"/(?:\.?/)+", "/", target))):
+        rest = working.string[working.end() :]
+        return tuple(dict.fromkeys((*resolve_paths(rest.lstrip("/"), folders), normalize_path(target))))
     if target[:1] == "/":
         joined = [target]
     elif folders is None:
