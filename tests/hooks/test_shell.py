@@ -194,9 +194,19 @@ async def test_old_decision_names_are_accepted(executor: Make) -> None:
     assert isinstance(outcome, Failed) and outcome.text == "no"
 
 
-async def test_unknown_decision_denies(executor: Make, reports: list[str]) -> None:
-    assert isinstance(await executor(before(says(decision("perhaps")))).run("bash", {"command": "x"}), Failed)
-    assert "'perhaps'" in reports[0]
+@pytest.mark.parametrize(
+    ("reply", "report"),
+    [
+        (decision("perhaps"), "'perhaps'"),
+        (decision("allow", hookEventName="PostToolUse"), "'PostToolUse', not about PreToolUse"),
+        ({"hookSpecificOutput": "deny"}, "not an object"),
+    ],
+)
+async def test_unclear_decision_denies(
+    executor: Make, reports: list[str], reply: dict[str, object], report: str
+) -> None:
+    assert isinstance(await executor(before(says(reply))).run("bash", {"command": "x"}), Failed)
+    assert report in reports[0]
 
 
 async def test_hook_may_end_the_run(executor: Make) -> None:

@@ -9,7 +9,14 @@ import pytest
 
 from callwright.app.locations import Locations
 from callwright.app.prompts import instructions_for
-from callwright.system.private_files import make_private, open_private, replace_private, write_private
+from callwright.system.private_files import (
+    check_socket_folder,
+    make_private,
+    make_socket_folder,
+    open_private,
+    replace_private,
+    write_private,
+)
 
 
 def mode(path: Path) -> int:
@@ -38,6 +45,22 @@ def test_pipes_and_devices_keep_their_mode(tmp_path: Path) -> None:
     assert os.read(reader, 10) == b"y"
     os.close(reader)
     assert mode(pipe) == 0o666
+
+
+def test_socket_folder_that_another_user_could_replace_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "above" / "sockets"
+    make_socket_folder(folder)
+    folder.parent.chmod(0o1777)  # as /tmp: only the owner of an entry may replace it
+    check_socket_folder(folder)
+    folder.parent.chmod(0o777)
+    with pytest.raises(PermissionError, match="above can be changed by other users"):
+        check_socket_folder(folder)
+    folder.parent.chmod(0o700)
+    monkeypatch.setattr(os, "getuid", lambda: folder.stat().st_uid + 1)
+    with pytest.raises(PermissionError, match="sockets must be a folder that belongs to you"):
+        check_socket_folder(folder)
 
 
 def test_text_that_utf8_cannot_encode_is_written_escaped(tmp_path: Path) -> None:
