@@ -136,6 +136,23 @@ async def test_verdict_is_the_same_wherever_it_is_made(size: int) -> None:
         assert await foreign.check({"x": ["a", *([1] * size)]}) != ""
 
 
+@pytest.mark.parametrize("size", [1, 2_000])
+@pytest.mark.parametrize("compile_now", [True, False])
+async def test_schema_without_a_draft_may_be_written_in_an_older_one(size: int, compile_now: bool) -> None:
+    number: Schema = {"anyOf": [{"type": "number", "minimum": 0, "exclusiveMinimum": True}, {"type": "null"}]}
+    pair: Schema = {"type": "array", "items": [{"type": "number"}, {"type": "string"}], "minItems": 2, "maxItems": 2}
+    for items, right, wrong in ((pair, [1, "a"], ["a", 1]), (number, 1, 0)):
+        foreign = ForeignSchema(in_items(items), about="a tool", compile_now=compile_now)
+        assert await foreign.check({"x": [right] * size}) == ""
+        assert await foreign.check({"x": [right] * size + [wrong]}) != ""
+
+
+def test_schema_of_a_named_draft_must_be_valid_in_it() -> None:
+    named = {"$schema": "https://json-schema.org/draft/2020-12/schema", **in_items({"items": [{}]})}
+    with pytest.raises(UsageError, match="is not a JSON Schema"):
+        ForeignSchema(named, about="a tool")
+
+
 async def test_schema_that_is_compiled_late_says_why_it_is_invalid() -> None:
     late = ForeignSchema({"type": "object", "properties": {"a": {"pattern": "("}}}, about="t", compile_now=False)
     with pytest.raises(UsageError, match="t is not a JSON Schema"):

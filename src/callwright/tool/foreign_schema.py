@@ -16,7 +16,7 @@ from callwright.core.errors import UsageError
 from callwright.system.subprocesses import run_child
 from callwright.tool import schema_worker
 from callwright.tool.schema_cost import SchemaCost, count_nodes
-from callwright.tool.schema_tool import explain_errors, find_mismatch, retrieve_nothing
+from callwright.tool.schema_tool import explain_errors, find_mismatch
 from callwright.tool.threads import threads
 
 MOST_ON_LOOP = 1_000
@@ -48,13 +48,10 @@ class ForeignSchema:
 
     @cached_property
     def _validator(self) -> Any:
-        import jsonschema_rs
-
-        options: Any = jsonschema_rs.FancyRegexOptions(**schema_worker.PATTERN_LIMITS)
         try:
-            return jsonschema_rs.validator_for(self._schema, retriever=retrieve_nothing, pattern_options=options)
-        except (ValueError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
-            raise UsageError(f"{self._about} is not a JSON Schema: {str(error).splitlines()[0]}") from error
+            return schema_worker.make_validator(self._schema)
+        except ValueError as error:
+            raise UsageError(f"{self._about} is not a JSON Schema: {error}") from error
 
     def is_small(self, value: object) -> bool:
         """Return whether a value can be checked on the event loop."""

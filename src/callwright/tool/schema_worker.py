@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 PATTERN_LIMITS = {"backtrack_limit": 10_000, "size_limit": 1 << 20, "dfa_size_limit": 1 << 20}
 """Limits of one pattern: steps back, and bytes of its compiled form."""
+_OLDER_DRAFTS = ("https://json-schema.org/draft/2019-09/schema", "http://json-schema.org/draft-04/schema#")
+"""The last one with a list of schemas under `items`, as zod writes tuples, and the one of `exclusiveMinimum: true`."""
 _MEMORY_BYTES = 512 << 20
 _SHOWN_ERRORS = 8
 
@@ -30,13 +32,10 @@ def main() -> None:
 
 
 def _check(schema: "Any", value: "Any") -> "list[tuple[list[Any], str]] | str":
-    import jsonschema_rs
-
-    options: Any = jsonschema_rs.FancyRegexOptions(**PATTERN_LIMITS)
     try:
-        validator = jsonschema_rs.validator_for(schema, retriever=_retrieve_nothing, pattern_options=options)
-    except (ValueError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
-        return str(error).splitlines()[0]
+        validator = make_validator(schema)
+    except ValueError as error:
+        return str(error)
     if validator.is_valid(value):
         return []
     found: list[tuple[list[Any], str]] = []
@@ -47,8 +46,28 @@ def _check(schema: "Any", value: "Any") -> "list[tuple[list[Any], str]] | str":
     return found
 
 
+def make_validator(schema: "Any") -> "Any":
+    """Return a validator; a schema that does not name its draft may also be written in an older one.
+
+    Raises:
+        ValueError: It is not a valid JSON Schema; the message is one line.
+    """
+    import jsonschema_rs
+
+    options: Any = jsonschema_rs.FancyRegexOptions(**PATTERN_LIMITS)
+    reason = ""
+    for draft in ({}, *({"$schema": draft} for draft in _OLDER_DRAFTS if "$schema" not in schema)):
+        try:
+            return jsonschema_rs.validator_for(
+                {**draft, **schema}, retriever=_retrieve_nothing, pattern_options=options
+            )
+        except (ValueError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
+            reason = reason or str(error).splitlines()[0]
+    raise ValueError(reason)
+
+
 def _retrieve_nothing(uri: str) -> "NoReturn":
-    raise ValueError(f"schemas are not fetched: {uri}")
+    raise ValueError(f"schemas are not fetched, so the reference {uri} leads nowhere; put it under $defs")
 
 
 if __name__ == "__main__":
