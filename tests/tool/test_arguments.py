@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, Field, HttpUrl, Json, field_validator
 
 from callwright import Arguments, InvalidArguments, SchemaTool, ToolContext, ToolSpec, TypedTool, tool
 from callwright.tool.base import Tool
@@ -49,6 +49,12 @@ class Typed(TypedTool[Everything]):
 def tight(count: int = 0, name: str = "", flag: bool = False, ratio: float = 0.0, tags: list[str] | None = None) -> str:
     """Take plain arguments."""
     return f"{count}{name}{flag}{ratio}{tags}"
+
+
+@tool
+def written(numbers: Json[list[int]] | None = None, link: HttpUrl | None = None) -> str:
+    """Take JSON in a string, and an address."""
+    return f"{numbers}{link}"
 
 
 @tool
@@ -149,6 +155,9 @@ def test_json_that_is_not_an_object_is_refused(made: Tool, value: str) -> None:
         (choosy, {"place": "x"}, 'place: expected an object or an integer, got "x" (string)'),
         (choosy, {"place": {"m": 1}}, "place.n: missing, and it is required"),
         (choosy, {"table": {"a": "x"}}, 'table.a: expected an integer, got "x" (string)'),
+        (written, {"numbers": "nope"}, "numbers: invalid JSON: expected"),
+        (written, {"numbers": 5}, "numbers: JSON input should be string"),
+        (written, {"link": "ftp://a"}, "link: URL scheme should be 'http'"),
         (handwritten, {"count": "5"}, 'count: "5" is not of type "integer"'),
         (Typed(), {"inner": {"n": "x"}}, 'inner.n: expected an integer, got "x" (string)'),
     ],

@@ -13,13 +13,7 @@ from callwright.core._fast import frozen
 from callwright.core.errors import InvalidArguments
 from callwright.core.json import JsonObject, RepeatedKey, compact, refuse_repeated_keys, replace_surrogates
 from callwright.tool.compile import INTEGER_RANGE
-from callwright.tool.validators import (
-    ValidationError,
-    count_json_keys,
-    from_json,
-    make_key_counter,
-    to_json,
-)
+from callwright.tool.validators import ValidationError, count_json_keys, from_json, make_key_counter, to_json
 
 Path: TypeAlias = tuple[str | int, ...]
 MISSING_FIELD = frozenset({"missing", "missing_argument", "missing_keyword_only_argument"})
@@ -102,14 +96,15 @@ def _expected_type(details: Mapping[str, Any]) -> str:
 
 def _clause(problem: ArgumentProblem, message: str, fields: Sequence[str]) -> str:
     kind, where = problem.details["type"], join_path(problem.path)
-    if kind == "json_invalid":
+    if kind == "json_invalid" and not problem.path:  # a field of type Json[…] has one
         return f"not valid JSON: {problem.details['ctx']['error']}"
     if kind in MISSING_FIELD:
         return f"{where}: missing, and it is required"
     if kind in UNKNOWN_FIELD:
         return f"{where}: unknown field{_suggestion(problem.path, fields)}"
     message = message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
-    return f"{where}: {message[:1].lower()}{message[1:]}, got {show_value(problem.details.get('input'))}"
+    start = message[:1] if message[1:2].isupper() else message[:1].lower()  # URL, JSON
+    return f"{where}: {start}{message[1:]}, got {show_value(problem.details.get('input'))}"
 
 
 def _suggestion(path: Path, fields: Sequence[str]) -> str:
