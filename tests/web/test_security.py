@@ -11,6 +11,7 @@ import pytest
 from tests.waiting import LONG_SECONDS, close_stream
 from tests.web.conftest import Serve, Served
 
+from callwright.app.locations import read_web_link
 from callwright.serve.access import TimedProtocol
 from callwright.web import api, hub
 from callwright.web.assets import PAGES, Assets
@@ -303,6 +304,16 @@ async def test_token_is_kept_from_logs_and_other_users(serve: Serve, caplog: pyt
             await web.send("GET", API, [("host", "evil.example"), ("authorization", f"Bearer {web.server.token}")])
     assert web.server.token not in caplog.text
     assert not link.exists()
+
+
+async def test_link_of_the_first_of_two_pages_is_there_again_when_the_second_ends(serve: Serve) -> None:
+    async with serve() as first:
+        link = read_web_link(first.locations)
+        assert link is not None
+        async with serve() as second:
+            assert read_web_link(second.locations) not in (None, link)
+        assert read_web_link(first.locations) == link
+    assert not first.locations.web_link.exists()
 
 
 async def test_read_only_page_changes_nothing(serve: Serve) -> None:

@@ -270,15 +270,17 @@ class WebServer:
         app = self.asgi(list_host_values(names, port))
         link = f"http://{names[0]}:{port}/#token={self.token}"
 
+        earlier = read_web_link(self.locations)
+
         def ready() -> None:
-            self._write_link(link)
+            self._write_link(link, os.getpid())
             started(link)
 
         self._running = PageServer(app, ready, self._hub.end_streams)
         try:
             await self._running.serve(sockets=[listening])
         finally:
-            self._remove_link()
+            self._remove_link(link, earlier)
             listening.close()
 
     @property
@@ -291,16 +293,21 @@ class WebServer:
         if self._running is not None:
             self._running.should_exit = True
 
-    def _write_link(self, link: str) -> None:
-        """Keep the link for `/web` in the terminal, in a file that only the user can read."""
+    def _write_link(self, link: str, process_id: int) -> None:
+        """Keep a link for `/web` in the terminal, in a file that only the user can read."""
         with suppress(OSError):
             self.locations.record.mkdir(mode=0o700, parents=True, exist_ok=True)
             with open_private(self.locations.web_link) as file:
-                json.dump({"link": link, "pid": os.getpid()}, file)
+                json.dump({"link": link, "pid": process_id}, file)
 
-    def _remove_link(self) -> None:
+    def _remove_link(self, link: str, earlier: tuple[str, int] | None) -> None:
+        """Remove our link; that of a server which was there before and still runs takes its place again."""
         found = read_web_link(self.locations)
-        if found is not None and found[1] == os.getpid():
+        if found is None or found[0] != link:
+            return
+        if earlier is not None:
+            self._write_link(*earlier)
+        if earlier is None or read_web_link(self.locations) is None:
             self.locations.web_link.unlink(missing_ok=True)
 
 
