@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -206,6 +207,40 @@ async def test_invalid_step_result_is_an_error() -> None:
 
         with pytest.raises(UsageError, match=said):
             await graph.run(Work("x"), session="g")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        (Work("a", tries="many"), "the state is no valid Work: tries: "),  # type: ignore[arg-type] - that is the point
+        (Work("a", log=(object(),)), "the state cannot be stored as JSON"),  # type: ignore[arg-type] - as above
+        (Work("a", log=(b"\xff",)), "the state cannot be stored as JSON"),  # type: ignore[arg-type] - as above
+    ],
+)
+async def test_state_that_could_not_be_read_again_is_not_stored(wrong: Work, reason: str) -> None:
+    graph = Graph(Work)
+
+    @graph.step
+    async def first(state: Work, answer: str) -> Move[Work]:
+        return interrupt("Go on?", first, state if answer else wrong)
+
+    with pytest.raises(UsageError, match=reason):
+        await graph.run(Work("right"), session="s")
+    with pytest.raises(UsageError, match=reason):  # the step runs again, with the state before it
+        await graph.resume("s")
+
+
+async def test_step_is_an_async_function_with_a_name() -> None:
+    graph = Graph(Work)
+
+    def plain(state: Work, answer: str) -> Move[Work]:
+        return halt(state)
+
+    graph.step(plain)  # type: ignore[arg-type] - that is the point
+    with pytest.raises(UsageError, match="the step 'plain' must be an async function"):
+        await graph.run(Work("a"), session="s")
+    with pytest.raises(UsageError, match="async function with a name"):
+        graph.step(partial(plain))  # type: ignore[arg-type] - that is the point
 
 
 async def test_graph_rejects_endless_run_reused_session_same_step() -> None:

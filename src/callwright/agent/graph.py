@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from inspect import isawaitable
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from pydantic_core import ValidationError
@@ -129,7 +130,8 @@ class Graph(Generic[State]):
             session: the id of a new session for the checkpoints.
 
         Raises:
-            UsageError: the graph has no steps, the session exists, or a step returned something else than a move.
+            UsageError: the graph has no steps, the session exists, a step returned something else than a move, or a
+                state is not valid or cannot be stored as JSON.
         """
         if not self._steps:
             raise UsageError("the graph has no steps; add them with @graph.step")
@@ -197,7 +199,10 @@ class Graph(Generic[State]):
                 case Interrupt(question, _, state):
                     return GraphWaiting(question, state, hold.session_id)
                 case Goto(step, state):
-                    move = await self._save(hold, await self._steps[step](state, answer))
+                    moving = self._steps[step](state, answer)
+                    if not isawaitable(moving):
+                        raise UsageError(f"the step {step!r} must be an async function")
+                    move = await self._save(hold, await moving)
                     answer = ""
         raise UsageError(f"the graph did not end within {_MAX_STEPS} steps; check it for an endless loop")
 
@@ -211,16 +216,31 @@ class Graph(Generic[State]):
         step = _END if isinstance(checked, Finish) else checked.step
         if step != _END and step not in self._steps:
             raise UsageError(self._describe_gone(step))
-        encoded = self._adapter.dump_python(checked.state, mode="json")
+        encoded = self._encode(checked.state)
         if isinstance(checked, Interrupt) and not checked.question.strip():
             checked = replace(checked, question=_NO_QUESTION)  # an empty one on record would mean: not waiting
         waiting = checked.question if isinstance(checked, Interrupt) else ""
         await hold.append(Checkpoint(step, encoded, waiting))
         return checked
 
+    def _encode(self, state: State) -> Any:
+        """Return the state as JSON; one that `resume` could not read must not be stored."""
+        try:
+            encoded = self._adapter.dump_python(state, mode="json", warnings="none")
+            self._adapter.validate_python(encoded)
+        except ValidationError as error:
+            fault = describe_first_problem(error)
+            raise UsageError(f"the state is no valid {self._state_type.__name__}: {fault}") from None
+        except ValueError as error:  # bytes that are no text, an object of another library
+            raise UsageError(f"the state cannot be stored as JSON: {error}") from error
+        return encoded
+
 
 def _step_name(step: Any) -> str:
-    return step if isinstance(step, str) else step.__name__
+    name = step if isinstance(step, str) else getattr(step, "__name__", None)
+    if not isinstance(name, str):
+        raise UsageError(f"a step must be an async function with a name, got {step!r}")
+    return name
 
 
 def _last_checkpoint(hold: SessionHold) -> Checkpoint | None:
