@@ -1,6 +1,8 @@
 """Finding skills in folders: precedence, fields and problems."""
 
+import errno
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -228,6 +230,38 @@ def test_bad_skill_does_not_hide_the_others(project: Path, home: Path, write: Wr
     skills = Skills(project, home=home)
     assert [skill.name for skill in skills] == ["good"]
     assert problems(skills) == ["bad:4: '[' is not closed"]
+
+
+def test_folder_that_cannot_be_read_does_not_hide_the_others(
+    project: Path, home: Path, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b", "c"):
+        write(name, base=project / ".callwright" / "skills")
+    commands = project / ".callwright" / "commands"
+    for name in ("k.md", "l/inner.md", "m.md"):
+        (commands / name).parent.mkdir(parents=True, exist_ok=True)
+        (commands / name).write_text("Do it.")
+    barred = {project / ".callwright" / "skills" / "b", commands / "l"}
+    stat, iterdir = Path.stat, Path.iterdir
+
+    def check(folder: Path) -> None:  # as for a folder of another user; chmod does not keep root out
+        if folder in barred:
+            raise PermissionError(errno.EACCES, "Permission denied", str(folder))
+
+    def checked_stat(path: Path, **options: bool) -> os.stat_result:
+        check(path.parent)
+        return stat(path, **options)
+
+    def checked_iterdir(path: Path) -> Iterator[Path]:
+        check(path)
+        return iterdir(path)
+
+    monkeypatch.setattr(Path, "stat", checked_stat)
+    monkeypatch.setattr(Path, "iterdir", checked_iterdir)
+    skills = Skills(project, home=home)
+    assert [skill.name for skill in skills] == ["a", "c", "k", "m"]
+    assert {problem.file for problem in skills.problems} == barred
+    assert {problem.text for problem in skills.problems} == {"the folder cannot be read: Permission denied"}
 
 
 def test_commands_have_namespaces_and_yield_to_skills(project: Path, home: Path, write: Write) -> None:

@@ -1,6 +1,7 @@
 """`Skills`: the skills and commands found in the folders of a project and of its user."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from os import PathLike
@@ -183,7 +184,7 @@ def _folders_to_repository_root(cwd: Path, home: Path) -> list[Path]:
 
 
 def _read_folder(place: _SkillFolder, problems: list[SkillProblem]) -> Iterator[Skill]:
-    for name, file in _files(place):
+    for name, file in _files(place, problems):
         if file.name != _FILE and place.kind == "skill":
             problems.append(SkillProblem(file, 1, f"the file must be named {_FILE}; rename it"))
             continue
@@ -200,34 +201,45 @@ def _read_folder(place: _SkillFolder, problems: list[SkillProblem]) -> Iterator[
             yield replace(skill, name=name, base=place.base)
 
 
-def _files(place: _SkillFolder) -> Iterator[tuple[str, Path]]:
+def _files(place: _SkillFolder, problems: list[SkillProblem]) -> Iterator[tuple[str, Path]]:
     """Yield names and files in order, a bounded number of them."""
+    if place.kind == "command":
+        yield from _command_files(place.folder, "", 0, problems)
+        return
+    with _reported(place.folder, problems):
+        folders = sorted(entry for entry in place.folder.iterdir() if not entry.name.startswith("."))[:_MAX_FILES]
+        yield from ((folder.name, file) for folder in folders if (file := _skill_file(folder, problems)) is not None)
+
+
+@contextmanager
+def _reported(folder: Path, problems: list[SkillProblem]) -> Generator[None, None, None]:
+    """Report a folder that may not be read, which must not hide the others; a missing one holds nothing."""
     try:
-        if place.kind == "skill":
-            folders = sorted(entry for entry in place.folder.iterdir() if not entry.name.startswith("."))[:_MAX_FILES]
-            yield from ((folder.name, file) for folder in folders if (file := _skill_file(folder)) is not None)
-        else:
-            yield from _command_files(place.folder, "", 0)
-    except OSError:  # missing, or not readable
+        yield
+    except PermissionError as error:
+        problems.append(SkillProblem(folder, 1, f"the folder cannot be read: {error.strerror}"))
+    except OSError:  # missing, or not a folder
         return
 
 
-def _skill_file(folder: Path) -> Path | None:
+def _skill_file(folder: Path, problems: list[SkillProblem]) -> Path | None:
     """Return the file that makes a folder a skill, also in the wrong case, which is then reported."""
-    if (folder / _FILE).is_file():
-        return folder / _FILE
-    try:
+    with _reported(folder, problems):
+        if (folder / _FILE).is_file():
+            return folder / _FILE
         return next((file for file in folder.iterdir() if file.name.lower() == _FILE.lower()), None)
-    except OSError:  # not a folder
-        return None
+    return None
 
 
-def _command_files(folder: Path, prefix: str, depth: int) -> Iterator[tuple[str, Path]]:
-    for entry in sorted(folder.iterdir())[:_MAX_FILES]:
-        if entry.name.startswith("."):
-            continue
-        if entry.is_dir():
-            if depth < _MAX_COMMAND_DEPTH and not entry.is_symlink() and not (entry / _FILE).exists():
-                yield from _command_files(entry, f"{prefix}{entry.name}:", depth + 1)
-        elif entry.suffix == ".md" and entry.is_file():
-            yield prefix + entry.stem, entry
+def _command_files(folder: Path, prefix: str, depth: int, problems: list[SkillProblem]) -> Iterator[tuple[str, Path]]:
+    with _reported(folder, problems):
+        if depth and (folder / _FILE).exists():
+            return
+        for entry in sorted(folder.iterdir())[:_MAX_FILES]:
+            if entry.name.startswith("."):
+                continue
+            if entry.is_dir():
+                if depth < _MAX_COMMAND_DEPTH and not entry.is_symlink():
+                    yield from _command_files(entry, f"{prefix}{entry.name}:", depth + 1, problems)
+            elif entry.suffix == ".md" and entry.is_file():
+                yield prefix + entry.stem, entry
