@@ -160,6 +160,10 @@ def test_answer_is_checked_against_a_schema(machine: Any) -> None:
     assert good.code == 0 and good.document["structured_output"] == {"n": 3}
     bad = machine("-p", "go", machine.says('{"n": "x"}', '{"m": 1}', "no"), *options)
     assert bad.code == 1 and bad.document["subtype"] == "error_max_structured_output_retries"
+    told = machine("-p", "go", machine.says('Here:\n```json\n{"n":\n 3}\n```'), *options[:2])
+    assert told.code == 0 and told.out == '{"n": 3}\n'
+    wrong = machine("-p", "go", machine.says("no", "never", '{"n": "x"}'), *options[:2])
+    assert wrong.code == 1 and not wrong.out and 'the last answer: {"n": "x"}' in wrong.err
     empty = machine("-p", "go", machine.says("anything"), "--json-schema", "")  # as from a variable that is not set
     assert empty.code == 2 and "--json-schema cannot be empty" in empty.err
 
@@ -240,6 +244,7 @@ def test_missing_model_is_explained_in_five_lines(machine: Any, monkeypatch: pyt
     assert ended.code == 2
     assert "No model found" in ended.err and len(ended.err.splitlines()) == 5
     assert max(map(len, ended.err.splitlines())) <= 80  # no command is broken in two
+    assert "pip install" not in ended.err  # wrong under pipx and uv; --model local:FILE says what fits
 
 
 @pytest.mark.slow

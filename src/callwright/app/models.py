@@ -41,7 +41,7 @@ NO_MODEL = """\
 No model found. Do one of these, then run callwright again:
   export ANTHROPIC_API_KEY=…  a hosted model (or OPENAI_API_KEY, GEMINI_API_KEY)
   ollama serve                a model on this machine (or LM Studio, vLLM, …)
-  pip install 'callwright[local,openai]' && callwright --model local:FILE.gguf
+  --model local:FILE.gguf     a model file, loaded by callwright itself
   callwright demo             try it without a model"""
 
 

@@ -268,6 +268,8 @@ class _HeadlessRun:
     def _conclude(self, result: Result, line: dict[str, Any]) -> None:
         if self._options.output_format != "text":
             _print(line)
+        elif self._output_type is not None:
+            self._conclude_checked(result)
         elif not isinstance(result, Paused) and result.text:
             text = visible(result.text) if sys.stdout.isatty() else result.text  # scripts receive it unchanged
             sys.stdout.write(text.rstrip("\n") + "\n")
@@ -281,6 +283,14 @@ class _HeadlessRun:
             print_notice(f"stopped: {result.reason}")
         for denied in self._denials:
             print_notice(f"denied: {denied['tool_name']}: {denied['reason']}")
+
+    def _conclude_checked(self, result: Result) -> None:
+        """Print the answer as the JSON that was checked; what did not match is for people, not for the next program."""
+        if isinstance(result, Done):
+            print_json(result.output)
+            sys.stdout.flush()
+        elif isinstance(result, Stopped) and result.text:
+            print_notice(f"the last answer: {result.text}")
 
     def _how_to_go_on(self, result: Paused) -> str:
         if self._options.no_session_persistence:
