@@ -360,6 +360,9 @@ def test_config_option_replaces_the_files(machine: Any) -> None:
     file = machine.home / "servers.json"
     file.write_text(json.dumps({"mcpServers": {"rough": {"command": SERVER[0], "args": list(SERVER[1:])}}}))
     assert "rough  ready" in machine("mcp", "list", "--config", str(file)).out
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())  # as editors on Windows write it
+    for listed in (machine("mcp", "list", "--config", str(file)), machine("tools", "list", "--mcp-config", str(file))):
+        assert listed.code == 0 and "rough" in listed.out
     deep = machine.home / "deep.json"
     deep.write_text('{"mcpServers": ' + "[" * 100_000 + "]" * 100_000 + "}")
     for refused in (machine("mcp", "list", "--config", str(deep)), machine("tools", "list", "--mcp-config", str(deep))):

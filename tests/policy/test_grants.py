@@ -24,7 +24,17 @@ from callwright.core.access import (
 from callwright.core.calls import Approve, GrantScope, Question
 from callwright.core.errors import UsageError
 from callwright.core.spec import Effect
-from callwright.policy import ByMode, Grants, PathContext, Policies, judge_command, propose, remove_rule, save_rules
+from callwright.policy import (
+    ByMode,
+    Grants,
+    PathContext,
+    Policies,
+    judge_command,
+    load_rules,
+    propose,
+    remove_rule,
+    save_rules,
+)
 from callwright.policy.dry_run import DryRunCall, dry_run_call, dry_run_line
 from callwright.policy.grants import generalise
 from callwright.policy.rules.rule import RuleKind
@@ -245,7 +255,8 @@ def test_saved_rules_keep_existing_settings(tmp_path: Path) -> None:
     save_rules(file, ["Bash(make)"])
     settings = json.loads(file.read_text())
     settings["model"] = "x"
-    file.write_text(json.dumps(settings))
+    file.write_text(json.dumps(settings), "utf-8-sig")  # with a byte order mark, as editors on Windows write it
+    assert [str(rule) for rule in load_rules(file).rules]
     save_rules(file, ["Bash(make)", "Edit(//w/a)"])
     assert json.loads(file.read_text()) == {"permissions": {"allow": ["Bash(make)", "Edit(//w/a)"]}, "model": "x"}
     assert [each.name for each in file.parent.iterdir()] == [file.name]

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from callwright.app.locations import Locations
 from callwright.app.settings import Settings, describe_shadow, own_servers, repository_layers, shadowed_server
-from callwright.app.settings_file import read_layer
+from callwright.app.settings_file import read_layer, read_named
 from callwright.core.errors import UsageError, describe_exception, join_first
 from callwright.core.json import FrozenDict, read_object, thaw
 from callwright.mcp.config import Relay, ServerConfig, servers_of
 from callwright.registry import Registry
-from callwright.system.paths import expand_home
 
 if TYPE_CHECKING:
     from callwright.mcp import McpServers, ServerStatus
@@ -255,8 +254,8 @@ class CheckedServers:
 
 def _read_source(text: str) -> tuple[str, Any]:
     source = "--mcp-config" if text.lstrip().startswith("{") else text
+    advice = "; give a file name or the JSON itself"
     try:
-        return source, json.loads(text if source == "--mcp-config" else expand_home(text).read_text("utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        reason = describe_exception(error)
-        raise UsageError(f"--mcp-config {source}: {reason}; give a file name or the JSON itself") from None
+        return source, json.loads(text if source == "--mcp-config" else read_named("--mcp-config", text, advice))
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"--mcp-config {source}: {describe_exception(error)}{advice}") from None

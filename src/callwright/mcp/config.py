@@ -111,7 +111,7 @@ def load_servers(*paths: Path | str, trusted: Collection[str] = ()) -> LoadedSer
     problems: list[str] = []
     for path in map(Path, paths):
         try:
-            data = json.loads(path.read_text("utf-8"))
+            data = json.loads(path.read_text("utf-8-sig"))
         except (OSError, ValueError, RecursionError) as error:
             problems.append(f"{path}: {error}")
             continue

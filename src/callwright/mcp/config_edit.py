@@ -138,7 +138,7 @@ def remove_entry(file: Path, name: str) -> bool:
 
 def _read(file: Path) -> str:
     try:
-        return file.read_bytes().decode("utf-8")
+        return file.read_bytes().decode("utf-8-sig")
     except (FileNotFoundError, NotADirectoryError):
         return ""
     except (OSError, ValueError) as error:

@@ -134,7 +134,7 @@ def _entries(options: argparse.Namespace) -> list[ServerEntry]:
     entries: list[ServerEntry] = []
     for file in options.config:
         try:
-            content = json.loads(file.read_text("utf-8"))
+            content = json.loads(file.read_text("utf-8-sig"))
             servers: dict[str, Any] = content["mcpServers"]
             entries += [ServerEntry(name, "given", file, entry) for name, entry in servers.items()]
         except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:

@@ -191,7 +191,7 @@ def load_rules(*files: str | Path, tools: Iterable[str] = (), cwd: str | Path | 
 
 def _entries(file: Path) -> Iterable[_RuleEntry]:
     try:
-        content: object = json.loads(file.read_text("utf-8"))
+        content: object = json.loads(file.read_text("utf-8-sig"))
     except (OSError, ValueError) as error:
         raise UsageError(f"the rules in {file} cannot be read: {error}") from None
     permissions = _mapping(_mapping(content, file).get("permissions", content), file)

@@ -71,7 +71,7 @@ def _rule_list(settings: dict[str, Any], kind: RuleKind, path: Path) -> list[obj
 
 def _read_settings(path: Path) -> dict[str, Any]:
     try:
-        content: object = json.loads(path.read_text("utf-8"))
+        content: object = json.loads(path.read_text("utf-8-sig"))
     except FileNotFoundError:
         return {}
     except ValueError as error:
