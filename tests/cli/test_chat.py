@@ -51,6 +51,19 @@ def test_file_is_completed_attached_and_edited(machine: Any, tmux: Any, calls: C
     assert "-alpha" in shown and "+beta" in shown and (machine.project / "notes.txt").read_text() == "beta\n"
 
 
+def test_names_with_spaces_are_completed_in_quotes(machine: Any, tmux: Any) -> None:
+    for number in range(250):  # more than are offered at once
+        (machine.project / f"a{number}.txt").touch()
+    (machine.project / "my notes").mkdir()
+    (machine.project / "my notes" / "of may.txt").write_text("alpha\n")
+    (machine.project / "zebra.txt").write_text("beta\n")
+    tmux.start(machine.project, machine.says("read"))
+    tmux.shows("default mode")
+    tmux.type("look at @my", "Tab", "of", "Tab", "and @zeb", "Tab", "Enter")
+    shown = tmux.shows("● read zebra.txt")
+    assert 'look at @"my notes/of may.txt" and @zebra.txt' in shown and "● read my notes/of may.txt" in shown
+
+
 def test_slash_commands_and_their_mistakes(machine: Any, tmux: Any) -> None:
     machine.user_settings({"permissions": {"deny": ["Bash(rm *)"]}})
     tmux.start(
@@ -59,6 +72,8 @@ def test_slash_commands_and_their_mistakes(machine: Any, tmux: Any) -> None:
     tmux.shows("default mode")
     tmux.type("/compact", "Enter")
     tmux.shows("this session has no messages yet")
+    tmux.type("/undo", "Enter", "/rewind", "Enter", "/redo", "Enter", "/cost", "Enter")
+    assert tmux.shows("no price for scripted").count("this session has no messages yet") == 4
     tmux.type("hi", "Enter")
     tmux.shows("hello")
     for typed, answer in {

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -230,19 +231,34 @@ def test_vi_keys_edit_the_line(machine: Any, tmux: Any) -> None:
     [
         ("0x", "ne two"),
         ("dd", ""),
-        ("0wD", "one"),
-        ("0cwsix ", "six two"),
+        ("0wD", "one "),
+        ("0cwsix", "six two"),
+        ("0wx", "one wo"),
+        ("0dw", "two"),
+        ("dk", "one two"),
         ("bd$", "one "),
         ("0xu", "one two"),
         ("qz", "one two"),
     ],
 )
 def test_vi_commands(keys: str, left: str) -> None:
-    editor = Editor()
+    editor = Editor(["an earlier prompt"])
     editor.set("one two")
     vi = ViKeys(editor)
     assert vi.escape() and vi.type(keys)
-    assert editor.text.rstrip() == left.rstrip()
+    assert editor.text == left
+
+
+@pytest.mark.parametrize("finish", [Editor.take, Editor.clear])
+def test_next_prompt_begins_in_insert_mode(finish: Callable[[Editor], object]) -> None:
+    editor = Editor()
+    vi = ViKeys(editor)
+    editor.set("one two")
+    assert vi.escape() and vi.type("xd")
+    finish(editor)
+    assert not vi.normal and not vi.type("hello")
+    editor.set("next")
+    assert vi.escape() and vi.type("u") and editor.text == "next"  # the finished text does not come back
 
 
 def test_dropped_image_becomes_a_mention(tmp_path: Path) -> None:
@@ -250,6 +266,11 @@ def test_dropped_image_becomes_a_mention(tmp_path: Path) -> None:
     image.write_bytes(b"x")
     assert mention_dropped(f"'{image}'", tmp_path) == "@shot.png "
     assert mention_dropped(image.as_uri(), tmp_path / "other") == f"@{image} "
+    spaced = tmp_path / "Shot (1) at 10\u202fAM.png"  # as macOS names them
+    spaced.write_bytes(b"x")
+    escaped = str(spaced).replace(" ", "\\ ").replace("(", "\\(").replace(")", "\\)")
+    for written in (str(spaced), f"'{spaced}'", escaped):
+        assert mention_dropped(written, tmp_path) == f'@"{spaced.name}" '
     for other in ("hello", str(tmp_path), str(tmp_path / "gone.png"), f"{image}\n{image}"):
         assert mention_dropped(other, tmp_path) == other
 

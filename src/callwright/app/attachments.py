@@ -72,6 +72,12 @@ def find_mentions(prompt: str, cwd: Path) -> tuple[list[Mention], list[str]]:
     return list(found), list(missing)
 
 
+def write_mention(name: str | Path) -> str:
+    """Return the text by which a prompt names a file, quoted if its name needs it; empty if no text can."""
+    plain, quoted = f"@{name}", f'@"{name}"'
+    return next((text for text in (plain, quoted) if _MENTION.fullmatch(text)), "")
+
+
 def find_named_files(prompt: str, cwd: Path, shown: Iterable[str] = ()) -> list[Mention]:
     """Return the small files in a folder that a prompt names without `@`, each once, as long as there is room for them.
 

@@ -3,14 +3,17 @@
 import argparse
 import asyncio
 import os
+import shlex
 import uuid
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
 from callwright.app.app import App
+from callwright.app.attachments import write_mention
 from callwright.app.conversation import Conversation
 from callwright.app.locations import Locations
 from callwright.cli.render.calls import call_line, transcript
@@ -190,14 +193,27 @@ def mention_dropped(text: str, cwd: Path) -> str:
         return text
     if given.startswith("file://"):
         given = unquote(urlsplit(given).path)
-    path = Path(given.strip("'\"").replace("\\ ", " "))
+    path = next((path for path in _unquoted(given) if _is_dropped(path)), None)
+    if path is None:
+        return text
+    mention = write_mention(path.relative_to(cwd) if path.is_relative_to(cwd) else path)
+    return f"{mention} " if mention else text
+
+
+def _unquoted(given: str) -> Iterator[Path]:
+    """Yield the paths that a text may mean: as it is, and without quotes and backslashes, as terminals write them."""
+    yield Path(given)
+    with suppress(ValueError):
+        words = shlex.split(given)
+        if len(words) == 1:
+            yield Path(words[0])
+
+
+def _is_dropped(path: Path) -> bool:
     try:
-        dropped = path.is_absolute() and path.suffix.lower() in _IMAGES and path.is_file()
-    except (OSError, ValueError):
-        return text
-    if not dropped or any(character.isspace() for character in str(path)):
-        return text
-    return f"@{path.relative_to(cwd) if path.is_relative_to(cwd) else path} "
+        return path.is_absolute() and path.suffix.lower() in _IMAGES and path.is_file()
+    except (OSError, ValueError):  # a name that no file can have
+        return False
 
 
 def notification(message: str, kind: str) -> str:

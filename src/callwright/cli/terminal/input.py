@@ -29,6 +29,7 @@ class Editor:
         self.cursor = 0
         self.suggestions: Sequence[str] = ()
         self.complete = complete
+        self.on_clear: Callable[[], None] = lambda: None
         self._history = list(history)
         self._place = len(self._history)
         self._draft = ""
@@ -46,8 +47,13 @@ class Editor:
         if text.strip() and (not self._history or self._history[-1] != text):
             self._history.append(text)
         self._place = len(self._history)
-        self.set("")
+        self.clear()
         return text
+
+    def clear(self) -> None:
+        """Empty the line: what is typed next is a new text."""
+        self.set("")
+        self.on_clear()
 
     def prepend_history(self, texts: Sequence[str]) -> None:
         """Add texts of earlier conversations in front of those of this one."""
@@ -188,7 +194,7 @@ class Editor:
         self.set(self._draft if place == len(self._history) else self._fold(self._history[place]))
 
     def _press_tab(self) -> None:
-        start = max(self.text.rfind(" ", 0, self.cursor), self.text.rfind("\n", 0, self.cursor)) + 1
+        start = self._completed_start()
         word = self.text[start : self.cursor]
         found = list(self.complete(word if start else f"^{word}"))
         self.suggestions = found if len(found) > 1 else ()
@@ -198,6 +204,12 @@ class Editor:
             kept = self.suggestions
             self.insert(common + (" " if len(found) == 1 and not common.endswith("/") else ""))
             self.suggestions = kept
+
+    def _completed_start(self) -> int:
+        """Return where the word that Tab completes begins; `@"` begins one that may contain spaces."""
+        line = self.text[self.text.rfind("\n", 0, self.cursor) + 1 : self.cursor]
+        _, mark, name = line.rpartition('@"')
+        return self.cursor - len(mark + name if mark and '"' not in name else line.rpartition(" ")[2])
 
 
 def _common(texts: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ from typing import get_args
 
 from callwright.agent.compaction import estimate_message_tokens
 from callwright.app.app import App
+from callwright.app.attachments import write_mention
 from callwright.app.locations import Locations
 from callwright.app.prompts import INIT_PROMPT
 from callwright.app.transcripts import export_redacted
@@ -140,6 +141,14 @@ _MOST_SESSIONS = 15
 _MOST_FILES = 200
 
 
+def _write_mentions(names: Sequence[str], *, quoted: bool) -> list[str]:
+    """Return the names as a prompt writes them, all quoted if one needs it; a folder stays open for what is in it."""
+    usable = {name: mention for name in names if (mention := write_mention(name))}
+    if not quoted and not any(mention.startswith('@"') for mention in usable.values()):
+        return list(usable.values())
+    return [f'@"{name}' if name.endswith("/") else f'@"{name}"' for name in usable]
+
+
 class SlashCommands:
     """Runs slash commands and completes them.
 
@@ -163,16 +172,16 @@ class SlashCommands:
             "permissions": self._permissions,
             "cost": self._cost,
             "context": self._context,
-            "compact": self._compact,
-            "undo": undo.undo,
-            "redo": undo.redo,
-            "rewind": undo.rewind,
+            "compact": self._once_recorded(chat.compact),
+            "undo": self._once_recorded(undo.undo),
+            "redo": self._once_recorded(undo.redo),
+            "rewind": self._once_recorded(undo.rewind),
             "clear": self._new,
             "new": self._new,
             "resume": self._resume,
             "sessions": self._sessions,
             "runs": self._runs.perform,
-            "export": self._export,
+            "export": self._once_recorded(self._export),
             "diff": workspace.diff,
             "copy": workspace.copy,
             "mcp": workspace.mcp,
@@ -220,7 +229,7 @@ class SlashCommands:
         if first and word.startswith("/"):
             return sorted(f"/{name}" for name in self._names() if name.startswith(word[1:]))
         if word.startswith("@"):
-            return [f"@{name}" for name in self._files(word[1:])]
+            return _write_mentions(list(self._files(word[1:].removeprefix('"'))), quoted=word.startswith('@"'))
         command = self._chat.terminal.editor.text.split(" ", 1)[0]
         return sorted(known for known in self._arguments(command) if known.startswith(word))
 
@@ -243,13 +252,13 @@ class SlashCommands:
         folder, _, start = prefix.rpartition("/")
         base = Path(self._chat.locations.cwd, folder)
         try:
-            entries = sorted(base.iterdir())[:_MOST_FILES]
+            shown = (entry for entry in base.iterdir() if start or not entry.name.startswith("."))
+            entries = sorted(entry for entry in shown if entry.name.startswith(start))
         except OSError:
             return
-        for entry in entries:
-            if entry.name.startswith(start) and (start or not entry.name.startswith(".")):
-                name = f"{folder}/{entry.name}" if folder else entry.name
-                yield f"{name}/" if entry.is_dir() else name
+        for entry in entries[:_MOST_FILES]:
+            name = f"{folder}/{entry.name}" if folder else entry.name
+            yield f"{name}/" if entry.is_dir() else name
 
     def _show(self, *lines: str) -> None:
         terminal = self._chat.terminal
@@ -316,19 +325,18 @@ class SlashCommands:
         session = self._chat.conversation.session_id
         return any(entry.session_id == session for entry in await self._chat.app.agent.sessions.list(limit=10_000))
 
-    async def _check_recorded(self) -> None:
-        if not await self._is_recorded():
-            raise UsageError("this session has no messages yet")
+    def _once_recorded(self, action: Callable[[str], Awaitable[None]]) -> Callable[[str], Awaitable[None]]:
+        async def perform(rest: str) -> None:
+            if not await self._is_recorded():
+                raise UsageError("this session has no messages yet")
+            await action(rest)
+
+        return perform
 
     async def _permissions(self, rest: str) -> None:
         self._show(*permission_lines(self._chat.app))
 
-    async def _compact(self, rest: str) -> None:
-        await self._check_recorded()
-        await self._chat.compact(rest)
-
     async def _export(self, rest: str) -> None:
-        await self._check_recorded()
         path = await export_session(self._chat.app, self._chat.conversation.session_id, rest)
         self._show(f"  exported to {path}")
 

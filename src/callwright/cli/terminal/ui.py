@@ -397,4 +397,4 @@ class Terminal:
         if self.busy and not asked:
             self.on_interrupt()
         elif not asked:
-            self.editor.set("")
+            self.editor.clear()

@@ -28,6 +28,12 @@ class ViKeys:
         """Whether letters are commands."""
         self._operator = ""
         self._undo: list[tuple[str, int]] = []
+        editor.on_clear = self._start_over
+
+    def _start_over(self) -> None:
+        """Begin a new text in insert mode."""
+        self.normal, self._operator = False, ""
+        self._undo.clear()
 
     def escape(self) -> bool:
         """Leave insert mode; False if it was left already, so that Esc means what it means without vi keys."""
@@ -55,7 +61,7 @@ class ViKeys:
             operator, self._operator = self._operator, ""
             self._operate(operator, key)
         elif key in _MOVES:
-            editor.press(_MOVES[key])
+            self._move(key)
         elif key in _INSERTS:
             self.normal = False
             if _INSERTS[key]:
@@ -89,20 +95,31 @@ class ViKeys:
     def _operate(self, operator: str, key: str) -> None:
         editor = self._editor
         before = editor.cursor
-        if key != operator and key not in _MOVES:
+        if key != operator and (key not in _MOVES or key in "jk"):  # up and down may recall another text
             return
         self._save()
         if key == operator:
             editor.press("home")
             editor.press("delete-to-end")
         else:
-            editor.press(_MOVES[key])
+            if operator + key == "cw":  # leaves the space before the next word
+                editor.press("word-right")
+            else:
+                self._move(key)
             start, end = sorted((before, editor.cursor))
-            end += key == "w" and end < len(editor.text) and editor.text[end] == " "
             text = editor.text
             editor.set(text[:start] + text[end:])
             editor.cursor = start
         self.normal = operator == "d"
+
+    def _move(self, key: str) -> None:
+        """Move the cursor; `w` moves to the start of the next word."""
+        editor = self._editor
+        if key != "w" or not editor.text[editor.cursor : editor.cursor + 1].isspace():
+            editor.press(_MOVES[key])
+        if key == "w":
+            rest = editor.text[editor.cursor :]
+            editor.cursor += len(rest) - len(rest.lstrip())
 
     def _save(self) -> None:
         self._undo.append((self._editor.text, self._editor.cursor))
