@@ -140,7 +140,7 @@ async def command(project: Path, *arguments: str) -> AsyncGenerator[tuple[Client
 async def test_serve_command_offers_tools_and_prompts(project: Path):
     async with command(project) as (client, _):
         names = {tool.name for tool in (await client.list_tools()).tools}
-        assert {"read", "bash", "skill"} <= names and not names & {"enter_plan", "exit_plan"}
+        assert {"read", "bash", "skill"} <= names and not names & {"enter_plan", "exit_plan", "task"}
         assert "brew-tea" in {prompt.name for prompt in (await client.list_prompts()).prompts}
         assert text_of(await client.get_prompt("brew-tea", {"arguments": "two"})) == "Boil water for two."
 

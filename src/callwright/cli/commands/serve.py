@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from callwright.serve import Gateway, HttpOptions
 
 _TOKEN = "CALLWRIGHT_TOKEN"
-_PLANNING = "plan"
-"""The group of tools that change the mode; a client must not change it for the others."""
+_NOT_SERVED = frozenset({"plan", "agent"})
+"""Groups of tools: a client must not change the mode for the others, and sub-agents need a model, which is not here."""
 _DESCRIPTION = """\
 Serves the tools of this folder to MCP clients: the coding tools, the tools of every configured MCP server, and the
 skills, as prompts and as the tool `skill`. Settings, rules, hooks and trust apply as they do to the agent: requests of
@@ -165,7 +165,7 @@ class _ServedTools:
         return not self._only or any(fnmatchcase(name, pattern) or group == pattern for pattern in self._only)
 
     def _keeps(self, spec: ToolSpec) -> bool:
-        if spec.group == _PLANNING or spec.name not in self._permitted.snapshot():
+        if spec.group in _NOT_SERVED or spec.name not in self._permitted.snapshot():
             return False  # a rule that denies a whole tool removes it from the list
         return self.keeps_name(spec.name, spec.group)
 
