@@ -187,6 +187,19 @@ async def test_relay_without_an_answer_fails_its_call_at_once(how: Exception | d
     assert isinstance(outcome, Failed) and outcome.error.code == "tool_failed"
 
 
+async def test_result_that_violates_the_protocol_is_explained():
+    async def relay(message: dict[str, Any]) -> dict[str, Any]:
+        if message["method"] != "tools/call":
+            return answer_listing(message)
+        return {"jsonrpc": "2.0", "id": message["id"], "result": {"content": "hello"}}
+
+    registry = Registry()
+    async with McpServers([ServerConfig("rough", relay=relay)], registry):
+        outcome = await Executor(registry, AllowEverything()).run("mcp__rough__echo", {})
+    assert isinstance(outcome, Failed)
+    assert "rough sent an invalid response: content: Input should be a valid list" in outcome.text
+
+
 async def test_result_that_is_not_json_is_the_servers_fault(rough: "World"):
     outcome = await rough.run("nan")
     assert isinstance(outcome, Failed)

@@ -9,6 +9,7 @@ from typing import Any, cast
 import mcp_types as types
 from mcp import MCPError
 from mcp.client.auth import OAuthFlowError
+from pydantic import ValidationError
 
 from callwright.core.content import File, Image, Output, Part, Text
 from callwright.core.errors import CallwrightError, ToolError, ToolFailed, Transient, UsageError
@@ -16,6 +17,7 @@ from callwright.core.json import Json, compact
 from callwright.core.spec import REPOSITORY, SHADOWS, Annotations, Effect, Limits, ToolSpec
 from callwright.mcp.config import ServerConfig
 from callwright.mcp.fast_path import ConnectionLost, ServerError
+from callwright.tool.arguments import describe_first_problem
 
 _REASON_CHARS = 500
 SESSION_ENDED = "Session terminated"
@@ -63,7 +65,10 @@ def fault_of(error: MCPError, server: str) -> ToolError:
 
 def invalid_reply(error: Exception, server: str) -> ToolFailed:
     """Build the error for a response that violates the protocol."""
-    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    if isinstance(error, ValidationError):
+        reason = describe_first_problem(error)
+    else:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
     return ToolFailed(f"{server} sent an invalid response: {reason[:_REASON_CHARS]}")
 
 
