@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import InitVar, dataclass
+from decimal import Decimal
 from enum import Enum
 from math import inf
 from pathlib import Path
@@ -137,6 +138,18 @@ class Corner(Enum):
     LEFT = (0, 0)
 
 
+class Rate(Enum):
+    LOW = Decimal("0.5")
+
+
+class Share(Decimal, Enum):
+    LOW = Decimal("0.5")
+
+
+class Weight(float, Enum):
+    LOW = 0.5
+
+
 class Mark(Enum):
     NONE = object()
     A = "a"
@@ -181,6 +194,17 @@ def test_what_would_not_be_shown_is_refused(kind: Any, said: str) -> None:
     f.__annotations__["x"] = kind
     with pytest.raises(UsageError, match=said):
         tool(f)
+
+
+@pytest.mark.parametrize("kind", [Rate, Share, Literal[Share.LOW], Literal[Weight.LOW]])
+@pytest.mark.parametrize("written", [0.5, "0.5"])
+async def test_number_of_an_enum_is_read(kind: Any, written: float | str) -> None:
+    async def f(x: Any) -> str:
+        """Do it."""
+        return x.name
+
+    f.__annotations__["x"] = kind
+    assert (await Executor(Registry(tool(effect=Effect.READ)(f))).run("f", {"x": written})).text == "LOW"
 
 
 @pytest.mark.parametrize("kind", [Mark, Marked, list[Marked]])

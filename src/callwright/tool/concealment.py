@@ -6,6 +6,7 @@ written, and an edit of the shown arguments keeps what it leaves as it was shown
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from enum import Enum
 from typing import Any, Final, cast
 
@@ -77,7 +78,7 @@ def _require_readable(needed: Mapping[str, Any], where: str) -> None:
     match needed.get("type"):
         case "is-subclass":
             raise UsageError(f"{where} is a class, which JSON cannot carry; write a Literal of names")
-        case "literal" if not any(map(_is_readable_choice, needed["expected"])):
+        case "literal" if not any(map(_is_readable, needed["expected"])):
             choice: object = needed["expected"][0]
             better = "write texts or numbers"
             if isinstance(choice, Enum) and _is_readable(choice.value):
@@ -90,13 +91,9 @@ def _require_readable(needed: Mapping[str, Any], where: str) -> None:
             pass
 
 
-def _is_readable_choice(choice: object) -> bool:
-    """Whether pydantic reads a value of a Literal; a plain enum's value is not accepted in place of its member."""
-    return isinstance(choice, (str, int)) if isinstance(choice, Enum) else _is_readable(choice)
-
-
 def _is_readable(value: object) -> bool:
-    return value is None or isinstance(value, (str, int, float, list, dict))
+    """Whether pydantic reads a value from JSON; a Literal of a plain enum's member is not read from its value."""
+    return value is None or isinstance(value, (str, int, float, Decimal, list, dict))
 
 
 def digest_written(arguments: JsonObject | str | bytes) -> str:
