@@ -65,6 +65,28 @@ def test_unknown_path_in_a_line_asks(root: Path) -> None:
         assert isinstance(decision, Ask) and "target is not known" in decision.reason
 
 
+@pytest.mark.parametrize("glob", ["*/*/*/*", "many/*"])
+def test_glob_with_too_many_matches_asks(root: Path, glob: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("callwright.policy.paths._MATCHES", 3)
+    for name in ("few/a", "few/b", "many/a", "many/b", "many/c", "a/b/c/d"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).touch()
+    line = RunCommand(f"rm few/* {glob}", str(root))
+    part = PartOfLine(_CALL, line, analyze(line.line, line.cwd))
+    assert _fence(root).judge(DeletePath(f"{root}/few/*"), part) is None
+    decision = _fence(root).judge(DeletePath(f"{root}/{glob}"), part)
+    assert isinstance(decision, Ask) and "target is not known" in decision.reason
+
+
+def test_name_with_an_asterisk_that_a_tool_is_given_is_no_glob(root: Path) -> None:
+    (root / "link").symlink_to(root.parent / "work-evil")
+    assert _fence(root).judge(WritePath("l*"), _CALL) is None
+
+
+def test_path_with_a_nul_character_asks(root: Path) -> None:
+    assert isinstance(_fence(root).judge(WritePath("a\0b"), _CALL), Ask)
+
+
 def test_outside_refuse_denies(root: Path) -> None:
     assert isinstance(_fence(root, outside="refuse").judge(WritePath("/etc/hosts"), _CALL), Deny)
 

@@ -217,6 +217,7 @@ GUARDED_LINES = {
     "rm -rf .": "critical path",
     "rsync -a --delete new/ ~/": "critical path",
     "rsync -a --delete-after new/ .": "critical path",
+    "rsync -a --del new/ .": "critical path",
     # a key that is given to a program, whatever the program does with it
     "frobnicate ~/.ssh/id_rsa": "secret",
     "frobnicate --key=/home/ann/.ssh/id_rsa": "secret",
@@ -242,6 +243,8 @@ def test_guarded_line_asks_firmly(line: str, guard: str) -> None:
             "rsync -a new/ .",
             "rsync -avn --delete new/ .",
             "rsync -a --delay-updates new/ .",
+            "cp -- --delete.txt .",
+            "ls . && find . -mtime +9 -exec rm {} +",
         ),
         *("frobnicate id_rsa", "frobnicate ./.env", "frobnicate a/b", "echo /home/ann/.ssh/id_rsa", "rm -rf build"),
         *("echo $X", "ls $X", "frobnicate $X", "echo x > a.txt", "x=1", "cd sub && rm -rf ."),

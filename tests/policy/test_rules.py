@@ -140,6 +140,11 @@ def test_removing_a_parent_of_a_denied_path_is_denied() -> None:
     assert _judge(rules, DeletePath("/w/b")) is None
 
 
+def test_deny_rule_matches_a_link_that_is_spelled_with_two_slashes(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    assert isinstance(_judge(rules_of(deny=[f"Read(/{tmp_path}/link)"]), ReadPath(f"/{tmp_path}/link")), Deny)
+
+
 def test_deny_rule_matches_either_end_of_a_link(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("x")
     (tmp_path / "innocent").symlink_to(tmp_path / "secret")

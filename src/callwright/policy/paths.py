@@ -78,7 +78,7 @@ def possible_paths(path: str, here: PathContext, *, shell: bool) -> PossiblePath
     if shell and is_computed(path):
         return PossiblePaths((path,), (), known=False)
     written = os.path.normpath(os.path.join(here.cwd, path))  # noqa: PTH118 - pathlib would not remove ".."
-    written = written.replace("//", "/", 1) if written.startswith("//") else written
+    written = written.replace("//", "/", 1)  # POSIX keeps two slashes at the start
     found, known = (written,), True
     if shell and not _GLOB.isdisjoint(path):
         expanded = tuple(_expand_glob(written))

@@ -12,7 +12,7 @@ from callwright.policy.tool_names import words
 from callwright.shell.plan import ShellPlan, SimpleCommand
 from callwright.shell.programs.git_branches import makes_branch
 
-_HOMES = ("/home", "/Users")
+_ABOVE_VITAL = ("/", "/home", "/Users")
 
 
 def is_vital(folder: str, home: str) -> bool:
@@ -22,7 +22,7 @@ def is_vital(folder: str, home: str) -> bool:
         folder: The folder, from `whole_folder`.
         home: The user's home folder.
     """
-    return folder in _vital_folders(home) or _is_top_level(folder)
+    return folder in _names_of_home(home) or os.path.dirname(folder) in _ABOVE_VITAL  # noqa: PTH120 - compared as text
 
 
 def whole_folder(place: str) -> str:
@@ -36,14 +36,8 @@ def whole_folder(place: str) -> str:
 
 
 @lru_cache(maxsize=8)
-def _vital_folders(home: str) -> frozenset[str]:
-    return frozenset({"/", *_HOMES, home, os.path.realpath(home), "/root"})
-
-
-def _is_top_level(place: str) -> bool:
-    """Whether a path lies directly below the root, or is a home folder."""
-    parent = os.path.dirname(place)  # noqa: PTH120 - compared as text
-    return place.startswith("/") and (parent == "/" or parent in _HOMES)
+def _names_of_home(home: str) -> tuple[str, str]:
+    return home, os.path.realpath(home)
 
 
 _NAME_TESTS = words("-name -iname -path -ipath -regex -iregex -wholename -iwholename")
