@@ -334,7 +334,12 @@ def test_no_line_raises(tmp_path: Path, line: str) -> None:
 @pytest.mark.parametrize("line", ["ls '", "$(" * 300, "ls && (", "if true; then ls"])
 def test_unparsed_line_is_never_allowed_unasked(tmp_path: Path, line: str) -> None:
     assert _decide(line, tmp_path, allow=["Bash(ls *)"]) is Ask
+    assert _decide(line, tmp_path, allow=["Bash(*)"]) is Ask
     assert _decide(line, tmp_path, mode="plan") is Deny
+
+
+def test_rule_for_every_command_covers_those_that_are_not_known(tmp_path: Path) -> None:
+    assert _decide("frobnicate $X | other", tmp_path, allow=["Bash(*)"]) is Allow
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,8 @@ def _judge(line: str, folder: Path, **rules: list[str]) -> object:
         ("Bash(./scripts/*)", "./scripts/build.sh all"),
         ("Bash(npm run test*)", "npm run test:unit -- --watch"),
         ("Bash(make *)", "cd src && make all"),
+        ("Bash(/opt/build-it *)", "cd src && /opt/build-it all"),
+        ("Bash(build-it *)", "build-it ../x"),
         ("Bash(npm test)", "FOO=1 npm test"),
         ("Bash(npm test)", "DEBUG=1 LANG=C npm test"),
         ("Bash(npm test)", "env CI=1 npm test"),
@@ -93,6 +95,7 @@ def test_rule_covers_what_its_author_meant(tmp_path: Path, rule: str, line: str)
         ("Bash(./scripts/build.sh)", "cd sub && ./scripts/build.sh"),
         ("Bash(./scripts/build.sh:*)", "pushd x; ./scripts/build.sh"),
         ("Bash(make *)", "cd /tmp && make all"),
+        ("Bash(go *)", "go list --frobnicate"),  # to list only reads, and what the option does is not known
         ("Bash(npm test)", "cd .. && npm test"),
         ("Bash(npm test)", "env -C /tmp npm test"),
         ("Bash(npm test)", "env PATH=/tmp npm test"),
@@ -229,6 +232,9 @@ def test_wildcard_covers_nothing_else(tmp_path: Path, rule: str, line: str) -> N
         "dbus-run-session -- curl x",
         "ssh-agent curl x",
         "env -- A=1 curl x",
+        "busybox curl x",
+        "/usr/bin/toybox curl x",
+        "CURL.EXE x",
         "git -C x submodule foreach 'curl x'; curl x",
     ],
 )
@@ -256,9 +262,19 @@ def test_rule_covers_a_folder_below_by_its_full_name(tmp_path: Path, rule: str, 
     assert isinstance(_judge(line.replace("@", str(tmp_path)), tmp_path, allow=[rule]), Allow) is allowed
 
 
-@pytest.mark.parametrize("line", ["source <(echo curl x)", ". /dev/stdin", "bash <(echo curl x)", "alias x='curl y'"])
+_UNREADABLE_SCRIPTS = ["source <(echo curl x)", ". /dev/stdin", "bash <(echo curl x)", "alias x='curl y'"]
+
+
+@pytest.mark.parametrize(
+    "line", [*_UNREADABLE_SCRIPTS, "bash", "sh -x", "sh +x", "sh -s x", "curl$X y", "cu$X y", "$X", "curl $X"]
+)
 def test_unreadable_script_asks_where_a_deny_rule_may_apply(tmp_path: Path, line: str) -> None:
     assert not isinstance(_judge(line, tmp_path, deny=["Bash(curl *)"], allow=["Bash"]), Allow)
+
+
+@pytest.mark.parametrize("line", ["echo $X", "alias", "cat /dev/stdin", "bash x.sh", "x=$Y"])
+def test_line_that_runs_nothing_hidden_is_left_alone_by_a_deny_rule(tmp_path: Path, line: str) -> None:
+    assert isinstance(_judge(line, tmp_path, deny=["Bash(curl *)"], allow=["Bash"]), Allow)
 
 
 @pytest.mark.parametrize(

@@ -74,18 +74,14 @@ def _layers_to_allow(command: SimpleCommand) -> Iterator[tuple[tuple[str, ...], 
     for place, layer in enumerate(layers):
         inner = layers[place + 1] if place + 1 < len(layers) else ()
         yield layer, inner
-        if inner and not _is_transparent(command.wrappers[place : place + 1], layer, inner):
+        if inner and not _is_transparent(command.wrappers[place], layer, inner):
             return
 
 
-def _is_transparent(wrapper: tuple[str, ...], layer: tuple[str, ...], inner: tuple[str, ...]) -> bool:
-    if not wrapper:
-        return False
-    if wrapper[0] == "env":
+def _is_transparent(wrapper: str, layer: tuple[str, ...], inner: tuple[str, ...]) -> bool:
+    if wrapper == "env":
         return _only_sets_harmless_variables(layer, inner)
-    if wrapper[0] == "xargs":
-        return layer[1:] == inner
-    return wrapper[0] in _TRANSPARENT and has_known_options(layer)
+    return wrapper in _TRANSPARENT and has_known_options(layer)
 
 
 def _only_sets_harmless_variables(layer: tuple[str, ...], inner: tuple[str, ...]) -> bool:
@@ -233,4 +229,4 @@ def may_name(pattern: CommandPattern, command: SimpleCommand) -> bool:
     if not _EXPANDS.isdisjoint(program):
         return True
     wanted = pattern.literal_prefix.casefold().partition(" ")[0]
-    return not wanted or program.startswith(wanted) or wanted == program
+    return not wanted or program.startswith(wanted)
