@@ -61,6 +61,24 @@ def test_server_is_added_by_its_entry(machine: Any) -> None:
         assert refused.code == 2 and not (machine.project / ".callwright").exists(), refused
 
 
+@pytest.mark.parametrize(
+    "rest",
+    [
+        *('"headers": ["x"]', '"timeout": -1', '"disabled": "no"', '"foo": NaN', '"foo": 1e999'),
+        *('"command": "false"', '"args": ["\\ud800"]', '"foo": ' + "[" * 100_000, f'"foo": {"[" * 900}{"]" * 900}'),
+    ],
+    ids=lambda rest: rest[:20],
+)
+@pytest.mark.parametrize("scope", ["user", "project"])
+def test_entry_that_could_not_be_read_is_not_added(machine: Any, scope: str, rest: str) -> None:
+    assert machine("mcp", "add-json", "good", '{"command": "true"}', "-s", scope).code == 0
+    file = machine.home / "settings.json" if scope == "user" else machine.project / ".mcp.json"
+    before = file.read_bytes()
+    refused = machine("mcp", "add-json", "bad", f'{{"command": "true", {rest}}}', "-s", scope)
+    assert refused.code == 2 and "the entry:" in refused.err and file.read_bytes() == before, refused
+    assert machine("mcp", "remove", "good").code == 0
+
+
 def test_servers_of_claude_code_that_are_not_used_are_named(machine: Any) -> None:
     claude = machine.project.parent / "claude"
     claude.mkdir()

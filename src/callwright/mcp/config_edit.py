@@ -169,5 +169,7 @@ def _write(file: Path, before: str, after: str) -> None:
         replace_file(file.resolve(), after.encode(), expected=expected)
     except Changed:
         raise UsageError(f"{file} was changed by another program meanwhile; nothing was written: try again") from None
+    except UnicodeEncodeError:
+        raise UsageError("the entry: a text has half of a surrogate pair; nothing was written: correct it") from None
     except OSError as error:
         raise UsageError(f"{file} cannot be written: {describe_exception(error)}") from None

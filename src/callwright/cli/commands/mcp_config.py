@@ -1,7 +1,6 @@
 """`callwright mcp add`, `add-json` and `remove`: edits the files that configure MCP servers."""
 
 import argparse
-import json
 import os
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -10,11 +9,13 @@ from typing import Any, cast
 
 from callwright.app.locations import Locations
 from callwright.app.mcp_servers import ServerEntry, find_entries
+from callwright.app.settings_file import parse_layer, read_json
 from callwright.app.trust import Trust
 from callwright.cli.main import DONE
 from callwright.cli.render.calls import one_line
 from callwright.cli.render.text import print_notice, print_text
 from callwright.core.errors import UsageError
+from callwright.core.json import compact
 from callwright.hooks.builtin import Redact
 from callwright.mcp.config import pin_name
 from callwright.mcp.config_edit import put_entry, remove_entry
@@ -28,6 +29,8 @@ def add(options: argparse.Namespace) -> int:
     """Add a server to the file of its scope and print the next step."""
     locations = Locations.of()
     name, entry = options.name, _read_entry(options.entry) if hasattr(options, "entry") else _entry(options)
+    # a file with an entry that does not match the schema could be neither read nor edited afterwards
+    parse_layer("user", "the entry", compact({"mcpServers": {name: entry}}))
     file = _file(locations, options.scope)
     trust = Trust(locations)
     before = trust.review()  # read before writing: the user who adds the entry agrees to it
@@ -69,10 +72,7 @@ def _entry(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _read_entry(text: str) -> dict[str, Any]:
-    try:
-        entry: object = json.loads(text)
-    except ValueError as error:
-        raise UsageError(f"the entry is not valid JSON: {error}") from None
+    entry = read_json("the entry", text)
     if not isinstance(entry, dict) or "mcpServers" in entry:
         raise UsageError('expected the entry of one server, such as {"command": "npx", "args": ["-y", "db-server"]}')
     return cast("dict[str, Any]", entry)
