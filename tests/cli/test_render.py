@@ -9,8 +9,12 @@ from hypothesis import given, strategies as st
 from callwright.cli.render.calls import Progress
 from callwright.cli.render.markdown import MarkdownLines
 from callwright.cli.render.text import Palette, cut, visible, width_of, word_spans, wrap_columns, wrap_line
-from callwright.cli.terminal.status import RunningCalls
+from callwright.cli.terminal.status import RunningCalls, SessionUsage
 from callwright.core.calls import ToolCall
+from callwright.core.content import Text
+from callwright.core.messages import AssistantMessage, Usage, UserMessage
+from callwright.providers.pricing import Prices
+from callwright.sessions.records import Record, Said
 
 PLAIN, COLOURED = Palette(False), Palette(True)
 
@@ -198,3 +202,17 @@ def test_running_calls_have_one_row_each() -> None:
         running.remove(call)
         running.report(call, "too late")
     assert running.rows(60) == []
+
+
+@pytest.mark.parametrize(
+    ("tokens", "prices", "shown"),
+    [(0, None, []), (10**6, None, []), (10**6, Prices(0, 0), ["$0.00"]), (10**6, Prices(3, 15), ["$3.00"])],
+)
+def test_continued_session_shows_a_cost_only_if_it_is_known(
+    tokens: int, prices: Prices | None, shown: list[str]
+) -> None:
+    reply = AssistantMessage((Text("hi"),), usage=Usage(tokens), model="m")
+    records: list[Record] = [Said(UserMessage((Text("hello"),))), *([Said(reply)] if tokens else [])]
+    session = SessionUsage()
+    session.load(records, lambda model: prices)
+    assert session.status_parts(0) == shown

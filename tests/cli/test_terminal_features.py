@@ -80,7 +80,7 @@ def test_shell_line_runs_behind_the_rules_and_reaches_the_model(machine: Any, tm
 
 
 def test_history_search_puts_an_earlier_prompt_on_the_line(machine: Any, tmux: Any) -> None:
-    ready(tmux, machine, machine.says("one", "two", "three"))
+    ready(tmux, machine, machine.says("one", "two", "three", "four"))
     tmux.enter("find the teapot")
     tmux.shows("one")
     tmux.enter("water the plants")
@@ -93,6 +93,13 @@ def test_history_search_puts_an_earlier_prompt_on_the_line(machine: Any, tmux: A
     tmux.shows("\n> find the teapot")
     tmux.type("Enter")
     tmux.shows("three")
+    tmux.paste("kettle\n" * 20)
+    tmux.type("Enter")
+    tmux.shows("four")
+    tmux.type("C-r")
+    tmux.shows("3 of 3")
+    tmux.type("Enter")
+    tmux.shows("\n> [pasted 1: 21 lines]")
 
 
 def test_long_output_is_expanded(machine: Any, tmux: Any) -> None:

@@ -182,7 +182,8 @@ class HistorySearch:
     async def _pick(self, picker: Picker) -> None:
         found = await self._terminal.ask("search", view=picker)
         if found:
-            self._terminal.editor.set(found)
+            self._terminal.editor.set("")
+            self._terminal.editor.paste(found)  # a long one is folded again
             self._terminal.refresh()
 
 

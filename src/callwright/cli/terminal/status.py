@@ -156,7 +156,8 @@ class SessionUsage:
     def load(self, records: Sequence[Record], prices_of: Callable[[str], Prices | None]) -> None:
         """Start from the usage in a session's records."""
         self.usage, cost = sum_usage(records), cost_of_records(records, prices_of)
-        self.usd = None if cost.unpriced_tokens and not cost.usd else cost.usd
+        free = self.usage.total and not cost.unpriced_tokens  # of a session without tokens no price is known
+        self.usd = cost.usd if cost.usd or free else None
 
     def update_run(self, usage: Usage, usd: float | None) -> None:
         """Set the usage of the current run so far."""
