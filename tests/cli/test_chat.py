@@ -1,5 +1,6 @@
 """Conversations in tmux: everything a user may type, and what the screen shows."""
 
+import json
 import sqlite3
 import time
 from collections.abc import Callable
@@ -10,6 +11,7 @@ import pytest
 from tests.waiting import LONG_SECONDS
 
 from callwright.app.locations import Locations
+from callwright.testing.loopback import Loopback, LoopbackReply
 
 Call = Callable[..., dict[str, object]]
 
@@ -62,6 +64,17 @@ def test_names_with_spaces_are_completed_in_quotes(machine: Any, tmux: Any) -> N
     tmux.type("look at @my", "Tab", "of", "Tab", "and @zeb", "Tab", "Enter")
     shown = tmux.shows("● read zebra.txt")
     assert 'look at @"my notes/of may.txt" and @zebra.txt' in shown and "● read my notes/of may.txt" in shown
+
+
+def test_error_of_a_server_sets_no_colours_and_keeps_its_lines(machine: Any, tmux: Any, server: Loopback) -> None:
+    error = {"error": {"message": "bad \x1b[8mhidden\nand a second line that says what to do about it"}}
+    headers = {"content-type": "application/json"}
+    server.reply(LoopbackReply([json.dumps(error).encode()], 400, headers))
+    tmux.start(machine.project, f"--model {server.url}/v1#m")
+    tmux.shows("default mode")
+    tmux.enter("hi")
+    shown = tmux.shows("what to do about it")
+    assert "answered 400: bad\n\\x1b[8mhidden\nand a second line" in shown
 
 
 def test_slash_commands_and_their_mistakes(machine: Any, tmux: Any) -> None:

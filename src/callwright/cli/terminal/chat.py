@@ -310,7 +310,7 @@ class TerminalChat:
             case Stopped(reason=reason, usage=usage, cost=cost):
                 self.usage.finish_run(usage, cost)
                 self.terminal.end_stream()
-                self.terminal.show(self._paint(f"stopped: {reason}", "yellow"))
+                self._show_warning(f"stopped: {reason}")
             case _:
                 pass
 
@@ -389,6 +389,9 @@ class TerminalChat:
         self.terminal.refresh()
 
     def _show_notice(self, text: str) -> None:
+        self._show_warning(f"! {text}")
+
+    def _show_warning(self, text: str) -> None:
         width = self.terminal.screen.width
-        rows = [row for line in f"! {visible(text)}".splitlines() for row in wrap_line(line, width)]
+        rows = [row for line in visible(text).splitlines() for row in wrap_line(line, width)]
         self.terminal.show(*(self._paint(row, "yellow") for row in rows))
