@@ -3,18 +3,23 @@
 import asyncio
 import json
 import stat
+import threading
 from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
 import httpx2
 import pytest
 from mcp.client.auth import OAuthFlowError
 from mcp.shared.auth import OAuthToken
-from tests.waiting import LONG_SECONDS
+from tests.waiting import LONG_SECONDS, until
 
-from callwright.mcp import ServerConfig, TokenFile
+from callwright import Completed, Executor, Registry
+from callwright.mcp import McpServers, ServerConfig, TokenFile
 from callwright.mcp.oauth import SignIn, Tokens, registered_port
+from callwright.policy import AllowEverything
 
 
 def a_sign_in() -> tuple[SignIn, str]:
@@ -152,3 +157,82 @@ async def test_later_sign_in_returns_to_the_registered_address(tmp_path: Path):
     file.write_text(json.dumps(kept))
     assert await request_once(server, file) == (200, first)
     assert server.registered == first
+
+
+class RevokingHandler(BaseHTTPRequestHandler):
+    """An MCP server with a sign-in of its own; only the last of `tokens` is accepted."""
+
+    tokens: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        base = f"http://{self.headers['host']}"
+        if "oauth-protected-resource" in self.path:
+            self._answer(200, {"resource": f"{base}/mcp", "authorization_servers": [base]})
+        elif "oauth-authorization-server" in self.path:
+            names = ("authorization", "token", "registration")
+            self._answer(200, {"issuer": base, **{f"{name}_endpoint": f"{base}/{name}" for name in names}})
+        else:
+            self._answer(405)
+
+    def do_POST(self) -> None:
+        given = self.rfile.read(int(self.headers["content-length"]))
+        if self.path == "/registration":
+            self._answer(201, {**json.loads(given), "client_id": "client"})
+        elif self.path == "/token":
+            self.tokens.append(f"token-{len(self.tokens)}")
+            self._answer(200, {"access_token": self.tokens[-1], "token_type": "Bearer"})
+        elif not self.tokens or self.headers["authorization"] != f"Bearer {self.tokens[-1]}":
+            self._answer(401)
+        else:
+            self._answer_message(json.loads(given))
+
+    def _answer_message(self, message: dict[str, Any]) -> None:
+        results: dict[str, Any] = {
+            "initialize": {
+                "protocolVersion": "2025-06-18",
+                "serverInfo": {"name": "x", "version": "1"},
+                "capabilities": {"tools": {}},
+            },
+            "tools/list": {"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]},
+            "tools/call": {"content": [{"type": "text", "text": "done"}]},
+        }
+        found = results.get(message["method"])
+        answer = {"error": {"code": -32601, "message": "no such method"}} if found is None else {"result": found}
+        if "id" in message:
+            self._answer(200, {"jsonrpc": "2.0", "id": message["id"], **answer})
+        else:
+            self._answer(202)
+
+    def _answer(self, status: int, content: dict[str, Any] | None = None) -> None:
+        body = b"" if content is None else json.dumps(content).encode()
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base class
+        return None
+
+
+async def test_server_is_ready_again_after_a_sign_in_in_the_middle_of_a_session():
+    handler = type("Handler", (RevokingHandler,), {"tokens": list[str]()})
+    registry = Registry()
+
+    async def sign_in(servers: McpServers) -> None:
+        await until(lambda: bool(servers.status()[0].sign_in_url))
+        fields = parse_qs(urlsplit(servers.status()[0].sign_in_url).query)
+        await visit_soon(f"{fields['redirect_uri'][0]}?code=abc&state={fields['state'][0]}")
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        config = ServerConfig("x", url=f"http://127.0.0.1:{server.server_address[1]}/mcp", seconds=LONG_SECONDS)
+        async with McpServers([config], registry) as servers:
+            await sign_in(servers)
+            await until(lambda: servers.status()[0].condition == "ready")
+            handler.tokens.append("another")  # the one of the session is not accepted any more
+            call = asyncio.create_task(Executor(registry, AllowEverything()).run("mcp__x__echo", {}))
+            await sign_in(servers)
+            assert isinstance(await call, Completed)
+            assert servers.status()[0].condition == "ready"
+        server.shutdown()

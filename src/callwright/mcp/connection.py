@@ -54,7 +54,7 @@ class Connection:
         auth: httpx2.Auth | None = None,
     ) -> None:
         self.config = config
-        self.condition: Condition = "connecting"
+        self._condition: Condition = "connecting"
         self.reason = ""
         """Why the server is not ready."""
         self.listing: Listing | None = None
@@ -87,7 +87,13 @@ class Connection:
             self._owner.cancel()
             with suppress(asyncio.CancelledError):
                 await self._owner
-        self.condition, self._link = "closed", None
+        self._condition, self._link = "closed", None
+
+    @property
+    def condition(self) -> Condition:
+        """What the server does now. A sign-in in the middle of a session leaves it ready when it ends."""
+        signed_in = self._condition == "signing in" and not self.sign_in_url and self._client is not None
+        return "ready" if signed_in else self._condition
 
     @property
     def sign_in_url(self) -> str:
@@ -148,7 +154,7 @@ class Connection:
         loop = asyncio.get_running_loop()
         while True:
             self._began = loop.time()
-            self.condition = "connecting"
+            self._condition = "connecting"
             link = self._link = ServerLink(self.config, self, self._tokens, self._auth)
             try:
                 await link.run()
@@ -166,7 +172,7 @@ class Connection:
             delay = min(delay * 2, LONGEST_DELAY)
 
     def _change(self, condition: Condition) -> None:
-        self.condition = condition
+        self._condition = condition
         self._known.set()
 
     def on_sign_in_needed(self) -> None:
@@ -186,7 +192,7 @@ class Connection:
         """Note that the session ended; the owner task begins another."""
         self.reason = reason
         if self.condition == "ready":
-            self.condition = "connecting"
+            self._condition = "connecting"
 
     async def on_elicitation(self, params: types.ElicitRequestParams) -> types.ElicitResult:
         """Put a question of the server to the user, for the call that began last: the protocol does not say which."""
