@@ -510,6 +510,28 @@ def test_secrets_behind_the_working_folder_of_a_process_and_patterns(line: str, 
     assert isinstance(judge_command(line, cwd=tmp_path, workspace=tmp_path), Allow) is runs
 
 
+@pytest.mark.parametrize(
+    "folder",
+    "sub/.* sub/.? sub/..* sub/.*. sub/.*.* sub/.*/x sub/?? sub/[!x]b sub/[^x]b sub/** su** * sub/o*/*".split(),
+)
+@pytest.mark.parametrize("line", ["grep -r . {}", "rg --hidden . {}", "find {} -type f -exec cat {{}} +"])
+def test_folder_pattern_that_shells_match_differently_asks(folder: str, line: str, tmp_path: Path) -> None:
+    (tmp_path / "sub" / "ab").mkdir(parents=True)
+    (tmp_path / "sub" / "opt").mkdir()
+    (tmp_path / "-R").write_text("x")
+    (tmp_path / "sub" / "opt" / "-R").write_text("x")
+    judged = judge_command(line.format(folder), cwd=tmp_path, workspace=tmp_path)
+    assert isinstance(judged, Ask)
+
+
+def test_folder_pattern_that_shells_match_alike_runs(tmp_path: Path) -> None:
+    (tmp_path / "sub" / ".github").mkdir(parents=True)
+    (tmp_path / "sub" / "ab-1").mkdir()
+    for folder in ("s*/a*1", "sub/*-1", "sub/.g*", "./sub/*b*"):
+        judged = judge_command(f"grep -r . {folder}", cwd=tmp_path, workspace=tmp_path)
+        assert isinstance(judged, Allow), folder
+
+
 def test_deny_rule_holds_behind_the_working_folder_of_a_process(tmp_path: Path) -> None:
     judged = judge_command("cat /proc/self/cwd/x/y", cwd=tmp_path, workspace=tmp_path, deny=["Read(x/**)"])
     assert isinstance(judged, Deny)

@@ -49,14 +49,17 @@ def _names_others(folder: str, path: str, wanted: Callable[[str], bool]) -> bool
 
 
 _MAX_FOLDERS = 20
+# every shell takes these alike: .* may be .. too, ? may be half a letter, sets depend on the language, ** on the shell
+_PLAIN_PATTERN = re.compile(r"(?!.*\*\*)(?:\.?\w[\w.@+-]*)?\*[\w.@+*-]*", re.ASCII)
 
 
 def _find_in_matches(tree: Tree, wanted: Callable[[str], bool], *, folders: bool, every: bool) -> str | None:
     """Look in every folder that a pattern such as `src/*` stands for, as `find_in_tree` does."""
-    if tree.split or "[" in tree.folder or _UNCLEAR.search(tree.folder):  # bash compares ranges by the language
+    patterns = (part for part in tree.folder.split("/") if has_magic(part))
+    if tree.split or _UNCLEAR.search(tree.folder) or not all(map(_PLAIN_PATTERN.fullmatch, patterns)):
         return None
     matches = list(islice(iglob(tree.folder), _MAX_FOLDERS + 1))  # noqa: PTH207 - paths as text
-    if len(matches) > _MAX_FOLDERS:
+    if len(matches) > _MAX_FOLDERS or any("/-" in match for match in matches):  # a file -R may count as an option
         return None
     literal = (match for match in matches if not has_magic(match))
     found = [find_in_tree(tree._replace(folder=match), wanted, folders=folders, every=every) for match in literal]
