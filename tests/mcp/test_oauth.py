@@ -66,6 +66,21 @@ async def test_refused_sign_in_reports_reason():
     sign_in.close()
 
 
+async def test_failed_sign_in_is_raised_and_leaves_no_traceback_in_the_log(caplog: pytest.LogCaptureFixture):
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        if "oauth-protected-resource" not in request.url.path:
+            return httpx2.Response(401)
+        resource = {"resource": "http://127.0.0.1:9/other", "authorization_servers": ["http://127.0.0.1:9"]}
+        return httpx2.Response(200, json=resource)
+
+    sign_in, _ = a_sign_in()
+    async with httpx2.AsyncClient(transport=httpx2.MockTransport(answer), auth=sign_in.auth) as client:
+        with pytest.raises(OAuthFlowError, match="does not match"):
+            await client.get("http://127.0.0.1:9/mcp")
+    sign_in.close()
+    assert not [record for record in caplog.records if record.exc_info]
+
+
 async def test_port_is_closed_without_sign_in():
     sign_in, address = a_sign_in()
     with pytest.raises(httpx2.ConnectError):

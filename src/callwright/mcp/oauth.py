@@ -3,6 +3,7 @@
 import asyncio
 import hmac
 import json
+import logging
 import os
 import socket
 import time
@@ -29,6 +30,14 @@ _WAIT_SECONDS = 600.0
 _PAGE = "<!doctype html><title>callwright</title><p>{text}</p>"
 _SIGNED_IN = "You are signed in. You can close this page."
 _REFUSED = "The sign-in did not work: {why}. You can close this page."
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Tell whether a record of the SDK is not the traceback of a failed sign-in, which is raised and shown as well."""
+    return record.exc_info is None or not isinstance(record.exc_info[1], OAuthFlowError)
+
+
+logging.getLogger("mcp.client.auth.oauth2").addFilter(_is_news)
 
 
 class _Kept(BaseModel):
