@@ -304,6 +304,9 @@ def test_arguments_have_the_names_of_other_agents_too(
     assert view.arguments == {own: value, other: value, "more": 1}
     assert view.restore_arguments(view.arguments) == {own: value, "more": 1}
     assert view.restore_arguments({**view.arguments, other: changed}) == {own: changed, "more": 1}
+    assert view.restore_arguments({**view.arguments, own: changed}) == {own: changed, "more": 1}
+    assert view.restore_arguments({other: value, "more": 2}) == {own: value, "more": 2}
+    assert view.restore_arguments({"more": 2}) == {"more": 2}
     assert CallView.of(spec, {"more": 1}, "/w").arguments == {"more": 1}
 
 

@@ -79,4 +79,6 @@ class CallView:
             value = given.pop(other)
             if value != self.arguments[other]:
                 given[own] = value
+            else:
+                given.setdefault(own, self.arguments[own])
         return given
