@@ -105,6 +105,12 @@ def _judge_line(text: str, kind: RuleKind, access: Access, call: DryRunCall) -> 
     return rules.judge(access, call)
 
 
+def test_argument_names_in_a_command_pattern_stay_text() -> None:
+    line = "echo a, run_in_background:true"
+    call = _call("bash", {"command": line})
+    assert isinstance(_judge_line(f"Bash({line})", "deny", RunCommand(line, "/w"), call), Deny)
+
+
 @pytest.mark.parametrize("text", ["Bash(command:*)", "Bash(command:)"])
 def test_rule_about_the_program_named_command_is_about_nothing_else(text: str) -> None:
     assert not isinstance(_judge_line(text, "deny", RunCommand("rm x", "/w"), _call("bash")), Deny)

@@ -3,7 +3,6 @@
 A match is certain, possible or excluded. Deny and ask rules act on a possible match, allow rules only on a certain one.
 """
 
-import re
 from collections.abc import Iterable
 from os import PathLike, fspath
 from pathlib import Path
@@ -37,7 +36,7 @@ from callwright.policy.rules.patterns import (
     path_pattern,
 )
 from callwright.policy.rules.resource_patterns import resource_pattern
-from callwright.policy.rules.rule import Match, Rule, match_if
+from callwright.policy.rules.rule import NAMED_ARGUMENTS, Match, Rule, match_if
 from callwright.policy.shell_line import PartOfLine, command_of, is_unclear, paths_for_call, plan_without_redirects
 from callwright.policy.tool_names import (
     FILE_FAMILIES,
@@ -57,7 +56,6 @@ _PRIMARY = {
     "agent": ("subagent_type", "agent", "agent_type", "name"),
     "websearch": ("query",),
 }
-_ARGUMENTS = re.compile(r"\s*\w+:[^,]*(?:,\s*\w+:[^,]*)*")
 _JUDGED_BY_ACCESS = FILE_FAMILIES | {"bash", "webfetch"}
 _SHOW_NAMES = frozenset({"read", "glob", "ls"})  # of a folder
 _NAMED_BY_GROUP = RESOURCE_FAMILIES | {"", "bash"}
@@ -228,7 +226,7 @@ def _by_argument(rule: Rule, access: Access, subject: Subject) -> Match:
         return Match.NO
     if not rule.restricts and (rule.tool in RESOURCE_FAMILIES or not isinstance(access, UseTool)):
         return Match.NO
-    if _ARGUMENTS.fullmatch(rule.specifier or "") and (named := parse_named_arguments(rule, subject.arguments)):
+    if NAMED_ARGUMENTS.fullmatch(rule.specifier or "") and (named := parse_named_arguments(rule, subject.arguments)):
         return match_if(all(fits_value(value, subject.arguments[key]) for key, value in named))
     primary = _PRIMARY.get(canonical(subject.spec.name), ())
     if rule.restricts and not primary and not isinstance(access, UseTool):

@@ -13,6 +13,8 @@ from callwright.policy.tool_names import FILE_FAMILIES, canonical, is_known
 from callwright.system.search.globs import BadClass
 
 RuleKind: TypeAlias = Literal["deny", "ask", "allow"]
+NAMED_ARGUMENTS = re.compile(r"\s*\w+:[^,]*(?:,\s*\w+:[^,]*)*")
+"""A specifier that names arguments: `model:opus, type:code`."""
 _NEXT_ARGUMENT = re.compile(r",\s*\w+:")
 _BACKGROUND = re.compile(r"(^|,\s*)(?:run_in|is)_background:")
 """Other agents' names of the argument `background`."""
@@ -119,7 +121,7 @@ def parse_rule(
 
 def _without_argument_name(tool: str, specifier: str) -> str:
     """Read `Bash(command:rm *)` as `Bash(rm *)` and `Read(path:a)` as `Read(a)`: else such a rule denies nothing."""
-    if tool == "bash":
+    if tool == "bash" and NAMED_ARGUMENTS.fullmatch(specifier):  # else it is text of a command
         specifier = _BACKGROUND.sub(r"\1background:", specifier)
     names = ("command", "cmd") if tool == "bash" else ("file_path", "path") if tool in FILE_FAMILIES else ()
     key, _, value = specifier.partition(":")
