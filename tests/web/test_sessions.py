@@ -453,6 +453,16 @@ async def test_session_that_is_closed_while_it_starts_stays_closed(project: Path
     assert slow.hosts.find("one") is None
 
 
+async def test_session_that_is_closed_before_it_starts_ends_the_wait(project: Path, tmp_path: Path) -> None:
+    slow = SlowStart(Locations.of(project, home=tmp_path / "home"))
+    waiting = asyncio.create_task(slow.hosts.open("one"))
+    await asyncio.sleep(0)  # its task exists, and has not taken a step
+    await slow.hosts.close_session("one")
+    with pytest.raises(CallwrightError, match="closed while it started"):
+        await asyncio.wait_for(waiting, LONG_SECONDS)
+    assert not slow.opening.is_set()
+
+
 async def test_fork_rename_and_delete(serve: Serve) -> None:
     async with serve() as web:
         await fill(web, 2)

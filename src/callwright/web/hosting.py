@@ -75,6 +75,7 @@ class HostedSession:
             self._loop = asyncio.get_running_loop()
             self._ready = self._loop.create_future()
             self._task = asyncio.create_task(self._run())
+            self._task.add_done_callback(lambda _: self._end_start())
         await asyncio.shield(self._ready)
 
     @property
@@ -145,9 +146,11 @@ class HostedSession:
         except Exception as error:  # noqa: BLE001 - the page is told
             _log.exception("a session of the page failed")
             self._fail(CallwrightError(describe_exception(error)))
-        finally:
-            if not ready.done():  # cancelled
-                ready.set_exception(CallwrightError("the session was closed while it started"))
+
+    def _end_start(self) -> None:
+        """Release those who wait for the start of a session that was cancelled, also before its first step."""
+        if self._ready is not None and not self._ready.done():
+            self._ready.set_exception(CallwrightError("the session was closed while it started"))
 
     def _fail(self, error: CallwrightError) -> None:
         if self._ready is not None and not self._ready.done():
