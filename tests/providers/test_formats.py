@@ -219,6 +219,19 @@ def test_tuples_of_older_drafts_are_sent_as_draft_2020_12(send: Any):
         assert not jsonschema_rs.is_valid(schema, wrong), wrong
 
 
+def test_reference_into_a_definition_named_items_stays():
+    schema = {
+        "type": "object",
+        "properties": {"a": {"$ref": "#/definitions/items/0"}, "pair": {"type": "array", "items": [TEXT]}},
+        "definitions": {"items": {"0": TEXT}},
+    }
+    sent = thaw(to_anthropic(_spec(schema)).payload)["input_schema"]
+    assert sent["properties"] == {
+        "a": {"$ref": "#/definitions/items/0"},
+        "pair": {"type": "array", "prefixItems": [TEXT]},
+    }
+
+
 def test_openai_gets_items_for_every_array():
     schema = {
         "type": "object",

@@ -147,6 +147,24 @@ async def test_schema_without_a_draft_may_be_written_in_an_older_one(size: int, 
         assert await foreign.check({"x": [right] * size + [wrong]}) != ""
 
 
+@pytest.mark.parametrize(
+    ("newer", "wrong"),
+    [
+        ({"properties": {"action": {"const": "read"}}}, {"action": "delete"}),
+        ({"properties": {"a": {"$ref": "#/$defs/Name", "maxLength": 2}}}, {"a": "long"}),
+        ({"propertyNames": {"maxLength": 1}}, {"long": 1}),
+        ({"dependentRequired": {"a": ["b"]}}, {"a": 1}),
+    ],
+)
+def test_words_of_an_older_draft_leave_newer_keywords_checked(newer: Schema, wrong: Schema) -> None:
+    older: Schema = {"n": {"minimum": 0, "exclusiveMinimum": True}, "t": {"items": [{"type": "string"}]}}
+    schema: Schema = {"type": "object", "$defs": {"Name": {"type": "string"}}, **newer}
+    foreign = ForeignSchema({**schema, "properties": {**older, **newer.get("properties", {})}}, about="a tool")
+    assert foreign.check_small({"n": 1, "t": ["a"]}) == ""
+    for value in (wrong, {"n": 0}, {"t": [1]}):
+        assert foreign.check_small(value) != ""
+
+
 def test_schema_of_a_named_draft_must_be_valid_in_it() -> None:
     named = {"$schema": "https://json-schema.org/draft/2020-12/schema", **in_items({"items": [{}]})}
     with pytest.raises(UsageError, match="is not a JSON Schema"):

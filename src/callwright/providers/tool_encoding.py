@@ -29,12 +29,12 @@ from callwright.providers.encoding import (
     to_bytes,
     wire_name,
 )
-from callwright.providers.schemas.drafts import to_current_draft, with_items
 from callwright.providers.schemas.gemini import gemini_schema
 from callwright.providers.schemas.inspect import as_object
-from callwright.providers.schemas.merge import object_root
+from callwright.providers.schemas.merge import object_root, with_items
 from callwright.providers.schemas.openai_strict import StrictForm, strict_form
 from callwright.providers.schemas.openai_strict_codec import RepeatedMember
+from callwright.tool.schema_drafts import to_current_draft
 
 _WIRE_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _GEMINI_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}")

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from callwright.core.errors import UsageError
+from callwright.core.json import JsonObject
 from callwright.system.subprocesses import run_child
 from callwright.tool import schema_worker
 from callwright.tool.schema_cost import SchemaCost, count_nodes
+from callwright.tool.schema_drafts import to_current_draft
 from callwright.tool.schema_tool import explain_errors, find_mismatch
 from callwright.tool.threads import threads
 
@@ -47,9 +49,14 @@ class ForeignSchema:
             _ = self._validator
 
     @cached_property
+    def _current(self) -> JsonObject:
+        """The schema to validate with; one that does not name its draft may be written in an older one."""
+        return self._schema if "$schema" in self._schema else to_current_draft(self._schema)
+
+    @cached_property
     def _validator(self) -> Any:
         try:
-            return schema_worker.make_validator(self._schema)
+            return schema_worker.make_validator(self._current)
         except ValueError as error:
             raise UsageError(f"{self._about} is not a JSON Schema: {error}") from error
 
@@ -85,7 +92,7 @@ class ForeignSchema:
         import jsonschema_rs
 
         async def encode() -> bytes:
-            return await threads.run(lambda: json.dumps([self._schema, value]).encode())
+            return await threads.run(lambda: json.dumps([self._current, value]).encode())
 
         library = str(Path(jsonschema_rs.__file__ or "").parents[1])
         command = [sys.executable, "-I", str(Path(schema_worker.__file__)), library]

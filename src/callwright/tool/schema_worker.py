@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 PATTERN_LIMITS = {"backtrack_limit": 10_000, "size_limit": 1 << 20, "dfa_size_limit": 1 << 20}
 """Limits of one pattern: steps back, and bytes of its compiled form."""
-_OLDER_DRAFTS = ("https://json-schema.org/draft/2019-09/schema", "http://json-schema.org/draft-04/schema#")
-"""The last one with a list of schemas under `items`, as zod writes tuples, and the one of `exclusiveMinimum: true`."""
 _MEMORY_BYTES = 512 << 20
 _SHOWN_ERRORS = 8
 
@@ -47,7 +45,7 @@ def _check(schema: "Any", value: "Any") -> "list[tuple[list[Any], str]] | str":
 
 
 def make_validator(schema: "Any") -> "Any":
-    """Return a validator; a schema that does not name its draft may also be written in an older one.
+    """Return a validator.
 
     Raises:
         ValueError: It is not a valid JSON Schema; the message is one line.
@@ -55,15 +53,10 @@ def make_validator(schema: "Any") -> "Any":
     import jsonschema_rs
 
     options: Any = jsonschema_rs.FancyRegexOptions(**PATTERN_LIMITS)
-    reason = ""
-    for draft in ({}, *({"$schema": draft} for draft in _OLDER_DRAFTS if "$schema" not in schema)):
-        try:
-            return jsonschema_rs.validator_for(
-                {**draft, **schema}, retriever=_retrieve_nothing, pattern_options=options
-            )
-        except (ValueError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
-            reason = reason or str(error).splitlines()[0]
-    raise ValueError(reason)
+    try:
+        return jsonschema_rs.validator_for(schema, retriever=_retrieve_nothing, pattern_options=options)
+    except (ValueError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
+        raise ValueError(str(error).splitlines()[0]) from error
 
 
 def _retrieve_nothing(uri: str) -> "NoReturn":

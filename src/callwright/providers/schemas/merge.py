@@ -1,4 +1,4 @@
-"""Merging schemas, and the plain object that every model API requires at the root of a tool's schema."""
+"""Merging schemas, the plain object that every model API requires at the root, and the items that OpenAI requires."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -19,6 +19,7 @@ from callwright.providers.schemas.inspect import (
     same,
     without,
 )
+from callwright.tool.schema_drafts import rewrite_schema
 
 _TIGHTER: dict[str, Callable[[Any, Any], Any]] = {
     **dict.fromkeys(("minimum", "exclusiveMinimum", "minItems", "minLength", "minProperties"), max),
@@ -226,3 +227,22 @@ def _combine_properties(tables: Iterable[JsonObject], keyword: str) -> Schema:
             if value not in found.setdefault(name, []):
                 found[name].append(value)
     return {name: values[0] if len(values) == 1 else {keyword: values} for name, values in found.items()}
+
+
+def with_items(schema: JsonObject) -> JsonObject:
+    """Return a schema in which every array has `items`: OpenAI rejects one without, also beside `prefixItems`."""
+    return rewrite_schema(schema, _add_items)
+
+
+def _add_items(node: JsonObject) -> JsonObject:
+    kind = node.get("type")
+    if kind != "array" and "array" not in as_list(kind):
+        return node
+    places, limit = as_list(node.get("prefixItems")), node.get("maxItems")
+    closed = node.get("items") is False or (isinstance(limit, int) and limit <= len(places))
+    if not places or not closed:
+        return node if "items" in node else {**node, "items": {}}
+    distinct = [place for at, place in enumerate(places) if not any(same(place, other) for other in places[:at])]
+    most = min(len(places), limit) if isinstance(limit, int) else len(places)
+    # no further element is allowed, so these items restrict nothing; a model that ignores prefixItems reads them
+    return {**node, "items": distinct[0] if len(distinct) == 1 else {"anyOf": distinct}, "maxItems": most}
