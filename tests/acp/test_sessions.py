@@ -1,6 +1,7 @@
 """Sessions of the editor: stored with those of the command, loaded, listed, forked, closed and deleted."""
 
 import asyncio
+import gc
 import json
 import os
 import signal
@@ -289,6 +290,24 @@ async def test_sessions_have_a_limit(connect: Connect, monkeypatch: pytest.Monke
             await editor.start()
         await editor.connection.close_session(first)
         await editor.start()
+
+
+async def test_failed_openings_do_not_count_as_sessions(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("callwright.acp.agent._MOST_SESSIONS", 2)
+    async with connect("one") as editor:
+        settings = editor.project / ".callwright" / "settings.json"
+        settings.parent.mkdir()
+        settings.write_text("{")
+        gc.disable()  # tracebacks of the failures would be collected at some time
+        try:
+            for _ in range(3):
+                with pytest.raises(RequestError, match="not valid JSON"):
+                    await editor.start()
+            settings.unlink()
+            await editor.start()
+            await editor.start()
+        finally:
+            gc.enable()
 
 
 async def test_session_that_starts_slowly_holds_up_no_other(connect: Connect, tmp_path: Path) -> None:

@@ -259,7 +259,9 @@ class EditorAgent:
                 raise RequestError(-32600, f"session {session_id} is answering a prompt; cancel it first")
             if before is not None:
                 await self._sessions.pop(session_id).close()
-            if len(self._sessions) + len(self._opening) > _MOST_SESSIONS:
+            # counted by state: the traceback of a failed opening keeps its lock until garbage collection
+            being_opened = sum(lock.locked() for lock in self._opening.values())
+            if len(self._sessions) + being_opened > _MOST_SESSIONS:
                 raise RequestError(-32600, f"{_MOST_SESSIONS} sessions are open; close one with session/close")
             notices: list[str] = []
             files = EditorFiles(self._editor, session_id, asyncio.get_running_loop())
