@@ -77,6 +77,18 @@ def test_error_of_a_server_sets_no_colours_and_keeps_its_lines(machine: Any, tmu
     assert "answered 400: bad\n\\x1b[8mhidden\nand a second line" in shown
 
 
+def test_one_name_with_spaces_quotes_no_other(machine: Any, tmux: Any) -> None:
+    for name in ("main.py", "my notes.txt", "draft", "draft 2"):
+        (machine.project / name).write_text("alpha\n")
+    tmux.start(machine.project, machine.says("read"))
+    tmux.shows("default mode")
+    tmux.type("look at @m", "Tab")
+    assert '@main.py  @"my notes.txt"' in tmux.shows("@main.py")
+    tmux.type("ain.py and @d", "Tab", ", @", "Tab", "main.py", "Enter")
+    shown = tmux.shows("● read draft")
+    assert "look at @main.py and @draft, @main.py" in shown and "● read main.py" in shown
+
+
 def test_slash_commands_and_their_mistakes(machine: Any, tmux: Any) -> None:
     machine.user_settings({"permissions": {"deny": ["Bash(rm *)"]}})
     tmux.start(

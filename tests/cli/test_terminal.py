@@ -152,6 +152,17 @@ def test_tab_completes_the_common_prefix() -> None:
     assert editor.text == "/h" and editor.suggestions == ["/help", "/history"]
 
 
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [(["@main.py", '@"ma n.txt"'], "@ma"), (['@"ma a"', '@"ma b"'], '@"ma '), (['@"m n"'], '@"m n" ')],
+)
+def test_tab_opens_a_quote_only_if_all_names_need_it(names: list[str], text: str) -> None:
+    editor = Editor(complete=lambda word: names)
+    editor.insert("look at @m")
+    editor.press("tab")
+    assert editor.text == f"look at {text}"
+
+
 @given(st.text(max_size=40), st.integers(2, 12))
 def test_wrapped_rows_fit_and_lose_nothing(text: str, width: int) -> None:
     rows = wrap_columns(text, width)

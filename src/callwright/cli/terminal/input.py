@@ -213,8 +213,11 @@ class Editor:
 
 
 def _common(texts: Sequence[str]) -> str:
+    """Return what all texts begin with; it has the quote of `@"` only if all of them have it."""
     if not texts:
         return ""
+    if not all(text.startswith('@"') for text in texts):
+        texts = [text.replace('@"', "@", 1) for text in texts]
     first, last = min(texts), max(texts)
     same = next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
     return first[:same]

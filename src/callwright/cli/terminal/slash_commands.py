@@ -3,7 +3,7 @@
 import json
 import os
 import uuid
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import get_args
@@ -141,12 +141,12 @@ _MOST_SESSIONS = 15
 _MOST_FILES = 200
 
 
-def _write_mentions(names: Sequence[str], *, quoted: bool) -> list[str]:
-    """Return the names as a prompt writes them, all quoted if one needs it; a folder stays open for what is in it."""
-    usable = {name: mention for name in names if (mention := write_mention(name))}
-    if not quoted and not any(mention.startswith('@"') for mention in usable.values()):
-        return list(usable.values())
-    return [f'@"{name}' if name.endswith("/") else f'@"{name}"' for name in usable]
+def _write_mentions(names: Iterable[str], *, quoted: bool) -> Iterator[str]:
+    """Yield the names as a prompt writes them, quoted if one needs it; a folder stays open for what is in it."""
+    for name in names:
+        if mention := write_mention(name):
+            text = f'@"{name}"' if quoted else mention
+            yield text.removesuffix('"') if name.endswith("/") else text
 
 
 class SlashCommands:
@@ -229,7 +229,7 @@ class SlashCommands:
         if first and word.startswith("/"):
             return sorted(f"/{name}" for name in self._names() if name.startswith(word[1:]))
         if word.startswith("@"):
-            return _write_mentions(list(self._files(word[1:].removeprefix('"'))), quoted=word.startswith('@"'))
+            return list(_write_mentions(self._files(word[1:].removeprefix('"')), quoted=word.startswith('@"')))
         command = self._chat.terminal.editor.text.split(" ", 1)[0]
         return sorted(known for known in self._arguments(command) if known.startswith(word))
 
