@@ -111,6 +111,15 @@ def test_argument_names_in_a_command_pattern_stay_text() -> None:
     assert isinstance(_judge_line(f"Bash({line})", "deny", RunCommand(line, "/w"), call), Deny)
 
 
+@pytest.mark.parametrize(
+    ("text", "restricts"), [("deploy(prod)", True), ("deploy(prod *)", True), ("deploy(pro)", False)]
+)
+def test_rule_that_names_no_argument_is_about_all_of_them_and_allows_nothing(text: str, restricts: bool) -> None:
+    call, access = _call("deploy", {"env": "prod", "count": 2}), UseTool("deploy", Effect.WRITE)
+    assert isinstance(_judge_line(text, "deny", access, call), Deny) is restricts
+    assert _judge_line(text, "allow", access, call) is None
+
+
 @pytest.mark.parametrize("text", ["Bash(command:*)", "Bash(command:)"])
 def test_rule_about_the_program_named_command_is_about_nothing_else(text: str) -> None:
     assert not isinstance(_judge_line(text, "deny", RunCommand("rm x", "/w"), _call("bash")), Deny)

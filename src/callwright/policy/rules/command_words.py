@@ -34,7 +34,7 @@ def names_words(pattern: CommandPattern, command: tuple[str, ...]) -> bool:
             pattern.matches(" ".join((*named, *rest)))
             for named in _list_named(pattern)
             if named[0] == command[0]
-            for rest in _Search(named, command, pattern).find_rests()
+            for rest in _Search(named, command).find_rests()
         )
     except _TooLong:
         return True
@@ -55,8 +55,8 @@ def _list_named(pattern: CommandPattern) -> tuple[tuple[str, ...], ...]:
 class _Search:
     """The search for the words of one rule in one command."""
 
-    def __init__(self, named: tuple[str, ...], command: tuple[str, ...], pattern: CommandPattern) -> None:
-        self._command, self._exact = command, pattern.exact
+    def __init__(self, named: tuple[str, ...], command: tuple[str, ...]) -> None:
+        self._command = command
         self._groups, self._last = _group_by_operand(named[1:])
         self._visited = set[tuple[int, int]]()
         self._steps = 0
@@ -94,8 +94,7 @@ class _Search:
 
     def _without_options(self, start: int) -> Iterator[tuple[str, ...]]:
         yield self._command[start:]
-        if not self._exact:  # an option behind the words of an exact rule makes another command
-            yield from (self._command[place:] for place in self._pass_options(start))
+        yield from (self._command[place:] for place in self._pass_options(start))
 
     def _with_last_options(self, start: int) -> Iterator[tuple[str, ...]]:
         """Yield the operands behind the rule's last options, which may stand before or behind them."""
