@@ -91,9 +91,15 @@ async def test_other_folders_and_links_are_moved(project: Path) -> None:
         ("Edit(gen/**)", "rm -r src", Allow),
         ("Read(secret/**)", "mv src b", Allow),
         ("Read(/secret/**)", "mv a b", Allow),
+        ("Read(key.txt)", "rm link", Allow),  # the link goes, and what it leads to stays
+        ("Read(x.txt)", "echo src/x.txt", Allow),
+        ("Read(x.txt)", "frobnicate src/x.txt", Ask),
+        ("Read(gone.txt)", "frobnicate src/gone.txt", Allow),
+        ("Read(src)", "frobnicate src", Allow),  # a bare word is seldom a folder
     ],
 )
 def test_commands_on_folders_with_denied_files(project: Path, rule: str, line: str, decision: type) -> None:
+    (project / "link").symlink_to("a")
     judged = judge_command(line, cwd=project, workspace=project, mode="bypass", deny=[rule])
     assert isinstance(judged, decision), judged
 
