@@ -532,6 +532,30 @@ def test_folder_pattern_that_shells_match_alike_runs(tmp_path: Path) -> None:
         assert isinstance(judged, Allow), folder
 
 
+@pytest.mark.parametrize(
+    "pattern",
+    ".e[^x]v .[[:alpha:]]nv .en[A-Z] .[!x]nv .*/.en* sub/.*/.en* s*/.?/l*k .*/link lin['!'k] lin[[=k=]]".split(),
+)
+def test_every_shell_s_matches_of_a_secret_ask(pattern: str, tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    for name in (".env", "a1.txt", "sub/b.txt"):
+        (tmp_path / name).write_text("x")
+    (tmp_path / "link").symlink_to(".env")
+    for line in (f"cat {pattern}", f"sh -c 'head -3 {pattern}'"):
+        judged = judge_command(line, cwd=tmp_path, workspace=tmp_path)
+        assert isinstance(judged, Ask) and ".env" in judged.reason, line
+    for line in ("cat a[0-9].txt", "cat [!x]1.txt", "cat s*/[a-c].txt"):
+        assert isinstance(judge_command(line, cwd=tmp_path, workspace=tmp_path), Allow), line
+
+
+def test_folder_named_like_a_set_hides_no_secret(tmp_path: Path) -> None:
+    folder = tmp_path / "[ab]"
+    folder.mkdir()
+    (folder / ".env").write_text("x")
+    judged = judge_command("cat .e*", cwd=folder, workspace=folder)
+    assert isinstance(judged, Ask) and ".env" in judged.reason
+
+
 def test_deny_rule_holds_behind_the_working_folder_of_a_process(tmp_path: Path) -> None:
     judged = judge_command("cat /proc/self/cwd/x/y", cwd=tmp_path, workspace=tmp_path, deny=["Read(x/**)"])
     assert isinstance(judged, Deny)

@@ -1,8 +1,10 @@
 """Resolves the path of an access: as it was written, with links followed, and every match of a glob."""
 
 import os
+import re
 from collections.abc import Iterator
-from itertools import islice
+from fnmatch import fnmatchcase
+from itertools import chain, islice, product
 from typing import TYPE_CHECKING
 
 from callwright.core._fast import frozen
@@ -16,6 +18,8 @@ _GLOB = frozenset("*?[")
 # bounds the time a glob may take; beyond these limits the path counts as unknown
 _MATCHES = 1000
 _GLOB_COMPONENTS = 3
+_PLAIN_SET = re.compile(r"\[(?:[A-Za-z0-9_.]+|0-9)\]")
+_SETS = re.compile(r"\[.*\]", re.DOTALL)
 
 
 @frozen
@@ -106,6 +110,32 @@ def _expand_glob(pattern: str) -> Iterator[str]:
     import glob  # most paths have no wildcard
 
     try:
-        return islice(glob.iglob(pattern), _MATCHES)  # noqa: PTH207 - lazily, and with bash's idea of hidden files
+        found = chain.from_iterable(
+            map(glob.iglob, _widen_glob(pattern))
+        )  # lazily, and with bash's idea of hidden files
+        return islice(found, _MATCHES)
     except (OSError, ValueError):
         return iter(())
+
+
+def _widen_glob(pattern: str) -> Iterator[str]:
+    """Return patterns for all that any shell may match.
+
+    Sets such as `[^x]`, `[[:alpha:]]` and `[a-z]` depend on the shell and the language, a folder may be named `[x]`,
+    and to some shells `.*` is `.` and `..` too.
+    """
+    *folders, name = pattern.split("/")
+    for choice in product(*map(_widen_folder, folders), _widen_part(name)):
+        yield "/".join(choice)
+
+
+def _widen_part(part: str) -> tuple[str, ...]:
+    if "[" in _PLAIN_SET.sub("", part):
+        return (_SETS.sub("*", part),)
+    return (part, part.replace("[", "[[]")) if "[" in part else (part,)
+
+
+def _widen_folder(part: str) -> tuple[str, ...]:
+    widened = _widen_part(part)
+    hidden = part[:1] == "." and part not in (".", "..")
+    return (*widened, *(dot for dot in (".", "..") if hidden and fnmatchcase(dot, widened[0])))
