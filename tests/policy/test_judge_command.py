@@ -265,6 +265,7 @@ def test_exact_rule_covers_a_launched_program(tmp_path: Path) -> None:
         ("Bash(git -c a=b *)", "git -c a=b commit", Allow),
         ("Bash(python *)", "python x.py", Allow),
         ("Bash(node scripts/*)", "node scripts/x.js", Allow),
+        ("Bash(node *)", "node build.js .env", Allow),
         ("Bash(node scripts/*)", "node scripts/../../x.js", Ask),
         ("Bash(sed *)", "sed -i s/a/b/ f", Allow),
         ("Bash(git *)", "git reset --hard", Ask),

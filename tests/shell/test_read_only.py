@@ -143,8 +143,6 @@ _LOCAL = [
     "GIT_PAGER=cat git log -3",
     "hexdump -C -n0xff -s 16 f",
     "PAGER= git diff",
-    "node --check app.js",
-    "php -l index.php",
     "zig version",
     "dotnet --list-sdks",
     "sed -n '$!{N;ba}; # all\n1,5p' src/*.py",

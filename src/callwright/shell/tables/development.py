@@ -19,9 +19,7 @@ python python3 python2 deno rustc rustup ghc poetry conda mamba mypy biome nano 
 java javac scala kotlin kotlinc swift ocaml sqlite ffmpeg ffprobe convert magick gdb nvcc
       : needs --version -version; only --version -version; operands 0; single
 erl: needs -version; only -version; operands 0; single
-node nodejs: reads; last; needs --version -v --check -c; only --version -v --check -c
-php: reads; last; needs --version -v --syntax-check -l; only --version -v --syntax-check -l
-ruby lua lua5.3 luajit tsc gcc g++ cc c++ clang clang++ make gmake
+node nodejs ruby php lua lua5.3 luajit tsc gcc g++ cc c++ clang clang++ make gmake
       : needs --version -v; only --version -v; operands 0
 perl nginx httpd apache2: needs --version -v -V; only --version -v -V; operands 0
 shellcheck hadolint yamllint: reads; not -o --output-file; not --config -c --rcfile
