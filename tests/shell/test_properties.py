@@ -4,6 +4,8 @@ import json
 import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
@@ -189,6 +191,28 @@ def test_hostile_input_is_analyzed_quickly(line: str) -> None:
 def test_analysis_time_is_linear_in_line_length() -> None:
     short, long = (_work("; ".join(f"ls a{i}" for i in range(count))) for count in (300, 3_000))
     assert long < short * 12
+
+
+def _measure_seconds(run: Callable[[], object]) -> float:
+    """Time a call whose work is done by regular expressions, which `_work` does not see."""
+    spent: list[float] = []
+    for _ in range(3):
+        start = time.process_time()
+        run()
+        spent.append(time.process_time() - start)
+    return min(spent)
+
+
+def test_letters_behind_a_dollar_are_read_in_linear_time() -> None:
+    lines = [f"sqlite3 -readonly x 'select ${'é' * count} from t'" for count in (4, 22)]
+    short, long = (_measure_seconds(lambda: analyze_uncached(line, "/w")) for line in lines)  # noqa: B023 - called at once
+    assert long < short * 20
+
+
+def test_open_brace_is_split_in_linear_time() -> None:
+    texts = ["{" + "a," * count for count in (500, 5_000)]
+    short, long = (_measure_seconds(lambda: list(syntax.split_roughly(text))) for text in texts)  # noqa: B023 - as above
+    assert long < short * 40
 
 
 _PLAIN_WORDS = st.sampled_from(

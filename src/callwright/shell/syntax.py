@@ -28,7 +28,7 @@ _SECONDS_PER_BYTE = 3e-7  # ten times what well-formed source takes
 _NO_START = re.compile(rb"\s*[|&;)]")
 _BEYOND_ASCII = re.compile(rb"[\xc0-\xff][\x80-\xbf]*|[\x80-\xbf]")
 _BREAK = re.compile(r"[;&|\n(){}`]+|\$\(|<\(|>\(")
-_BRACED = re.compile(r"\{([^\s{}]+,[^\s{}]*)\}")
+_BRACED = re.compile(r"\{([^\s{},]*(?:,[^\s{},]*)+)\}")
 _WORD = re.compile(r"""(?:[^\s"'\\<>]|\\.|"(?:[^"\\]|\\.)*"?|'[^']*'?)+""", re.DOTALL)
 _QUOTES = re.compile(r"""["']|\\(?=.)""", re.DOTALL)
 

@@ -14,7 +14,7 @@ from callwright.shell.words import Folders, Word, resolve_as
 _STRING = re.compile(
     r"'(?:[^'\\]|'')*'|\"[^\"\\]*\"|-- [^\n]*|/\*(?!M?!)(?:(?!/\*).)*?\*/|\[[^\[\]'\"/-]*\]", re.DOTALL
 )
-_DOLLARS = re.compile(r"\$(?:\w|[^\x00-\x7f])*\$")  # to PostgreSQL and duckdb, $a$ ' $a$ is a string
+_DOLLARS = re.compile(r"\$[\w\x80-\U0010ffff]*\$")  # to PostgreSQL and duckdb, $a$ ' $a$ is a string
 # to SQLite and SQL Server [--] is a name, to SQLite @count(') is one, and a line of sqlcmd may be a command of its own
 _OTHER_WORDS = re.compile(r"\[|(?<!:)(?:[@$]|:(?!:\w))(?:[^\s(@$:]|::)*\(|^[ \t]*(?:!!|:(?!:))", re.MULTILINE)
 _CALL = re.compile(r"(?<![\w.])([\w.]+)\s*\(")
