@@ -292,6 +292,7 @@ def test_shell_reads_outside_follow_the_workspace(tmp_path: Path) -> None:
     assert _decide("cat /etc/hosts", tmp_path) is Allow
     assert _decide("cat /etc/hosts", tmp_path, reads="inside") is Ask
     assert _decide("cat /etc/hosts", tmp_path, reads="inside", allow=["Read(//etc/hosts)"]) is Allow
+    assert _decide("cat /etc/hosts", tmp_path, reads="inside", allow=["Bash(//etc/hosts)", "Edit(//etc/hosts)"]) is Ask
 
 
 def test_network_read_asks_unless_allowed(tmp_path: Path) -> None:
@@ -336,11 +337,14 @@ def test_no_line_raises(tmp_path: Path, line: str) -> None:
 def test_unparsed_line_is_never_allowed_unasked(tmp_path: Path, line: str) -> None:
     assert _decide(line, tmp_path, allow=["Bash(ls *)"]) is Ask
     assert _decide(line, tmp_path, allow=["Bash(*)"]) is Ask
+    assert _decide(line, tmp_path, mode="bypass", deny=["Bash(rm *)"]) is Ask
     assert _decide(line, tmp_path, mode="plan") is Deny
 
 
 def test_rule_for_every_command_covers_those_that_are_not_known(tmp_path: Path) -> None:
     assert _decide("frobnicate $X | other", tmp_path, allow=["Bash(*)"]) is Allow
+    assert _decide("touch x", tmp_path, allow=["Bash(*)"]) is Allow
+    assert _decide("touch $X/y", tmp_path, allow=["Bash(*)"]) is Ask
 
 
 @pytest.mark.parametrize(

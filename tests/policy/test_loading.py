@@ -78,7 +78,10 @@ def test_broad_allow_rule_is_reported(text: str) -> None:
     assert _problems(allow=[text]) == {text: "too broad"}
 
 
-@pytest.mark.parametrize("text", ["Bash(python run.py)", "Bash(npm run build *)", "Bash(git log *)", "Bash(ls *)"])
+@pytest.mark.parametrize(
+    "text",
+    ["Bash(python run.py)", "Bash(npm run build *)", "Bash(git log *)", "Bash(ls *)", "Bash(frob*)", "Bash(pyth *)"],
+)
 def test_narrow_allow_rule_is_not_reported(text: str) -> None:
     assert _problems(allow=[text]) == {}
 

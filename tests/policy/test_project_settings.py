@@ -186,5 +186,10 @@ def test_tool_versions_with_a_path_asks_for_programs_that_have_a_shim(
     (project / ".tool-versions").write_text("# ours\nnodejs 22.1.0 path:./tools\n")
     assert all(isinstance(_judge(line, project), Ask) for line in lines)
     assert all(isinstance(_judge(line, project), Allow) for line in ("cat x.json", "A=1", "A=1; echo $A"))
+    monkeypatch.setenv("HOME", str(project))  # what the user has chosen for every folder
+    assert isinstance(_judge("node --version", project / "below"), Allow)
+    (project / ".python-version").write_text("./tools/python\n")
+    assert isinstance(_judge("uv python find", project / "below"), Ask)
+    monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("PATH", "/usr/bin")
     assert isinstance(_judge("node --version", project), Allow)

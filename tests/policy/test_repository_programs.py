@@ -213,6 +213,8 @@ def test_hook_asks_in_auto_mode_and_a_rule_allows_it(repository: Path) -> None:
     [
         ("rust-toolchain.toml", '[toolchain]\npath = "./evil"\n', True),
         ("rust-toolchain.toml", '[toolchain]\nchannel = "1.80"\n', False),
+        ("rust-toolchain.toml", '[toolchain]\nchannel = "./evil"\n', True),
+        ("rust-toolchain.toml", 'toolchain = "stable"\n', True),
         ("rust-toolchain", "stable\n", False),
         ("rust-toolchain", '[toolchain]\npath = "x"\n', True),
         (".cargo/config.toml", '[build]\nrustc = "./evil"\n', True),

@@ -95,6 +95,11 @@ def test_rule_covers_what_its_author_meant(tmp_path: Path, rule: str, line: str)
         ("Bash(./scripts/build.sh)", "cd sub && ./scripts/build.sh"),
         ("Bash(./scripts/build.sh:*)", "pushd x; ./scripts/build.sh"),
         ("Bash(make *)", "cd /tmp && make all"),
+        ("Bash(make *)", "make -kC/tmp all"),
+        ("Bash(terraform *)", "terraform -chdir=/tmp plan"),
+        ("Bash(tcpdump *)", "tcpdump -zx y"),
+        ("Bash(mysql -e *)", """mysql -e "/* ' */ system id; /* ' */" """),
+        ("Bash(mysql -e *)", "mysql -e \"select 'a\u00fc; system id'\""),
         ("Bash(go *)", "go list --frobnicate"),  # to list only reads, and what the option does is not known
         ("Bash(npm test)", "cd .. && npm test"),
         ("Bash(npm test)", "env -C /tmp npm test"),

@@ -125,6 +125,13 @@ def test_rule_about_the_program_named_command_is_about_nothing_else(text: str) -
     assert not isinstance(_judge_line(text, "deny", RunCommand("rm x", "/w"), _call("bash")), Deny)
 
 
+def test_rule_that_allows_a_call_by_an_argument_allows_none_of_its_accesses() -> None:
+    call = _call("deploy", {"env": "prod"})
+    assert isinstance(_judge_line("deploy(env:prod)", "allow", UseTool("deploy", Effect.WRITE), call), Allow)
+    for access in (WritePath("/w/a"), ReadPath("/w/a"), Reach("https://a.example")):
+        assert _judge_line("deploy(env:prod)", "allow", access, call) is None
+
+
 def test_deny_beats_ask_beats_allow() -> None:
     everything = rules_of(allow=["Read"], ask=["Read(a/**)"], deny=["Read(a/b/**)"])
     assert isinstance(_judge(everything, ReadPath("/w/x")), Allow)

@@ -126,7 +126,7 @@ def _names_whole_tool(rule: Rule, access: Access, subject: Subject) -> bool:
 
 def _about_files(rule: Rule, access: Access, subject: Subject) -> bool:
     families = {family_of(access)}
-    if rule.kind == "deny" and not isinstance(access, ReadPath):
+    if rule.kind == "deny":
         families.add("read")  # a file that may not be read may not be replaced either
     if rule.kind == "ask" and (isinstance(access, DeletePath) or _may_move(access, subject)):
         families.add("read")  # in another place it could be read unasked

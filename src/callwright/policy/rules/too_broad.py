@@ -315,7 +315,7 @@ def _list_other_projects(arguments: Sequence[str], options: Sequence[str], folde
     """Yield the words with which a command is run for a project outside its folder."""
     for word, following in pairwise((*arguments, "")):
         for option in options:
-            if option.startswith("--") or len(option) > 2:
+            if len(option) > 2:
                 name, _, glued = word.partition("=")
                 value = (glued or following) if name == option else ""
             else:
