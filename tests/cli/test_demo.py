@@ -1,6 +1,8 @@
 """`callwright demo`, `--help` and the exit codes of a first session with the command."""
 
+import os
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -40,9 +42,11 @@ def test_permissions_test_sets_the_exit_code(machine: Any) -> None:
 
 
 @pytest.mark.slow
-def test_demo_completes_its_task_and_asks_before_deleting() -> None:
+def test_demo_completes_its_task_and_asks_before_deleting(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()  # the temporary folder may lie in a repository
     done = subprocess.run(
         warm_command("-m", "callwright", "demo"),
+        env={**os.environ, "TMPDIR": str(tmp_path)},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -51,6 +55,7 @@ def test_demo_completes_its_task_and_asks_before_deleting() -> None:
     assert done.returncode == 0, done.stderr
     told = done.stdout
     steps = [
+        f"temporary project {tmp_path.resolve()}/callwright-demo-",
         "● write words.py",
         "✗ bash python3 -m unittest",
         "+    return sorted(set(words), key=words.count, reverse=True)[:count]",

@@ -132,7 +132,7 @@ class _Demo:
 
     def __init__(self, folder: Path) -> None:
         self._locations, self._script = make_project(folder)
-        self._project = self._locations.project
+        self._project = self._locations.cwd  # the project may be a repository around the temporary folder
         self._palette = Palette.of(sys.stdout)
         self._width = min(shutil.get_terminal_size().columns, 100)
         self._lines = CallLines(self._palette, self._width)
