@@ -98,6 +98,7 @@ def test_unquoted_colon_is_read_with_a_warning(text: str, value: object) -> None
         ("<file> 'a name'  # a comment", "<file> 'a name'"),
         ("@file: what to do", "@file: what to do"),
         ('"[quoted]"', "[quoted]"),
+        *((hint, None) for hint in ("null", "~", "NULL  # none")),
         ("[a,\n  b]", ["a", "b"]),
     ],
 )

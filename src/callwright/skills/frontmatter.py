@@ -91,8 +91,9 @@ def parse_front_matter(text: str, *, first_line: int = 1) -> FrontMatter:
 
 
 def _quote_hint(match: re.Match[str]) -> str:
-    value = match[2].partition(" #")[0].rstrip().replace("'", "''")
-    return f"{match[1]}'{value}'"
+    value = match[2].partition(" #")[0].rstrip()
+    quoted = value.replace("'", "''")
+    return match[0] if value in _NULLS else f"{match[1]}'{quoted}'"
 
 
 def _quote_value(text: str, index: int) -> str | None:
