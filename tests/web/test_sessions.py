@@ -586,7 +586,6 @@ async def test_costs_count_sessions_that_are_written_at_the_same_time(serve: Ser
         assert found["total"]["tokens"] == 20 * 2 * 100 and len(found["sessions"]) == 20
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("turns", "numbers"), [(30, [*range(11, 31)]), (200, [None] * 20)])
 async def test_timeline_numbers_turns_only_if_it_knows_them(
     serve: Serve, turns: int, numbers: list[int | None]
@@ -602,6 +601,7 @@ async def test_timeline_numbers_turns_only_if_it_knows_them(
         assert [turn["number"] for turn in found] == numbers
 
 
+@pytest.mark.slow
 async def test_long_session_is_shown_before_all_of_it_is_read(serve: Serve) -> None:
     async with serve() as web, web.events() as events:
         await fill(web, 1500)
