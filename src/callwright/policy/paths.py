@@ -19,7 +19,6 @@ _GLOB = frozenset("*?[")
 _MATCHES = 1000
 _GLOB_COMPONENTS = 3
 _PLAIN_SET = re.compile(r"\[(?:[A-Za-z0-9_.]+|0-9)\]")
-_SETS = re.compile(r"\[.*\]", re.DOTALL)
 
 
 @frozen
@@ -131,7 +130,8 @@ def _widen_glob(pattern: str) -> Iterator[str]:
 
 def _widen_part(part: str) -> tuple[str, ...]:
     if "[" in _PLAIN_SET.sub("", part):
-        return (_SETS.sub("*", part),)
+        start, end = part.find("["), part.rfind("]")
+        return (f"{part[:start]}*{part[end + 1 :]}" if start < end else part,)
     return (part, part.replace("[", "[[]")) if "[" in part else (part,)
 
 

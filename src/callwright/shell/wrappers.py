@@ -44,10 +44,11 @@ class InnerCommand(NamedTuple):
 
 SHELLS = frozenset("sh bash dash zsh ksh ksh93 mksh ash fish rbash csh tcsh".split())
 _PLAIN_SHELLS = frozenset(("sh", "bash", "dash"))
+_C_SHELLS = frozenset(("csh", "tcsh"))
 _PLAIN_SHELL_FLAGS = frozenset("ceux")
 _PLAIN_SHELL_OPTIONS = frozenset(("pipefail", "errexit", "nounset", "xtrace"))
 _SAME_EVERYWHERE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*(?: +[A-Za-z0-9_./,+-]+)*\Z")
-"""A script of plain words, which every shell reads alike."""
+"""A script of plain words, which every shell but csh reads alike."""
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)\Z", re.DOTALL)
 
 
@@ -243,7 +244,8 @@ def _unwrap_shell(name: str, words: Sequence[Word]) -> InnerCommand | None:
     place += place < len(words) and words[place].text in ("-", "--")
     if not script or place >= len(words):
         return None
-    if name not in _PLAIN_SHELLS and not (words[place].literal and _SAME_EVERYWHERE.match(words[place].text)):
+    alike = words[place].literal and name not in _C_SHELLS and _SAME_EVERYWHERE.match(words[place].text)
+    if name not in _PLAIN_SHELLS and not alike:
         doubt = doubt or f"{name} reads its scripts differently"
     return InnerCommand(f"{name} -c", script=words[place], doubt=doubt)
 
