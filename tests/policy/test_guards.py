@@ -466,6 +466,33 @@ def test_folder_too_large_to_check_asks(tmp_path: Path, monkeypatch: pytest.Monk
     assert trees.find_in_tree(Tree(str(tmp_path / "a")), lambda path: True) == str(tmp_path / "a")
 
 
+def test_folders_that_a_pattern_names_are_known_only_if_all_of_them_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def find(pattern: str, *, split: bool = False) -> str | None:
+        return trees.find_in_tree(Tree(f"{tmp_path}/{pattern}", split=split), lambda path: path.endswith("key"))
+
+    for name in ("a1/x", "a2/x", "b[1]/x", "c1/key", "c[1]/x", "many1/x", "many2/x", "many3/x"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).touch()
+    assert find("a*") == ""
+    assert find("c*") == f"{tmp_path}/c1/key"
+    monkeypatch.setattr(trees, "_MAX_FOLDERS", 2)
+    assert [find("many*"), find("b*"), find("$X"), find("a*", split=True)] == [None] * 4
+    monkeypatch.setattr(trees, "_MAX_ENTRIES", 0)
+    assert find("a*") is None
+
+
+@pytest.mark.parametrize(("name", "found"), [("x /y", True), ("x ../y", True), ("x .env", True), ("x y", False)])
+def test_names_that_xargs_would_split_name_other_files(tmp_path: Path, name: str, found: bool) -> None:
+    file = tmp_path / "work" / name
+    file.parent.mkdir(parents=True)
+    file.touch()
+    tree = Tree(str(tmp_path / "work"), split=True)
+    assert bool(trees.find_in_tree(tree, lambda path: False)) is found
+    assert trees.find_in_tree(tree._replace(split=False), lambda path: False) == ""
+
+
 @pytest.mark.parametrize("mode", ["default", "auto", "plan", "dontAsk"])
 @pytest.mark.parametrize(
     "line",

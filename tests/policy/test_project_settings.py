@@ -25,6 +25,7 @@ def _judge(line: str, folder: Path, mode: str = "default") -> Decision:
         ("cargo tree --locked", ".cargo/config.toml", "[build\n"),
         ("cargo tree --locked", ".cargo/config.toml", "include = 'other.toml'\n"),
         ("cargo tree --locked", ".cargo/config.toml", "[build]\nrustflags = ['-Zx']\n"),
+        ("cargo tree --locked", ".cargo/config.toml", "[profile.dev]\nrustflags = ['-Zx']\n"),
         ("cargo info serde", ".cargo/config.toml", "[alias]\ninfo = 'run'\n"),
         ("cargo xtask --help", ".cargo/config.toml", "[alias]\nxtask = 'run -p xtask --'\n"),
         ("cargo -q b -h", ".cargo/config.toml", "[alias]\nb = ['run']\n"),
