@@ -11,12 +11,12 @@ from hypothesis import given, strategies as st
 from tests.waiting import LONG_SECONDS
 
 from callwright import Agent, Completed, Effect, Executor, Failed, Registry, ToolCall, tool
-from callwright.agent.results import Stopped
+from callwright.agent.results import Done, Stopped
 from callwright.core.content import Output
 from callwright.core.errors import Denied
 from callwright.core.messages import ToolMessage, UserMessage
 from callwright.core.spec import ToolSpec
-from callwright.hooks.base import PendingCall, Rewrite
+from callwright.hooks.base import Hook, InnerAgent, PendingCall, Rewrite
 from callwright.hooks.shell.compat import apply_elicitation_reply
 from callwright.hooks.shell.config import EVENTS, UNSUPPORTED_EVENTS, ShellHook, parse_shell_hooks
 from callwright.hooks.shell.dispatch import HookContext
@@ -320,6 +320,24 @@ async def test_events_inside_an_agent_name_it_and_the_session(hooked: Fire, tmp_
         ("PostToolUse", "deep", "1", "wide"),
         ("PostToolUse", "wide", None, None),
     ]
+
+
+async def test_failed_agent_is_forgotten_with_its_call(hooked: Fire, tmp_path: Path) -> None:
+    hooks = hooked(ShellHook("SubagentStart", f"cat > {tmp_path}/heard"))
+    began: list[InnerAgent] = []
+
+    class Watch(Hook):
+        def agent_began(self, agent: InnerAgent) -> None:
+            began.append(agent)
+
+    failing = Agent(ScriptedProvider()).as_tool("explore", "Looks around.")
+    executor = Executor(Registry(failing), AllowEverything(), hooks=(*hooks.call_hooks(), Watch()))
+    outer = Agent(ScriptedProvider(ToolCall("1", "explore", {"prompt": "x"}), "done"), executor=executor)
+    assert isinstance(await outer.run("go", session="s"), Done)
+    (inner,) = began
+    assert json.loads((tmp_path / "heard").read_text())["session_id"] == "s"
+    await hooks.fire("SubagentStart", {}, session_id=inner.own_session_id)
+    assert json.loads((tmp_path / "heard").read_text())["session_id"] == inner.own_session_id
 
 
 async def test_hook_can_keep_an_agent_from_starting(hooked: Fire) -> None:

@@ -156,6 +156,9 @@ class ShellHooks(HookDispatcher):
         self.allowed_calls.discard(digest)
         self.approved_calls.discard(digest)
         halt = self.halts.pop(pending.call.id, "")
+        for own_session_id, agent in tuple(self._agents.items()):  # one that failed has given no answer to agent_ended
+            if (agent.session_id, agent.call_id) == (pending.session_id, pending.call.id):
+                del self._agents[own_session_id]
         if isinstance(outcome, Interrupted):
             return None
         if not isinstance(outcome, Failed) or not isinstance(outcome.error, Declined):
