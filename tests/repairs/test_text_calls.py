@@ -1,6 +1,7 @@
 """Calls written as text: a message of nothing but calls becomes calls, a message that mentions one does not."""
 
 import json
+from time import process_time
 
 import pytest
 
@@ -286,3 +287,22 @@ def test_long_hostile_message_is_read_in_linear_time(piece: str):
         read_lenient(f'{text}{{"a": 1}}{text}"x')
     assert repair_name(f"{text}:0:0", TOOLS) is None
     unwrap_line(f"```{text}\n{text}   ```{text}")
+
+
+@pytest.mark.parametrize("piece", ["<|a|>", "<|action_start|>", "<|a", " ", "\n", "`", "x"])
+@pytest.mark.parametrize(
+    "opening",
+    [
+        "<|action_start|>",
+        '<|python_tag|>{"name": "read"}',
+        '<tool_call>{"name": "read"}',
+        "<function=read>{",
+        "<tool_calls>{",
+        "```json\n{",
+        "<|tool_call_begin|>read",
+    ],
+)
+def test_long_text_after_an_opening_is_read_in_linear_time(opening: str, piece: str):
+    began = process_time()
+    assert read_text_calls(f"{opening}{piece * (40_000 // len(piece))}?", TOOLS) is None
+    assert process_time() - began < 1  # a quadratic reader takes 3 to 60 s

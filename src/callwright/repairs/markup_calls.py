@@ -21,7 +21,7 @@ MarkupCall: TypeAlias = tuple[str, dict[str, Any]]
 
 _NAMESPACE = re.compile(r"<(/?)(?:\s*[|｜]+\s*DSML\s*[|｜]+\s*|\w+:(?=invoke\b|parameter\b|function_calls\b))")
 _WRAPPER = re.compile(
-    r"\A<(?P<tag>function_calls|tool_calls|tool_use|calls)>\s*(?P<body>.*?)\s*(?:</(?P=tag)>)?\Z", re.DOTALL
+    r"\A<(?P<tag>function_calls|tool_calls|tool_use|calls)>(?P<body>.*?)(?:</(?P=tag)>)?\Z", re.DOTALL
 )
 _INVOKE = re.compile(
     r"\s*<(?P<tag>invoke|function)\s+name=\"(?P<name>[^\"]+)\"\s*>(?P<body>.*?)</(?P=tag)>\s*", re.DOTALL
@@ -34,8 +34,8 @@ _KEYED = re.compile(r"\s*<tool_call>\s*(?P<name>[\w.:-]+)\s*(?P<body><arg_key>.*
 _PAIR = re.compile(r"\s*<arg_key>(?P<key>.*?)</arg_key>\s*<arg_value>(?P<value>.*?)</arg_value>\s*", re.DOTALL)
 _SECTION = re.compile(r"<[|｜]tool[_▁]calls[_▁](?:section[_▁])?(?:begin|end)[|｜]>")
 _TOKENS = re.compile(
-    r"\s*<[|｜]tool[_▁]call[_▁]begin[|｜]>\s*(?:function<[|｜]tool[_▁]sep[|｜]>)?(?P<name>[^<\s]+)\s*"
-    r"(?:<[|｜](?:tool[_▁]sep|tool[_▁]call[_▁]argument[_▁]begin)[|｜]>)?\s*(?P<body>.*?)\s*"
+    r"\s*<[|｜]tool[_▁]call[_▁]begin[|｜]>\s*(?:function<[|｜]tool[_▁]sep[|｜]>)?(?P<name>[^<\s]+)(?![^<\s])"
+    r"(?:\s*<[|｜](?:tool[_▁]sep|tool[_▁]call[_▁]argument[_▁]begin)[|｜]>)?(?P<body>.*?)"
     r"<[|｜]tool[_▁]call[_▁]end[|｜]>\s*",
     re.DOTALL,
 )
@@ -86,7 +86,7 @@ def read_markup_calls(body: str, spellings: Mapping[str, str]) -> list[MarkupCal
     """Return the calls that a message consists of; None if it is anything else, or contains anything else."""
     text = _NAMESPACE.sub(r"<\1", body)
     wrapped = _WRAPPER.match(text)
-    text = wrapped["body"] if wrapped else text
+    text = wrapped["body"].strip() if wrapped else text
     return (
         _read_each(text, _INVOKE, partial(_read_parameters, _PARAMETER))
         or _read_each(text, _KEYED, partial(_read_parameters, _PAIR))
@@ -144,7 +144,7 @@ def _read_parameters(pattern: re.Pattern[str], body: str) -> dict[str, Any] | No
 
 
 def _read_object(body: str) -> dict[str, Any] | None:
-    return try_read_object(body or "{}")
+    return try_read_object(body.strip() or "{}")
 
 
 def _read_elements(text: str, spellings: Mapping[str, str]) -> list[MarkupCall] | None:

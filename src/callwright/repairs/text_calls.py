@@ -25,20 +25,20 @@ THINKING = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
 _END = re.compile(r"(?:\s|<\|(?:im_end|eot_id|eom_id|end|call|return|end_of_text|endoftext)\|>|</s>)+\Z")
 _CLOSINGS = re.compile(r"(?:\s*</(?:tool_calls?|tools?|function_calls?)>)+\Z")
 _TAGS = r"tool_calls?|toolcall|tool_use|tool_code|tools?|function_calls?|functioncall|action|invoke"
-TAGGED = re.compile(rf"\s*<(?P<tag>{_TAGS})>\s*(?P<body>.*?)\s*(?:</(?:{_TAGS})>|\Z)\s*", re.DOTALL)
-FUNCTION = re.compile(r"\s*<function=(?P<name>[^>\s]+)>\s*(?P<body>.*?)\s*(?:(?P<end></function>)|\Z)\s*", re.DOTALL)
+TAGGED = re.compile(rf"\s*<(?P<tag>{_TAGS})>(?P<body>.*?)(?:</(?:{_TAGS})>|\Z)\s*", re.DOTALL)
+FUNCTION = re.compile(r"\s*<function=(?P<name>[^>\s]+)>(?P<body>.*?)(?:(?P<end></function>)|\Z)\s*", re.DOTALL)
 _PARAMETER = re.compile(r"\s*<parameter=(?P<key>[^>\s]+)>\n?(?P<value>.*?)\n?</parameter>\s*", re.DOTALL)
 FENCED = re.compile(r"\s*```(?:json|tool_call|tool_code|tool|python|py)?[ \t]*\n(?P<body>.*?)\n?```\s*", re.DOTALL)
 _MISTRAL = re.compile(
     r"\s*\[TOOL_CALLS\]\s*(?P<name>[\w.-]*)(?:\[CALL_ID\]\w+)?(?:\[ARGS\])?\s*(?P<body>.*)\Z", re.DOTALL
 )
 _TAG_TOKENS = re.compile(
-    r"\s*(?:<\|(?:python_tag|tool_call|tool_calls_section_begin|tool_call_start|action_start)\|>(?:<\|plugin\|>)?"
-    r"|functools(?=\[))\s*(?P<body>.*?)\s*"
-    r"(?:<\|[^|]*\|>\s*)*\Z",
-    re.DOTALL,
+    r"(?:<\|(?:python_tag|tool_call|tool_calls_section_begin|tool_call_start|action_start)\|>(?:<\|plugin\|>)?"
+    r"|functools(?=\[))"
 )
-_NAMESPACED = re.compile(r"<(?P<tag>\w+:(?:tool|function)_calls?)>\s*(?P<body>.*?)\s*</(?P=tag)>", re.DOTALL)
+_TOKENS_FROM_END = re.compile(r"(?:\s*>\|[^|]*\|<)*")
+"""Further tokens, in a text that is reversed: a search for their first one from the beginning is quadratic."""
+_NAMESPACED = re.compile(r"<(?P<tag>\w+:(?:tool|function)_calls?)>(?P<body>.*?)</(?P=tag)>", re.DOTALL)
 HARMONY = re.compile(
     r"(?:<\|start\|>assistant)?\s*(?:<\|channel\|>)?(?:commentary|analysis)\s+to=(?P<name>[\w.:-]+)\s*"
     r"(?:<\|constrain\|>\s*json|json|code)?\s*<\|message\|>(?P<body>.*?)(?:<\|(?:call|end)\|>|\Z)\s*",
@@ -48,13 +48,13 @@ _HARMONY_THOUGHT = re.compile(
     r"(?:<\|start\|>assistant\s?)?<\|channel\|>analysis<\|message\|>.*?(?:<\|end\|>|\Z)\s*", re.DOTALL
 )
 _NAMED = re.compile(r"(?P<name>[\w.:-]+)\s*(?P<body>\{.*\})", re.DOTALL)
-_HALF_FENCED = re.compile(r"\A(?:`+|~{3,})(?:json)?\s*(?=[{\[])|\s*(?:`+|~{3,})\Z|\Ajson\s+(?=[{\[])")
+_HALF_FENCED = re.compile(r"\A(?:`+|~{3,})(?:json)?\s*(?=[{\[])|(?:(?<!`)`+|(?<!~)~{3,})\Z|\Ajson\s+(?=[{\[])")
 _SEVERAL = ("calls", "tool_calls", "function_calls", "actions")
 _ONE = ("function", "function_call", "tool_call", "tool_use")
 _EXTRAS = frozenset({"type", "id", "call_id", "tool_call_id", "index", "thought", "reasoning", "explanation"})
 _CALL_TYPES = ("function", "function_call", "tool_call", "tool_use")
 _LINES = re.compile(r"\n+|(?<=\})\s*;\s*(?=\{)")
-_OBJECTS = re.compile(r"\s*\n(?=\{)")
+_OBJECTS = re.compile(r"\n(?=\{)")
 _MOST_CALLS = 32
 _MOST_CLOSING_CHARS = 200
 
@@ -79,7 +79,7 @@ def read_text_calls(text: str, spellings: Mapping[str, str]) -> list[TextCall] |
     if not body:
         return None
     outer = _NAMESPACED.fullmatch(body)
-    body = outer["body"] if outer else body
+    body = outer["body"].strip() if outer else body
     calls = _read_body(body, spellings)
     if calls is None and (shorter := _CLOSINGS.sub("", body[-_MOST_CLOSING_CHARS:])) != body[-_MOST_CLOSING_CHARS:]:
         calls = _read_body(body[:-_MOST_CLOSING_CHARS] + shorter, spellings)  # closed, but never opened
@@ -102,7 +102,7 @@ def _read_tagged(body: str, spellings: Mapping[str, str]) -> list[TextCall] | No
         found = tagged or function
         if found is None:
             return None
-        inner = _read_function(function) if function else _read_inside(found["body"], spellings)
+        inner = _read_function(function) if function else _read_inside(found["body"].strip(), spellings)
         if not inner:
             return None
         calls += inner
@@ -134,7 +134,7 @@ def _read_named(body: str, spellings: Mapping[str, str]) -> list[TextCall] | Non
 
 def _read_function(found: re.Match[str]) -> list[TextCall] | None:
     """Read `<function=read>` with JSON or with `<parameter=path>` inside."""
-    body = found["body"]
+    body = found["body"].strip()
     if not body:
         return [TextCall(found["name"], "{}")] if found["end"] else None
     at, given, repeated = 0, dict[str, str](), False
@@ -167,10 +167,19 @@ def _read_tokens(body: str, spellings: Mapping[str, str]) -> list[TextCall] | No
     if found is not None and found["name"]:
         given = try_read_object(found["body"])
         return None if given is None else [TextCall(found["name"], compact(given))]
-    found = found or _TAG_TOKENS.fullmatch(body)
-    if found is None:
+    if found is not None:
+        inner = found["body"]
+    elif (opening := _TAG_TOKENS.match(body)) is not None:
+        inner = _drop_tokens(body[opening.end() :]).strip()
+    else:
         return None
-    return _read_values(found["body"], spellings, tagged=True) or read_python(found["body"], spellings)
+    return _read_values(inner, spellings, tagged=True) or read_python(inner, spellings)
+
+
+def _drop_tokens(text: str) -> str:
+    """Remove the tokens at the end, such as `<|im_end|>`."""
+    found = _TOKENS_FROM_END.match(text[::-1])
+    return text[: len(text) - found.end()] if found else text
 
 
 def _read_fenced(body: str, spellings: Mapping[str, str]) -> list[TextCall] | None:
@@ -185,7 +194,8 @@ def _read_fenced(body: str, spellings: Mapping[str, str]) -> list[TextCall] | No
 
 
 def _read_bare(body: str, spellings: Mapping[str, str]) -> list[TextCall] | None:
-    body = _HALF_FENCED.sub("", body) if body.startswith(("`", "~", "json")) or body.endswith(("`", "~")) else body
+    if body.startswith(("`", "~", "json")) or body.endswith(("`", "~")):
+        body = _HALF_FENCED.sub("", body).rstrip()
     return _read_values(body, spellings, tagged=False) if body.startswith(("{", "[", '"{')) else None
 
 
@@ -204,7 +214,9 @@ def _read_values(body: str, spellings: Mapping[str, str], *, tagged: bool) -> li
 
 
 def _read_each(texts: Iterable[str], spellings: Mapping[str, str], *, tagged: bool) -> list[TextCall] | None:
-    return _to_calls((try_read(text.rstrip(" ;,")) for text in texts if text.strip()), spellings, tagged=tagged)
+    return _to_calls(
+        (try_read(text.rstrip().rstrip(" ;,")) for text in texts if text.strip()), spellings, tagged=tagged
+    )
 
 
 def _to_calls(values: Iterable[Any], spellings: Mapping[str, str], *, tagged: bool) -> list[TextCall] | None:
