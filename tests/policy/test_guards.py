@@ -483,6 +483,31 @@ def test_folders_that_a_pattern_names_are_known_only_if_all_of_them_are(
     assert find("a*") is None
 
 
+def test_links_and_folders_of_tools_count_as_the_command_takes_them(tmp_path: Path) -> None:
+    for name in ("work/sub/x", "work/node_modules/sub/y", "work/node_modules/z", "one/key", "two/key"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    root = tmp_path.resolve() / "work"
+    (root / "file").symlink_to("../one/key")
+    (root / "folder").symlink_to("../two")
+    (root / "loop").symlink_to(".")
+    tree = Tree(str(root))
+
+    def find(tree: Tree, wanted: str, *, folders: bool = False, every: bool = False) -> str:
+        found = trees.find_in_tree(
+            tree, lambda path: path == str(tmp_path.resolve() / wanted), folders=folders, every=every
+        )
+        return str(found).removeprefix(f"{root}/")
+
+    follows, enters = tree._replace(follows=True), tree._replace(follows=True, enters=True)
+    assert [find(each, "one/key") for each in (tree, follows, enters)] == ["", "file", "file"]
+    assert [find(each, "two/key") for each in (tree, follows, enters)] == ["", "", "folder/key"]
+    assert find(tree, "work/sub", folders=True) == "sub"
+    assert find(tree, "work/sub") == find(tree, "work/node_modules/sub", folders=True) == ""
+    assert find(tree, "work/node_modules/sub", folders=True, every=True) == "node_modules/sub"
+    assert [find(tree, "work/node_modules/z", every=every) for every in (False, True)] == ["", "node_modules/z"]
+
+
 @pytest.mark.parametrize(("name", "found"), [("x /y", True), ("x ../y", True), ("x .env", True), ("x y", False)])
 def test_names_that_xargs_would_split_name_other_files(tmp_path: Path, name: str, found: bool) -> None:
     file = tmp_path / "work" / name

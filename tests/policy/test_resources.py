@@ -171,6 +171,10 @@ def test_deleting_a_container_deletes_what_is_denied_in_it() -> None:
     for uri in ("db://prod", "DB://PROD/", "db://prod/hr", "db://prod/hr/salaries"):
         assert isinstance(_judge(DeleteResource(uri), deny=deny), Deny)
     assert _judge(DeleteResource("db://prod/hr/holidays"), deny=deny) is None
+    for pattern in ("db://prod/a/b/c", "db://prod/*/b", "db://prod/*/b/**"):
+        assert _judge(DeleteResource("db://prod/a"), deny=[f"Resource({pattern})"]) is not None, pattern
+        assert _judge(DeleteResource("db://other/a"), deny=[f"Resource({pattern})"]) is None, pattern
+        assert _judge(WriteResource("db://prod/a"), deny=[f"Resource({pattern})"]) is None, pattern
     assert _judge(WriteResource("db://prod/hr"), deny=deny) is None
 
 
