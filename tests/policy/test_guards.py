@@ -608,6 +608,17 @@ def test_folder_named_like_a_set_hides_no_secret(tmp_path: Path) -> None:
     assert isinstance(judged, Ask) and ".env" in judged.reason
 
 
+@pytest.mark.parametrize("line", ["grep . *", "wc -l *", "grep . -[R]", "for f in *; do grep . $f; done", "head ?x*"])
+def test_file_that_becomes_an_option_asks(line: str, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("x")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "-R").write_text("x")
+    assert isinstance(judge_command(line, cwd=tmp_path, workspace=tmp_path), Allow)
+    judged = judge_command(line, cwd=tmp_path / "sub", workspace=tmp_path)
+    assert isinstance(judged, Ask) and "-R for an option" in judged.reason
+    assert isinstance(judge_command("grep . ./* sub/*", cwd=tmp_path, workspace=tmp_path), Allow)
+
+
 def test_deny_rule_holds_behind_the_working_folder_of_a_process(tmp_path: Path) -> None:
     judged = judge_command("cat /proc/self/cwd/x/y", cwd=tmp_path, workspace=tmp_path, deny=["Read(x/**)"])
     assert isinstance(judged, Deny)

@@ -43,7 +43,7 @@ from callwright.policy.repository import find_hook, find_repository_program
 from callwright.policy.shell_line import PartOfLine, command_of, paths_for_call
 from callwright.policy.tool_names import words
 from callwright.policy.toolchains import find_project_program, find_ruff_fixes, folder_decides
-from callwright.policy.trees import find_in_tree
+from callwright.policy.trees import find_in_tree, find_option_file
 from callwright.policy.walled import is_walled
 from callwright.shell.plan import ENVIRONMENT_SHOWN, SimpleCommand, Verdict
 from callwright.system.environment import is_credential, program_folders
@@ -263,8 +263,12 @@ class Guards(Policy):
         return None
 
     def _judge_trees(self, command: SimpleCommand) -> Decision | None:
-        """Ask about secrets in folders that a command reads as a whole."""
-        if self.masked or not command.trees or command.program in _LOOKS_AT_NAMES:
+        """Ask about secrets in folders that a command reads as a whole, and about files that would be its options."""
+        if self.masked:
+            return None
+        if option := find_option_file(command.words[1:], _folder_of(command, self.here)):
+            return Ask(f"would take the file {make_printable(option)} for an option", _SECRET)
+        if not command.trees or command.program in _LOOKS_AT_NAMES:
             return None
         for tree in dict.fromkeys(tree for tree in command.trees if tree.secrets):
             found = find_in_tree(tree, lambda path: is_secret(comparable(path)))

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from glob import has_magic, iglob
 from itertools import islice
@@ -129,3 +129,12 @@ def find_in_tree(
         except OSError:
             continue  # what cannot be listed cannot be read through it either
     return ""
+
+
+def find_option_file(arguments: Sequence[str], folder: str) -> str:
+    """Return a file such as `-R` that becomes an option where a word begins with a wildcard; empty if there is none."""
+    wild = any(has_magic(word[:1]) or (word[:1] == "-" and has_magic(word)) for word in arguments)
+    if not wild or not os.path.isdir(folder):  # noqa: PTH112 - a path as text
+        return ""
+    with os.scandir(folder) as entries:
+        return next((entry.name for entry in entries if entry.name[0] == "-"), "")
