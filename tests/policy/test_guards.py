@@ -57,6 +57,24 @@ def test_removing_the_working_folder_asks_in_every_mode(path: str, mode: str) ->
     assert decision.firm
 
 
+@pytest.mark.parametrize(
+    ("path", "guarded"),
+    [
+        ("/data/ours", True),
+        ("/data/ours/trust.json", True),
+        ("/DATA/ours/sessions/1", True),
+        ("/data/ours/skills/x/SKILL.md", False),
+        ("/data/ours2/trust.json", False),
+    ],
+)
+def test_own_folder_is_neither_read_nor_written_unasked(
+    path: str, guarded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CALLWRIGHT_HOME", "/data/ours")
+    for access in (ReadPath(path), WritePath(path)):
+        assert isinstance(Guards(_HERE).judge(access, _CALL), Ask) is guarded
+
+
 def test_removing_a_file_inside_is_not_guarded() -> None:
     assert Guards(_HERE).judge(DeletePath("/w/project/build"), _CALL) is None
 
