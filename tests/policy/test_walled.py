@@ -269,11 +269,13 @@ def test_network_read_gets_the_network_only(tmp_path: Path):
         ("git show HEAD:.env", True),
         ("ls", False),
         ("echo git", False),
+        ("echo", False),
     ],
 )
 def test_excluded_commands_are_asked_about(line: str, asks: bool, tmp_path: Path):
     by_mode = ByMode("default", network_reads="allow", auto_allow="walled")
-    policies = standard_policies(tmp_path, by_mode=by_mode, more=(ExcludedCommands(("git", "docker run *")),))
+    excluded = ExcludedCommands((" *", "git", "docker run *", "echo -n *"))
+    policies = standard_policies(tmp_path, by_mode=by_mode, more=(excluded,))
     decision = policies.decide(RunCommand(line, str(tmp_path)), dry_run_line(line))
     assert isinstance(decision, Ask if asks else Allow)
     assert ("outside the sandbox" in decision.reason) is asks
