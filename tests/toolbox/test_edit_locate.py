@@ -219,6 +219,8 @@ def test_trailing_whitespace_follows_the_file():
     assert edited("a\nb\nc\n", "b ", "B ") == "a\nB\nc\n"
     assert edited("    a\n    b\n", "  a \n  b \n", "  a \n  B \n") == "    a\n    B\n"
     assert edited("a\nb\n", "a \nb\n", "a \nhard break  \n") == "a\nhard break  \n"
+    assert edited("a\nb\n", "a  \nb\n", "a  \nb  \n") == "a\nb  \n"
+    assert edited("a\n\nb\n", "a\n  \nb\n", "a\n  \nb  \n  \nc\n") == "a\n\nb  \n\nc\n"
 
 
 @pytest.mark.parametrize("new", ["B\n    ", "B\n"])

@@ -132,9 +132,14 @@ def _trailing_space(region: Region) -> Correction | None:
 
 
 def _drop_added_space(region: Region) -> Correction:
-    """Return a correction of new lines that end with the whitespace that the copy, but not the file, has."""
-    added = {_end_of(copied) for own, copied in region.pairs if not _end_of(own)} - {""}
-    return lambda line: line.rstrip() if _end_of(line) in added else line
+    """Return a correction of new lines that end with the whitespace that all copied lines, but none in the file, have.
+
+    On some lines only it may be wanted, as a hard break in Markdown. Blank lines are compared with blank ones.
+    """
+    ends = {"" if _end_of(own) else _end_of(copied) for own, copied in region.pairs if copied.strip()}
+    added = ends if len(ends) == 1 else set[str]()
+    blank = added | {copied for own, copied in region.pairs if not copied.strip() and not own}
+    return lambda line: line.rstrip() if _end_of(line) in (added if line.strip() else blank) else line
 
 
 def _end_of(line: str) -> str:
