@@ -71,8 +71,9 @@ def test_instructions_that_are_not_read_are_named(locations: Locations) -> None:
     project = locations.project
     locations = replace(locations, claude=project.parent / "claude")
     (project / "AGENTS.md").write_text("# Notes")
-    (project / "CLAUDE.md").write_text("See @AGENTS.md")
-    assert not list(unread_instructions(locations))
+    for nothing_more in ("See @AGENTS.md", "# Notes\n"):
+        (project / "CLAUDE.md").write_text(nothing_more)
+        assert not list(unread_instructions(locations))
     (project / "CLAUDE.md").write_text("Use tabs.")
     (project / ".claude" / "rules").mkdir(parents=True)
     assert list(unread_instructions(locations)) == [

@@ -124,8 +124,7 @@ def unread_instructions(locations: Locations, hidden: Hidden | None = None) -> I
         if not file.resolve().is_relative_to(locations.project):
             yield f"{file} is not read: it is a link out of the project"
         other = folder / "CLAUDE.md"
-        # one that says no more than "see AGENTS.md" loses nothing
-        if file.name.startswith("AGENTS") and other.resolve() not in read and _says_more(other):
+        if file.name.startswith("AGENTS") and other.resolve() not in read and _says_more(other, file):
             yield f"{other} is not read, because there is {file}; write @CLAUDE.md there to import it"
     for folder in dict.fromkeys((locations.claude / "rules", locations.project / ".claude" / "rules")):
         if folder.is_dir():
@@ -142,9 +141,10 @@ def unread_instructions(locations: Locations, hidden: Hidden | None = None) -> I
                 yield f"{file}: @{name} is not read: it lies outside of {root}"
 
 
-def _says_more(file: Path) -> bool:
+def _says_more(file: Path, read: Path) -> bool:
+    """Whether a file loses anything by not being read: it is no copy, and says more than "see AGENTS.md"."""
     text = _read_bytes(file).strip()
-    return bool(text) and b"AGENTS.md" not in text
+    return text not in (b"", _read_bytes(read).strip()) and b"AGENTS.md" not in text
 
 
 def _files(locations: Locations) -> Iterator[Path]:
