@@ -618,6 +618,14 @@ def test_every_shell_s_matches_of_a_secret_ask(pattern: str, tmp_path: Path) -> 
         assert isinstance(judge_command(line, cwd=tmp_path, workspace=tmp_path), Allow), line
 
 
+def test_link_whose_name_counts_as_two_letters_asks(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("x")
+    (tmp_path / "é").symlink_to(".env")
+    (tmp_path / "link").symlink_to(".env")
+    assert isinstance(judge_command("LC_ALL=C; cat ./??", cwd=tmp_path, workspace=tmp_path), Ask)
+    assert isinstance(judge_command("cat ?x", cwd=tmp_path, workspace=tmp_path), Allow)
+
+
 def test_folder_named_like_a_set_hides_no_secret(tmp_path: Path) -> None:
     folder = tmp_path / "[ab]"
     folder.mkdir()

@@ -108,10 +108,12 @@ def _expand_glob(pattern: str) -> Iterator[str]:
         return iter(())
     import glob  # most paths have no wildcard
 
-    try:
-        found = chain.from_iterable(
-            map(glob.iglob, _widen_glob(pattern))
-        )  # lazily, and with bash's idea of hidden files
+    try:  # lazily, and with bash's idea of hidden files
+        found = chain.from_iterable(map(glob.iglob, _widen_glob(pattern)))
+        if "?" in pattern:  # where LC_ALL is C, a letter such as é counts as two
+            wider = chain.from_iterable(map(glob.iglob, _widen_glob(pattern.replace("?", "*"))))
+            halved = (match for place, match in enumerate(wider) if place > _MATCHES or not match.isascii())
+            found = chain(found, halved)
         return islice(found, _MATCHES)
     except (OSError, ValueError):
         return iter(())
