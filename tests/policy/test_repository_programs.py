@@ -484,6 +484,13 @@ def test_wildcards_of_compared_folders_match_as_in_bash(tmp_path: Path, word: st
     assert isinstance(judged(line, tmp_path, mode="auto"), Ask)
 
 
+@pytest.mark.parametrize(
+    ("word", "known"), [("../o[^x]", False), ("/o[^x]", False), ("~/o[^x]", False), ("o[^x]", True)]
+)
+def test_wildcards_that_lead_out_of_the_repository_are_not_known(repository: Path, word: str, known: bool) -> None:
+    assert find_compared_secret(["diff", word, "x"], str(repository)) == ("" if known else None)
+
+
 def test_compared_folders_that_are_too_many_are_asked_about(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("callwright.policy.git_reads._MAX_MATCHES", 3)
     for name in ("a1", "a2", "a3", "a4"):
