@@ -643,6 +643,10 @@ def test_file_that_becomes_an_option_asks(line: str, tmp_path: Path) -> None:
     judged = judge_command(line, cwd=tmp_path / "sub", workspace=tmp_path)
     assert isinstance(judged, Ask) and "-R for an option" in judged.reason
     assert isinstance(judge_command("grep . ./* sub/*", cwd=tmp_path, workspace=tmp_path), Allow)
+    (tmp_path / "sub").chmod(0)  # its names cannot be listed, unless by root
+    judged = judge_command(line, cwd=tmp_path / "sub", workspace=tmp_path)
+    (tmp_path / "sub").chmod(0o700)
+    assert isinstance(judged, Ask if os.geteuid() == 0 else Allow)
 
 
 def test_deny_rule_holds_behind_the_working_folder_of_a_process(tmp_path: Path) -> None:

@@ -134,7 +134,10 @@ def find_in_tree(
 def find_option_file(arguments: Sequence[str], folder: str) -> str:
     """Return a file such as `-R` that becomes an option where a word begins with a wildcard; empty if there is none."""
     wild = any(has_magic(word[:1]) or (word[:1] == "-" and has_magic(word)) for word in arguments)
-    if not wild or not os.path.isdir(folder):  # noqa: PTH112 - a path as text
+    if not wild:
         return ""
-    with os.scandir(folder) as entries:
-        return next((entry.name for entry in entries if entry.name[0] == "-"), "")
+    try:
+        with os.scandir(folder) as entries:
+            return next((entry.name for entry in entries if entry.name[0] == "-"), "")
+    except OSError:  # in a folder that cannot be listed, a wildcard matches nothing
+        return ""
