@@ -35,7 +35,7 @@ def test_undo_redo_and_rewind_in_the_terminal(machine: Any, tmux: Any, calls: Ca
     tmux.start(machine.project, *prepare(machine, calls))
     tmux.shows("bypass mode")
     tmux.type("/undo", "Enter")
-    tmux.shows("there is no session")
+    tmux.shows("this session has no messages yet")
     tmux.type("change the notes", "Enter")
     tmux.shows("changed it")
     tmux.type("remove the notes", "Enter")
