@@ -92,6 +92,7 @@ class LiveAgent:
         self._waits: dict[str, list[str]] = {}
         self._inner_calls = InnerCalls()
         self._runs = 0
+        self._end: Fields = {}
         self._told_mode = ""
 
     async def __aenter__(self) -> "LiveAgent":
@@ -137,6 +138,7 @@ class LiveAgent:
         """Follow another session from now on."""
         if self.session_id and session_id != self.session_id:
             self.publish({"type": "agent", "state": "gone", "where": self.where, "pid": os.getpid()})
+            self._end = {}
         self.session_id = session_id
         self._forget_message()
         self._publish_state()
@@ -159,6 +161,7 @@ class LiveAgent:
         match event:
             case RunBegan(session_id) if not session_id.startswith(INNER_SESSION):
                 self._runs += 1
+                self._end = {}
                 self.publish({"type": "run_began", "at": now})
                 self._publish_state()
             case RunEnded(began=began, ended=ended, reason=reason, cost=cost) if not began.session_id.startswith(
@@ -167,7 +170,8 @@ class LiveAgent:
                 self._runs = max(self._runs - 1, 0)
                 self._running.clear()
                 self._forget_message()
-                self.publish({"type": "run_ended", "ended": ended, "reason": reason, "cost": cost, "at": now})
+                self._end = {"ended": ended, "reason": reason, "at": now}
+                self.publish({"type": "run_ended", **self._end, "cost": cost})
                 self._publish_state()
             case CallWaits(call, on):
                 self._waits[call.id] = [other.id for other in on]
@@ -250,6 +254,7 @@ class LiveAgent:
             "partial": partial,
             "running": list(self._running.values()),
             "waits": self._waits,
+            "end": self._end,
         }
 
     def _accept(self, stream: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

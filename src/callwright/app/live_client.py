@@ -38,6 +38,8 @@ class AgentLink:
         self.running: dict[str, Fields] = {each["id"]: each for each in hello.get("running", ())}
         self.waits: dict[str, list[str]] = dict(hello.get("waits") or {})
         """The calls that each call waited for, by id."""
+        self.end: Fields = dict(hello.get("end") or {})
+        """How and when the last run ended; empty before its end."""
 
     async def request(self, **fields: Any) -> Fields:
         """Send a request and return its result.
@@ -67,7 +69,7 @@ class AgentLink:
             return False
         if event.get("session") != self.session_id and event.get("type") == "agent" and event.get("state") != "gone":
             self.session_id = str(event.get("session", ""))
-            self.partial, self.running = {"text": "", "thinking": "", "calls": []}, {}
+            self.partial, self.running, self.end = {"text": "", "thinking": "", "calls": []}, {}, {}
         self._apply(event)
         return True
 
@@ -88,8 +90,13 @@ class AgentLink:
                     calls.append({"id": call, "name": name, "arguments": text})
                 else:
                     known["arguments"] += text
-            case {"type": "message" | "run_ended"}:
+            case {"type": "run_began"}:
+                self.end = {}
+            case {"type": "message"}:
                 self.partial = {"text": "", "thinking": "", "calls": []}
+            case {"type": "run_ended"}:
+                self.partial = {"text": "", "thinking": "", "calls": []}
+                self.end = {key: event.get(key) for key in ("ended", "reason", "at")}
             case {"type": "call_waits", "call": str() as call, "on": [*on]}:
                 self.waits[call] = [str(each) for each in cast("list[object]", on)]
             case {"type": "call_began", "call": str() as call, "name": str() as name, "at": at}:

@@ -241,6 +241,7 @@ class SessionRoutes:
             "questions": questions,
             "running": [] if link is None else list(link.running.values()),
             "waits": {} if link is None else link.waits,
+            "end": {} if link is None else link.end,
         }
 
     async def _has_records(self, session_id: str) -> bool:

@@ -108,7 +108,10 @@ def test_yes_shows_what_is_folded_before_it_counts(serve: Serve, desktop: Browse
 
 def test_end_of_a_run_is_said_in_words(serve: Serve, desktop: BrowserContext):
     page = serve().start(desktop)  # the script is used up at once
-    expect(page.get_by_text("The run ended: the request to the model failed")).to_be_visible()
+    said = page.get_by_text("The run ended: the request to the model failed")
+    expect(said).to_be_visible()  # also if it ended before the page was opened
+    page.reload()
+    expect(said).to_have_count(1)
 
 
 def test_card_shows_the_arguments_beside_a_preview(serve: Serve, desktop: BrowserContext):

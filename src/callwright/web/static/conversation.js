@@ -34,6 +34,7 @@ export class Conversation {
     this.number = 0; // of the last event that what was read includes
     this.held = []; // events that came while it was read
     this.notices = [];
+    this.toldEnd = 0; // when the run ended whose end was said last
     this.version = 0;
     this.called = false; // whether a loaded record needs more than plain text to be drawn
     this.stop = listen((batch) => this.take(batch));
@@ -84,6 +85,14 @@ export class Conversation {
     this.runs.clear();
     for (const [call, on] of Object.entries(detail.waits || {})) this.runs.set(call, { state: "waiting", on });
     for (const call of detail.running || []) this.runs.set(call.id, { state: "running", since: call.since, text: call.progress });
+    this.tellEnd(detail.end || {});
+  }
+
+  /** Say why a run failed, once: it may have ended before this page was opened. */
+  tellEnd({ ended, reason, at }) {
+    if (!at || at === this.toldEnd) return;
+    this.toldEnd = at;
+    if (ended === "failed" || ended === "stopped") this.notice(`The run ended: ${ENDS[reason] || reason || ended}`);
   }
 
   /** The stream may have told of questions and answers after this list was made. */
@@ -252,7 +261,7 @@ export class Conversation {
         break;
       case "run_ended":
         this.runs.clear();
-        if (event.ended === "failed" || event.ended === "stopped") this.notice(`The run ended: ${ENDS[event.reason] || event.reason || event.ended}`);
+        this.tellEnd(event);
         this.refresh();
         break;
       case "notice":
