@@ -72,7 +72,7 @@ def find_mentions(prompt: str, cwd: Path) -> tuple[list[Mention], list[str]]:
     return list(found), list(missing)
 
 
-def write_mention(name: str | Path) -> str:
+def write_mention(name: str) -> str:
     """Return the text by which a prompt names a file, quoted if its name needs it; empty if no text can."""
     plain, quoted = f"@{name}", f'@"{name}"'
     return next((text for text in (plain, quoted) if _MENTION.fullmatch(text)), "")

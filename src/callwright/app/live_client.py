@@ -22,6 +22,10 @@ class AgentGone(CallwrightError):
     """The process of a running agent has ended, or does not answer."""
 
 
+def _empty_message() -> Fields:
+    return {"text": "", "thinking": "", "calls": []}
+
+
 class AgentLink:
     """A connection to one running agent, with its state as it last told it."""
 
@@ -34,7 +38,7 @@ class AgentLink:
         self.model, self.mode = str(hello.get("model", "")), str(hello.get("mode", ""))
         self.state = str(hello.get("state", "idle"))
         self.questions: dict[str, Fields] = {each["id"]: each for each in hello.get("questions", ())}
-        self.partial: Fields = hello.get("partial") or {"text": "", "thinking": "", "calls": []}
+        self.partial: Fields = hello.get("partial") or _empty_message()
         self.running: dict[str, Fields] = {each["id"]: each for each in hello.get("running", ())}
         self.waits: dict[str, list[str]] = dict(hello.get("waits") or {})
         """The calls that each call waited for, by id."""
@@ -69,7 +73,7 @@ class AgentLink:
             return False
         if event.get("session") != self.session_id and event.get("type") == "agent" and event.get("state") != "gone":
             self.session_id = str(event.get("session", ""))
-            self.partial, self.running, self.end = {"text": "", "thinking": "", "calls": []}, {}, {}
+            self.partial, self.running, self.end = _empty_message(), {}, {}
         self._apply(event)
         return True
 
@@ -93,9 +97,9 @@ class AgentLink:
             case {"type": "run_began"}:
                 self.end = {}
             case {"type": "message"}:
-                self.partial = {"text": "", "thinking": "", "calls": []}
+                self.partial = _empty_message()
             case {"type": "run_ended"}:
-                self.partial = {"text": "", "thinking": "", "calls": []}
+                self.partial = _empty_message()
                 self.end = {key: event.get(key) for key in ("ended", "reason", "at")}
             case {"type": "call_waits", "call": str() as call, "on": [*on]}:
                 self.waits[call] = [str(each) for each in cast("list[object]", on)]

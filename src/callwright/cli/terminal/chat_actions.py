@@ -26,6 +26,7 @@ from callwright.core.content import Part, Text
 from callwright.core.errors import UsageError
 from callwright.core.messages import AssistantMessage, Message, UserMessage
 from callwright.executor.turn import Turn
+from callwright.system.paths import shorten_path
 from callwright.tool.base import Cancellation
 
 SHELL_CALL = "shell-"
@@ -197,7 +198,7 @@ def mention_dropped(text: str, cwd: Path) -> str:
     path = next((path for path in _unquoted(given) if _is_dropped(path)), None)
     if path is None:
         return text
-    mention = write_mention(path.relative_to(cwd) if path.is_relative_to(cwd) else path)
+    mention = write_mention(shorten_path(str(path), cwd))
     return f"{mention} " if mention else text
 
 
