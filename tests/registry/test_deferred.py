@@ -19,7 +19,7 @@ from callwright.policy import AllowEverything
 from callwright.registry import Catalog, Deferred, Registry, recall_reveals, reveal_to, session_catalog
 from callwright.registry.catalog import estimate_spec_tokens
 from callwright.testing import check_toolset
-from callwright.tool.base import State, Tool, ToolContext
+from callwright.tool.base import Invocation, State, Tool, ToolContext
 from callwright.tool.schema_tool import SchemaTool
 
 _CITY: JsonObject = {
@@ -191,6 +191,23 @@ async def test_unrevealed_tool_can_be_refused() -> None:
     assert 'tool_search(query="select:get_forecast")' in outcome.text
     await session.search("select:get_forecast")
     assert isinstance(await session.call("get_forecast", {"city": "Bern"}), Completed)
+
+
+class _SessionTool(SchemaTool):
+    """A tool that binds by its session, as bash does."""
+
+    def bind_in(self, arguments: JsonObject | str | bytes, state: State, session_id: str) -> Invocation:
+        return self.bind(arguments)
+
+
+async def test_unrevealed_tool_with_a_session_is_refused_or_explained_too() -> None:
+    registry = Registry(_SessionTool(ToolSpec("shell", "Run a line.", _CITY, deferred=True), _echo))
+    refusing, running = Session(Deferred(registry, unrevealed="refuse")), Session(Deferred(registry))
+    assert "its definition was not shown to you" in await refusing.refusal("shell", {"city": "Bern"})
+    assert 'tool_search(query="select:shell")' in await running.refusal("shell", {"town": "Bern"})
+    assert isinstance(await running.call("shell", {"city": "Bern"}), Completed)
+    await refusing.search("select:shell")
+    assert isinstance(await refusing.call("shell", {"city": "Bern"}), Completed)
 
 
 def test_unknown_tool_hints_at_search_if_present() -> None:

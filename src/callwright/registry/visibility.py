@@ -1,15 +1,16 @@
 """Which tools a session is shown: the wrapper that marks a tool as deferred, and the reveals of a session."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from functools import partial
+from typing import Literal, TypeAlias, cast
 
 from callwright.core.calls import Outcome, find_revealed
 from callwright.core.errors import InvalidArguments, UnknownTool
 from callwright.core.json import JsonObject
 from callwright.core.spec import ToolSpec
 from callwright.registry.catalog import SEARCH_NAME
-from callwright.tool.base import Invocation, State, Tool, WrapperTool, identify
+from callwright.tool.base import Invocation, SessionTool, State, Tool, WrapperTool, identify
 
 Unrevealed: TypeAlias = Literal["run", "refuse"]
 """What happens to a call of a tool the model was not shown: it runs, or the model must search first."""
@@ -35,15 +36,24 @@ class DeferrableTool(WrapperTool):
 
     def bind(self, arguments: JsonObject | str | bytes) -> Invocation:
         """Bind to the inner tool; errors tell a model that was not shown the tool how to see it."""
+        return self._bind_shown(partial(self.inner.bind, arguments))
+
+    @property
+    def bind_in(self) -> "Callable[[JsonObject | str | bytes, State, str], Invocation]":
+        """Bind as `bind` does, for a session; missing where the inner tool has none."""
+        inner = cast(SessionTool, self.inner).bind_in
+        return lambda arguments, state, session_id: self._bind_shown(partial(inner, arguments, state, session_id))
+
+    def _bind_shown(self, bind: Callable[[], Invocation]) -> Invocation:
         if self._unrevealed is None:
-            return self.inner.bind(arguments)
+            return bind()
         advice = f'call {SEARCH_NAME}(query="select:{self.name}") to see its parameters'
         if self._unrevealed == "refuse":
             raise UnknownTool(
                 self.name, advice=f"it exists, but its definition was not shown to you; {advice} and then call it"
             )
         try:
-            return self.inner.bind(arguments)
+            return bind()
         except InvalidArguments as error:
             raise InvalidArguments(f"{error.detail}; {advice}") from error
 
