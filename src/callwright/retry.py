@@ -76,7 +76,10 @@ class RetryPolicy:
         """
         from random import random  # loaded with the first retry
 
-        planned = min(self.initial_seconds * self.backoff ** (attempt - 1), self.longest_seconds)
+        try:
+            planned = min(self.initial_seconds * self.backoff ** (attempt - 1), self.longest_seconds)
+        except OverflowError:  # after a thousand attempts
+            planned = self.longest_seconds if self.initial_seconds else 0.0
         planned *= 1 - self.jitter * random()
         requested = error.retry_after if isinstance(error, Transient) else None
         return max(planned, requested or 0.0)

@@ -116,6 +116,12 @@ def test_delays_grow_up_to_the_longest() -> None:
     assert [policy.delay(Transient("busy"), attempt) for attempt in range(1, 6)] == [1, 2, 4, 5, 5]
 
 
+def test_delay_stays_the_longest_after_thousands_of_attempts() -> None:
+    policy = RetryPolicy(max_attempts=10_000, initial_seconds=0.1, longest_seconds=5, jitter=0)
+    assert policy.delay(Transient("busy"), 5_000) == 5
+    assert RetryPolicy(initial_seconds=0, jitter=0).delay(Transient("busy"), 5_000) == 0
+
+
 async def test_retry_after_of_the_server_is_respected() -> None:
     clock = FakeClock()
     await Executor(Registry(Flaky(Transient("busy", retry_after=7.0))), clock=clock).run("flaky")
