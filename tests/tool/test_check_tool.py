@@ -2,7 +2,7 @@
 
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast
 
 import pytest
 
@@ -73,3 +73,14 @@ class Careless(SchemaTool):
 async def test_invalid_arguments_that_are_taken_are_named() -> None:
     with pytest.raises(AssertionError, match="loose: '' must raise InvalidArguments"):
         await check_tool(Careless(_ANYTHING, _answer))
+
+
+async def test_text_of_some_kind_matches_its_output_schema() -> None:
+    @tool(effect=Effect.READ)
+    async def find_state(door: str) -> Literal["open", "shut"]:
+        """Say whether a door is open."""
+        return cast(Any, "ajar") if door == "front" else "open"
+
+    await check_tool(find_state, {"door": "back"})
+    with pytest.raises(AssertionError, match="find_state: the output does not match its schema"):
+        await check_tool(find_state, {"door": "front"})
