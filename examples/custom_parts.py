@@ -159,6 +159,10 @@ class Journal:
     def records(self) -> tuple[Record, ...]:
         return tuple(item.record for item in self.stored)
 
+    def make_entry(self) -> SessionEntry:
+        title = self.title or find_first_prompt(self.records)[:80]
+        return SessionEntry(self.session_id, title, self.stored[0].at, self.stored[-1].at, len(self.stored))
+
 
 class FolderHold:
     """The right to write a session: an open file with the operating system's lock."""
@@ -232,16 +236,12 @@ class FolderStore:
 
     async def list(self, *, limit: int = 100, waiting: bool = False) -> Sequence[SessionEntry]:
         return [
-            SessionEntry(
-                journal.session_id,
-                journal.title or find_first_prompt(journal.records)[:80],
-                journal.stored[0].at,
-                journal.stored[-1].at,
-                len(journal.stored),
-            )
-            for journal in self._journals()
-            if not waiting or find_open_questions(journal.records)
+            journal.make_entry() for journal in self._journals() if not waiting or find_open_questions(journal.records)
         ][:limit]
+
+    async def find(self, session_id: str) -> SessionEntry | None:
+        journal = Journal.load(self._path(session_id))
+        return journal.make_entry() if journal.stored else None
 
     async def search(self, text: str, *, limit: int = 50, session: str | None = None) -> Sequence[SessionHit]:
         query = json.dumps(text, ensure_ascii=False)[1:-1].lower()

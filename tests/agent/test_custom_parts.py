@@ -88,7 +88,7 @@ WRONG_STORES = {
     "a path": ("sessions.db", r"use sessions=SqliteStore\('sessions\.db'\)"),
     "nothing defined": (
         cast(Any, Misnamed)(),
-        "Misnamed does not define delete, durable, fork, hold, .*version",
+        "Misnamed does not define delete, durable, find, fork, hold, .*version",
     ),
     "one missing": (WithoutSearch(), "WithoutSearch does not define search; a SessionStore needs them"),
 }

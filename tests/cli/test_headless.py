@@ -17,9 +17,10 @@ import pytest
 from tests.forked import warm_command
 
 from callwright.app.locations import Locations
+from callwright.cli.startup import find_session
 from callwright.core.content import Text
 from callwright.core.messages import UserMessage
-from callwright.sessions import SqliteStore
+from callwright.sessions import MemoryStore, SqliteStore
 from callwright.sessions.records import Said
 
 Call = Callable[..., dict[str, object]]
@@ -212,6 +213,15 @@ def test_session_resumes_by_id_as_last_or_as_fork(machine: Any) -> None:
     assert "third" not in machine("sessions", "show", "abc-1").out
     missing = machine("-p", "x", "--resume", "zzz", machine.says("x"))
     assert missing.code == 2 and "no session 'zzz'" in missing.err
+
+
+async def test_oldest_of_very_many_sessions_is_found_by_its_id() -> None:
+    store = MemoryStore()
+    for number in range(10_001):
+        hold = await store.hold(f"s{number}")
+        await hold.append(Said(UserMessage("go")))
+        await hold.release()
+    assert await find_session(store, "s0") == "s0"
 
 
 def test_no_session_persistence_writes_nothing(machine: Any) -> None:

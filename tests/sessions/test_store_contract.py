@@ -68,6 +68,28 @@ async def test_session_exists_from_its_first_record_on(tmp_path: Path, kind: str
     await hold.release()
 
 
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+async def test_find_returns_the_entry_of_the_list(tmp_path: Path, kind: str) -> None:
+    store = MemoryStore() if kind == "memory" else SqliteStore(tmp_path / "s.db")
+    hold = await store.hold("s")
+    assert await store.find("s") is None, "it exists from its first record on"
+    await hold.append(Said(UserMessage("go")), Said(UserMessage("on")))
+    (entry,) = await store.list()
+    assert await store.find("s") == entry and (entry.title, entry.records) == ("go", 2)
+    for unknown in ("t", "", "\ud800", "\0"):
+        assert await store.find(unknown) is None
+    await hold.release()
+
+
+async def test_check_catches_a_store_that_does_not_find_a_session() -> None:
+    class Forgetful(MemoryStore):
+        async def find(self, session_id: str) -> None:
+            return None
+
+    with pytest.raises(AssertionError, match=r"find\('check-.'\) must return what list\(\) has"):
+        await check_store(Forgetful())
+
+
 async def test_stored_error_keeps_all_its_fields(tmp_path: Path) -> None:
     failed = Failed(ToolCall("1", "x"), Transient("later"))
     async with SqliteStore(tmp_path / "sessions.db") as store:

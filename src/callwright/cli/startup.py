@@ -216,7 +216,7 @@ async def resolve_session(options: argparse.Namespace, app: App) -> tuple[str, s
     store = app.agent.sessions
     existing = await _existing_session(options, store)
     new = options.session_id or str(uuid.uuid4())
-    if options.session_id and any(entry.session_id == new for entry in await store.list(limit=_MOST_SESSIONS)):
+    if options.session_id and await store.find(new) is not None:
         raise UsageError(f"session {new!r} already exists; use --resume {new} to continue it")
     if existing is None:
         return new, "startup"
@@ -243,10 +243,10 @@ async def find_session(store: SessionStore, prefix: str) -> str:
     Raises:
         UsageError: No session matches, or several do.
     """
-    known = [entry.session_id for entry in await store.list(limit=_MOST_SESSIONS)]
-    if prefix in known:
+    if await store.find(prefix) is not None:
         return prefix
-    matching = [session_id for session_id in known if session_id.startswith(prefix)]
+    listed = await store.list(limit=_MOST_SESSIONS)
+    matching = [entry.session_id for entry in listed if entry.session_id.startswith(prefix)]
     if len(matching) == 1:
         return matching[0]
     if matching:

@@ -200,6 +200,16 @@ class SessionStore(Protocol):
         """
         ...
 
+    async def find(self, session_id: str) -> SessionEntry | None:
+        """Return the entry of one session, as `list` has it; None if there is no such session.
+
+        Its records are not read, so that a damaged session is found too.
+
+        Args:
+            session_id: the session.
+        """
+        ...
+
     async def search(self, text: str, *, limit: int = 50, session: str | None = None) -> Sequence[SessionHit]:
         """Find records that contain a text, ignoring the case of ASCII letters, most recently used sessions first.
 
@@ -265,14 +275,6 @@ class BlobStore(Protocol):
     async def delete_blobs(self, blob_ids: Sequence[str]) -> None:
         """Delete records; ids that do not exist are ignored."""
         ...
-
-
-def load_blob(body: object) -> Record | None:
-    """Return the record of a stored blob; None if it cannot be read."""
-    try:
-        return load_record(body) if isinstance(body, (bytes, str)) else None
-    except UnreadableRecord:
-        return None
 
 
 def require_store(given: SessionStore) -> SessionStore:

@@ -45,6 +45,11 @@ class _Session:
             kept[: len(before)] = [_make_record(item, items) for item in items]
         return kept
 
+    def make_entry(self, session_id: str) -> SessionEntry:
+        """Return the entry in the list of sessions."""
+        title = self.title or find_first_prompt(self.records)[:_TITLE_CHARS]
+        return SessionEntry(session_id, title, self.created_at, self.updated_at, len(self.records))
+
 
 def _make_record(item: Any, following: Iterator[Any]) -> Record:
     if isinstance(item, AssistantMessage):
@@ -91,16 +96,11 @@ class MemoryStore:
         found = self._most_recent()
         if waiting:
             found = [item for item in found if find_open_questions(item[1].records)]
-        return [
-            SessionEntry(
-                key,
-                session.title or find_first_prompt(session.records)[:_TITLE_CHARS],
-                session.created_at,
-                session.updated_at,
-                len(session.records),
-            )
-            for key, session in found[:limit]
-        ]
+        return [session.make_entry(key) for key, session in found[:limit]]
+
+    async def find(self, session_id: str) -> SessionEntry | None:
+        session = self._sessions.get(session_id)
+        return session.make_entry(session_id) if session is not None and session.kept else None
 
     async def search(self, text: str, *, limit: int = 50, session: str | None = None) -> Sequence[SessionHit]:
         query = escape_query(text).lower()

@@ -24,20 +24,13 @@ from callwright.sessions.base import (
     StoreTooNew,
     check_session_id,
     is_session_id,
-    load_blob,
     load_records,
     no_such_session,
 )
-from callwright.sessions.postgres_connection import (
-    ERRORS,
-    ChangeListener,
-    Connections,
-    NoConnection,
-    describe_address,
-)
+from callwright.sessions.postgres_connection import ERRORS, ChangeListener, Connections, NoConnection, describe_address
 from callwright.sessions.postgres_hold import PostgresHold, Write
 from callwright.sessions.postgres_loop import LoopState
-from callwright.sessions.record_encoding import dump_record
+from callwright.sessions.record_encoding import dump_record, load_blob
 from callwright.sessions.records import Record, count_settled_records
 from callwright.sessions.text_search import escape_query, make_excerpt, make_like_pattern
 
@@ -157,8 +150,11 @@ class PostgresStore:
             yield changed  # what the caller raises, a TimeoutError for example, says nothing about the database
 
     async def list(self, *, limit: int = 100, waiting: bool = False) -> Sequence[SessionEntry]:
-        rows = await self._rows(sql.LIST, limit, waiting)
-        return [SessionEntry(row[0], row[1], row[2], row[3], int(row[4] or 0)) for row in rows]
+        return [SessionEntry(*row) for row in await self._rows(sql.LIST, limit, waiting)]
+
+    async def find(self, session_id: str) -> SessionEntry | None:
+        rows = await self._rows(sql.ENTRY, session_id) if is_session_id(session_id) else ()
+        return SessionEntry(*rows[0]) if rows else None
 
     async def search(self, text: str, *, limit: int = 50, session: str | None = None) -> Sequence[SessionHit]:
         if session is not None:

@@ -107,10 +107,13 @@ READ_OUTPUT = """
 SELECT body FROM callwright_outputs JOIN callwright_sessions ON key = session
 WHERE callwright_sessions.id = $1 AND callwright_outputs.id = $2
 """
-LIST = """
-SELECT id, title, created_at, updated_at, (SELECT max(position) + 1 FROM callwright_records WHERE session = key)
-FROM callwright_sessions WHERE waiting OR NOT $2 ORDER BY updated_at DESC, key DESC LIMIT $1
+_ENTRY = """
+SELECT id, title, created_at, updated_at,
+    coalesce((SELECT max(position) + 1 FROM callwright_records WHERE session = key), 0)
+FROM callwright_sessions
 """
+LIST = f"{_ENTRY} WHERE waiting OR NOT $2 ORDER BY updated_at DESC, key DESC LIMIT $1"
+ENTRY = f"{_ENTRY} WHERE id = $1"
 SEARCH = """
 SELECT id, position, body FROM callwright_records JOIN callwright_sessions ON key = session
 WHERE body ILIKE $1 ESCAPE '!' AND ($2::text IS NULL OR id = $2) ORDER BY at DESC LIMIT $3

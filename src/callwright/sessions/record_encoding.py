@@ -87,6 +87,14 @@ def load_record(text: str | bytes) -> Record:
         raise UnreadableRecord(f"{type(error).__name__}: {error}") from error
 
 
+def load_blob(body: object) -> Record | None:
+    """Return the record of a stored blob; None if it cannot be read."""
+    try:
+        return load_record(body) if isinstance(body, (bytes, str)) else None
+    except UnreadableRecord:
+        return None
+
+
 def encode_record(record: Record) -> Data:
     """Encode a record as a JSON object."""
     match record:

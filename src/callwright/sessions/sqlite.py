@@ -17,10 +17,9 @@ from callwright.sessions.base import (
     StoredRecord,
     check_session_id,
     limit_output,
-    load_blob,
 )
 from callwright.sessions.lease import Lease
-from callwright.sessions.record_encoding import dump_record
+from callwright.sessions.record_encoding import dump_record, load_blob
 from callwright.sessions.records import OpenQuestions, Record, find_first_prompt
 from callwright.sessions.sqlite_io import SessionFile
 from callwright.sessions.sqlite_shared import Action, FileUse
@@ -85,6 +84,9 @@ class SqliteStore:
 
     async def list(self, *, limit: int = 100, waiting: bool = False) -> Sequence[SessionEntry]:
         return await self.run(lambda file: file.entries(limit, waiting=waiting))
+
+    async def find(self, session_id: str) -> SessionEntry | None:
+        return await self.run(lambda file: file.entry(session_id))
 
     async def search(self, text: str, *, limit: int = 50, session: str | None = None) -> Sequence[SessionHit]:
         return await self.run(lambda file: file.search(text, limit, session))

@@ -26,12 +26,13 @@ from callwright.system.platforms import keep_forever
 
 # Positions are dense, so the last record tells both the count and the time: no other record is read. CROSS JOIN makes
 # SQLite go through the sessions first.
-_LIST = """
+_ENTRY = """
     SELECT CAST(id AS BLOB), CAST(title AS BLOB), created_at, at AS updated_at, position + 1
     FROM sessions CROSS JOIN records ON session = key
-    WHERE position = (SELECT max(position) FROM records WHERE session = key) AND (waiting OR NOT ?)
-    ORDER BY updated_at DESC, key DESC LIMIT ?
+    WHERE position = (SELECT max(position) FROM records WHERE session = key)
 """
+_LIST = f"{_ENTRY} AND (waiting OR NOT ?) ORDER BY updated_at DESC, key DESC LIMIT ?"
+_FIND = f"{_ENTRY} AND key = ?"
 _SEARCH = """
     SELECT CAST(id AS BLOB), position, CAST(body AS BLOB) FROM records JOIN sessions ON key = session
     WHERE body LIKE ? ESCAPE '!' AND (? IS NULL OR session = ?) ORDER BY at DESC LIMIT ?
@@ -85,10 +86,12 @@ class SessionFile:
 
     def entries(self, limit: int, *, waiting: bool = False) -> list[SessionEntry]:
         """Return the sessions, most recently used first."""
-        return [
-            SessionEntry(_text(session_id), _text(title), read_time(created_at), read_time(updated_at), records)
-            for session_id, title, created_at, updated_at, records in self._query(_LIST, waiting, limit)
-        ]
+        return [_make_entry(*row) for row in self._query(_LIST, waiting, limit)]
+
+    def entry(self, session_id: str) -> SessionEntry | None:
+        """Return the entry of one session; None if there is none."""
+        rows = self._query(_FIND, self._lookup(session_id))
+        return _make_entry(*rows[0]) if rows else None
 
     def search(self, text: str, limit: int, session_id: str | None = None) -> list[SessionHit]:
         """Find records that contain a text."""
@@ -267,6 +270,12 @@ def insert_records(connection: sqlite3.Connection, rows: Sequence[tuple[int, int
 
 def _inode(status: os.stat_result) -> tuple[int, int]:
     return status.st_dev, status.st_ino
+
+
+def _make_entry(
+    session_id: object, title: object, created_at: object, updated_at: object, records: int
+) -> SessionEntry:
+    return SessionEntry(_text(session_id), _text(title), read_time(created_at), read_time(updated_at), records)
 
 
 def _text(stored: object) -> str:

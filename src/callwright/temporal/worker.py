@@ -88,16 +88,15 @@ class AnswerWatch:
 
     async def _find_answered_runs(self, client: Client, store: SessionStore) -> set[str]:
         """Return the runs of the queue whose last record is an answer: nothing has taken it up."""
-        sizes = {entry.session_id: entry.records for entry in await store.list(limit=_MOST_SESSIONS)}
         query = f"WorkflowType = '{WORKFLOW}' AND ExecutionStatus = 'Running'"
         found: set[str] = set()
         async for execution in client.list_workflows(query):
             if execution.task_queue != self._queue:
                 continue
             session_id = execution.id.removeprefix(WORKFLOW_PREFIX)
-            size = sizes.get(session_id, 0)
+            entry = await store.find(session_id)
             with suppress(SessionMissing, SessionDamaged):  # one that cannot be read must not hide the others
-                last = await store.read_from(session_id, size - 1, limit=1) if size else ()
+                last = () if entry is None else await store.read_from(session_id, entry.records - 1, limit=1)
                 if last and isinstance(last[0].record, Answered):
                     found.add(session_id)
         return found

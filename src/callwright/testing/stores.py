@@ -242,6 +242,10 @@ async def _check_lists(store: SessionStore) -> None:
     listed = {entry.session_id: entry for entry in await store.list()}
     assert listed["check-2"].title == "a title", "list() must return the new title"
     assert listed["check-1"].records == len(STORED_RECORDS), "list() must count the records"
+    for session_id, entry in listed.items():
+        found = await store.find(session_id)
+        assert found == entry, f"find({session_id!r}) must return what list() has, {entry}, got {found}"
+    assert await store.find("check-none") is None, "find() must return None for a session that does not exist"
     for query, where in (("NEEDLE in", "check-2"), ('"quoted"', "check-1"), ("100%_s", "check-1")):
         found = {hit.session_id for hit in await store.search(query)}
         assert found == {where}, f"searching {query!r} must find {where} only, got {found}"

@@ -109,9 +109,8 @@ class FigureRoutes:
         store, link = self._hub.store, self._hub.agents.find(session_id)
         if store is None:
             return {"turns": []}
-        entries = await store.list(limit=100_000)
-        records = next((entry.records for entry in entries if entry.session_id == session_id), 0)
-        start = max(records - turns * _TURN_RECORDS, 0)
+        entry = await store.find(session_id)
+        start = max(entry.records - turns * _TURN_RECORDS, 0) if entry is not None else 0
         stored = await read_readable(store, session_id, start)
         found = enumerate(_find_turns(stored, {} if link is None else link.waits), 1)
         # of a long session only the end is read, where the number of a turn is not known

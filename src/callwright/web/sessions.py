@@ -162,8 +162,7 @@ class SessionRoutes:
         Raises:
             SessionError: There is no such session.
         """
-        entries = await self.store.list(limit=100_000)
-        found = next((entry for entry in entries if entry.session_id == session_id), None)
+        found = await self.store.find(session_id)
         if found is None:
             raise no_such_session(session_id)
         return found
@@ -183,7 +182,7 @@ class SessionRoutes:
 
     async def _show(self, session_id: str) -> Fields:
         link = self._hub.agents.find(session_id)
-        if link is not None and (self._hub.store is None or not await self._has_records(session_id)):
+        if link is not None and not await self._has_records(session_id):
             entry, records, faults = SessionEntry(session_id, "", 0.0, 0.0, 0), (), dict[int, str]()
         else:
             entry = await self.find_entry(session_id)
@@ -245,12 +244,8 @@ class SessionRoutes:
         }
 
     async def _has_records(self, session_id: str) -> bool:
-        try:
-            return bool(await self.store.read_from(session_id, 0, limit=1))
-        except SessionDamaged:
-            return True
-        except SessionError:
-            return False
+        store = self._hub.store
+        return store is not None and await store.find(session_id) is not None
 
     async def _open_questions(self, session_id: str, link: AgentLink | None, records: Sequence[Record]) -> list[Fields]:
         """Return the questions of the running agent; those on record if no process runs the session."""
@@ -263,9 +258,7 @@ class SessionRoutes:
     async def messages(self, request: Request) -> Fields:
         session_id = take_text(request, "id")
         limit = take_int(request, "limit", 100, least=1, most=_MOST_ITEMS)
-        if self._hub.agents.find(session_id) is not None and not (
-            self._hub.store and await self._has_records(session_id)
-        ):
+        if self._hub.agents.find(session_id) is not None and not await self._has_records(session_id):
             return {"records": 0, "from": 0, "items": []}
         entry = await self.find_entry(session_id)
         start = take_int(request, "from", -limit)

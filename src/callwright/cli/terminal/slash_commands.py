@@ -322,8 +322,7 @@ class SlashCommands:
         self._show(*context_lines(app, await app.agent.messages(session) if await self._is_recorded() else []))
 
     async def _is_recorded(self) -> bool:
-        session = self._chat.conversation.session_id
-        return any(entry.session_id == session for entry in await self._chat.app.agent.sessions.list(limit=10_000))
+        return await self._chat.app.agent.sessions.find(self._chat.conversation.session_id) is not None
 
     def _once_recorded(self, action: Callable[[str], Awaitable[None]]) -> Callable[[str], Awaitable[None]]:
         async def perform(rest: str) -> None:
