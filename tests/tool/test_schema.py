@@ -389,6 +389,30 @@ def test_every_docstring_style_describes_tool_and_parameters(docstring: str) -> 
     assert properties_of(made)["target"]["description"] == "Where it goes."
 
 
+_WORDS = "Copy a file\nand keep it."
+_GOOGLE_NOTES = f"{_WORDS}\n\nArgs:\n    source: Where it is.\n\nNote:\n    Never twice.\n\nExample:\n    copy('a')\n"
+_NUMPY_NOTES = f"{_WORDS}\n\nParameters\n----------\nsource : str\n    Where it is.\n\nNotes\n-----\nNever twice.\n"
+_SPHINX_NOTES = f"{_WORDS}\n\n:param source: Where it is.\n"
+
+
+@pytest.mark.parametrize(
+    ("docstring", "notes"),
+    [
+        (_GOOGLE_NOTES, "\n\nNote:\n    Never twice.\n\nExample:\n    copy('a')"),
+        (_NUMPY_NOTES, "\n\nNotes\n-----\nNever twice."),
+        (_SPHINX_NOTES, ""),
+    ],
+    ids=["google", "numpy", "sphinx"],
+)
+def test_notes_and_examples_of_a_docstring_reach_the_model_and_lines_stay_together(docstring: str, notes: str) -> None:
+    def copy(source: str) -> str:
+        return source
+
+    copy.__doc__ = docstring
+    assert tool(copy).spec.description == _WORDS + notes
+    assert properties_of(tool(copy))["source"]["description"] == "Where it is."
+
+
 def test_numpy_style_describes_several_parameters() -> None:
     @tool
     def add(x: int, y: int) -> int:

@@ -13,7 +13,7 @@ from callwright.core._fast import field, slotted
 from callwright.core.errors import UsageError
 from callwright.tool.base import ToolContext
 
-_SECTIONS = ("Args", "Arguments", "Parameters", "Params", "Returns", "Raises", "Yields")
+_SECTIONS = ("Args", "Arguments", "Parameters", "Params", "Attributes", "Returns", "Raises", "Yields")
 _SECTION = rf":(?:param|type|returns?|rtype|raises)\b|(?:{'|'.join(_SECTIONS)})\s*:?\s*\n"
 
 
@@ -32,7 +32,7 @@ def read_docstring(text: str | None) -> tuple[str, Mapping[str, str]]:
     cleaned = cleandoc(text)
     if "\n" not in cleaned:  # the parser costs more than defining the tool, and one line has nothing to parse
         return cleaned, {}
-    from docstring_parser import parse
+    from docstring_parser import DocstringStyle, parse
 
     parsed = parse(cleaned)
     described: dict[str, str] = {}
@@ -40,8 +40,30 @@ def read_docstring(text: str | None) -> tuple[str, Mapping[str, str]]:
         words = " ".join((item.description or "").split())
         # NumPy style may describe several parameters at once: `x, y : int`
         described |= {name.strip().lstrip("*"): words for name in item.arg_name.split(",") if words}
-    parts = [part for part in (parsed.short_description, parsed.long_description) if part]
-    return "\n\n".join(parts), described
+    if parsed.style in (DocstringStyle.GOOGLE, DocstringStyle.NUMPYDOC):
+        return _cut_sections(cleaned, underlined=parsed.style is DocstringStyle.NUMPYDOC), described
+    between = "\n\n" if parsed.blank_after_short_description else "\n"
+    return between.join(part for part in (parsed.short_description, parsed.long_description) if part), described
+
+
+def _cut_sections(text: str, *, underlined: bool) -> str:
+    """Return a docstring without its sections on parameters, results and errors; notes and examples are for the model.
+
+    Args:
+        text: The docstring, without its indentation.
+        underlined: Whether sections have a line of dashes under their title, as in NumPy style, and not a colon.
+    """
+    kept, cut = list[str](), False
+    lines = text.splitlines()
+    for line, below in zip(lines, (*lines[1:], ""), strict=True):
+        title = line.rstrip()
+        if underlined and below.startswith("---"):
+            cut = title in _SECTIONS
+        elif not underlined and not line[:1].isspace() and title:
+            cut = title.endswith(":") and title[:-1] in _SECTIONS
+        if not cut:
+            kept.append(line)
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(kept)).strip()
 
 
 MISSING = inspect.Parameter.empty
