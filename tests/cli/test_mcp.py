@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from callwright.mcp.config import token_path
+
 ROUGH = str(Path(__file__).parents[1] / "mcp" / "servers" / "rough.py")
 SERVER = (sys.executable, "-S", ROUGH)
 
@@ -389,11 +391,40 @@ def test_config_option_replaces_the_files(machine: Any) -> None:
     assert missing.code == 2 and "none.json" in missing.err
 
 
-@pytest.mark.parametrize("action", ["", "list", "add", "remove", "test"])
+@pytest.mark.parametrize("action", ["", "list", "add", "remove", "test", "logout"])
 def test_every_action_has_help(machine: Any, action: str) -> None:
     ended = machine("mcp", *([action] if action else []), "--help")
     assert ended.code == 0 and len(ended.out.splitlines()) > 8
     assert all(len(line) <= 120 for line in ended.out.splitlines())
+
+
+def store_sign_in(machine: Any, url: str) -> Path:
+    file = token_path(machine.home / "mcp-tokens", url)
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("{}")
+    return file
+
+
+def test_logout_removes_the_stored_sign_in(machine: Any) -> None:
+    machine("mcp", "add", "docs", "--scope", "user", "https://${DOCS:-docs.example}/mcp")
+    machine("mcp", "add", "other", "--scope", "user", "https://other.example/mcp")
+    file, other = (store_sign_in(machine, f"https://{name}.example/mcp") for name in ("docs", "other"))
+    ended = machine("mcp", "logout", "docs")
+    assert ended.code == 0 and "signed out of docs" in ended.out, ended
+    assert not file.exists() and other.exists()
+    assert "no sign-in to docs is stored" in machine("mcp", "logout", "docs").out
+    unknown = machine("mcp", "logout", "dcs")
+    assert unknown.code == 2 and "did you mean docs?" in unknown.err
+
+
+def test_sign_in_goes_with_the_last_entry(machine: Any) -> None:
+    file = store_sign_in(machine, "https://docs.example/mcp")
+    for name in ("docs", "same"):
+        machine("mcp", "add", name, "--scope", "user", "https://docs.example/mcp")
+    machine("mcp", "remove", "docs")
+    assert file.exists()
+    machine("mcp", "remove", "same")
+    assert not file.exists()
 
 
 def test_unknown_action_is_an_error(machine: Any) -> None:

@@ -107,6 +107,8 @@ class AuthorizedServer:
         self.registered: list[str] = []
         self.asked: list[str] = []
         """The grant types of the requests for tokens."""
+        self.refresh_errors: list[httpx2.Response] = []
+        """Answers to the next requests to renew a token."""
 
     def __call__(self, request: httpx2.Request) -> httpx2.Response:
         path, form = request.url.path, parse_qs(request.content.decode())
@@ -126,6 +128,8 @@ class AuthorizedServer:
             return httpx2.Response(201, json={**given, "client_id": "client"})
         if (request.url.host, path) == ("sign-in.example", "/give"):
             self.asked += form["grant_type"]
+            if form["grant_type"] == ["refresh_token"] and self.refresh_errors:
+                return self.refresh_errors.pop(0)
             self.accepted = f"token-{len(self.asked)}"
             seconds = 0 if len(self.asked) == 1 else 3600
             given = {"access_token": self.accepted, "token_type": "Bearer", "expires_in": seconds}
@@ -172,6 +176,48 @@ async def test_later_sign_in_returns_to_the_registered_address(tmp_path: Path):
     file.write_text(json.dumps(kept))
     assert await request_once(server, file) == (200, first)
     assert server.registered == first
+
+
+async def test_token_that_the_server_ended_early_is_renewed_without_a_sign_in(tmp_path: Path):
+    server, file = AuthorizedServer(), tmp_path / "x.json"
+    await request_once(server, file)
+    await request_once(server, file)
+    server.accepted = "another"  # the token of the file would be valid for an hour
+    assert await request_once(server, file) == (200, [])
+    assert server.asked == ["authorization_code", "refresh_token", "refresh_token"]
+
+
+async def test_token_that_another_process_renewed_is_used(tmp_path: Path):
+    server, file = AuthorizedServer(), tmp_path / "x.json"
+    await request_once(server, file)
+    await request_once(server, file)
+    sign_in = SignIn(ServerConfig("x", url="https://mcp.example/mcp"), TokenFile(file), lambda: None)
+    async with httpx2.AsyncClient(transport=httpx2.MockTransport(server), auth=sign_in.auth) as client:
+        assert (await client.get("https://mcp.example/mcp")).status_code == 200
+        server.accepted = "another"
+        await request_once(server, file)
+        asked = len(server.asked)
+        assert (await client.get("https://mcp.example/mcp")).status_code == 200
+    sign_in.close()
+    assert len(server.asked) == asked
+
+
+async def test_client_that_the_server_forgot_is_registered_again(tmp_path: Path):
+    server, file = AuthorizedServer(), tmp_path / "x.json"
+    _, first = await request_once(server, file)
+    server.refresh_errors.append(httpx2.Response(401, json={"error": "invalid_client"}))
+    status, sent_to = await request_once(server, file)
+    assert (status, len(sent_to), len(server.registered)) == (200, 1, 2)
+    assert sent_to == first
+
+
+async def test_failure_to_renew_that_may_pass_costs_no_sign_in(tmp_path: Path):
+    server, file = AuthorizedServer(), tmp_path / "x.json"
+    await request_once(server, file)
+    server.refresh_errors.append(httpx2.Response(503))
+    with pytest.raises(OAuthFlowError, match="cannot be renewed now: HTTP status 503"):
+        await request_once(server, file)
+    assert await request_once(server, file) == (200, [])
 
 
 class RevokingHandler(BaseHTTPRequestHandler):
@@ -245,6 +291,7 @@ async def test_server_is_ready_again_after_a_sign_in_in_the_middle_of_a_session(
         async with McpServers([config], registry) as servers:
             await sign_in(servers)
             await until(lambda: servers.status()[0].condition == "ready")
+            assert servers.status()[0].seconds > 0
             handler.tokens.append("another")  # the one of the session is not accepted any more
             call = asyncio.create_task(Executor(registry, AllowEverything()).run("mcp__x__echo", {}))
             await sign_in(servers)

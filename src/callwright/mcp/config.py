@@ -92,6 +92,11 @@ def pin_name(name: str, repository: str = "") -> str:
     return f"{name}\n{repository}" if repository else name  # no server has a line break in its name
 
 
+def token_path(folder: Path, url: str) -> Path:
+    """Return the file of a server's sign-in, by URL: another server of the same name has another one."""
+    return folder / f"{sha256(url.encode()).hexdigest()[:32]}.json"
+
+
 @dataclass(frozen=True, slots=True)
 class LoadedServers:
     """The servers of some files, and the problems of entries that were left out or look wrong."""

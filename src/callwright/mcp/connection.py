@@ -184,14 +184,14 @@ class Connection:
         """Pass on the server's new listing; the first one makes the server ready."""
         self.listing = listing
         await self._on_listing(listing)
-        if self.condition != "ready":
+        if self._condition != "ready":
             self.seconds, self.reason = asyncio.get_running_loop().time() - self._began, ""
             self._change("ready")
 
     def on_lost(self, reason: str) -> None:
         """Note that the session ended; the owner task begins another."""
         self.reason = reason
-        if self.condition == "ready":
+        if self._condition in ("ready", "signing in"):
             self._condition = "connecting"
 
     async def on_elicitation(self, params: types.ElicitRequestParams) -> types.ElicitResult:

@@ -7,12 +7,13 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
-from hashlib import sha256
 from pathlib import Path
+from typing import cast
 from urllib.parse import parse_qs, urlsplit
 
+import httpx2
 from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider, OAuthFlowError, TokenStorage
 from mcp.client.auth.oauth2 import OAuthContext
 from mcp.shared.auth import (
@@ -24,7 +25,7 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl, BaseModel
 
-from callwright.mcp.config import ServerConfig
+from callwright.mcp.config import ServerConfig, token_path
 
 _WAIT_SECONDS = 600.0
 _PAGE = "<!doctype html><title>callwright</title><p>{text}</p>"
@@ -84,6 +85,10 @@ class Tokens:
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
         self._kept.client = client_info
 
+    def forget_client(self) -> None:
+        """Drop a registration that the server does not know any more; the next sign-in registers again."""
+        self._kept.client = None
+
 
 class TokenFile(Tokens):
     """Token storage of one server in a file that only its owner can read.
@@ -114,6 +119,10 @@ class TokenFile(Tokens):
         await super().set_client_info(client_info)
         self._save()
 
+    def forget_client(self) -> None:
+        super().forget_client()
+        self._save()
+
     def _save(self) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         kept = self._kept.model_dump(mode="json", exclude_none=True)
@@ -128,7 +137,69 @@ class TokenFile(Tokens):
 
 def token_files(folder: Path) -> Callable[[ServerConfig], TokenFile]:
     """Store each server's tokens in a file of this folder, by URL: another server of the same name gets none."""
-    return lambda config: TokenFile(folder / f"{sha256(config.url.encode()).hexdigest()[:32]}.json")
+    return lambda config: TokenFile(token_path(folder, config.url))
+
+
+class _Provider(OAuthClientProvider):
+    """The sign-in of the SDK, which asks the user only where tokens cannot be renewed."""
+
+    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        flow, renewed = super().async_auth_flow(request), False
+        try:
+            outgoing = await anext(flow)
+            while True:
+                response = yield outgoing
+                if (
+                    outgoing is request
+                    and response.status_code == 401
+                    and not renewed
+                    and self.context.can_refresh_token()
+                ):
+                    # the SDK renews tokens by the clock only; a server may end them earlier
+                    renewed = True
+                    await flow.aclose()
+                    await self._expire(request.headers.get("authorization", ""))
+                    flow = super().async_auth_flow(request)
+                    outgoing = await anext(flow)
+                    continue
+                if outgoing is not request:
+                    await self._check_token_response(outgoing, response)
+                outgoing = await flow.asend(response)
+        except StopAsyncIteration:
+            return
+        finally:
+            await flow.aclose()
+
+    async def _expire(self, refused: str) -> None:
+        """Use the tokens that another process may have got meanwhile; have those that were refused renewed."""
+        context, storage = self.context, self.context.storage
+        if isinstance(storage, Tokens):
+            storage.resume(context)
+            context.current_tokens = await storage.get_tokens() or context.current_tokens
+        if context.current_tokens is not None and refused == f"Bearer {context.current_tokens.access_token}":
+            context.token_expiry_time = 1.0
+
+    async def _check_token_response(self, request: httpx2.Request, response: httpx2.Response) -> None:
+        """Forget a client that the server does not know; a passing failure to renew tokens is not a lost sign-in."""
+        form = parse_qs((await request.aread()).decode("utf-8", "replace"))
+        if "grant_type" not in form:
+            return
+        if form["grant_type"] == ["refresh_token"] and (
+            response.status_code in (408, 429) or response.status_code >= 500
+        ):
+            raise OAuthFlowError(f"the token cannot be renewed now: HTTP status {response.status_code}")
+        if response.status_code in (400, 401) and _error_code(response) == "invalid_client":
+            self.context.client_info = None
+            if isinstance(self.context.storage, Tokens):
+                self.context.storage.forget_client()
+
+
+def _error_code(response: httpx2.Response) -> object:
+    try:
+        content: object = response.json()
+    except ValueError:
+        return None
+    return cast("dict[str, object]", content).get("error") if isinstance(content, dict) else None
 
 
 class SignIn:
@@ -149,7 +220,7 @@ class SignIn:
         self._changed = changed
         self._socket = _bind(port)  # now, because the server gets the port before the sign-in
         address = f"http://127.0.0.1:{self._socket.getsockname()[1]}/callback"
-        self.auth = OAuthClientProvider(
+        self.auth = _Provider(
             config.url,
             OAuthClientMetadata(redirect_uris=[AnyUrl(address)], client_name="callwright"),
             tokens,

@@ -13,7 +13,7 @@ _ACTIONS = {
     "sessions": "list search show resume undo redo fork export delete",
     "permissions": "test explain schema",
     "skills": "list check",
-    "mcp": "list add add-json remove test",
+    "mcp": "list add add-json remove test logout",
     "trust": "show give take",
     "tools": "search",
     "runs": "ask list waiting approve decline cancel watch",

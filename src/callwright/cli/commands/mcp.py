@@ -1,4 +1,4 @@
-"""`callwright mcp`: lists, adds, removes and tests MCP servers."""
+"""`callwright mcp`: lists, adds, removes and tests MCP servers, and signs out of them."""
 
 import argparse
 from collections.abc import Callable, Sequence
@@ -23,6 +23,7 @@ trust the folder (callwright trust).
   add-json add a server by its entry: callwright mcp add-json NAME '{"command": …}'
   remove   remove a server from its file
   test     connect to one server; print its tools, or the reason why it fails (also get, login)
+  logout   remove the stored sign-in to a server
 
 callwright mcp list --help describes list, and so on."""
 _EXITS = """\
@@ -43,7 +44,11 @@ Adds a server by its entry, as the documentation of servers and other agents' fi
 ${NAME:-default} in any value are replaced from the environment when the server starts."""
 _REMOVE = """\
 Removes the entry from its file and leaves the rest of the file unchanged. If several files name the server, choose one
-with --scope. When the last entry is removed, the accepted tool definitions are forgotten too."""
+with --scope. When the last entry is removed, the accepted tool definitions and the sign-in are forgotten too."""
+_LOGOUT = """\
+Removes what is stored of the sign-in to the server: its tokens, and the registration of this program. The next
+connection asks you to sign in again, which also helps if the sign-in page does not know this program any more. The
+server itself is not told: to end the tokens there, use its own settings."""
 _LIST = """\
 Connects to every server in parallel and prints its status. Servers of a folder that is not trusted are listed but not
 started."""
@@ -78,10 +83,10 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _dispatch(action: str, options: argparse.Namespace) -> int:
-    if action in ("add", "add-json", "remove"):
-        from callwright.cli.commands.mcp_config import add, remove
+    if action in ("add", "add-json", "remove", "logout"):
+        from callwright.cli.commands.mcp_config import add, logout, remove
 
-        return remove(options) if action == "remove" else add(options)
+        return {"remove": remove, "logout": logout}.get(action, add)(options)
     from callwright.cli.commands.mcp_status import list_servers, try_server
 
     return list_servers(options) if action == "list" else try_server(options)
@@ -148,6 +153,13 @@ def _remove_parser() -> Parser:
     return parser
 
 
+def _logout_parser() -> Parser:
+    parser = _parser(" logout", _LOGOUT, "")
+    parser.add_argument("name")
+    parser.set_defaults(settings=[], trust=False)
+    return parser
+
+
 def _test_parser() -> Parser:
     parser = _parser(" test", _TEST, _EXITS)
     parser.add_argument("name")
@@ -180,4 +192,5 @@ _ACTIONS: dict[str, Callable[[], Parser]] = {
     "add-json": _add_json_parser,
     "remove": _remove_parser,
     "test": _test_parser,
+    "logout": _logout_parser,
 }

@@ -1,4 +1,4 @@
-"""`callwright mcp add`, `add-json` and `remove`: edits the files that configure MCP servers."""
+"""`callwright mcp add`, `add-json`, `remove` and `logout`: edits the files that configure MCP servers."""
 
 import argparse
 import os
@@ -14,10 +14,11 @@ from callwright.app.trust import Trust
 from callwright.cli.main import DONE
 from callwright.cli.render.calls import one_line
 from callwright.cli.render.text import print_notice, print_text
+from callwright.cli.startup import settings_for
 from callwright.core.errors import UsageError
-from callwright.core.json import compact
+from callwright.core.json import compact, thaw
 from callwright.hooks.builtin import Redact
-from callwright.mcp.config import pin_name
+from callwright.mcp.config import pin_name, servers_of, token_path
 from callwright.mcp.config_edit import put_entry, remove_entry
 from callwright.mcp.pinned_tools import PinnedToolsFile
 from callwright.system.private_files import make_private
@@ -134,7 +135,33 @@ def remove(options: argparse.Namespace) -> int:
         PinnedToolsFile(locations.seen_tools).forget(
             pin_name(options.name, str(locations.project) if chosen.in_repository else "")
         )
+    url = _url(chosen)
+    if url not in map(_url, find_entries(locations)):
+        token_path(locations.tokens, url).unlink(missing_ok=True)
     return DONE
+
+
+def logout(options: argparse.Namespace) -> int:
+    """Remove what is stored of the sign-in to a server."""
+    locations = Locations.of()
+    entries = find_entries(locations)
+    found = [entry for entry in entries if entry.name == options.name]
+    if not found:
+        raise UsageError(describe_unknown_server(options.name, entries))
+    settings_for(options, locations)
+    try:
+        token_path(locations.tokens, _url(found[-1])).unlink()
+    except FileNotFoundError:
+        print_text(f"no sign-in to {options.name} is stored")
+        return DONE
+    print_text(f"signed out of {options.name}; sign in again with: callwright mcp login {options.name}")
+    return DONE
+
+
+def _url(entry: ServerEntry) -> str:
+    """Return the URL of an entry with its variables filled in; empty for a command."""
+    loaded = servers_of({"mcpServers": {entry.name: thaw(entry.entry)}})
+    return next((server.url for server in loaded.servers), "")
 
 
 def show_target(entry: ServerEntry) -> str:
