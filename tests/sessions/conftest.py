@@ -15,6 +15,7 @@ import pytest
 from tests.waiting import find_port
 
 from callwright.core.messages import UserMessage
+from callwright.sessions import SessionStore
 from callwright.sessions.records import Record, Said
 
 connect: Any = getattr(asyncpg, "connect")  # noqa: B009 - it has no types
@@ -37,6 +38,26 @@ async def execute(address: str, statement: str) -> None:
     connection = await connect(address)
     await connection.execute(statement)
     await connection.close()
+
+
+async def check_extremes(store: SessionStore) -> None:
+    """Read, list and search with numbers that databases do not take, and letters that they fold differently."""
+    hold = await store.hold("s")
+    await hold.append(*(said(text) for text in ("\u0130stanbul", "Istanbul", "\u00c4rger \u00e4rger")))
+    await hold.release()
+    for position in (2**31, 2**63, 2**70):
+        assert not await store.read_from("s", position)
+    for most in (-1, 0, -(2**70)):
+        assert not await store.read_from("s", limit=most)
+        assert not await store.list(limit=most) and not await store.search("istanbul", limit=most)
+    for most in (2**31, 2**63, 2**70):
+        assert len(await store.read_from("s", limit=most)) == 3
+        assert len(await store.list(limit=most)) == 1 and len(await store.search("istanbul", limit=most)) == 1
+    for query, where in (("\u0130", [0]), ("ISTANBUL", [1]), ("\u00c4RGER", [2]), ("i\u0307", []), ("\u00c4", [2])):
+        assert [hit.position for hit in await store.search(query)] == where, ascii(query)
+    (hit,) = await store.search("RGER \u00e4")
+    assert "\u00c4rger \u00e4rger" in hit.excerpt
+    assert await store.read_output("s", "o") is None and await store.read_output("other", "o") is None
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
-from tests.sessions.conftest import connect, execute, said, texts_of
+from tests.sessions.conftest import check_extremes, connect, execute, said, texts_of
 from tests.waiting import LONG_SECONDS, LoopClock
 
 from callwright import Agent, Answers, Effect, Executor, Registry, tool
@@ -68,6 +68,11 @@ async def test_same_owner_takes_over_at_once(postgres: str) -> None:
         with pytest.raises(SessionBusy):  # releasing a lost lease does not release the new one
             await store.hold("s")
         await second.release()
+
+
+async def test_extreme_limits_and_letters_are_as_in_other_stores(postgres: str) -> None:
+    async with PostgresStore(postgres) as store:
+        await check_extremes(store)
 
 
 async def test_earlier_attempt_never_takes_over_from_a_later_one(postgres: str) -> None:

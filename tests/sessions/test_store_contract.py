@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.sessions.broken_stores import Fault, LeaseStore
+from tests.sessions.conftest import check_extremes
 
 from callwright import Completed, Failed, ToolCall, Transient
 from callwright.core.content import Output
@@ -66,6 +67,11 @@ async def test_session_exists_from_its_first_record_on(tmp_path: Path, kind: str
     assert [entry.records for entry in await store.list()] == [1]
     assert [stored.position for stored in await store.read_from("s", -1, limit=1)] == [0]
     await hold.release()
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+async def test_stores_agree_on_extreme_limits_and_letters(tmp_path: Path, kind: str) -> None:
+    await check_extremes(MemoryStore() if kind == "memory" else SqliteStore(tmp_path / "s.db"))
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])

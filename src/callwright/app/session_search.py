@@ -9,7 +9,7 @@ from callwright.core.json import list_scalars
 from callwright.core.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from callwright.sessions.base import SessionDamaged, SessionHit, SessionStore
 from callwright.sessions.records import Compacted, Ended, Record, Said
-from callwright.sessions.text_search import make_excerpt
+from callwright.sessions.text_search import find_text, make_excerpt
 
 
 async def find_excerpt(store: SessionStore, hit: SessionHit, query: str) -> str | None:
@@ -27,9 +27,8 @@ async def find_excerpt(store: SessionStore, hit: SessionHit, query: str) -> str 
         stored = await store.read_from(hit.session_id, hit.position, limit=1)
     except SessionDamaged:
         return None
-    wanted = query.lower()
     texts = (text for each in stored for text in _record_texts(each.record))
-    return next((make_excerpt(text, query) for text in texts if wanted in text.lower()), None)
+    return next((make_excerpt(text, query) for text in texts if find_text(text, query) >= 0), None)
 
 
 def _record_texts(record: Record) -> Iterator[str]:

@@ -1,13 +1,12 @@
 """The contract of a session store: one writer at a time, append-only, durable when `append` returns."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Protocol, cast
+from typing import Protocol
 
 from callwright.core.errors import CallwrightError, UsageError, check_members, safe_repr
-from callwright.sessions.message_encoding import UnreadableRecord
-from callwright.sessions.record_encoding import dump_record, load_record
+from callwright.sessions.record_encoding import dump_record
 from callwright.sessions.records import Record, UndoPoint
 
 _MAX_ID_CHARS = 256
@@ -335,58 +334,6 @@ async def list_undo_points(store: SessionStore, session_id: str) -> list[StoredR
         SessionError: there is no such session, or records of it cannot be read.
     """
     return [stored for stored in await store.read_from(session_id) if isinstance(stored.record, UndoPoint)]
-
-
-_MOST_FAULTS = 100
-_END_OF_TIME = 253_402_214_400.0
-"""The last day of the year 9999, after which there are no dates."""
-_MOST_OUTPUT_CHARS = 20_000_000
-
-
-def limit_output(text: str) -> str:
-    """Return a text of a length that a store keeps: both ends of a longer one."""
-    missing = len(text) - _MOST_OUTPUT_CHARS
-    if missing <= 0:
-        return text
-    half = _MOST_OUTPUT_CHARS // 2
-    return f"{text[:half]}\n[{missing} characters were too many to keep]\n{text[-half:]}"
-
-
-def read_time(stored: object) -> float:
-    """Return a stored time; 0 if it is damaged: programs take it for a date."""
-    return float(stored) if isinstance(stored, (int, float)) and 0 <= stored < _END_OF_TIME else 0.0
-
-
-def load_records(session_id: str, rows: Iterable[tuple[int, float, object]], position: int) -> list[StoredRecord]:
-    """Return the records of stored rows.
-
-    Args:
-        session_id: the session, for messages.
-        rows: position, time and body of each record, in order.
-        position: where the first of them should be.
-
-    Raises:
-        SessionDamaged: records are missing or cannot be read; the exception has the others.
-    """
-    readable: list[StoredRecord] = []
-    faults: dict[int, str] = {}
-    expected = position
-    for found, at, body in rows:
-        if not isinstance(cast(object, found), int):  # SQLite keeps any kind of value in a column
-            faults[expected] = "its position is damaged"
-            continue
-        for missing in range(expected, min(found, expected + _MOST_FAULTS)):
-            faults[missing] = "it is missing"
-        expected = found + 1
-        try:
-            if not isinstance(body, (bytes, str)):
-                raise UnreadableRecord("it is empty")
-            readable.append(StoredRecord(found, read_time(at), load_record(body)))
-        except UnreadableRecord as error:
-            faults[found] = str(error)
-    if faults:
-        raise SessionDamaged(session_id, faults, readable)
-    return readable
 
 
 async def read_readable(

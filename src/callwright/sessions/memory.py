@@ -13,13 +13,13 @@ from callwright.sessions.base import (
     SessionHit,
     StoredRecord,
     check_session_id,
-    limit_output,
     no_such_session,
 )
 from callwright.sessions.lease import may_take_over
 from callwright.sessions.record_encoding import dump_record
 from callwright.sessions.records import Record, Said, count_settled_records, find_first_prompt, find_open_questions
-from callwright.sessions.text_search import escape_query, make_excerpt
+from callwright.sessions.stored_rows import limit_output, limit_rows
+from callwright.sessions.text_search import escape_query, find_text, make_excerpt
 
 _TITLE_CHARS = 80
 
@@ -82,12 +82,13 @@ class MemoryStore:
     async def read_from(
         self, session_id: str, position: int = 0, *, limit: int | None = None
     ) -> Sequence[StoredRecord]:
-        session, start = self._get(session_id), max(position, 0)
-        end = len(session.records) if limit is None else min(start + limit, len(session.records))
+        session, start = self._get(session_id), limit_rows(position)
+        end = len(session.records) if limit is None else min(start + limit_rows(limit), len(session.records))
         return [StoredRecord(at, session.times[at], session.records[at]) for at in range(start, end)]
 
     async def read_output(self, session_id: str, output_id: str) -> str | None:
-        return self._get(session_id).outputs.get(output_id)
+        session = self._sessions.get(session_id)
+        return None if session is None else session.outputs.get(output_id)
 
     async def version(self) -> str:
         return str(self._changes[0])
@@ -96,22 +97,22 @@ class MemoryStore:
         found = self._most_recent()
         if waiting:
             found = [item for item in found if find_open_questions(item[1].records)]
-        return [session.make_entry(key) for key, session in found[:limit]]
+        return [session.make_entry(key) for key, session in found[: limit_rows(limit)]]
 
     async def find(self, session_id: str) -> SessionEntry | None:
         session = self._sessions.get(session_id)
         return session.make_entry(session_id) if session is not None and session.kept else None
 
     async def search(self, text: str, *, limit: int = 50, session: str | None = None) -> Sequence[SessionHit]:
-        query = escape_query(text).lower()
+        query = escape_query(text)
         hits: list[SessionHit] = []
         searched = self._most_recent() if session is None else [(session, self._get(session))]
         for key, found in searched:
             for position, record in enumerate(found.records):
                 body = dump_record(record)
-                if query in body.lower():
+                if find_text(body, query) >= 0:
                     hits.append(SessionHit(key, position, make_excerpt(body, query)))
-        return hits[:limit]
+        return hits[: limit_rows(limit)]
 
     async def fork(self, session_id: str, new_id: str) -> None:
         origin = self._get(session_id)

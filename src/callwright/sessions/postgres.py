@@ -24,7 +24,6 @@ from callwright.sessions.base import (
     StoreTooNew,
     check_session_id,
     is_session_id,
-    load_records,
     no_such_session,
 )
 from callwright.sessions.postgres_connection import ERRORS, ChangeListener, Connections, NoConnection, describe_address
@@ -32,6 +31,7 @@ from callwright.sessions.postgres_hold import PostgresHold, Write
 from callwright.sessions.postgres_loop import LoopState
 from callwright.sessions.record_encoding import dump_record, load_blob
 from callwright.sessions.records import Record, count_settled_records
+from callwright.sessions.stored_rows import limit_rows, load_records
 from callwright.sessions.text_search import escape_query, make_excerpt, make_like_pattern
 
 
@@ -115,7 +115,8 @@ class PostgresStore:
     async def read_from(
         self, session_id: str, position: int = 0, *, limit: int | None = None
     ) -> Sequence[StoredRecord]:
-        return await self._read(await self._key(session_id), session_id, max(position, 0), limit)
+        count = None if limit is None else limit_rows(limit)
+        return await self._read(await self._key(session_id), session_id, limit_rows(position), count)
 
     async def read_output(self, session_id: str, output_id: str) -> str | None:
         if not is_session_id(session_id) or not output_id.isprintable():  # the model may ask for any text
@@ -150,7 +151,7 @@ class PostgresStore:
             yield changed  # what the caller raises, a TimeoutError for example, says nothing about the database
 
     async def list(self, *, limit: int = 100, waiting: bool = False) -> Sequence[SessionEntry]:
-        return [SessionEntry(*row) for row in await self._rows(sql.LIST, limit, waiting)]
+        return [SessionEntry(*row) for row in await self._rows(sql.LIST, limit_rows(limit), waiting)]
 
     async def find(self, session_id: str) -> SessionEntry | None:
         rows = await self._rows(sql.ENTRY, session_id) if is_session_id(session_id) else ()
@@ -160,7 +161,7 @@ class PostgresStore:
         if session is not None:
             await self._key(session)
         query = escape_query(text)
-        rows = await self._rows(sql.SEARCH, make_like_pattern(query), session, limit)
+        rows = await self._rows(sql.SEARCH, make_like_pattern(query), session, limit_rows(limit))
         return [SessionHit(found, position, make_excerpt(body, query)) for found, position, body in rows]
 
     async def fork(self, session_id: str, new_id: str) -> None:

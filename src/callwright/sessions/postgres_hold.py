@@ -7,8 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from callwright.sessions.base import SessionBusy, SessionError, limit_output
+from callwright.sessions.base import SessionBusy, SessionError
 from callwright.sessions.records import OpenQuestions, Record, find_first_prompt
+from callwright.sessions.stored_rows import limit_output
 
 _log = logging.getLogger("callwright")
 _TITLE_CHARS = 80

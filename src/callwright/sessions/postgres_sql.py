@@ -116,8 +116,9 @@ LIST = f"{_ENTRY} WHERE waiting OR NOT $2 ORDER BY updated_at DESC, key DESC LIM
 ENTRY = f"{_ENTRY} WHERE id = $1"
 SEARCH = """
 SELECT id, position, body FROM callwright_records JOIN callwright_sessions ON key = session
-WHERE body ILIKE $1 ESCAPE '!' AND ($2::text IS NULL OR id = $2) ORDER BY at DESC LIMIT $3
+WHERE body COLLATE "C" ILIKE $1 ESCAPE '!' AND ($2::text IS NULL OR id = $2) ORDER BY at DESC LIMIT $3
 """
+"""In the collation C only ASCII letters have a case; in that of the database, the letter İ may find every i."""
 FORK = """
 WITH origin AS (SELECT key, title FROM callwright_sessions WHERE id = $1), copy AS (
     INSERT INTO callwright_sessions (id, title, created_at, updated_at)

@@ -16,7 +16,6 @@ from callwright.sessions.base import (
     SessionHit,
     StoredRecord,
     check_session_id,
-    limit_output,
 )
 from callwright.sessions.lease import Lease
 from callwright.sessions.record_encoding import dump_record, load_blob
@@ -24,6 +23,7 @@ from callwright.sessions.records import OpenQuestions, Record, find_first_prompt
 from callwright.sessions.sqlite_io import SessionFile
 from callwright.sessions.sqlite_shared import Action, FileUse
 from callwright.sessions.sqlite_writes import Addition, Reply, Tail
+from callwright.sessions.stored_rows import limit_output
 
 Value = TypeVar("Value")
 Redact = Callable[[str], str]

@@ -14,13 +14,12 @@ from callwright.sessions.base import (
     SessionError,
     SessionHit,
     StoredRecord,
-    load_records,
     no_such_session,
-    read_time,
 )
 from callwright.sessions.lease import Lease
 from callwright.sessions.records import count_settled_records
 from callwright.sessions.sqlite_connection import connect
+from callwright.sessions.stored_rows import limit_rows, load_records, read_time
 from callwright.sessions.text_search import escape_query, make_excerpt, make_like_pattern
 from callwright.system.platforms import keep_forever
 
@@ -77,7 +76,8 @@ class SessionFile:
 
     def read(self, session_id: str, position: int = 0, limit: int | None = None) -> list[StoredRecord]:
         """Return the records of a session from a position on."""
-        return self._records(self._key(session_id), session_id, max(position, 0), -1 if limit is None else limit)
+        count = -1 if limit is None else limit_rows(limit)
+        return self._records(self._key(session_id), session_id, limit_rows(position), count)
 
     def version(self) -> str:
         """Return a value that changes with every commit of this or another connection."""
@@ -86,7 +86,7 @@ class SessionFile:
 
     def entries(self, limit: int, *, waiting: bool = False) -> list[SessionEntry]:
         """Return the sessions, most recently used first."""
-        return [_make_entry(*row) for row in self._query(_LIST, waiting, limit)]
+        return [_make_entry(*row) for row in self._query(_LIST, waiting, limit_rows(limit))]
 
     def entry(self, session_id: str) -> SessionEntry | None:
         """Return the entry of one session; None if there is none."""
@@ -99,7 +99,7 @@ class SessionFile:
         query = escape_query(text)
         return [
             SessionHit(_text(found), at, make_excerpt(_text(body), query))
-            for found, at, body in self._query(_SEARCH, make_like_pattern(query), key, key, limit)
+            for found, at, body in self._query(_SEARCH, make_like_pattern(query), key, key, limit_rows(limit))
         ]
 
     def fork(self, session_id: str, new_id: str) -> None:
@@ -119,8 +119,10 @@ class SessionFile:
 
     def read_output(self, session_id: str, output_id: str) -> str | None:
         """Return an output that was kept with a session; None if there is none."""
-        key = self._key(session_id)
-        if not output_id.isprintable():  # the model may ask for any text, also for one that is not Unicode
+        key = self._lookup(session_id)
+        if (
+            key is None or not output_id.isprintable()
+        ):  # the model may ask for any text, also for one that is not Unicode
             return None
         rows = self._query("SELECT CAST(body AS BLOB) FROM outputs WHERE session = ? AND id = ?", key, output_id)
         return _text(rows[0][0]) if rows else None

@@ -1,6 +1,7 @@
 """The search for a text in records: the query as records hold it, the pattern for databases, and the excerpt."""
 
 import json
+import re
 
 _AROUND_CHARS = 60
 
@@ -16,8 +17,14 @@ def escape_query(text: str) -> str:
     return written.encode(errors="backslashreplace").decode()  # as records hold lone surrogates
 
 
+def find_text(body: str, query: str) -> int:
+    """Return where a text contains a query, ignoring the case of ASCII letters as databases do; -1 if it does not."""
+    found = re.search(re.escape(query), body, re.IGNORECASE | re.ASCII)
+    return -1 if found is None else found.start()
+
+
 def make_excerpt(body: str, query: str) -> str:
     """Return the text around the first match."""
-    at = max(body.lower().find(query.lower()), 0)
+    at = max(find_text(body, query), 0)
     start, end = max(at - _AROUND_CHARS, 0), at + len(query) + _AROUND_CHARS
     return f"{'…' if start else ''}{body[start:end]}{'…' if end < len(body) else ''}"
