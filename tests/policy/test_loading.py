@@ -23,6 +23,12 @@ def test_unknown_tool_in_a_deny_rule_is_reported() -> None:
     assert _problems(deny=["Bash(rm *)", "mcp__x__y", "group:shell", "*", "WriteFileTool(a)"]) == {}
 
 
+def test_unknown_group_in_a_deny_rule_is_reported() -> None:
+    assert _problems(deny=["group:files"], ask=["group:"]) == {"group:files": "unknown tool", "group:": "unknown tool"}
+    assert _problems(deny=["group:shop"], tools=("group:shop",)) == {}
+    assert _problems(deny=["group:File", "group:web", "group:agent", "group:mcp:github"], allow=["group:shop"]) == {}
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -55,6 +55,7 @@ _GROUPS: Mapping[str, frozenset[str]] = {
     "file": frozenset({"read", "edit", "glob", "grep", "ls"}),
     "web": frozenset({"webfetch", "websearch"}),
 }
+_OTHER_GROUPS = words("agent ask plan skill todo")  # of tools that rules name one by one
 FILE_FAMILIES = frozenset({"read", "edit", "glob", "grep", "ls"})
 RESOURCE_FAMILIES = frozenset({"resource", "readresource", "writeresource", "deleteresource"})
 
@@ -74,6 +75,11 @@ def is_known(name: str) -> bool:
     """Whether a rule's tool name is a common tool of coding agents, an MCP tool, a group or a glob."""
     found = canonical(name)
     return found in _FAMILIES or found.startswith(("mcp__", "group:")) or "*" in found
+
+
+def is_group(name: str) -> bool:
+    """Whether a group may have tools: one of the common tools of coding agents, or an MCP server's."""
+    return name in _GROUPS or name in _OTHER_GROUPS or name.startswith("mcp:")
 
 
 def family_of(access: Access) -> str:

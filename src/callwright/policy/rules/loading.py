@@ -16,7 +16,7 @@ from callwright.policy.rules.matching import Rules
 from callwright.policy.rules.patterns import CommandPattern, command_pattern
 from callwright.policy.rules.rule import Rule, RuleKind, parse_rule
 from callwright.policy.rules.too_broad import why_too_broad
-from callwright.policy.tool_names import FILE_FAMILIES, RESOURCE_FAMILIES, canonical, is_known, names_tool
+from callwright.policy.tool_names import FILE_FAMILIES, RESOURCE_FAMILIES, canonical, is_group, is_known, names_tool
 
 RuleProblemKind: TypeAlias = Literal["unknown tool", "unreachable", "never matches", "too broad", "example fails"]
 _PRIMARY_FIELDS = ("command:", "file_path:", "path:", "url:")
@@ -41,7 +41,7 @@ def check_rules(rules: Sequence[Rule], tools: Iterable[str] = ()) -> tuple[RuleP
 
     Args:
         rules: Rules that apply together.
-        tools: Names of tools that exist beside the common ones.
+        tools: Names of tools that exist beside the common ones; of a group, `group:NAME`.
     """
     known = frozenset(canonical(name) for name in tools)
     found = (_first_problem(rule, rules, known) for rule in rules)
@@ -60,7 +60,12 @@ def _first_problem(rule: Rule, rules: Sequence[Rule], known: frozenset[str]) -> 
 
 def _why_unknown(rule: Rule, known: frozenset[str]) -> str:
     # an allow rule for an unknown tool allows nothing, so only deny and ask rules are reported
-    if not rule.restricts or is_known(rule.tool) or rule.tool in known:
+    if not rule.restricts or rule.tool in known:
+        return ""
+    if rule.tool.startswith("group:"):
+        group = rule.tool.removeprefix("group:")
+        return "" if is_group(group) else f"there is no group {group!r}, so it protects nothing"
+    if is_known(rule.tool):
         return ""
     return f"there is no tool {rule.text.partition('(')[0]}, so it protects nothing"
 
@@ -172,7 +177,7 @@ def load_rules(*files: str | Path, tools: Iterable[str] = (), cwd: str | Path | 
 
     Args:
         files: Settings files in JSON.
-        tools: Names of tools that exist beside the common ones.
+        tools: Names of tools that exist beside the common ones; of a group, `group:NAME`.
         cwd: The folder that relative paths in examples start from.
 
     Raises:
