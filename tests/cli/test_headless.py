@@ -99,7 +99,15 @@ def test_denied_answer_reaches_model_and_exit_code(machine: Any, calls: Call) ->
     assert [denied["reason"] for denied in ended.document["permission_denials"]] == ["declined: use b.txt"]
 
 
-@pytest.mark.parametrize(("given", "told"), [('{"other": "allow"}', "pending calls: "), ("maybe", "got 'maybe'")])
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ('{"other": "allow"}', "names other; pending calls: "),
+        ('{"call-l-1": "deny", "*": "allow"}', "names call-l-1; pending calls: "),
+        ("{}", "names no call"),
+        ("maybe", "got 'maybe'"),
+    ],
+)
 def test_answers_that_match_no_pending_call_are_an_error(machine: Any, calls: Call, given: str, told: str) -> None:
     machine("-p", "write", machine.says(calls("write", path="a.txt", content="hi")), "--session-id", "s1")
     ended = machine("-p", "--resume", "s1", "--answers", given, machine.says("never"))

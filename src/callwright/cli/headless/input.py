@@ -34,13 +34,15 @@ def read_answers(text: str, questions: Sequence[Question]) -> Answers:
         questions: The questions that are pending.
 
     Raises:
-        UsageError: The value is malformed, or names none of the pending calls.
+        UsageError: The value is malformed, or names a call that is not pending.
     """
     choices = {"*": text} if text in ("allow", "deny") else _parse_object(text)
     waiting = [question.call_id for question in questions]
-    if waiting and choices.keys().isdisjoint({"*", *waiting, *(question.id for question in questions)}):
-        # answers that match no question are a mistake, not a decline of all
-        raise UsageError(f"--answers names {', '.join(choices) or 'no call'}; pending calls: {', '.join(waiting)}")
+    unknown = choices.keys() - {"*", *waiting, *(question.id for question in questions)}
+    if waiting and (unknown or not choices):
+        # a mistake, not a decline of all; beside "*": "allow", a misspelt id would let the call run that it denies
+        names = ", ".join(key for key in choices if key in unknown)
+        raise UsageError(f"--answers names {names or 'no call'}; pending calls: {', '.join(waiting)}")
     twice = next((call_id for call_id in waiting if waiting.count(call_id) > 1 and call_id in choices), None)
     if twice is not None:
         raise UsageError(f"--answers: {len(waiting)} questions are about {twice}; name each by the question's own id")
