@@ -162,21 +162,23 @@ def _build_output(target: Target, reply: HttpReply, max_chars: int) -> Output:
         raise ToolFailed(
             f"{target.url} is {kind} ({len(reply.body)} bytes), which is not text; download it with bash instead"
         )
-    text = _text(target, reply, kind)
+    text, whole = _text(target, reply, kind)
     if reply.status >= 400:
         raise ToolFailed(f"{target.url} answered {reply.status} {reply.phrase}\n{text[:2000]}".rstrip())
-    note = "\n[the page is larger than the download limit; its end is missing]" if reply.cut else ""
+    note = "\n[the page is larger than the limit; its end is missing]" if reply.cut or not whole else ""
     if len(text) > max_chars:
         note = f"\n[{len(text) - max_chars} more characters; raise max_chars (at most {_MAX_CHARS}) to read on]{note}"
     return Output(f"{target.url}\n\n{text[:max_chars] or '(empty)'}{note}")
 
 
-def _text(target: Target, reply: HttpReply, kind: str) -> str:
+def _text(target: Target, reply: HttpReply, kind: str) -> tuple[str, bool]:
+    """Return the text of a body, and whether it is the text of all of it."""
     text = _decode(reply.body, reply.headers.get_content_charset() or "", is_html=kind.endswith(("html", "xhtml+xml")))
     if kind not in ("text/html", "application/xhtml+xml"):
-        return text
+        return text, True
     page = html_to_markdown(text[:_MAX_HTML_CHARS], target.url)
-    return f"title: {page.title}\n\n{page.text}" if page.title else page.text
+    whole = len(text) <= _MAX_HTML_CHARS
+    return (f"title: {page.title}\n\n{page.text}" if page.title else page.text), whole
 
 
 def _decode(body: bytes, declared: str, *, is_html: bool) -> str:
