@@ -6,6 +6,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel, ConfigDict, computed_field
+from pydantic.alias_generators import to_camel
 from tests.waiting import LONG_SECONDS
 
 from callwright import Effect, Executor, Registry, ToolCall, UsageError, tool
@@ -25,6 +27,26 @@ class Work:
     done: tuple[str, ...] = ()
     tries: int = 0
     log: tuple[str, ...] = field(default=())
+
+
+@dataclass(frozen=True)
+class MoreWork(Work):
+    """Has a field that a graph over `Work` would not store."""
+
+    owner: str = ""
+
+
+class Ticket(BaseModel):
+    """A state with other names in JSON than in Python, and a field that is computed."""
+
+    model_config = ConfigDict(alias_generator=to_camel, extra="forbid")
+
+    ticket_id: int
+
+    @computed_field
+    def label(self) -> str:
+        """The id as it is shown."""
+        return f"#{self.ticket_id}"
 
 
 @tool(effect=Effect.READ)
@@ -215,6 +237,7 @@ async def test_invalid_step_result_is_an_error() -> None:
         (Work("a", tries="many"), "the state is no valid Work: tries: "),  # type: ignore[arg-type] - that is the point
         (Work("a", log=(object(),)), "the state cannot be stored as JSON"),  # type: ignore[arg-type] - as above
         (Work("a", log=(b"\xff",)), "the state cannot be stored as JSON"),  # type: ignore[arg-type] - as above
+        (MoreWork("a", owner="Ada"), "the state must be a Work, got a MoreWork"),
     ],
 )
 async def test_state_that_could_not_be_read_again_is_not_stored(wrong: Work, reason: str) -> None:
@@ -228,6 +251,23 @@ async def test_state_that_could_not_be_read_again_is_not_stored(wrong: Work, rea
         await graph.run(Work("right"), session="s")
     with pytest.raises(UsageError, match=reason):  # the step runs again, with the state before it
         await graph.resume("s")
+
+
+async def test_state_with_aliases_and_computed_fields_is_stored_and_read_again() -> None:
+    graph = Graph(Ticket)
+
+    @graph.step
+    async def check(state: Ticket, answer: str) -> Move[Ticket]:
+        return halt(state) if answer else interrupt("Right?", check, state)
+
+    ticket = Ticket.model_validate({"ticketId": 7})
+    assert isinstance(await graph.run(ticket, session="s"), GraphWaiting)
+    assert await graph.resume("s", "yes") == GraphFinished(ticket, "s")
+
+
+def test_type_that_is_no_class_is_refused() -> None:
+    with pytest.raises(UsageError, match="must be a dataclass or a pydantic model"):
+        Graph(dict[str, int])
 
 
 async def test_step_is_an_async_function_with_a_name() -> None:

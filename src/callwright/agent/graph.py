@@ -106,6 +106,8 @@ class Graph(Generic[State]):
 
     def __init__(self, state: type[State], *, sessions: SessionStore | None = None) -> None:
         self.sessions: SessionStore = MemoryStore() if sessions is None else require_store(sessions)
+        if not isinstance(state, type):  # pyright: ignore[reportUnnecessaryIsInstance] - such as dict[str, int]
+            raise UsageError(f"the state of a graph must be a dataclass or a pydantic model, got {state!r}")
         self._state_type = state
         self._adapter = adapter_for(state, about="Graph state")
         self._steps: dict[str, Step[State]] = {}
@@ -179,7 +181,7 @@ class Graph(Generic[State]):
         if last.step != _END and last.step not in self._steps:
             raise UsageError(f"session {session!r} goes on with a step that is gone: {self._describe_gone(last.step)}")
         try:
-            return self._adapter.validate_python(last.state)
+            return self._decode(last.state)
         except ValidationError as error:
             fault = describe_first_problem(error)
             raise UsageError(
@@ -211,7 +213,7 @@ class Graph(Generic[State]):
         if not isinstance(move, (Goto, Finish, Interrupt)):
             raise UsageError(f"a step must return goto(…), halt(…) or interrupt(…), got {move!r}")
         checked: Move[State] = move  # pyright: ignore[reportUnknownVariableType] - the state is checked next
-        if not isinstance(checked.state, self._state_type):
+        if type(checked.state) is not self._state_type:  # of a subclass, only the fields of its base would be stored
             raise UsageError(f"the state must be a {self._state_type.__name__}, got a {type(checked.state).__name__}")
         step = _END if isinstance(checked, Finish) else checked.step
         if step != _END and step not in self._steps:
@@ -226,14 +228,17 @@ class Graph(Generic[State]):
     def _encode(self, state: State) -> Any:
         """Return the state as JSON; one that `resume` could not read must not be stored."""
         try:
-            encoded = self._adapter.dump_python(state, mode="json", warnings="none")
-            self._adapter.validate_python(encoded)
+            encoded = self._adapter.dump_python(state, mode="json", round_trip=True, warnings="none")
+            self._decode(encoded)
         except ValidationError as error:
             fault = describe_first_problem(error)
             raise UsageError(f"the state is no valid {self._state_type.__name__}: {fault}") from None
         except ValueError as error:  # bytes that are no text, an object of another library
             raise UsageError(f"the state cannot be stored as JSON: {error}") from error
         return encoded
+
+    def _decode(self, encoded: Any) -> State:
+        return self._adapter.validate_python(encoded, by_alias=True, by_name=True)
 
 
 def _step_name(step: Any) -> str:
