@@ -241,6 +241,7 @@ GUARDED_LINES = {
     "frobnicate --key=/home/ann/.ssh/id_rsa": "secret",
     "expr length /home/ann/.ssh/id_rsa": "secret",
     "cat ~/.ssh/id_rsa": "secret",
+    "info ./.env": "secret",
 }
 
 

@@ -8,6 +8,10 @@ from callwright.shell import Verdict, analyze
 _LOCAL = [
     "pip -q --timeout 5 list",
     "npm --silent ls",
+    "rustfmt --check --edition 2021 src/main.rs",
+    "sysctl -n net.ipv4.* kernel/hostname",
+    "gdu -sh src",
+    "nvidia-smi dmon",
     "systemctl --user --no-pager status x",
     "systemctl -t service --state=running list-units",
     "cargo -q --color never tree --locked",

@@ -114,8 +114,7 @@ class ProgramRule:
         name = text.partition("=")[0]
         if name in self.needs or any(fnmatchcase(name, need) for need in self.needs if need[-1] == "*"):
             return True
-        cluster = text[1:] if text[:1] == "-" and text[1:2] != "-" and not self.single else ""
-        return any(f"-{letter}" in self.needs for letter in cluster)
+        return text[1:2] != "-" and not self.single and not self.needs.isdisjoint(self._read_cluster(text))
 
     def flag_objection(self, words: Sequence[Word]) -> str:
         """Return which option may change something, or an empty string."""
@@ -148,15 +147,7 @@ class ProgramRule:
             return False
         if _NUMBER.match(flag):
             return "-#" in allowed
-        return self._is_allowed_cluster(flag, allowed)
-
-    def _is_allowed_cluster(self, flag: str, allowed: frozenset[str]) -> bool:
-        for letter in flag[1:]:
-            if f"-{letter}" not in allowed:
-                return False
-            if f"-{letter}" in self.values:
-                return True
-        return True
+        return allowed.issuperset(self._read_cluster(flag))
 
     def _is_refused(self, flag: str) -> bool:
         name = flag.partition("=")[0]
@@ -168,9 +159,13 @@ class ProgramRule:
             return name in self.refused or short
         if flag.startswith("--"):
             return any(refused.startswith(name) for refused in self.refused) if len(name) >= _ABBREVIATION else False
+        return not self.refused.isdisjoint(self._read_cluster(flag))
+
+    def _read_cluster(self, flag: str) -> list[str]:
+        """Return the options of joined letters; what follows one with a value is that value: `rg -tzig`."""
         options = [f"-{letter}" for letter in flag[1:]]
         value = next((place for place, option in enumerate(options) if option in self.values), len(options))
-        return not self.refused.isdisjoint(options[: value + 1])  # what follows is a value: rg -tzig
+        return options[: value + 1]
 
     def _operand_objection(self, words: Sequence[Word]) -> str:
         if self.operands is None and self.like is None and not self.last:

@@ -23,7 +23,7 @@ node nodejs ruby php lua lua5.3 luajit tsc gcc g++ cc c++ clang clang++ make gma
       : needs --version -v; only --version -v; operands 0
 perl nginx httpd apache2: needs --version -v -V; only --version -v -V; operands 0
 shellcheck hadolint yamllint: reads; not -o --output-file; not --config -c --rcfile
-sqlfluff: only --version
+sqlfluff: needs --version; only --version; operands 0
 ruff: help; bare
   check|lint: reads; recursive; here; names *.py *.pyi *.ipynb;
       only --no-fix --no-cache -n --select --ignore --extend-select --line-length --preview
@@ -133,7 +133,7 @@ brew: help; exact; flags -v --verbose -d --debug -q --quiet
 gem: not --config-file --install-dir; flags --norc --debug --backtrace
   list|env|environment|contents|which|dependency: not -r --remote -b --both -s --source
   search|info|outdated: network
-conda mamba: flags -v --verbose --no-plugins
+conda mamba: flags -v --verbose --no-plugins; not --unsafe-channels
   list|info
   search: network
   env list
@@ -144,7 +144,7 @@ poetry: not -C --directory -P --project; flags -q --quiet -v --verbose -n --no-i
   show: not -l --latest -o --outdated
   version: operands 0; only -s --short
   env info|list
-rustfmt: reads; only --check --version -l
+rustfmt: reads; needs --check --version; only --check --version -l -q -v; values --edition --color
 gofmt: reads; only -l -d -s -e
 shfmt: reads; only -d -l -i -ci -bn -sr -kp -f --version; values -i; single
 terraform: network; single; not -chdir -out -state-out -backup -generate-config-out

@@ -13,7 +13,8 @@ cd pushd popd exit return break continue times: bare
 wait: only -n -f; like %?\w+
 basename dirname seq sleep true false echo pwd factor nproc arch hostid tty logname whoami groups: bare
 users: reads; bare
-gcat ghead gtail gls gstat gdu: reads
+gcat ghead gtail gls gstat: reads
+gdu: reads; only -a -c -h -k -s -x --all --human-readable --summarize --total --one-file-system
 tree: reads; here; not -o -R --output
 file: reads; not -C -m -f -p --preserve-date --compile --magic-file --files-from -z -Z --uncompress -S --no-sandbox
 nm: reads; response; not --plugin
@@ -32,7 +33,7 @@ ldconfig: needs -p --print-cache; only -p --print-cache
 lsof: not -D -k -m -@; like (?s)(?![46]?(?i:tcp|udp)?@(?!(?:[\d.]+|localhost)(?::|\Z))).*
 xattr: reads; not -w -d -c
 getfattr: reads
-mdls: reads
+mdls: reads; not -plist; single
 cloc: reads; urls; only --by-file --by-file-by-lang --exclude-dir --include-lang --exclude-lang --json --csv --yaml
       --xml --md --quiet --sum-one --not-match-d --match-d --not-match-f --match-f --exclude-ext --include-ext --version
       --help --show-lang

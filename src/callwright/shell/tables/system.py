@@ -9,7 +9,8 @@ who last lastb lslogins findmnt pgrep: reads; bare
 lastlog: reads; bare; not -C --clear -S --set
 pidof pstree lscpu lsblk lsusb lsmod lsmem lsns lsipc: bare
 pmap: not -n -N -c -C --create-rc --create-rc-to --read-rc --read-rc-from
-cpuid hwinfo inxi lshw dmidecode modinfo: only -short -class -C -s -t -q --class --type --help --version -F -b -c
+cpuid hwinfo lshw dmidecode modinfo: only -short -class -C -s -t -q --class --type --help --version -F -b -c
+inxi: only -C -s -t -q --help --version -F -b; operands 0
 lspci: not -q -Q -H -A -O -F
 date gdate: only -u --utc --universal -R --rfc-email --rfc-2822 --rfc-3339 -I -Idate -Ihours -Iminutes -Iseconds -Ins
       --iso-8601 --debug --resolution --help --version -j -n; like \+.*; values -d --date -r --reference -v
@@ -45,7 +46,7 @@ ip: only -4 -6 -0 -br -brief --brief -c -color -d -details -s -stats -statistics
 getent: bare; flags -i --no-idn -A --no-addrconfig; not -s --service
   passwd|group|services|protocols|networks|ethers|rpc|netgroup|initgroups
   hosts|ahosts|ahostsv4|ahostsv6: network; hosts
-sysctl: not -w -p -f --write --load --system --ignore; like [\w./*-]+
+sysctl: not -w -p -f --write --load --system --ignore; like [\w.*-]+|[\w/*-]+
 systemctl: not -H --host -M --machine; flags --user --system -a --all -l --full -q --quiet -r --recursive --failed
       --plain --value --reverse --after --before --no-pager --no-legend --show-types; values -t --type --state -p
       --property -P -n --lines -o --output --timestamp
@@ -68,8 +69,10 @@ jobs: only -l -p -r -s -n
 dirs: only -p -v -l
 help: like [\w:.\[\]()!-]+
 man: only -k -f -w -a --apropos --whatis --where --path -K; like [\w:.+@-]+
-info tldr cheat: only --version --help
-nvidia-smi: only -q -L -i --query-gpu --format --query-compute-apps --list-gpus; values -i
+info: reads; bare; only --version --help
+cheat: only --version --help
+tldr: operands 0; only --version --help
+nvidia-smi: only -q -L -i --query-gpu --format --query-compute-apps --list-gpus; values -i; like dmon|pmon
 lsb_release sw_vers acpi: only -a -d -r -c -s -i -h -A -u -j -V -t --all --short --id --release
       --codename --description -productVersion -buildVersion -productName --version
 sensors: only -A -f -h -j -u -v --no-adapter --fahrenheit --help --version
