@@ -158,6 +158,8 @@ class ProgramRule:
             short = flag[1:2] != "-" and any(f"-{letter}" in self.refused for letter in flag[1:])
             return name in self.refused or short
         if flag.startswith("--"):
+            if name in self.values or name in self.flags:  # `npm ls --global` is no abbreviation of --globalconfig
+                return name in self.refused
             return any(refused.startswith(name) for refused in self.refused) if len(name) >= _ABBREVIATION else False
         return not self.refused.isdisjoint(self._read_cluster(flag))
 
@@ -344,6 +346,7 @@ def _inherit(parent: ProgramRule) -> ProgramRule:
         refused=parent.refused,
         allowed=parent.allowed,
         values=parent.values,
+        flags=parent.flags,
         network=parent.network,
         single=parent.single,
         exact=parent.exact,

@@ -32,6 +32,7 @@ git: values
   archive: needs --list -l; only --list -l; operands 0
   apply: needs --check --stat --numstat --summary; only --check --stat --numstat --summary -p -R --reverse -v --verbose
       --recount; values -p
+  clean: needs -n --dry-run; only -n --dry-run -d -x -X -f --force -q --quiet; values -e --exclude
   fetch: network; needs --dry-run; only --dry-run --all --prune -p --tags -t --no-tags -n --verbose -v --quiet -q
       --force -f --depth --progress --no-progress; values --depth
   push: network; needs --dry-run -n; only --dry-run -n --all --tags --verbose -v --quiet -q --porcelain --follow-tags
@@ -43,7 +44,7 @@ git: values
   stash list|show
   worktree list
   notes list|show
-  reflog: operands 0
+  reflog: operands 0; counts -n --max-count
   reflog show|list
   bisect log
   submodule status|summary

@@ -13,7 +13,7 @@ cpuid hwinfo lshw dmidecode modinfo: only -short -class -C -s -t -q --class --ty
 inxi: only -C -s -t -q --help --version -F -b; operands 0
 lspci: not -q -Q -H -A -O -F
 date gdate: only -u --utc --universal -R --rfc-email --rfc-2822 --rfc-3339 -I -Idate -Ihours -Iminutes -Iseconds -Ins
-      --iso-8601 --debug --resolution --help --version -j -n; like \+.*; values -d --date -r --reference -v
+      --iso-8601 --debug --resolution --help --version -j -n; like \+.*; values -d --date -r --reference -v --rfc-3339
 hostname: operands 0; only -f -s -i -I -d -a -A --fqdn --long --short --ip-address --all-ip-addresses --domain
       --alias --all-fqdns --help --version
 domainname: operands 0; only
@@ -90,6 +90,7 @@ openssl: single; urls
       -lastupdate -hash -crlnumber; values -in; schemeless
   dgst|sha256|sha1|md5|sha512: reads; only -sha256 -sha1 -sha512 -sha384 -md5 -hex -r -c -binary -list
   ciphers|errstr|prime: only -v -V -s -tls1 -tls1_2 -tls1_3 -stdname -hex
+  rand: only -hex -base64; operands 1; like \d+
   s_client: secret
 gzip gunzip: reads; needs -l --list -t --test -c --stdout --to-stdout --version --help -V -h; only -l --list -t
       --test -v -q --verbose --quiet -c --stdout --to-stdout -d --decompress -k --keep --version --help -f -V -h -L
