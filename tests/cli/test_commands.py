@@ -478,6 +478,13 @@ def test_setting_is_saved_beside_an_unknown_key(machine: Any) -> None:
             save_setting(locations, key, "x")
 
 
+def test_setting_that_cannot_be_saved_is_an_error_of_the_command_alone(tmp_path: Path) -> None:
+    locations = Locations.of(tmp_path, home=tmp_path / "home")
+    (tmp_path / "home").symlink_to(tmp_path / "missing")  # neither a folder nor one that can be made
+    with pytest.raises(UsageError, match=r"cannot write .*settings.json: file exists"):
+        save_setting(locations, "terminal.theme", "light")
+
+
 def test_part_of_a_setting_does_not_replace_the_word_that_it_is(tmp_path: Path) -> None:
     locations = Locations.of(tmp_path, home=tmp_path / "home")
     save_setting(locations, "sandbox", "require")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from callwright.cli.render.text import Palette, width_of, wrap_columns
-from callwright.cli.terminal.input import Editor, PromptHistory
+from callwright.cli.terminal.input import Editor, PromptHistory, PromptQueue
 from callwright.cli.terminal.keys import KeyReader
 from callwright.cli.terminal.screen import PlainScreen, Screen
 from callwright.cli.terminal.ui import Terminal
@@ -70,6 +70,25 @@ def test_history_keeps_prompts_with_the_line_breaks_of_other_programs(tmp_path: 
     for prompt in prompts:
         history.add(prompt)
     assert history.read() == prompts
+
+
+def test_history_that_cannot_be_written_or_read_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for broken in (tmp_path / "file" / "history.jsonl", tmp_path):
+        history = PromptHistory(broken)
+        history.add("a prompt")
+        assert history.read() == []
+
+
+async def test_long_prompts_that_return_from_the_queue_are_folded() -> None:
+    editor, queue = Editor(), PromptQueue()
+    long = "row\n" * 5_000
+    queue.add(long)
+    queue.add("short")
+    editor.insert("draft")
+    assert queue.return_to(editor)
+    assert editor.text == "[pasted 1: 5001 lines]\nshort\ndraft"
+    assert editor.take() == f"{long}\nshort\ndraft"
 
 
 def test_lone_escape_is_the_escape_key() -> None:

@@ -65,6 +65,10 @@ class Editor:
         """Earlier texts, newest last."""
         return tuple(self._history)
 
+    def restore(self, *texts: str) -> None:
+        """Put texts back in front of what is on the line; long ones are shown as placeholders."""
+        self.set("\n".join(filter(None, [*map(self._fold, texts), self.text])))
+
     def insert(self, text: str) -> None:
         """Insert text at the cursor."""
         self.text = self.text[: self.cursor] + text + self.text[self.cursor :]
@@ -230,12 +234,14 @@ class PromptHistory:
     file: Path
 
     def read(self) -> list[str]:
-        """Return all prompts; lines that are not valid are skipped."""
-        if not self.file.exists():
+        """Return all prompts; lines that are not valid are skipped, and so is a file that cannot be read."""
+        try:
+            text = self.file.read_text("utf-8", errors="replace")
+        except OSError:
             return []
         found: list[str] = []
         # not splitlines(): JSON leaves some of the characters at which it splits as they are, such as U+2028
-        for line in self.file.read_text("utf-8", errors="replace").split("\n"):
+        for line in text.split("\n"):
             with suppress(ValueError):
                 prompt: object = json.loads(line)
                 if isinstance(prompt, str):
@@ -243,10 +249,11 @@ class PromptHistory:
         return found
 
     def add(self, prompt: str) -> None:
-        """Append a prompt."""
-        self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with open_private(self.file, append=True) as lines:
-            lines.write(json.dumps(prompt, ensure_ascii=False) + "\n")
+        """Append a prompt; one that cannot be written, such as to a full disk, is sent all the same."""
+        with suppress(OSError):
+            self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with open_private(self.file, append=True) as lines:
+                lines.write(json.dumps(prompt, ensure_ascii=False) + "\n")
 
 
 _MOST_SHOWN = 3
@@ -287,7 +294,7 @@ class PromptQueue:
         """Put every prompt back on the input line: the run it was written for was stopped. False if none waits."""
         texts, self._texts = self._texts, []
         if texts:
-            editor.set("\n".join(filter(None, [*texts, editor.text])))
+            editor.restore(*texts)
         return bool(texts)
 
     def rows(self, width: int, show: Callable[[str], str]) -> list[str]:

@@ -21,7 +21,7 @@ from callwright.cli.terminal.chat_actions import ChatHost
 from callwright.cli.terminal.runs_command import RunsCommand
 from callwright.cli.terminal.workspace_commands import UndoCommands, WorkspaceCommands
 from callwright.core.content import estimate_tokens
-from callwright.core.errors import CallwrightError, UsageError
+from callwright.core.errors import CallwrightError, UsageError, describe_exception
 from callwright.core.json import thaw
 from callwright.core.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from callwright.hooks.builtin import Redact
@@ -210,8 +210,8 @@ class SlashCommands:
                 return INIT_PROMPT
             self._check_skill(line)
             return line
-        except CallwrightError as error:
-            self._show(f"! {error}")
+        except (CallwrightError, OSError) as error:  # such as a folder that is gone
+            self._show(f"! {describe_exception(error)}")
             return None
 
     def _check_skill(self, line: str) -> None:

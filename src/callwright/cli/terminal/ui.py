@@ -174,7 +174,7 @@ class Terminal:
         """Put the newest queued prompt back on an empty input line; False if the key is for the history."""
         text = None if not self.busy or self.editor.text or self._answering else self._queue.take_last()
         if text is not None:
-            self.editor.set(text)
+            self.editor.restore(text)
         return text is not None
 
     def leave(self) -> None:

@@ -16,7 +16,7 @@ from callwright.cli.render.calls import point_lines, rewind_lines
 from callwright.cli.render.text import THEMES, visible, visible_line
 from callwright.cli.terminal.chat_actions import ChatHost
 from callwright.core.calls import Completed
-from callwright.core.errors import UsageError
+from callwright.core.errors import UsageError, describe_exception
 from callwright.core.json import thaw
 from callwright.core.messages import AssistantMessage
 from callwright.hooks.builtin import Redact
@@ -211,7 +211,7 @@ def save_setting(locations: Locations, key: str, value: object) -> None:
     """Set one value in the user's settings file.
 
     Raises:
-        UsageError: The file or the value is not valid; nothing is changed.
+        UsageError: The file or the value is not valid, or the file cannot be written; nothing is changed.
     """
     layer = read_layer("user", locations.user_settings)
     content = dict(thaw(layer.content)) if layer is not None else {}
@@ -227,8 +227,11 @@ def save_setting(locations: Locations, key: str, value: object) -> None:
     parse_layer("user", str(locations.user_settings), text)  # raises for a value that is not valid
     if not is_known(section, name):
         raise UsageError(f"{key} is not a known setting; see docs/howto/settings.md")
-    locations.home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    replace_file(locations.user_settings.resolve(), text.encode(errors="backslashreplace"))
+    try:
+        locations.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        replace_file(locations.user_settings.resolve(), text.encode(errors="backslashreplace"))
+    except OSError as error:
+        raise UsageError(f"cannot write {locations.user_settings}: {describe_exception(error)}") from None
 
 
 def _read_value(text: str) -> object:
