@@ -43,6 +43,12 @@ def test_explore_reads_and_reports(machine: Any) -> None:
     assert ended.lines[-1]["result"] == "It is 42."
 
 
+def test_call_as_claude_code_writes_it_is_understood(machine: Any) -> None:
+    asked = call("Task", subagent_type="Explore", description="Find it", prompt="x")
+    ended = machine("-p", "go", machine.says(asked, "found", "done"), "--output-format", "stream-json")
+    assert ended.code == 0 and results(ended.lines)[0].startswith("found")
+
+
 @pytest.mark.parametrize("matcher", ["Explore", "task", "^task$"])
 def test_hooks_match_the_name_of_a_sub_agent_or_its_tool(machine: Any, matcher: str) -> None:
     hooks = {"SubagentStop": [{"matcher": matcher, "hooks": [{"command": "cat > heard"}]}]}

@@ -58,6 +58,13 @@ def bench(project: Path, home: Path) -> Bench:
     return Bench(project, home)
 
 
+async def test_call_as_claude_code_writes_it_is_understood(bench: Bench, write: Write) -> None:
+    write("deploy", "Deploy $ARGUMENTS.")
+    bench.skills.reload()
+    outcome = await bench.use({"skill": "deploy", "args": "to staging"})
+    assert isinstance(outcome, Completed) and "Deploy to staging." in outcome.text
+
+
 async def test_skill_tool_lists_the_files_of_a_skill(bench: Bench, write: Write) -> None:
     folder = write("review", "Review $ARGUMENTS.")
     (folder / "references").mkdir()

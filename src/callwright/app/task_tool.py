@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from callwright.agent import Agent, RunLimits
 from callwright.agent.results import Result
@@ -23,8 +23,9 @@ from callwright.policy import ByMode, Policies
 from callwright.providers.base import Provider
 from callwright.registry import Deferred, filtered
 from callwright.sessions import MemoryStore, SessionStore, SqliteStore
+from callwright.tool.arguments import from_text
 from callwright.tool.base import Tool, ToolContext
-from callwright.tool.schema_tool import SchemaTool
+from callwright.tool.schema_tool import SchemaInvocation, SchemaTool
 
 if TYPE_CHECKING:
     from callwright.registry import Toolset
@@ -120,15 +121,14 @@ class TaskTool:
                 "agent": {"type": "string", "enum": list(self.definitions), "description": "Which agent."},
                 "prompt": {"type": "string", "description": "The whole task: it cannot see this conversation."},
             },
-            "required": ["agent", "prompt"],
-            "additionalProperties": False,
+            "required": ["agent", "prompt"],  # others are let go: models add a description, as Claude Code asks for
         }
         annotations = Annotations(Effect.READ, idempotent=self._durable, parallel=True, delegates=True)
         spec = ToolSpec(
             "task", description, schema, annotations=annotations, limits=_LIMITS, aliases=("Task", "Agent"),
             group="agent", search_hint="subagent delegate explore plan parallel",
         )  # fmt: skip
-        return cast("Tool", SchemaTool(spec, self._run))
+        return cast("Tool", _TaskSchemaTool(spec, self._run))
 
     async def _run(self, arguments: JsonObject, context: ToolContext) -> object:
         definition = self.definitions.get(str(arguments["agent"]))
@@ -181,6 +181,22 @@ class TaskTool:
         except UsageError as error:
             self._report(f"the agent {definition.name} asks for the model {definition.model}: {error}; using its own")
             return self._models.own, limits
+
+
+class _TaskSchemaTool(SchemaTool):
+    """The tool as models call it, also those that were trained on the names of Claude Code."""
+
+    def field_aliases(self) -> Mapping[str, str]:
+        """Return the other names of its arguments, for repairs."""
+        return {"subagent_type": "agent"}
+
+    def bind(self, arguments: JsonObject | str | bytes) -> SchemaInvocation:
+        """Bind, with the agent also under the name that Claude Code gives it."""
+        given = from_text(arguments) if isinstance(arguments, (str, bytes)) else arguments
+        if isinstance(given, Mapping) and "agent" not in given and "subagent_type" in given:
+            named = cast("Mapping[str, Any]", given)
+            arguments = {self.field_aliases().get(key, key): value for key, value in named.items()}
+        return super().bind(arguments)
 
 
 @dataclass(frozen=True, slots=True)

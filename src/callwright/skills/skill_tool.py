@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
+from pydantic import AliasChoices, Field
+
 from callwright.core.access import Access, ReadPath, UseTool
 from callwright.core.calls import Completed, Failed, Outcome, ToolCall
 from callwright.core.content import estimate_tokens
@@ -165,9 +167,10 @@ class SkillRunner:
 class SkillArguments(Arguments):
     """What `skill` takes."""
 
-    name: str
+    # also under the names of Claude Code, which models were trained on
+    name: str = Field(validation_alias=AliasChoices("name", "skill"))
     """The skill's name, as listed."""
-    arguments: str = ""
+    arguments: str = Field("", validation_alias=AliasChoices("arguments", "args"))
     """What to apply it to, as a user would type it after the name."""
     file: str = ""
     """Read this file of the skill's folder instead, such as references/api.md."""
