@@ -158,8 +158,22 @@ def test_project_agents_need_trust_and_a_change_needs_it_again(locations: Locati
     assert not trust.given
 
 
+def test_claude_config_dir_moves_the_users_agents(
+    locations: Locations, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_agent(tmp_path, GOOD, "moved")
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "moved"))
+    (found,), _ = user_agents(Locations.of(locations.project, home=locations.home))
+    assert found.name == "reviewer"
+    # a folder of the project is not the user's own: trust decides about its agents
+    write_agent(locations.project, GOOD)
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(locations.project / ".claude"))
+    inside = Locations.of(locations.project, home=locations.home)
+    assert not user_agents(inside)[0] and len(project_agents(inside)[0]) == 1
+
+
 def test_user_agents_need_no_trust(locations: Locations) -> None:
-    write_agent(locations.home.parent, GOOD)
+    write_agent(locations.claude.parent, GOOD, locations.claude.name)
     ((found,), _) = user_agents(locations)
     assert found.scope == "user" and not Repository.at(locations).requests
 

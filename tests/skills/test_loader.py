@@ -75,6 +75,14 @@ def test_repository_of_another_user_above_does_not_count(tmp_path: Path, home: P
     assert [skill.name for skill in Skills(here, home=home)] == ["ours"]
 
 
+def test_users_folder_of_claude_code_can_be_elsewhere(project: Path, home: Path, write: Write, tmp_path: Path) -> None:
+    write("moved", base=tmp_path / "claude" / "skills")
+    write("usual", base=home / ".claude" / "skills")
+    write("other", base=home / ".agents" / "skills")
+    found = Skills(project, home=home, claude=tmp_path / "claude")
+    assert {skill.name: skill.scope for skill in found} == {"moved": "user", "other": "user"}
+
+
 def test_home_folder_skills_have_user_scope(home: Path, write: Write) -> None:
     write("mine", base=home / ".claude" / "skills")
     (home / ".git").mkdir()

@@ -165,7 +165,8 @@ def user_agents(locations: Locations) -> tuple[tuple[AgentDefinition, ...], tupl
 
 
 def _user_folders(locations: Locations) -> list[Path]:
-    return list(dict.fromkeys([locations.home / "agents", *_agent_folders(Path.home())]))
+    usual = Path.home() / _FOLDERS[0]
+    return list(dict.fromkeys(folder / "agents" for folder in (locations.home, usual, locations.own_claude)))
 
 
 def merge_agents(*groups: Sequence[AgentDefinition]) -> dict[str, AgentDefinition]:

@@ -186,7 +186,8 @@ def assemble(
     active = ActiveSkills(context.here, settings.skills)
     host = options.host
     plugins, plugin_problems = _find_plugins(settings, locations, options)
-    skills = Skills(locations.cwd, plugins=plugins, only=None if host is None else host.skills)
+    only = None if host is None else host.skills
+    skills = Skills(locations.cwd, plugins=plugins, only=only, claude=locations.own_claude)
     skill_service = SkillService(skills, locations, active, models, report)
 
     given = read_given_agents(options.agents, {} if host is None else host.agents)

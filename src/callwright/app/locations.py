@@ -7,7 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from callwright.core.errors import UsageError
-from callwright.system.paths import expand_home, is_trusted_repository, trusted_owners
+from callwright.system.paths import expand_home, is_trusted_repository, resolve_links, trusted_owners
 
 FOLDER = ".callwright"
 _MANAGED = Path("/etc/callwright/settings.json")
@@ -50,6 +50,12 @@ class Locations:
         own = home or _expand_own(os.environ.get("CALLWRIGHT_HOME") or f"~/{FOLDER}")
         claude = _expand_own(os.environ.get("CLAUDE_CONFIG_DIR") or "~/.claude")
         return cls(Path(own).absolute(), _find_project(here), here, claude=claude.absolute())
+
+    @property
+    def own_claude(self) -> Path:
+        """The folder of the user's own agents and skills of Claude Code: never one that the project could fill."""
+        inside = resolve_links(self.claude).is_relative_to(resolve_links(self.project))
+        return Path.home() / ".claude" if inside else self.claude
 
     @property
     def user_settings(self) -> Path:

@@ -52,6 +52,7 @@ class Skills:
         more: Folders of skills and of `.md` commands, searched before the project.
         plugins: Folders of plugins by name; their skills and commands are called `plugin:name`.
         only: Names of the skills to use; all by default.
+        claude: The user's folder of Claude Code; `.claude` of the home folder by default.
     """
 
     def __init__(
@@ -62,9 +63,12 @@ class Skills:
         more: Iterable[str | PathLike[str]] = (),
         plugins: Mapping[str, Path] | None = None,
         only: Collection[str] | None = None,
+        claude: str | PathLike[str] | None = None,
     ) -> None:
         self._cwd = Path(cwd).resolve()
         self._home = Path.home().resolve() if home is None else Path(home).resolve()
+        own = [self._home / each for each in FOLDERS]
+        self._own = own if claude is None else [*own[:-1], Path(claude).resolve()]
         self._more = [Path(folder).resolve() for folder in more]
         self._plugins = dict(plugins or {})
         self._only = only
@@ -146,7 +150,7 @@ class Skills:
         for kind, name in _KINDS:
             for base in above:
                 yield from (_SkillFolder(base / each / name, kind, "project", within, base) for each in FOLDERS)
-            yield from (_SkillFolder(self._home / each / name, kind, "user", None, self._cwd) for each in FOLDERS)
+            yield from (_SkillFolder(each / name, kind, "user", None, self._cwd) for each in self._own)
         for plugin, root in self._plugins.items():
             real = root.resolve()
             yield from (_SkillFolder(real / name, kind, "user", real, self._cwd, plugin) for kind, name in _KINDS)

@@ -238,7 +238,7 @@ def _sandbox(settings: Settings, locations: Locations) -> CheckResult:
 
 
 def _skills(locations: Locations) -> CheckResult:
-    skills = Skills(locations.cwd)
+    skills = Skills(locations.cwd, claude=locations.own_claude)
     broken = sum(problem.fatal for problem in skills.problems)
     text = f"{len(skills)} usable" + (f", {broken} broken" if broken else "")
     if not skills.problems:

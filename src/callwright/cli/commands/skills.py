@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from callwright.app.locations import Locations
 from callwright.cli.parsing import Parser
 from callwright.cli.render.calls import one_line
 from callwright.cli.render.text import print_json, print_notice, print_text
@@ -29,7 +30,11 @@ def run(arguments: list[str]) -> int:
             raise UsageError(f"{folder}: not a folder; name the folder of a skill, or one that holds skills")
     if options.action == "check":
         return _check(options.folders, as_json=options.json)
-    return _list(Skills(Path.cwd(), more=options.folders), as_json=options.json)
+    return _list(_find_skills(options.folders), as_json=options.json)
+
+
+def _find_skills(more: Sequence[Path]) -> Skills:
+    return Skills(Path.cwd(), more=more, claude=Locations.of().own_claude)
 
 
 def _list(skills: Skills, *, as_json: bool) -> int:
@@ -62,7 +67,7 @@ def _check(folders: Sequence[Path], *, as_json: bool) -> int:
 
 
 def _check_all() -> tuple[int, list[SkillProblem]]:
-    skills = Skills(Path.cwd())
+    skills = _find_skills(())
     inside = [problem for skill in skills for problem in (*check_body(skill), *check_agent(skill))]
     return len(skills), sorted([*skills.problems, *inside], key=lambda problem: (problem.file, problem.line))
 
