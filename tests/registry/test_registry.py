@@ -156,6 +156,18 @@ def test_non_tool_is_refused_with_a_fix() -> None:
             Registry().add(thing)  # type: ignore[arg-type] - that it is refused is the point
 
 
+def test_method_without_its_instance_is_refused() -> None:
+    class Shelf:
+        @tool
+        def count(self, kind: str) -> int:
+            """Count the books."""
+            return len(kind)
+
+    assert Registry(Shelf().count).names() == ["count"]
+    with pytest.raises(UsageError, match=r"Shelf\.count is a method; .* as in Shelf\(…\)\.count$"):
+        Registry(Shelf.count)
+
+
 @pytest.mark.parametrize("name", ["not a name", "é", "x" * 129])
 def test_invalid_tool_name_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match="is not valid"):

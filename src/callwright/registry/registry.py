@@ -7,7 +7,7 @@ from callwright.core.errors import UsageError
 from callwright.core.events import ToolsChanged
 from callwright.core.spec import ToolSpec, check_name
 from callwright.registry.catalog import Catalog, Toolset
-from callwright.tool.base import Tool, identify
+from callwright.tool.base import LazyTool, Tool, identify
 
 Listener = Callable[[ToolsChanged], None]
 
@@ -36,7 +36,8 @@ class Registry:
         """Add a tool or replace the one of the same name; return the registry.
 
         Raises:
-            UsageError: It is not a tool, a name is not allowed or taken, or the registry is strict and has the name.
+            UsageError: It is not a tool, or a method without its instance; a name is not allowed or taken; or the
+                registry is strict and has the name.
         """
         name, aliases = self._check(tool)
         known = name in self._tools
@@ -52,6 +53,8 @@ class Registry:
     def _check(self, tool: Tool) -> tuple[str, tuple[str, ...]]:
         if isinstance(tool, type) or not (hasattr(tool, "bind") and hasattr(type(tool), "bind")):
             raise UsageError(f"expected a tool, got {tool!r}; {_suggest_fix(tool)}")
+        if isinstance(tool, LazyTool):
+            tool.require_bound()
         name, aliases = identify(tool)
         return check_name(name), tuple(check_name(alias) for alias in aliases)
 

@@ -357,6 +357,9 @@ class LazyTool:
     name: str
     aliases: tuple[str, ...]
 
+    def require_bound(self) -> None:
+        """Raise a `UsageError` if the tool lacks the instance that its calls need."""
+
 
 class WrapperTool(LazyTool):
     """A tool around another one, which does everything that the wrapper does not."""

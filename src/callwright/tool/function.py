@@ -134,11 +134,15 @@ class FunctionTool(LazyTool):
             metadata=traits.metadata,
         )
 
+    def require_bound(self) -> None:
+        """Raise a `UsageError` for a method that was taken from its class."""
+        if self.contract.shape.method and self._template is None:
+            owner, name = self.contract.shape.function.split(".")[-2:]
+            raise UsageError(f"{owner}.{name} is a method; take the tool from an instance, as in {owner}(…).{name}")
+
     @cached_property
     def _parse(self) -> Callable[[JsonObject | str | bytes], dict[str, Any]]:
-        if self.contract.shape.method and self._template is None:
-            name = self.contract.shape.function
-            raise UsageError(f"{name} is a method; take the tool from an instance, as in {name.split('.')[-2]}().…")
+        self.require_bound()
         return self.contract.parser.parse
 
     def bind(self, arguments: JsonObject | str | bytes) -> "Bound":
