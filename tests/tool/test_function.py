@@ -6,7 +6,7 @@ import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, assert_type
 
 import pytest
 from pydantic import BaseModel, Field
@@ -104,6 +104,27 @@ def test_all_instances_of_a_class_share_one_spec() -> None:
 def test_unbound_method_cannot_be_called() -> None:
     with pytest.raises(UsageError, match=r"Counter\.add is a method; take the tool from an instance"):
         Counter.add.bind({"amount": 1})
+
+
+async def test_type_checkers_know_what_a_direct_call_takes_and_returns(context: ToolContext) -> None:
+    @tool
+    def add(a: int, b: int = 2) -> int:
+        """Add."""
+        return a + b
+
+    @tool(effect=Effect.READ)
+    async def name(number: int, context: ToolContext) -> str:
+        """Name a number."""
+        return str(number)
+
+    counter = Counter(1)
+    assert assert_type(add(1), int) == 3
+    assert assert_type(await name(1, context), str) == "1"
+    assert assert_type(counter.add(amount=1), int) == 2
+    assert assert_type(await counter.read(), int) == 2
+    assert assert_type(Counter.add(counter, 1), int) == 3
+    with pytest.raises(TypeError):
+        add(1, c=2)  # type: ignore[call-arg] - what this test is about: the checker refuses it
 
 
 def test_function_with_self_is_not_a_method() -> None:
