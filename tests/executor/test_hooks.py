@@ -36,6 +36,7 @@ from callwright import (
     ToolFailed,
     ToolSpec,
     Transient,
+    Turn,
     TurnCancelled,
     UsageError,
     tool,
@@ -57,6 +58,7 @@ from callwright.policy import AllowEverything, ByMode, Subject, Tier
 from callwright.policy.modes import ModeSwitch
 from callwright.testing import FakeClock, Recorder, ScriptedHook
 from callwright.tool.function import FunctionTool
+from callwright.toolbox import Bash, BashOutput, Todo
 
 ran: list[str] = []
 
@@ -387,6 +389,22 @@ async def test_cache_does_not_answer_a_tool_that_makes_calls() -> None:
     for _ in range(2):
         await executor.run("outer")
     assert ran == ["a", "a"]
+
+
+async def test_cache_answers_no_tool_that_acts_on_the_session(tmp_path: Path) -> None:
+    tools = Registry(Bash(tmp_path), BashOutput(), Todo())
+    executor, turn = Executor(tools, AllowEverything(), hooks=[Cache()]), Turn("session", "1")
+    line = "echo one; until [ -e go ]; do sleep 0.01; done; echo two"
+    await executor.run("bash", {"command": line, "run_in_background": True}, turn=turn)
+    outputs: list[str] = []
+    while not outputs or "running" in outputs[-1]:
+        outputs.append((await executor.run("bash_output", {"id": "1", "wait_seconds": 0.05}, turn=turn)).text)
+        if "one" in outputs[-1]:
+            (tmp_path / "go").touch()
+    assert "two" in "".join(outputs)
+    for status in ("pending", "completed", "pending"):
+        await executor.run("todo", {"todos": [{"content": "a", "status": status}]}, turn=turn)
+    assert "0 of 1 done" in (await executor.run("todo", turn=turn)).text
 
 
 async def test_redaction_reaches_text_data_parts_and_errors() -> None:

@@ -194,8 +194,8 @@ def _merge(spans: list[Span]) -> list[Span]:
 class Cache(Hook):
     """Caches outputs of tools that only read, by exact arguments and session; any other call clears it.
 
-    A tool that only reads has the effect READ and makes no calls itself (`delegates`). What is read while another call
-    runs is not kept.
+    A tool that only reads has the effect READ, makes no calls itself (`delegates`) and is not in one of the groups
+    `ask`, `plan`, `shell` and `todo`, whose tools act on the session. What is read while another call runs is not kept.
 
     Args:
         entries: How many outputs to keep; the least recently used is dropped first.
@@ -248,8 +248,13 @@ class Cache(Hook):
         return canonical([pending.session_id, pending.spec.name, pending.arguments, written])
 
 
+_ACTING_GROUPS = frozenset(("ask", "plan", "shell", "todo"))
+"""Their tools change no file, but ask the user, switch the mode, keep a list, or read what a job has written since."""
+
+
 def _only_reads(spec: ToolSpec) -> bool:
-    return spec.annotations.effect is Effect.READ and not spec.annotations.delegates
+    claims = spec.annotations
+    return claims.effect is Effect.READ and not claims.delegates and spec.group not in _ACTING_GROUPS
 
 
 CanUseTool: TypeAlias = Callable[[str, Annotations], bool | Awaitable[bool]]
