@@ -140,6 +140,17 @@ async def test_idle_connections_that_were_ended_cost_nothing(postgres: str) -> N
         await holds[1].release()
 
 
+async def test_server_that_is_away_is_told_to_callers_only(postgres: str, caplog: pytest.LogCaptureFixture) -> None:
+    async with Proxy(postgres).run() as proxy:
+        store = PostgresStore(proxy.address)
+        await store.version()
+    with pytest.raises(SessionError, match="cannot be used"):  # nothing listens there any more
+        await store.version()
+    await asyncio.sleep(0.2)  # the driver's own attempts to connect
+    assert not caplog.records
+    await store.aclose()
+
+
 async def test_append_whose_reply_was_lost_is_stored_once(postgres: str) -> None:
     async with Proxy(postgres).run() as proxy, PostgresStore(proxy.address) as store:
         holds = [await store.hold(name) for name in "ab"]

@@ -66,7 +66,7 @@ class Connections:
         """Connect, and create the tables if they are missing; raises anything for an address it cannot read."""
         pool = await _create_pool(
             address,
-            min_size=1,
+            min_size=0,  # asyncpg logs a traceback for every attempt to bring an idle pool back to its minimum
             max_size=most,
             statement_cache_size=0,
             command_timeout=_STATEMENT_SECONDS,
