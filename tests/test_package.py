@@ -51,6 +51,11 @@ def test_extras_are_installed_where_the_program_runs(
     assert install_command("'callwright[mcp]'") == command
 
 
+def test_packages_of_others_are_added_to_a_temporary_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "prefix", "/home/ann/.cache/uv/archive-v0/abc")
+    assert install_command("one two") == "uvx --with one --with two callwright"
+
+
 def test_packages_with_lazy_exports_are_found() -> None:
     assert {"callwright", "callwright.agent", "callwright.policy"} <= set(LAZY)
 

