@@ -18,7 +18,7 @@ from callwright import Agent, Approve, Decline, SqliteStore, ToolCall, tool
 from callwright.app.live_client import LiveAgents
 from callwright.app.locations import Locations, read_web_link
 from callwright.cli.render.text import Palette
-from callwright.cli.terminal.chat_actions import mention_dropped, notification
+from callwright.cli.terminal.chat_actions import mention_dropped, notification, paste
 from callwright.cli.terminal.external_programs import read_image
 from callwright.cli.terminal.input import Editor
 from callwright.cli.terminal.vi_keys import ViKeys
@@ -271,15 +271,27 @@ def test_next_prompt_begins_in_insert_mode(finish: Callable[[Editor], object]) -
 def test_dropped_image_becomes_a_mention(tmp_path: Path) -> None:
     image = tmp_path / "shot.png"
     image.write_bytes(b"x")
-    assert mention_dropped(f"'{image}'", tmp_path) == "@shot.png "
-    assert mention_dropped(image.as_uri(), tmp_path / "other") == f"@{image} "
+    assert mention_dropped(f"'{image}'", tmp_path) == "@shot.png"
+    assert mention_dropped(image.as_uri(), tmp_path / "other") == f"@{image}"
     spaced = tmp_path / "Shot (1) at 10\u202fAM.png"  # as macOS names them
     spaced.write_bytes(b"x")
     escaped = str(spaced).replace(" ", "\\ ").replace("(", "\\(").replace(")", "\\)")
     for written in (str(spaced), f"'{spaced}'", escaped):
-        assert mention_dropped(written, tmp_path) == f'@"{spaced.name}" '
+        assert mention_dropped(written, tmp_path) == f'@"{spaced.name}"'
     for other in ("hello", str(tmp_path), str(tmp_path / "gone.png"), f"{image}\n{image}"):
-        assert mention_dropped(other, tmp_path) == other
+        assert mention_dropped(other, tmp_path) == ""
+
+
+def test_several_dropped_images_become_mentions_apart_from_the_words_before(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.png", tmp_path / "b c.png"
+    first.write_bytes(b"x")
+    second.write_bytes(b"x")
+    editor = Editor()
+    editor.insert("compare:")
+    paste(editor, tmp_path, f"{first} '{second}' ")
+    paste(editor, tmp_path, first.as_uri())
+    paste(editor, tmp_path, f"{first} or")
+    assert editor.text == f'compare: @a.png @"b c.png" @a.png {first} or'
 
 
 PICTURE = bytes.fromhex(
@@ -301,11 +313,11 @@ def give_clipboard(folder: Path, *contents: bytes) -> str:
 def test_image_in_the_clipboard_is_attached(machine: Any, tmux: Any, tmp_path: Path) -> None:
     path = give_clipboard(tmp_path / "programs", PICTURE)
     ready(tmux, machine, machine.says("a red dot"), "--session-id", "s1", before=f"PATH={path}")
-    tmux.type("what is this ")
+    tmux.type("what is this?")
     tmux.type("C-v")
-    tmux.shows("callwright-pasted-")
+    tmux.shows("what is this? @")
     tmux.type("Enter")
-    tmux.shows("a red dot")
+    assert "  1 image\n" in tmux.shows("a red dot")
     exported = machine("sessions", "export", "s1").out
     assert '"image"' in exported and "image/png" in exported
 

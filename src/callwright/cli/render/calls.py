@@ -11,7 +11,7 @@ from typing import Any, cast
 from callwright.agent.undo import Rewinding, RewindPoint
 from callwright.cli.render.text import Palette, cut, visible, visible_line, width_of, wrap_line
 from callwright.core.calls import Completed, Failed, Outcome, ToolCall
-from callwright.core.content import Part, Text
+from callwright.core.content import Output, Part, Text
 from callwright.core.errors import Denied, join_first
 from callwright.core.json import thaw
 from callwright.core.messages import AssistantMessage, Message, ToolMessage, UserMessage
@@ -57,7 +57,14 @@ def outcome_line(outcome: Completed | Failed, chars: int = _LINE_CHARS) -> str:
     """Return the outcome of a call in one line."""
     if isinstance(outcome, Failed):
         return f"{outcome.error.code}: {one_line(outcome.text, chars - len(outcome.error.code) - 2)}"
-    return one_line(outcome.text, chars) or "(no output)"
+    return one_line(outcome.text, chars) or _count_media(outcome.output) or "(no output)"
+
+
+def _count_media(output: Output) -> str:
+    kinds = [type(part).__name__.lower() for part in output.parts if not isinstance(part, Text)]
+    return ", ".join(
+        f"{kinds.count(kind)} {kind}{'s' if kinds.count(kind) > 1 else ''}" for kind in dict.fromkeys(kinds)
+    )
 
 
 def transcript(messages: list[Message]) -> Iterator[str]:

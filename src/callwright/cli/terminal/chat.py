@@ -29,8 +29,8 @@ from callwright.cli.terminal.chat_actions import (
     Outputs,
     ShellLines,
     cut_prompt,
-    mention_dropped,
     notification,
+    paste,
     session_entries,
     show_earlier,
 )
@@ -106,7 +106,7 @@ class TerminalChat:
             "search-history": HistorySearch(terminal).start,
             "paste-image": ClipboardImages(terminal, self._show_notice).start,
         }
-        terminal.on_paste = partial(mention_dropped, cwd=self.locations.cwd)
+        terminal.on_paste = partial(paste, terminal.editor, self.locations.cwd)
         self._approvals.interrupted = lambda: self._cancellation is not None and self._cancellation.requested
         if not self.options.trust and not await ask_trust(terminal, self.locations, self._show_notice):
             return 0

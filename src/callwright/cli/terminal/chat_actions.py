@@ -6,8 +6,7 @@ import os
 import shlex
 import uuid
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
@@ -18,6 +17,7 @@ from callwright.app.conversation import Conversation
 from callwright.app.locations import Locations
 from callwright.cli.render.calls import call_line, transcript
 from callwright.cli.render.text import cut, visible, visible_line, wrap_line
+from callwright.cli.terminal.input import Editor
 from callwright.cli.terminal.status import SessionUsage
 from callwright.cli.terminal.ui import Terminal
 from callwright.cli.terminal.views import PickEntry, Picker
@@ -35,6 +35,7 @@ _KEPT_OUTPUTS = 30
 _MOST_LINES = 2_000
 _MOST_NOTICE_CHARS = 120
 _MOST_PROMPT_LINES = 12
+_MOST_DROPPED_CHARS = 4_000
 _STYLED_MESSAGES = 100
 """How many of the last messages are shown as Markdown: more takes long, and is above the screen."""
 _IMAGES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf"})
@@ -188,27 +189,33 @@ class HistorySearch:
             self._terminal.refresh()
 
 
+def paste(editor: Editor, cwd: Path, text: str) -> None:
+    """Insert a pasted text; the paths of images or PDFs, as terminals paste dropped files, become `@PATH`."""
+    if mentions := mention_dropped(text, cwd):
+        editor.insert_apart(mentions)
+    else:
+        editor.paste(text)
+
+
 def mention_dropped(text: str, cwd: Path) -> str:
-    """Return a pasted text; the path of an image or PDF, as terminals paste a dropped file, becomes `@PATH`."""
-    given = text.strip()
-    if "\n" in given or len(given) > 1_000:
-        return text
-    if given.startswith("file://"):
-        given = unquote(urlsplit(given).path)
-    path = next((path for path in _unquoted(given) if _is_dropped(path)), None)
-    if path is None:
-        return text
-    mention = write_mention(shorten_path(str(path), cwd))
-    return f"{mention} " if mention else text
+    """Return the mentions of dropped files; empty if a pasted text is anything else."""
+    mentions = [write_mention(shorten_path(str(path), cwd)) for path in _dropped_files(text.strip())]
+    return " ".join(mentions) if all(mentions) else ""
 
 
-def _unquoted(given: str) -> Iterator[Path]:
-    """Yield the paths that a text may mean: as it is, and without quotes and backslashes, as terminals write them."""
-    yield Path(given)
-    with suppress(ValueError):
+def _dropped_files(given: str) -> list[Path]:
+    """Return the files that a text names: one as it is, or several, quoted or with backslashes as terminals write."""
+    if "\n" in given or len(given) > _MOST_DROPPED_CHARS:
+        return []
+    try:
         words = shlex.split(given)
-        if len(words) == 1:
-            yield Path(words[0])
+    except ValueError:
+        words = []
+    for names in ([given], words):
+        paths = [Path(unquote(urlsplit(name).path) if name.startswith("file://") else name) for name in names]
+        if paths and all(map(_is_dropped, paths)):
+            return paths
+    return []
 
 
 def _is_dropped(path: Path) -> bool:

@@ -70,7 +70,7 @@ class ClipboardImages:
         file = Path(self._folder.name, f"{sha256(image).hexdigest()[:12]}.png")
         await asyncio.to_thread(file.write_bytes, image)
         if not self._terminal.asking:  # one may have appeared meanwhile, and a name must not answer it
-            self._terminal.editor.insert(f"@{file} ")
+            self._terminal.editor.insert_apart(f"@{file}")
             self._terminal.refresh()
 
 

@@ -75,6 +75,11 @@ class Editor:
         self.cursor += len(text)
         self.suggestions = ()
 
+    def insert_apart(self, words: str) -> None:
+        """Insert words with blanks around them: glued to another word, `@FILE` names no file."""
+        before = self.text[: self.cursor]
+        self.insert(f"{' ' if before and not before[-1].isspace() else ''}{words} ")
+
     def paste(self, text: str) -> None:
         """Insert a pasted text; a long one is shown as a placeholder and expanded when the line is taken."""
         self.insert(self._fold(text))

@@ -60,7 +60,7 @@ class Terminal:
         """Opens a text in the user's editor, if one is configured."""
         self.on_key: dict[str, Callable[[], None]] = {}
         """What further keys do: `search-history`, `expand`, `paste-image`, `suspend`."""
-        self.on_paste: Callable[[str], str] = lambda text: text
+        self.on_paste: Callable[[str], None] = self.editor.paste
         self.vi: ViKeys | None = None
         self.over = asyncio.Event()
         self._keys = KeyReader()
@@ -272,7 +272,7 @@ class Terminal:
         if kind != "key":
             value = self._turn_pages(value) if kind == "text" else value
             if kind == "paste":
-                self.editor.paste(self.on_paste(value))
+                self.on_paste(value)
             elif self.vi is None or self._answering or not self.vi.type(value):
                 self.editor.insert(value)
             self._mark_typed()
