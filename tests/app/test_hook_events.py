@@ -161,6 +161,30 @@ async def test_hook_approval_with_changed_arguments_is_judged_again(locations: L
     assert isinstance((await said(app))[-1], Paused)
 
 
+@pytest.mark.parametrize("user", [True, False])
+@pytest.mark.parametrize(("changed", "made"), [({}, "a"), ({"updatedInput": {"command": "touch b"}}, "b")])
+async def test_hooks_answer_the_questions_of_sub_agents(
+    locations: Locations, changed: dict[str, object], made: str, *, user: bool
+) -> None:
+    file = locations.home / "agents" / "fixer.md"
+    file.parent.mkdir()
+    file.write_text("---\nname: fixer\ndescription: Fixes.\n---\nFix it.\n")
+    task = ToolCall("t", "task", {"agent": "fixer", "prompt": "x"})
+    hook = answering("allow", **changed).replace("cat > /dev/null", NOTE)
+    app = app_with(locations, {"PermissionRequest": hook}, task, TOUCH, "inner done", "done")
+    asked: list[Question] = []
+
+    async def person(questions: Sequence[Question]) -> Answers:
+        asked.extend(questions)
+        return Answers().decline(questions[0])
+
+    app.agent.ask = person if user else None
+    assert isinstance((await said(app))[-1], Done)
+    assert not asked and (locations.cwd / made).exists()
+    (payload,) = heard(locations)
+    assert (payload["session_id"], payload["agent_id"], payload["agent_type"]) == ("s", "t", "fixer")
+
+
 async def test_hook_approval_does_not_answer_another_hook(locations: Locations) -> None:
     wondering = says({"hookSpecificOutput": {"permissionDecision": "ask"}})
     app = app_with(locations, {"PreToolUse": wondering, "PermissionRequest": answering("allow")}, TOUCH, "done")

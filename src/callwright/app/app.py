@@ -13,6 +13,7 @@ from callwright.agent.undo import UndoHistory
 from callwright.app.agents import read_given_agents
 from callwright.app.claude_settings import plugin_folders, unused_parts
 from callwright.app.costs import prices_in
+from callwright.app.hook_approvals import ask_inside
 from callwright.app.hook_settings import read_hooks
 from callwright.app.locations import Locations
 from callwright.app.mcp_servers import describe_problems, load_servers, prepare_servers
@@ -228,8 +229,9 @@ def assemble(
         compaction=compaction_for(options.context),
         undo=undo_store(settings, locations.undo if options.keep else None, report),
     )
-    agent.use_skills(skill_service)
-    tasks.set_agent(agent, offered)
+    asks = partial(ask_inside, hooks, executor)
+    agent.use_skills(skill_service, asks)
+    tasks.set_agent(agent, offered, asks)
     return App(
         locations,
         settings,

@@ -1,8 +1,10 @@
 """Hooks that answer questions before the user: PermissionRequest for calls, Elicitation for MCP forms."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
+from callwright.agent.subagent import decline_all
 from callwright.core.access import Ask
 from callwright.core.calls import Answers, Question, Reply, ToolCall
 from callwright.core.decisions import make_reply
@@ -45,11 +47,12 @@ class QuestionHooks:
         """Return the reply of the hooks; None leaves the question to the user."""
         call = ToolCall(question.call_id, question.tool, question.arguments)
         pending = PendingCall(call, tool.spec, question.arguments, self.session_id)
-        self.hooks.halts.pop(question.call_id, None)  # of an earlier call with this id
+        place = self.session_id, question.call_id
+        self.hooks.halts.pop(place, None)  # of an earlier call with this id
         reply = await self._fire(pending)
         allowed = reply.decision == "allow" and not reply.halt
         if reply.halt and not elicitation_server(tool.spec):  # whose call is inside another one: it is declined
-            self.hooks.halts[question.call_id] = reply.halt
+            self.hooks.halts[place] = reply.halt
         if reply.decision == "deny" or reply.halt:
             return make_reply(False, reason=reply.reason or reply.halt or "a hook denied it", by=_BY)
         if not allowed:
@@ -113,3 +116,15 @@ class HookedAsk:
         given = dict(await self.hooks.answers(questions))
         left = [question for question in questions if question.id not in given]
         return Answers({**given, **dict(await self.ask_user(left))}) if left else Answers(given)
+
+
+AskInside: TypeAlias = Callable[[AskPerson | None, str], AskPerson | None]
+"""Returns how an agent inside a call asks, from how the outer agent asks and the session of the inner one."""
+
+
+def ask_inside(hooks: ShellHooks, executor: Executor, ask: AskPerson | None, session_id: str) -> AskPerson | None:
+    """Return how an agent inside a call asks: hooks hear of its session, also where there is no user to ask."""
+    if not hooks.has_hooks_for("PermissionRequest", "Elicitation"):
+        return ask
+    ask_user = ask.ask_user if isinstance(ask, HookedAsk) else ask or decline_all
+    return HookedAsk(ask_user, QuestionHooks(hooks, executor, session_id))

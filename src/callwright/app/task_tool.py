@@ -9,6 +9,7 @@ from callwright.agent import Agent, RunLimits
 from callwright.agent.results import Result
 from callwright.agent.subagent import Lineage, SubAgent
 from callwright.app.agents import BUILT_IN, AgentDefinition, describe_given, merge_agents, user_agents
+from callwright.app.hook_approvals import AskInside
 from callwright.app.locations import Locations
 from callwright.app.models import Models
 from callwright.app.settings import Settings
@@ -91,10 +92,11 @@ class TaskTool:
         self._report = report
         self._outer: Agent | None = None
         self._tools: Toolset | None = None
+        self._ask_inside: AskInside = lambda ask, session_id: ask
 
-    def set_agent(self, outer: Agent, tools: "Toolset") -> None:
-        """Set the agent whose policies and limits sub-agents share, and the tools they choose from."""
-        self._outer, self._tools = outer, tools
+    def set_agent(self, outer: Agent, tools: "Toolset", ask_inside: AskInside) -> None:
+        """Set the agent whose policies and limits sub-agents share, the tools they choose from, and how they ask."""
+        self._outer, self._tools, self._ask_inside = outer, tools, ask_inside
 
     def close(self) -> None:
         """Close the records, if they were opened."""
@@ -135,7 +137,7 @@ class TaskTool:
         if definition is None:
             raise ToolFailed(f"there is no agent {arguments['agent']!r}; the agents are {', '.join(self.definitions)}")
         watch = _Progress(definition.name, context)
-        runner = _Runner(self._build(definition, watch.observe), definition.name)
+        runner = _Runner(self._build(definition, watch.observe), definition.name, self._ask_inside)
         tool = SubAgent(runner, definition.name).tool("task", "A sub-agent.", _LIMITS)
         bound = tool.bind({"prompt": str(arguments["prompt"])})
         return await bound.run(context)
@@ -205,6 +207,7 @@ class _Runner:
 
     agent: Agent
     name: str
+    ask_inside: AskInside
 
     @property
     def durable(self) -> bool:
@@ -212,7 +215,8 @@ class _Runner:
 
     async def run_inside(self, prompt: str, session_id: str, lineage: Lineage, name: str) -> Result:
         named = copy(lineage)  # all that is inherited, also what a later version adds
-        named.ask = None if lineage.ask is None else _name_questions(lineage.ask, self.name)
+        ask = self.ask_inside(lineage.ask, session_id)
+        named.ask = None if ask is None else _name_questions(ask, self.name)
         return await self.agent.run_inside(prompt, session_id, named, self.name)
 
 

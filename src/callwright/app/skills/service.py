@@ -12,6 +12,7 @@ from callwright.agent.agent import Prompt
 from callwright.agent.results import AgentEvent, Paused, Stopped
 from callwright.agent.run_limits import Spending
 from callwright.agent.subagent import Lineage
+from callwright.app.hook_approvals import AskInside
 from callwright.app.locations import Locations
 from callwright.app.models import Models
 from callwright.app.prompts import UserPrompt
@@ -51,6 +52,7 @@ class SkillService:
         self._locations = locations
         self._report = report
         self._agent: Agent | None = None
+        self._ask_inside: AskInside = lambda ask, session_id: ask
         self._tool = cast(
             "Tool", SkillTool(skills, fork=self._fork, activate=self._activate, project=locations.project)
         )
@@ -71,9 +73,9 @@ class SkillService:
         offer()
         return PathScopedSkills(self.skills, offer)
 
-    def set_agent(self, agent: Agent) -> None:
-        """Set the agent that uses the skills."""
-        self._agent = agent
+    def set_agent(self, agent: Agent, ask_inside: AskInside) -> None:
+        """Set the agent that uses the skills, and how the agents of skills ask."""
+        self._agent, self._ask_inside = agent, ask_inside
 
     async def expand(
         self, prompt: Prompt | UserPrompt, session_id: str, cancellation: Cancellation | None = None
@@ -169,7 +171,8 @@ class SkillService:
     def _agent_of(self, skill: Skill) -> SkillAgent:
         name = self._model_of(skill)
         provider, outer = self.models.get(name) if name else self.models.own, self._require_agent()
-        return skill_agent(skill, outer, provider, self.models.limits_for(provider, outer.limits), self.active)
+        limits = self.models.limits_for(provider, outer.limits)
+        return skill_agent(skill, outer, provider, limits, self.active, self._ask_inside)
 
     def _model_of(self, skill: Skill) -> str:
         """Return the model a skill asks for; empty for the conversation's own, or if the request is not granted."""
@@ -199,10 +202,10 @@ class AppAgent(Agent):
 
     _skill_service: SkillService | None = None
 
-    def use_skills(self, service: SkillService) -> None:
+    def use_skills(self, service: SkillService, ask_inside: AskInside) -> None:
         """Expand the skills of this service in prompts from now on."""
         self._skill_service = service
-        service.set_agent(self)
+        service.set_agent(self, ask_inside)
 
     def stream(
         self,

@@ -1,6 +1,7 @@
 """Skills that run as separate agents, and skills that are offered when a call touches their files."""
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
@@ -8,6 +9,7 @@ from typing import cast
 from callwright.agent import Agent, RunLimits
 from callwright.agent.results import Result
 from callwright.agent.subagent import Lineage, SubAgent
+from callwright.app.hook_approvals import AskInside
 from callwright.app.skills.grants import ActiveSkills
 from callwright.core.calls import Completed, Outcome
 from callwright.core.errors import ToolFailed
@@ -31,6 +33,7 @@ class SkillAgent:
     skill: Skill
     agent: Agent
     active: ActiveSkills
+    ask_inside: AskInside
 
     @property
     def durable(self) -> bool:
@@ -39,8 +42,10 @@ class SkillAgent:
 
     async def run_inside(self, prompt: str, session_id: str, lineage: Lineage, name: str) -> Result:
         """Run for a call of the outer agent while the skill's rules hold."""
+        inner = copy(lineage)
+        inner.ask = self.ask_inside(lineage.ask, session_id)
         with self.active.during(self.skill, session_id):
-            return await self.agent.run_inside(prompt, session_id, lineage, self.skill.name)
+            return await self.agent.run_inside(prompt, session_id, inner, self.skill.name)
 
     def tool(self) -> Tool:
         """Return the agent as a tool that takes a prompt."""
@@ -49,7 +54,9 @@ class SkillAgent:
         return cast("Tool", tool)
 
 
-def skill_agent(skill: Skill, outer: Agent, provider: Provider, limits: RunLimits, active: ActiveSkills) -> SkillAgent:
+def skill_agent(
+    skill: Skill, outer: Agent, provider: Provider, limits: RunLimits, active: ActiveSkills, ask_inside: AskInside
+) -> SkillAgent:
     """Create the agent that a skill's `agent` field names: a read-only one, or one with every tool.
 
     Raises:
@@ -71,7 +78,7 @@ def skill_agent(skill: Skill, outer: Agent, provider: Provider, limits: RunLimit
         ask=outer.ask,
         requests=outer.requests,
     )
-    return SkillAgent(skill, agent, active)
+    return SkillAgent(skill, agent, active, ask_inside)
 
 
 def _read_only_executor(outer: Executor) -> Executor:

@@ -77,8 +77,8 @@ class ShellHooks(HookDispatcher):
         """Digests of calls a hook allowed: the mode no longer asks about them, but rules still do."""
         self.approved_calls: set[str] = set()
         """Digests of calls a hook approved in the user's place (PermissionRequest); they count the same."""
-        self.halts: dict[str, str] = {}
-        """Why a hook that declined a question ends the run, by the id of the call."""
+        self.halts: dict[tuple[str, str], str] = {}
+        """Why a hook that declined a question ends the run, by the session and the id of the call."""
         self.batches = BatchTracker()
         self._replies: dict[tuple[str, str, str], tuple[str, HookReply]] = {}
         """Replies about running calls, so that a call that is admitted again after an approval does not fire again."""
@@ -155,7 +155,7 @@ class ShellHooks(HookDispatcher):
         digest = digest_call(pending)
         self.allowed_calls.discard(digest)
         self.approved_calls.discard(digest)
-        halt = self.halts.pop(pending.call.id, "")
+        halt = self.halts.pop((pending.session_id, pending.call.id), "")
         for own_session_id, agent in tuple(self._agents.items()):  # one that failed has given no answer to agent_ended
             if (agent.session_id, agent.call_id) == (pending.session_id, pending.call.id):
                 del self._agents[own_session_id]
