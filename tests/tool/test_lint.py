@@ -92,3 +92,13 @@ def test_recursive_schema_counts_as_infinitely_deep() -> None:
 @pytest.mark.parametrize("hint", ["files", "a b c d e f g h i j k", "show the files."])
 def test_a_search_hint_of_the_wrong_length_is_found(hint: str) -> None:
     assert codes(search_hint=hint) == ["HINT"]
+
+
+def test_shared_definitions_are_followed_once() -> None:
+    def share(number: int) -> dict[str, Any]:
+        next_one = {"$ref": f"#/$defs/{number + 1}", "description": "Shared."}
+        return {"type": "object", "properties": {"left": next_one, "right": next_one}}
+
+    definitions = {str(number): share(number) for number in range(60)} | {"60": {"type": "string"}}
+    (finding,) = lint_tool(ToolSpec("look", "Look at a place.", {**share(-1), "$defs": definitions}))
+    assert "nested 61 deep" in finding.message

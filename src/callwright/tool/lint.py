@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, Literal, TypeAlias, cast
 
+from callwright.core.json import follow_pointer
 from callwright.core.spec import Effect, ToolSpec
 from callwright.tool.base import Tool
 
@@ -58,7 +59,7 @@ def _about_parameters(spec: ToolSpec) -> Iterator[LintFinding]:
     for name, schema in properties.items():
         if not isinstance(schema, Mapping) or not cast("Mapping[str, Any]", schema).get("description"):
             yield LintFinding("PARAMETER", f"{spec.name}: parameter {name!r} has no description; the model will guess")
-    depth = _depth(spec.input_schema, spec.input_schema, ())
+    depth = _depth(spec.input_schema, spec.input_schema, {})
     if depth > _DEEPEST:
         deep = "without end" if depth == inf else f"{depth:g} deep"
         yield LintFinding("NESTED", f"{spec.name}: arguments are nested {deep}; models get more than {_DEEPEST} wrong")
@@ -72,23 +73,22 @@ def _about_hint(spec: ToolSpec) -> Iterator[LintFinding]:
         )
 
 
-def _depth(schema: Any, root: Mapping[str, Any], above: tuple[str, ...]) -> float:
-    """Return how deeply objects and arrays are nested; infinite for a schema that refers to itself."""
+def _depth(schema: Any, root: Mapping[str, Any], known: dict[str, float]) -> float:
+    """Return how deeply objects and arrays are nested; infinite for a schema that refers to itself.
+
+    `known` are the depths of what references lead to, infinite while one is being followed.
+    """
     if not isinstance(schema, Mapping):
         return 0
     node = cast("Mapping[str, Any]", schema)
     target = node.get("$ref")
     if isinstance(target, str):
-        return inf if target in above else _depth(_resolve_reference(target, root), root, (*above, target))
+        if target not in known:
+            known[target] = inf
+            known[target] = _depth(follow_pointer(root, target.removeprefix("#")), root, known)
+        return known[target]
     inner = [part for key in ("properties", "patternProperties") for part in node.get(key, {}).values()]
     inner += [node[key] for key in ("items", "additionalProperties") if key in node]
     here = 1 if inner or "prefixItems" in node else 0
     inner += [part for key in ("anyOf", "oneOf", "allOf", "prefixItems") for part in node.get(key, ())]
-    return here + max((_depth(part, root, above) for part in inner), default=0)
-
-
-def _resolve_reference(target: str, root: Mapping[str, Any]) -> Any:
-    found: Any = root
-    for step in filter(None, target.removeprefix("#").split("/")):
-        found = cast("Mapping[str, Any]", found).get(step) if isinstance(found, Mapping) else None
-    return found
+    return here + max((_depth(part, root, known) for part in inner), default=0)
