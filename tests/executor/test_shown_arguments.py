@@ -1,7 +1,7 @@
 """The arguments that are shown, judged and approved are those that run."""
 
 from collections.abc import Callable, Generator, Iterable, Sequence
-from dataclasses import InitVar, dataclass
+from dataclasses import InitVar, dataclass, field
 from decimal import Decimal
 from enum import Enum
 from math import inf
@@ -340,6 +340,31 @@ async def test_computed_fields_that_are_shown_are_left_out_of_an_edit() -> None:
     executor = Executor(Registry(pack), hooks=[Widen()])
     [outcome] = await executor.execute([ToolCall("c", "pack", '{"box":{"side":2}}')])
     assert text_of(outcome) == "3 9 wide"
+
+
+class Parcel(BaseModel):
+    side: int = Field(serialization_alias="sideLength")
+
+
+@dataclass
+class Crate:
+    side: int
+    label: str = field(init=False, default="crate")
+
+
+async def test_names_and_values_for_output_alone_do_not_fail_a_hook_that_gives_them_back() -> None:
+    @tool(effect=Effect.READ)
+    async def stow(parcel: Parcel, crate: Crate, note: str = "") -> str:
+        """Stow a parcel in a crate."""
+        return f"{parcel.side} {crate} {note}"
+
+    class Note(Hook):
+        async def before(self, pending: PendingCall) -> Rewrite:
+            return Rewrite({**pending.arguments, "note": "careful"})
+
+    given = {"parcel": {"side": 2}, "crate": {"side": 3}}
+    [outcome] = await Executor(Registry(stow), hooks=[Note()]).execute([ToolCall("c", "stow", given)])
+    assert text_of(outcome) == "2 Crate(side=3, label='crate') careful"
 
 
 async def test_bytes_that_are_no_text_are_shown_as_they_are_written() -> None:

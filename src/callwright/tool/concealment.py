@@ -52,8 +52,7 @@ def find_concealed(core: Any, *, about: str, required: bool = True) -> frozenset
             raise UsageError(f"{where} is an InitVar, so that a call could not be judged by it; make it a field")
         needed: Mapping[str, Any] = _find_needed(part) if part is not core else core if required else {}
         _require_readable(needed, where)
-        # computed fields are shown, and not accepted; JSON in a text is shown as what it says, and accepted as a text
-        if _is_changed(part.get("serialization")) or part.get("computed_fields") or part["type"] == "json":
+        if _is_changed(part.get("serialization")) or _is_shown_only(part):
             found.add(fields[0] if fields else ANY_FIELD)
     return frozenset(found)
 
@@ -123,6 +122,12 @@ def _walk(node: Any, fields: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...],
     elif isinstance(node, (list, tuple)):
         for part in cast("Sequence[Any]", node):
             yield from _walk(part, fields)
+
+
+def _is_shown_only(part: Mapping[str, Any]) -> bool:
+    """Whether what is shown is not accepted: a value that the program sets, or a name or form for output alone."""
+    renamed = part.get("serialization_alias") not in (None, part.get("validation_alias"))
+    return bool(part.get("computed_fields")) or part.get("init") is False or renamed or part["type"] == "json"
 
 
 def _is_changed(serialization: Any) -> bool:
