@@ -89,6 +89,19 @@ async def test_separate_calls_stay_separate(
     assert message.calls[1] == ToolCall(message.calls[1].id, "look", '{"page": 7}')
 
 
+async def test_character_cut_in_halves_is_joined(server: Loopback, chat: OpenAIChat, request_for: Requests) -> None:
+    deltas: list[Delta] = [{"reasoning": "so \ud83d"}, {"reasoning": "\ude00"}]
+    deltas += [{"content": "smile \ud83d"}, {"content": "\ude00"}, {"content": " and half \ud83d"}]
+    deltas += _calls(_piece(0, "a", "look", '{"page": "\ud83d'), _piece(0, None, None, '\ude00"}'))
+    server.reply(LoopbackReply([_sse(*deltas, reason="tool_calls")]))
+    events = [event async for event in chat.stream(request_for(UserMessage("hi")))]
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "smile 😀 and half "
+    server.reply(LoopbackReply([_sse(*deltas, reason="tool_calls")]))
+    message = await asked(chat, request_for(UserMessage("hi")))
+    assert message.text == "smile 😀 and half " and message.calls[0].arguments == '{"page": "😀"}'
+    assert [part.text for part in message.parts if isinstance(part, Thinking)] == ["so 😀"]
+
+
 @pytest.mark.parametrize(
     "answer",
     [
