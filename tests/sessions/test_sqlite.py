@@ -14,6 +14,7 @@ from tests.sessions.conftest import said
 
 from callwright.core.calls import Completed, Question, ToolCall
 from callwright.core.content import Image, Output, Text
+from callwright.core.errors import UsageError
 from callwright.core.messages import AssistantMessage, ToolMessage, UserMessage
 from callwright.hooks.builtin import Redact
 from callwright.sessions import MemoryStore, SessionError, SqliteStore, export_jsonl
@@ -215,6 +216,31 @@ async def test_secrets_are_redacted_before_writing(tmp_path: Path) -> None:
     assert "[redacted]" in exported and "[redacted]" in listed[0].title
     for file in tmp_path.glob("s.db*"):
         assert file.is_dir() or secret.encode() not in file.read_bytes()
+
+
+async def test_secrets_that_only_their_field_tells_are_redacted_before_writing(tmp_path: Path) -> None:
+    call = ToolCall("1", "log_in", {"user": "ann", "password": "hunter2"})
+    async with SqliteStore(tmp_path / "s.db", redact=Redact()) as store:
+        hold = await store.hold("s")
+        await hold.append(said("log in"), Said(AssistantMessage((call,), "calls"), "t", "key-1"))
+        await hold.append(Said(ToolMessage((Completed(call, Output("ok", {"api_key": "abcd1234efgh5678"})),))))
+        await hold.release()
+        records, exported = await store.read("s"), await export_jsonl(store, "s")
+    stored = ToolCall("1", "log_in", {"user": "ann", "password": "[redacted]"})
+    assert records[1] == Said(AssistantMessage((stored,), "calls"), "t", "key-1")
+    assert "hunter2" not in exported and "abcd1234" not in exported
+
+
+async def test_what_cannot_redact_is_refused(tmp_path: Path) -> None:
+    for wrong in (5, Redact):
+        with pytest.raises(UsageError, match=r"expected Redact\(\) or a function of a text as redact, got "):
+            SqliteStore(tmp_path / "s.db", redact=wrong)  # type: ignore[arg-type] - that it is refused is the point
+    forgetful: Any = {"hello": "hello"}.get
+    async with SqliteStore(tmp_path / "s.db", redact=forgetful) as store:
+        hold = await store.hold("s")
+        with pytest.raises(UsageError, match="redact must return a text, got None"):
+            await hold.append(said("hello"))
+        await hold.release()
 
 
 async def test_title_that_a_user_gives_is_stored_as_any_text(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import math
 import secrets
 import time
 import weakref
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from types import TracebackType
 from typing import Any
@@ -29,7 +29,7 @@ from callwright.sessions.base import (
 from callwright.sessions.postgres_connection import ERRORS, ChangeListener, Connections, NoConnection, describe_address
 from callwright.sessions.postgres_hold import PostgresHold, Write
 from callwright.sessions.postgres_loop import LoopState
-from callwright.sessions.record_encoding import dump_record, load_blob
+from callwright.sessions.record_encoding import Redaction, dump_record, load_blob, make_redactor
 from callwright.sessions.records import Record, count_settled_records
 from callwright.sessions.stored_rows import limit_rows, load_records
 from callwright.sessions.text_search import escape_query, make_excerpt, make_like_pattern
@@ -44,12 +44,12 @@ class PostgresStore:
 
     Args:
         address: The database, as `postgresql://user@host/name`.
-        redact: Is applied to every text before it is written; it gets the text without the name of its field.
+        redact: Replaces secrets before they are written: as for `SqliteStore`.
         lease_seconds: After this time without a sign of its holder, others may take a session.
         connections: The most connections of one event loop.
 
     Raises:
-        UsageError: The address is not one, or a limit is not positive.
+        UsageError: The address is not one, a limit is not positive, or `redact` cannot be used.
     """
 
     durable = True
@@ -58,7 +58,7 @@ class PostgresStore:
         self,
         address: str,
         *,
-        redact: Callable[[str], str] | None = None,
+        redact: Redaction | None = None,
         lease_seconds: float = 30.0,
         connections: int = 10,
     ) -> None:
@@ -71,7 +71,7 @@ class PostgresStore:
         if not 0 < lease_seconds < math.inf or connections < 1:
             raise UsageError(f"lease_seconds and connections must be positive, got {lease_seconds!r}, {connections!r}")
         self._address, self._place = address, describe_address(address)
-        self._redact = redact
+        self._redactor = make_redactor(redact)
         self._connections = connections
         self.lease_seconds = lease_seconds
         self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Future[LoopState]] = (
@@ -227,11 +227,11 @@ class PostgresStore:
 
     def encode(self, record: Record) -> str:
         """Return a record as it is stored."""
-        return dump_record(record, self._redact)
+        return dump_record(record, self._redactor)
 
     def redact(self, text: str) -> str:
         """Return a text as it is stored."""
-        redacted = text if self._redact is None else self._redact(text)
+        redacted = text if self._redactor is None else self._redactor.clean(text)
         return replace_surrogates(redacted.replace("\0", "\N{REPLACEMENT CHARACTER}"))
 
     def queue(self, write: Write) -> None:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Any, cast
+from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
 from pydantic_core import to_json
 
@@ -50,9 +50,48 @@ _MANY_DIGITS = 4_000  # Python reads no number of more than 4,300
 _QUESTION_KINDS = {"arguments": dict, "expires_at": int, "running": bool}  # all others are texts
 
 
-def dump_record(record: Record, redact: Callable[[str], str] | None = None) -> str:
-    """Encode a `record` as one line of JSON; `redact` is applied to every text in it."""
-    data = encode_record(record) if redact is None else map_texts(encode_record(record), redact)
+@runtime_checkable
+class Redactor(Protocol):
+    """Replaces secrets in texts, and in data, where the name of a field may tell one; `hooks.Redact` is one."""
+
+    def clean(self, text: str) -> str: ...
+    def clean_data(self, value: Any) -> Any: ...
+
+
+Redaction: TypeAlias = Redactor | Callable[[str], str]
+
+
+class _EachText:
+    """Applies a function to every text by itself."""
+
+    def __init__(self, function: Callable[[str], str]) -> None:
+        self._function = function
+
+    def clean(self, text: str) -> str:
+        cleaned = self._function(text)
+        if not isinstance(cast(object, cleaned), str):  # what is stored instead could not be read back
+            raise UsageError(f"redact must return a text, got {safe_repr(cleaned)}")
+        return cleaned
+
+    def clean_data(self, value: Any) -> Any:
+        return map_texts(value, self.clean)
+
+
+def make_redactor(given: Redaction | None) -> Redactor | None:
+    """Return what replaces the secrets in records and texts; None if nothing does.
+
+    Raises:
+        UsageError: It is neither a redactor nor a function.
+    """
+    if isinstance(given, type) or not (given is None or isinstance(given, Redactor) or callable(given)):
+        raise UsageError(f"expected Redact() or a function of a text as redact, got {safe_repr(given)}")
+    return given if given is None or isinstance(given, Redactor) else _EachText(given)
+
+
+def dump_record(record: Record, redact: Redaction | None = None) -> str:
+    """Encode a `record` as one line of JSON; `redact` is applied to the texts in it."""
+    redactor = make_redactor(redact)
+    data = encode_record(record) if redactor is None else redactor.clean_data(encode_record(record))
     try:
         encoded = to_json(data, fallback=str)  # half the time of the standard library
         if len(encoded) < _MANY_DIGITS:  # a longer one may hold a number that could not be read back

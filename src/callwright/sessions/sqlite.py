@@ -18,7 +18,7 @@ from callwright.sessions.base import (
     check_session_id,
 )
 from callwright.sessions.lease import Lease
-from callwright.sessions.record_encoding import dump_record, load_blob
+from callwright.sessions.record_encoding import Redaction, dump_record, load_blob, make_redactor
 from callwright.sessions.records import OpenQuestions, Record, find_first_prompt
 from callwright.sessions.sqlite_io import SessionFile
 from callwright.sessions.sqlite_shared import Action, FileUse
@@ -26,7 +26,6 @@ from callwright.sessions.sqlite_writes import Addition, Reply, Tail
 from callwright.sessions.stored_rows import limit_output
 
 Value = TypeVar("Value")
-Redact = Callable[[str], str]
 _TITLE_CHARS = 80
 
 
@@ -43,17 +42,21 @@ class SqliteStore:
 
     Args:
         path: the file; created when it is first used, private to the user.
-        redact: is applied to every text before it is written; it gets the text without the name of its field.
+        redact: replaces secrets before they are written: `Redact()` of `callwright.hooks`, which also knows them by the
+            name of their field, or a function that gets each text by itself.
         wait_seconds: how long to wait while another process locks the file.
+
+    Raises:
+        UsageError: `redact` is neither.
     """
 
     durable = True
 
     def __init__(
-        self, path: str | os.PathLike[str], *, redact: Redact | None = None, wait_seconds: float = 5.0
+        self, path: str | os.PathLike[str], *, redact: Redaction | None = None, wait_seconds: float = 5.0
     ) -> None:
         self.path = Path(path).absolute()
-        self._redact = redact
+        self._redactor = make_redactor(redact)
         self._wait_seconds = wait_seconds
         self._use = FileUse(self.path)
         self._finalizer = weakref.finalize(self, self._use.end)
@@ -138,11 +141,11 @@ class SqliteStore:
 
     def encode(self, record: Record) -> str:
         """Return a record as it is stored."""
-        return dump_record(record, self._redact)
+        return dump_record(record, self._redactor)
 
     def redact_text(self, text: str) -> str:
         """Return a text as it is stored."""
-        redacted = text if self._redact is None else self._redact(text)
+        redacted = text if self._redactor is None else self._redactor.clean(text)
         return replace_surrogates(redacted)  # SQLite cannot store a lone surrogate
 
     def _hold(self, file: SessionFile, session_id: str, owner: str) -> "SqliteHold":
