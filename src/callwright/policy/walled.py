@@ -37,7 +37,7 @@ _LEAVING = words(
     "sudo doas pkexec su runuser gosu su-exec setuidgid sg chroot nsenter unshare systemd-run start-stop-daemon entr"
     " watch ssh-agent dbus-run-session dbus-launch bwrap firejail machinectl nodemon watchexec screen nix nix-shell"
 ) | {
-    *("docker exec", "podman exec", "kubectl exec", "guix shell"),
+    *("docker exec", "podman exec", "kubectl exec", "lxc exec", "incus exec", "ip exec", "guix shell"),
     *("op run", "doppler run", "infisical run", "aws-vault exec", "chamber exec"),
 }
 _FETCHING = words("npx bunx uvx pipx") | {"npm exec", "npm x", "pnpm dlx", "yarn dlx", "uv tool run"}

@@ -340,9 +340,13 @@ def _unwrap_runner(name: str, words: Sequence[Word]) -> InnerCommand | None:
     if name == "npm" and rest and (script := _unwrap_dash_c(name, rest[:2])):
         return script._replace(name=whole)
     marks = [place for place, word in enumerate(rest) if word.text == "--"]
-    inner = rest[marks[0] + 1 :] if marks else _after_options(rest, skip=name in ("docker", "podman", "kubectl"))
+    inner = rest[marks[0] + 1 :] if marks else _after_options(rest, skip=name in _NAMES_PLACE)
     doubt = f"{whole} may prepare an environment first"
     return InnerCommand(whole, tuple(inner), doubt=doubt) if inner else None
+
+
+_NAMES_PLACE = frozenset(("docker", "podman", "kubectl", "lxc", "incus", "rustup"))
+"""Before the command they name a container, or a toolchain."""
 
 
 def _after_options(words: Sequence[Word], *, skip: bool) -> Sequence[Word]:
@@ -352,8 +356,24 @@ def _after_options(words: Sequence[Word], *, skip: bool) -> Sequence[Word]:
     return words[place + skip :]
 
 
+def _unwrap_setarch(name: str, words: Sequence[Word]) -> InnerCommand | None:
+    """Unwrap `setarch x86_64 program` and `setarch -R program`, where no architecture precedes the options."""
+    return _unwrap_plain(name, WRAPPERS["linux64" if words and words[0].text[:1] == "-" else name], words)
+
+
+def _unwrap_ip(name: str, words: Sequence[Word]) -> InnerCommand | None:
+    """Unwrap `ip netns exec name program`, also shortened; with -all there is no name."""
+    for place, (before, word) in enumerate(pairwise(words)):
+        if before.text[:1] in ("n", "v") and word.text and "exec".startswith(word.text):
+            inner = tuple(words[place + 3 - any(option.text.startswith("-a") for option in words[:place]) :])
+            return InnerCommand(f"{name} exec", inner, doubt="it runs in another network") if inner else None
+    return None
+
+
 _SPECIAL: dict[str, Callable[[str, Sequence[Word]], InnerCommand | None]] = {
     "env": _unwrap_env,
+    "ip": _unwrap_ip,
+    "setarch": _unwrap_setarch,
     "command": _unwrap_command,
     "xargs": _unwrap_xargs,
     "gxargs": _unwrap_xargs,
