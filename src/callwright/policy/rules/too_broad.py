@@ -139,7 +139,10 @@ _RUNNING_OPTIONS: Mapping[str, frozenset[str]] = {
     "make": words("--eval -E"),
     **dict.fromkeys(
         ("pip", "pip3"),
-        words("--index-url -i --extra-index-url --find-links -f --config-settings --global-option --python"),
+        words(
+            "--index-url -i --extra-index-url --find-links -f --config-settings --global-option --python --editor"
+            " config"
+        ),
     ),
     "docker": words("run exec plugin -H --host --context --config"),
     "podman": words("run exec plugin -H --host --config"),
@@ -169,8 +172,34 @@ _RUNNING_OPTIONS: Mapping[str, frozenset[str]] = {
     "pylint": words("--load-plugins --init-hook --rcfile"),
     **dict.fromkeys(("gradle", "gradlew"), words("-I --init-script")),
     **dict.fromkeys(("apt", "apt-get"), words("-o --option -c --config-file")),
+    "ip": words("exec exe ex e -b -ba -bat -batc -batch"),
+    "rpm": words("--eval -E --pipe --define -D --load --macros --rcfile"),
+    "hg": words("--config"),
+    "helm": words("--post-renderer --kubeconfig plugin"),
+    "gh": words("alias extension extensions ext config"),
+    "brew": words("ruby sh irb"),
+    "gem": words("open -e --editor"),
+    "openssl": words("engine -engine -provider -provider-path"),
+    "ssh-keygen": words("-D -w"),
+    "restic": words("--password-command -o --option"),
+    "borg": words("--rsh"),
+    "pandoc": words("-L --lua-filter -F --filter"),
+    "latexmk": words("-e -r"),
+    **dict.fromkeys(
+        words("tex latex pdftex pdflatex xetex xelatex luatex lualatex"),
+        words("-shell-escape -enable-write18 -cnf-line"),
+    ),
+    **dict.fromkeys(
+        ("yt-dlp", "youtube-dl"),
+        words(
+            "--exec --exec-before-download --netrc-cmd --downloader --external-downloader --config-locations"
+            " --plugin-dirs --ffmpeg-location"
+        ),
+    ),
+    **dict.fromkeys(("tshark", "wireshark"), words("-X")),
     **dict.fromkeys(("python", "python2", "python3", "pypy3", "node", "deno", "bun", "ruby", "perl"), _INLINE_CODE),
-    **dict.fromkeys(("php", "lua", "luajit", "tsx", "ts-node", "rscript", "julia", "osascript"), _INLINE_CODE),
+    **dict.fromkeys(("php", "lua", "luajit", "tsx", "ts-node", "Rscript", "R", "julia", "osascript"), _INLINE_CODE),
+    **dict.fromkeys(("octave", "octave-cli", "guile", "ghc", "gnuplot"), _INLINE_CODE),
 }
 
 
@@ -180,10 +209,23 @@ _RUNNING_IN_SUBCOMMAND: Mapping[tuple[str, str], frozenset[str]] = {
     ("git", "maintenance"): words("start register"),  # it runs git from time to time, for good
     ("go", "env"): words("-w"),
 }
+# behind these sub-commands a word names a script, a file or a package: `npm run config`, `git add config`
+_NAMES_FOLLOW: Mapping[str, frozenset[str]] = {
+    "git": words(
+        "add commit checkout switch branch diff log show push pull fetch merge rebase tag stash restore reset rm mv"
+        " status cherry-pick revert blame grep"
+    ),
+    **dict.fromkeys(("npm", "pnpm"), words("run run-script test start install i add ci uninstall remove")),
+    **dict.fromkeys(("pip", "pip3"), words("install uninstall download show")),
+    "gh": words("pr issue repo run workflow release search label api"),
+    "brew": words("install uninstall reinstall upgrade info list search"),
+}
 # with these a rule for an address would cover others: proxies, lists of addresses, other hosts that a page names
 _OTHER_ADDRESSES = {"curl": words("-x"), "wget": words("-i -B -H -D --span-hosts")}
 # their long options have one dash or two
-_SINGLE_DASH = words("go gcc g++ cc c++ gfortran clang clang++ sqlite3")
+_SINGLE_DASH = words(
+    "go gcc g++ cc c++ gfortran clang clang++ sqlite3 openssl tex latex pdftex pdflatex xetex xelatex luatex lualatex"
+)
 # programs whose short options can be joined, with those that take the rest of the word as their value
 _VALUE_LETTERS = {
     "git": "mFSGLUMn",
@@ -204,6 +246,11 @@ _VALUE_LETTERS = {
 }
 # words that run a program by what they say: commands of database clients, files with further options, variables of make
 _RUNNING_TEXTS: Mapping[str, re.Pattern[str]] = {
+    "mvn": re.compile(r".*\bexec(?:-maven-plugin)?:|-Dexec\.executable"),
+    "exiftool": re.compile(r"-if\d*\Z|-config\Z|-@|.*\bfilter=|.*\$\{[^}]*;", re.IGNORECASE | re.DOTALL),
+    "aria2c": re.compile("--on-|--conf"),
+    "pandoc": re.compile(r".*\.lua\Z"),
+    "latexmk": re.compile(r"--?\w*(?:latex|options?)="),
     **dict.fromkeys(("less", "more"), re.compile(r"\+")),
     "sqlite3": re.compile(
         r"""\.[a-z]|.*\b(?:load_extension|writefile|edit[\s"'`\]]*(?:\(|/\*|--))""", re.IGNORECASE | re.DOTALL
@@ -252,6 +299,8 @@ def runs_other_program(command: Sequence[str], spelled: str, folder: str | None)
     program = command[0].rpartition("/")[2]
     verb = next((word for word in command[1:] if not word.startswith("-")), "")
     known = _RUNNING_OPTIONS.get(program, frozenset[str]()) | _RUNNING_IN_SUBCOMMAND.get((program, verb), frozenset())
+    if command[1:2] and command[1] in _NAMES_FOLLOW.get(program, ()):
+        known = frozenset([option for option in known if option[0] == "-"])
     if "://" in spelled:
         known |= _OTHER_ADDRESSES.get(program, frozenset())
     given = _skip_spelled(command, program, spelled.split())
@@ -291,8 +340,9 @@ def _runs_program(word: str, known: frozenset[str], program: str) -> bool:
         return True
     if not name.startswith("-"):
         return False
-    if program in _SINGLE_DASH and f"-{name.lstrip('-')}" in known:
-        return True
+    stem = f"-{name.lstrip('-')}" if program in _SINGLE_DASH else ""
+    if stem in known or (len(stem) > 4 and any(option.startswith(stem) for option in known)):
+        return True  # TeX accepts the beginning of an option
     if name.startswith("--"):  # GNU programs accept any beginning of a long option that is not ambiguous
         return len(name) > 3 and any(option.startswith(name) for option in known)
     values = _VALUE_LETTERS.get(program)
