@@ -103,6 +103,9 @@ def test_rule_covers_what_its_author_meant(tmp_path: Path, rule: str, line: str)
         ("Bash(go *)", "go list --frobnicate"),  # to list only reads, and what the option does is not known
         ("Bash(npm test)", "cd .. && npm test"),
         ("Bash(npm test)", "env -C /tmp npm test"),
+        ("Bash(npm test)", "nice -n $(cat n) npm test"),  # n may hold `1 touch x`
+        ("Bash(npm test)", "timeout $(cat n) npm test"),
+        ("Bash(npm test)", "env FOO=$(cat n) npm test"),
         ("Bash(npm test)", "env PATH=/tmp npm test"),
         ("Bash(npm test)", "env -i npm test"),
         ("Bash(npm test)", "env -u PATH npm test"),

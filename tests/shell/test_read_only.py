@@ -45,6 +45,7 @@ _LOCAL = [
     'if [[ "$(uname -s)" == "Darwin" ]]; then echo mac; fi',
     '[ -z "$(git status --porcelain)" ] && echo clean',
     'test -n "$(git status --porcelain)" || echo clean',
+    'env FOO="$x" ls',
     'test -f "$x" -a "$y" = b',
     "[[ $(git branch --show-current) == main ]] && echo main",
     "while read -r a b; do printf '%s\\n' \"$b  ${a}\"; done < x",

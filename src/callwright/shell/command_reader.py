@@ -91,7 +91,7 @@ class CommandReader(WordReader):
             elif child.is_named:
                 word = self.word(child)
                 # [ $x = y ] splits x into words, and one of them may be -v with a subscript that runs something
-                if not evaluates and word.certainty is Certainty.ANYTHING and word.text[:1] != '"':
+                if not evaluates and word.splits:
                     self.findings.add_objection(f"{word.text} may become an operator of the condition")
 
     def _check_operator(self, node: Node, operator: str, *, evaluates: bool) -> None:

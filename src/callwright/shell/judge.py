@@ -63,11 +63,12 @@ _FILE_FLAGS = frozenset(
 _NAME_FILTERS = ("--inc", "--exclude=", "--exclude-d", "--glob", "--iglob", "--type", "--color", "--sort", "--format")
 _ATTACHED_PATH = re.compile(r"[./].*", re.DOTALL)
 _DESCRIPTOR = re.compile(r"/dev/fd/[0-9]+\Z")
+_EXPANSION = re.compile(r"[$`]")
 
 
 def program_name(word: Word) -> str | None:
     """Return the plain name of a program, or None when a program elsewhere on the disk may carry that name."""
-    text, certainty, _ = word
+    text, certainty = word.text, word.certainty
     if certainty is not LITERAL:
         return None
     if "/" not in text:
@@ -186,6 +187,8 @@ def _sort_arguments(rule: ProgramRule, arguments: Sequence[Word]) -> tuple[list[
         if text[:1] != "-":
             operands.append(word)
         else:
+            if _may_add_files(word):
+                operands.append(word)
             flags.append(text)
             valued = valued or len(text) > 2 or text in _FILE_FLAGS
             ends = ends or text in ("-", "--")
@@ -194,13 +197,18 @@ def _sort_arguments(rule: ProgramRule, arguments: Sequence[Word]) -> tuple[list[
         if rule.may_take_next(flags):  # each word may be a file, or none of them
             here = [Word(".")] if rule.here or any(map(_RECURSES.match, flags)) else []
             return [*operands, *found, *here], flags, valued
-        operands = found
-        return operands if rule.gives_pattern(flags) else operands[1:], flags, valued
+        loose = filter(_may_add_files, arguments)
+        return [*(found if rule.gives_pattern(flags) else found[1:]), *loose], flags, valued
     # whatever may be a value of an option is counted too: a file too many is better than one too few
     if ends:
         late, flags = rule.split(arguments)
         operands += [word for word in late if word[0][:1] == "-"]
     return operands, flags, valued
+
+
+def _may_add_files(word: Word) -> bool:
+    """Whether an option or a pattern may become several words, some of them files: `head -n$x y`, `grep $x y`."""
+    return word.splits and _EXPANSION.search(word.text) is not None
 
 
 # with -d and --directories the value decides, which may be "recurse"
@@ -252,8 +260,8 @@ def _list_file_values(arguments: Sequence[Word]) -> list[str]:
 
 def _read_accesses(word: Word, folders: Folders) -> list[Access]:
     """Return the reads of a word; an unknown path is kept as written."""
-    text, certainty, named = word
-    if named or text in ("", "-") or _DESCRIPTOR.match(text):
+    text, certainty = word.text, word.certainty
+    if word.named or text in ("", "-") or _DESCRIPTOR.match(text):
         return []
     if certainty is ANYTHING and not any(letter in text for letter in "*?["):
         return [_read_path(text.lstrip("/") or "?")]

@@ -250,7 +250,7 @@ class ProgramRule:
             word = words[place]
             if word.text[:1] == "-" and word.text not in rule.subcommands:
                 value = words[place + 1 : place + 2] if self._takes_next(word.text) else ()
-                if not self._is_known(word.text) or not all(each.literal for each in value):
+                if not self._is_known(word.text) or not all(each.literal for each in (word, *value)):
                     return None, end
                 place += 1 + len(value)
                 continue

@@ -161,6 +161,13 @@ class Word(NamedTuple):
     certainty: Certainty = LITERAL
     named: bool = False
     """It stands for a path below one that is already counted, so it adds no access."""
+    single: bool = False
+    """It is not literal but quoted, so bash makes exactly one word of it."""
+
+    @property
+    def splits(self) -> bool:
+        """Whether it may become several words, and any of them an option, an operator or a program."""
+        return self.certainty is ANYTHING and not self.single
 
     @property
     def literal(self) -> bool:
@@ -170,7 +177,7 @@ class Word(NamedTuple):
 
 def literal_words(texts: Iterable[str]) -> tuple[Word, ...]:
     """Return literal words, made without the constructor of a named tuple, which is a Python function."""
-    return tuple([_new(Word, (text, LITERAL, False)) for text in texts])
+    return tuple([_new(Word, (text, LITERAL, False, False)) for text in texts])
 
 
 _new: Callable[[type[Word], tuple[object, ...]], Word] = tuple.__new__  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - any tuple
@@ -195,6 +202,7 @@ _BRACES = re.compile(r"\{[^{}]*(?:,|\.\.)[^{}]*\}")
 _BALANCED = re.compile(r"[^{}]*(?:\{[^{}]*\}[^{}]*)*")
 _COUNTED = re.compile(r"(0|-?[1-9][0-9]{0,5})\.\.(0|-?[1-9][0-9]{0,5})")
 _MAX_WORDS = 100
+_ALL_PARAMETERS = re.compile(r"\$\{?@")
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _IN_DOUBLE = re.compile(r'\\([$`"\\])')
 _ANSI = re.compile(r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,8}|[0-7]{1,3}|c.|.)", re.DOTALL)
@@ -246,7 +254,9 @@ def join_pieces(pieces: Iterable[Piece], source: str) -> Word:
     pieces = tuple(pieces)
     for piece in pieces:
         if piece.dynamic:
-            return Word(source, _dynamic_certainty(pieces), named=piece.named and len(pieces) == 1)
+            single = not any(map(_is_loose, pieces))
+            certainty = _dynamic_certainty(pieces, single=single)
+            return Word(source, certainty, named=piece.named and len(pieces) == 1, single=single)
     text = "".join([piece.text for piece in pieces])
     shadow = "".join([piece.shadow for piece in pieces])
     if not _may_expand(shadow):
@@ -324,13 +334,17 @@ def _read_expanding(text: str, shadow: str, source: str) -> Word:
     return Word(text, Certainty.PREFIXED if safe else Certainty.ANYTHING)
 
 
-def _dynamic_certainty(pieces: tuple[Piece, ...]) -> Certainty:
+def _is_loose(piece: Piece) -> bool:
+    """Whether bash makes any number of words of a piece: of an unquoted expansion, and of `"$@"`."""
+    return piece.dynamic and (piece.shadow != _MASK * len(piece.text) or _ALL_PARAMETERS.search(piece.text) is not None)
+
+
+def _dynamic_certainty(pieces: tuple[Piece, ...], *, single: bool) -> Certainty:
     # an unquoted variable is split into words, and any of them may start with a dash
     first = pieces[0]
     if first.dynamic or not first.text or first.text[0] in "-~*?[{":
         return ANYTHING
-    loose = any(piece.dynamic and piece.shadow != _MASK * len(piece.text) for piece in pieces)
-    return ANYTHING if loose else PREFIXED
+    return PREFIXED if single else ANYTHING
 
 
 def home_folder() -> str:

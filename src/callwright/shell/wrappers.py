@@ -1,7 +1,7 @@
 """Removes wrappers: programs such as env, sudo, xargs or bash -c that run another command."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import dropwhile, pairwise
 from typing import NamedTuple
 
@@ -40,6 +40,8 @@ class InnerCommand(NamedTuple):
     """Names reach the command as they are, with any white space in them."""
     clears: bool = False
     """It drops the variables that keep git from running programs a repository names."""
+    loose: str = ""
+    """A word before the command that may become several, and one of them the command; empty if there is none."""
 
 
 SHELLS = frozenset("sh bash dash zsh ksh ksh93 mksh ash fish rbash csh tcsh".split())
@@ -81,11 +83,13 @@ def _unwrap_plain(name: str, wrapper: Wrapper, words: Sequence[Word]) -> InnerCo
         inner, doubt = inner[skip_options(inner, wrapper)[0] :], f"{inner[0].text} stands behind an operand"
     elif name in _BEFORE_COMMAND:
         inner = tuple(dropwhile(lambda word: _BEFORE_COMMAND[name].fullmatch(word.text), inner))
-    if any(not word.literal for word in words[:place]):
-        doubt = doubt or "an option is not literal"
     if not inner:
         return None
-    return InnerCommand(name, inner, doubt=doubt or wrapper.doubt)
+    return InnerCommand(name, inner, doubt=doubt or wrapper.doubt, loose=_find_loose(words[: len(words) - len(inner)]))
+
+
+def _find_loose(own: Iterable[Word]) -> str:
+    return next((word.text for word in own if not word.literal), "")
 
 
 def _unwrap_command(name: str, words: Sequence[Word]) -> InnerCommand | None:
@@ -124,7 +128,9 @@ def _unwrap_env(name: str, words: Sequence[Word]) -> InnerCommand | None:
             doubt, place = doubt or f"{text} is an unknown option", place + awaits_value(text, _ENV_VALUES)
         place += 1
     inner = tuple(words[place:])
-    found = InnerCommand(name, inner, doubt=doubt, assignments=tuple(assignments), folder=folder, clears=clears)
+    # of `A="$x"` bash makes one word, which sets A
+    loose = _find_loose(word for word in words[:place] if not (word.single and _ASSIGNMENT.match(word.text)))
+    found = InnerCommand(name, inner, None, doubt, tuple(assignments), folder, clears=clears, loose=loose)
     return found if inner else None
 
 
@@ -159,7 +165,8 @@ def _unwrap_xargs(name: str, words: Sequence[Word]) -> InnerCommand | None:
     if mark is None or not any(not word.literal for word in inner):
         inner = (*inner, Word("{}", Certainty.ANYTHING))
         mark = "{}"
-    return InnerCommand(name, inner, doubt=doubt, mark=mark, whole=_splits_at_zeros([word.text for word in flags]))
+    whole = _splits_at_zeros([word.text for word in flags])
+    return InnerCommand(name, inner, doubt=doubt, mark=mark, whole=whole, loose=_find_loose(flags))
 
 
 def _splits_at_zeros(flags: Sequence[str]) -> bool:

@@ -72,7 +72,7 @@ def test(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
         return unknown(f"{name} -v evaluates subscripts")
     if any(not word.literal and following.text not in _BINARY for word, following in pairwise(arguments)):
         return unknown("an operator of the condition may not be literal")  # test ! "$x" "$y"
-    if any(word.certainty is Certainty.ANYTHING and word.text[:1] != '"' for word in arguments):
+    if any(word.splits for word in arguments):
         return unknown("a word of the condition may become an operator")
     return Judgement(Verdict.READ_ONLY, "a condition only reads")
 

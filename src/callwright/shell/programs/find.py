@@ -70,8 +70,10 @@ def _judge_expression(
     while place < len(words):
         text = words[place].text
         if text in _RUN:
-            command, place = _read_exec(name, words, place, _list_trees(tests, touched))
+            command, end = _read_exec(name, words, place, _list_trees(tests, touched))
+            objection = objection or _find_end(words[place:end])
             inner_commands.append(command)
+            place = end
             continue
         start = place
         if text == "-delete":
@@ -101,6 +103,11 @@ def _judge_expression(
     if objection:
         return unknown(objection, touched, commands)
     return Judgement(Verdict.READ_ONLY, f"{name} is read-only", touched, commands)
+
+
+def _find_end(words: Sequence[Word]) -> str:
+    """Object to a word of an action that may be the `;` which ends it, so that what follows is another action."""
+    return next((f"{word.text} may end the command" for word in words if word.certainty is Certainty.ANYTHING), "")
 
 
 def _is_number(words: Sequence[Word]) -> bool:
@@ -178,6 +185,8 @@ def fd(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
             return unknown(f"{text} runs a command", touched, inner_commands)
     if split < len(arguments) and not inner:
         return unknown("it names no command to run", touched)
+    if objection := _find_end(arguments[split + 1 :]):
+        return unknown(objection, touched, inner_commands)
     if any(word.text == ";" for word in arguments[split + 1 : -1]):
         return unknown("further arguments follow the command", touched, inner_commands)
     return Judgement(Verdict.READ_ONLY, f"{name} is read-only", touched, inner_commands)
