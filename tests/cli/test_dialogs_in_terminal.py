@@ -124,6 +124,15 @@ async def test_resized_dialog_has_to_be_read_again() -> None:
     assert not view.read
 
 
+def test_help_of_a_dialog_is_whole_at_80_columns() -> None:
+    view = DialogView(lambda width: DialogText(["h"], ["row"] * 400, [], ["c"], rule="├─ "))
+    view.note = "y yes · n no; " + "anything else is a no with that reason, " * 3
+    rows = view.rows(79, 20)
+    assert not any("…" in row for row in rows) and "a yes counts after the last" in "\n".join(rows)
+    assert " ".join(" ".join(rows).split()).endswith(view.note.strip())
+    assert len(rows) <= 20
+
+
 @pytest.mark.slow
 def test_dumb_terminal_shows_a_long_dialog_in_pages(machine: Any, tmux: Any) -> None:
     text = "\n".join(f"line {number}" for number in range(60))

@@ -17,7 +17,7 @@ from tests.waiting import LONG_SECONDS, until, until_so
 from callwright import Agent, Approve, Decline, SqliteStore, ToolCall, tool
 from callwright.app.live_client import LiveAgents
 from callwright.app.locations import Locations, read_web_link
-from callwright.cli.render.text import Palette
+from callwright.cli.render.text import Palette, width_of
 from callwright.cli.terminal.chat_actions import mention_dropped, notification, paste
 from callwright.cli.terminal.external_programs import read_image
 from callwright.cli.terminal.input import Editor
@@ -349,6 +349,12 @@ def test_question_rings_the_bell(machine: Any, tmux: Any) -> None:
     tmux.tmux("new-window")  # the bell of a window that is not looked at sets its flag
     tmux.tmux("send-keys", "-t", ":0", "go", "Enter")
     until_so(lambda: "0:1" in tmux.tmux("list-windows", "-F", "#{window_index}:#{window_bell_flag}"))
+
+
+def test_picker_aligns_titles_of_wide_characters() -> None:
+    picker = Picker("x", [PickEntry("1", "日本語の題", "2 d ago"), PickEntry("2", "plain", "2 d ago")], Palette(False))
+    _, wide, plain = picker.rows(40, 20)
+    assert wide.endswith("2 d ago") and plain.endswith("2 d ago") and width_of(wide) == width_of(plain)
 
 
 def test_picker_filters_by_all_words() -> None:

@@ -47,9 +47,17 @@ def test_undo_redo_and_rewind_in_the_terminal(machine: Any, tmux: Any, calls: Ca
     tmux.shows("redone: conversation and files")
     assert not notes.exists() and (machine.project / "new" / "file").read_text() == "text\n"
     tmux.type("/rewind", "Enter")
-    shown = tmux.shows("rewind to:")
-    assert "1 file changed  change the notes" in shown and "2 files changed  remove the notes" in shown
-    tmux.type("1 files", "Enter")
+    shown = tmux.shows("rewind to before >")
+    assert "❯ remove the notes" in shown and "2 files changed · " in shown and "1 file changed · " in shown
+    tmux.type("Escape")
+    tmux.shows("nothing was changed")
+    tmux.type("/rewind", "Enter")
+    tmux.shows("prompts · 2 of 2")
+    tmux.type("remove")
+    tmux.shows("prompts · 1 of 2")
+    tmux.type("C-u", "Down", "Enter")
+    assert "❯ conversation and files" in tmux.shows("return >")
+    tmux.type("Down", "Down", "Enter")
     tmux.shows("undone: files, back to before: change the notes")
     assert notes.read_text() == "alpha\n" and not (machine.project / "new").exists()
     tmux.type("go on", "Enter")

@@ -119,7 +119,7 @@ def trust_text(project: str, requests: Sequence[str], palette: Palette, width: i
         [first],
         _indent([*more, *wrap_rows(map(mark_text, requests), room)]),
         _indent(palette.paint(row, "yellow") for row in wrap_rows(map(mark_text, conflicts), room)),
-        ["  y trust this folder · n continue without these · q leave"],
+        _indent(wrap_line("y trust this folder · n continue without these · q leave", room)),
     )
 
 

@@ -224,9 +224,19 @@ _DAY_SECONDS = 86_400
 def point_lines(points: Sequence[RewindPoint], width: int) -> Iterator[str]:
     """Yield a line per point, newest last, with its number, time, prompt and changed files."""
     for number, point in enumerate(points, 1):
-        changed = "cannot be undone" if point.problem else _count(len(point.paths))
         label = one_line(point.label or "(no text)", max(width - 38, 20))
-        yield f"  {number:>3}  {_when(point.at):>8}  {changed:>16}  {label}"
+        yield f"  {number:>3}  {_when(point.at):>8}  {_describe_change(point):>16}  {label}"
+
+
+def point_entries(points: Sequence[RewindPoint]) -> Iterator[tuple[str, str, str]]:
+    """Yield the number of each point, its prompt, and its changed files and time."""
+    for number, point in enumerate(points, 1):
+        details = " · ".join(filter(None, (_describe_change(point), _when(point.at))))
+        yield str(number), point.label or "(no text)", details
+
+
+def _describe_change(point: RewindPoint) -> str:
+    return "cannot be undone" if point.problem else _count(len(point.paths))
 
 
 def rewind_lines(result: Rewinding, cwd: Path, *, verb: str, dry_run: bool = False) -> Iterator[str]:

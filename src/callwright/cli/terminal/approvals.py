@@ -282,6 +282,7 @@ async def ask_trust(terminal: Terminal, locations: Locations, notice: Callable[[
             return True
         if answer in ("q", "quit"):
             return False
+        view.note = view.note or "y, n or q, please"
 
 
 def _trust_view(terminal: Terminal, locations: Locations, review: TrustReview) -> DialogView:

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from callwright.cli.approval_card import Menu
 from callwright.cli.approval_dialog import DialogText
-from callwright.cli.render.text import Palette, cut, visible_line
+from callwright.cli.render.text import Palette, cut, visible_line, width_of, wrap_line
 
 _LEAST_BODY_ROWS = 3
 _LEAST_MENU_HEIGHT = 18
-_READ_ON = "Space or PgDn shows more; an approval counts after the last row was shown"
+_READ_ON = "Space or PgDn shows more; a yes counts after the last"
 
 
 class DialogView:
@@ -84,7 +84,7 @@ class DialogView:
     def rows(self, width: int, height: int) -> list[str]:
         """Return the rows of the current page, at most `height` rows if that is possible; they count as shown."""
         self._set_width(width)
-        note = [cut(f"  {self.note}", width)] if self.note else []
+        note = self._note_rows(width)
         text = self._text
         heading, choices = text.heading, [*text.choices, *(self._menu.rows(width) if self._menu is not None else [])]
         if len(heading) + len(text.body) + len(choices) + len(note) <= height:
@@ -123,8 +123,10 @@ class DialogView:
         end = (
             [*self._text.choices, *menu] if self.read else ["  Enter shows more; an approval counts after the last row"]
         )
-        note = [cut(f"  {self.note}", width)] if self.note else []
-        return [*(self._text.heading if first else []), *body, *end, *note]
+        return [*(self._text.heading if first else []), *body, *end, *self._note_rows(width)]
+
+    def _note_rows(self, width: int) -> list[str]:
+        return wrap_line(f"  {self.note}", width) if self.note else []
 
     def record(self, width: int, most_rows: int = 30) -> list[str]:
         """Return the rows to leave behind on the screen after the answer."""
@@ -234,13 +236,15 @@ class Picker:
 
     def next_rows(self, width: int, height: int) -> list[str]:
         """Return the first entries, for a screen that cannot be redrawn."""
-        return [cut(f"  {entry.value}  {visible_line(entry.title)}", width) for entry in self._found[:_MOST_ROWS]]
+        shown = self._found[:_MOST_ROWS]
+        more = [f"  … {len(self._found) - len(shown)} more"] if len(self._found) > len(shown) else []
+        return [*(cut(f"  {entry.value}  {visible_line(entry.title)}", width) for entry in shown), *more]
 
     def _row(self, at: int, width: int) -> str:
         entry = self._found[at]
         details = visible_line(entry.details)
-        room = max(width - len(details) - 6, 12)
+        room = max(width - width_of(details) - 6, 12)
         title = cut(visible_line(entry.title), room)
         sign = "❯" if at == self._marked else " "
-        text = cut(f" {sign} {title}{' ' * max(room - len(title), 0)}  {details}", width)
+        text = cut(f" {sign} {title}{' ' * max(room - width_of(title), 0)}  {details}", width)
         return self._palette.paint(text, "bold") if at == self._marked else text

@@ -12,9 +12,10 @@ from callwright.app.locations import Locations, read_web_link
 from callwright.app.mcp_servers import load_servers
 from callwright.app.settings import Settings
 from callwright.app.settings_file import is_known, parse_layer, read_layer
-from callwright.cli.render.calls import point_lines, rewind_lines
+from callwright.cli.render.calls import point_entries, rewind_lines
 from callwright.cli.render.text import THEMES, visible, visible_line
 from callwright.cli.terminal.chat_actions import ChatHost
+from callwright.cli.terminal.views import PickEntry, Picker
 from callwright.core.calls import Completed
 from callwright.core.errors import UsageError, describe_exception
 from callwright.core.json import thaw
@@ -242,7 +243,11 @@ def _read_value(text: str) -> object:
 
 
 _SCOPES: dict[str, RewindScope] = {"": "both", "both": "both", "conversation": "conversation", "files": "files"}
-_USAGE = "the number of a point, and conversation, files or both"
+_SCOPE_ENTRIES = (
+    PickEntry("both", "conversation and files"),
+    PickEntry("conversation", "conversation; files stay as they are"),
+    PickEntry("files", "files; the conversation goes on"),
+)
 
 
 class UndoCommands:
@@ -270,23 +275,31 @@ class UndoCommands:
         await self._perform("redone", lambda overwrite: history.redo(overwrite=overwrite))
 
     async def rewind(self, rest: str) -> None:
-        """Return to a point of a list; without an argument, show the list and ask."""
+        """Return to before a prompt; without an argument, let the user pick the prompt and what to return."""
         history = self._history()
-        if not rest:
-            points = await history.points()
-            if not points:
-                raise UsageError("nothing to rewind: the session has no prompt to return to")
-            self._show(*point_lines(points, self._chat.terminal.screen.width))
-            self._show(f"a point is the state before its prompt; type {_USAGE}; Esc leaves all as it is")
-            rest = (await self._chat.terminal.ask("rewind to: ") or "").strip()
+        rest = rest or await self._pick_point(history)
         if not rest:
             self._show("nothing was changed")
             return
         to, _, scope = rest.partition(" ")
         if scope.strip() not in _SCOPES:
-            raise UsageError(f"expected {_USAGE}, got {rest!r}")
+            raise UsageError(f"expected the number of a point, and conversation, files or both; got {rest!r}")
         chosen = _SCOPES[scope.strip()]
         await self._perform("undone", lambda overwrite: history.rewind(to, scope=chosen, overwrite=overwrite))
+
+    async def _pick_point(self, history: UndoHistory) -> str:
+        """Return the number of a point and what to return, as they can be typed; empty if the user leaves."""
+        points = await history.points()
+        if not points:
+            raise UsageError("nothing to rewind: the session has no prompt to return to")
+        terminal = self._chat.terminal
+        entries = [PickEntry(number, *texts) for number, *texts in point_entries(points)]
+        picked = await terminal.ask("rewind to before", view=Picker("prompts", entries[::-1], terminal.palette))
+        if not picked or terminal.scrolls_only:  # there, all is typed on one line: 2 files
+            return (picked or "").strip()
+        view = Picker("what to return", _SCOPE_ENTRIES, terminal.palette)
+        scope = await terminal.ask("return", view=view, settled=False)  # a second Enter that was too fast is no answer
+        return f"{picked} {scope}" if scope else ""
 
     def _history(self) -> UndoHistory:
         return self._chat.app.undo_history(self._chat.conversation.session_id)
