@@ -1,13 +1,11 @@
 """Retries: which errors are retried, and after which delay."""
 
 import asyncio
-from typing import Any, Protocol
+from typing import Protocol
 
 from callwright.core._fast import frozen
-from callwright.core.errors import TimedOut, ToolError, Transient, check_number, describe_raised
+from callwright.core.errors import TimedOut, ToolError, Transient, check_number
 from callwright.core.spec import Annotations
-
-_TRANSIENT_STATUS = frozenset({408, 425, 429})
 
 
 class Clock(Protocol):
@@ -83,62 +81,3 @@ class RetryPolicy:
         planned *= 1 - self.jitter * random()
         requested = error.retry_after if isinstance(error, Transient) else None
         return max(planned, requested or 0.0)
-
-
-def is_transient_status(status: int) -> bool:
-    """Whether an HTTP status is worth a retry: timeout, too early, too many requests, any server error."""
-    return status in _TRANSIENT_STATUS or 500 <= status <= 599
-
-
-def detect_transient(error: BaseException) -> Transient | None:
-    """Return a `Transient` error for a broken connection or a passing HTTP status, None for any other exception.
-
-    The status is that of the exceptions of httpx, requests, aiohttp, urllib and the clients of vendors, none of which
-    is imported for it. httpx raises its own exception from that of the connection.
-    """
-    status = _read_status(error)
-    if status is None:
-        passes = any(isinstance(each, _BROKEN) for each in _list_causes(error))
-    else:
-        passes = is_transient_status(status)
-    if not passes:
-        return None
-    found = Transient(describe_raised(error), retry_after=None if status is None else _read_wait(error))
-    found.inferred = True
-    return found
-
-
-_BROKEN = (ConnectionError, asyncio.IncompleteReadError)
-_MOST_CAUSES = 8
-
-
-def _list_causes(error: BaseException) -> list[BaseException]:
-    found = [error]
-    while (cause := found[-1].__cause__) is not None and len(found) < _MOST_CAUSES:
-        found.append(cause)
-    return found
-
-
-def _read_status(error: BaseException) -> int | None:
-    response = _get(error, "response")
-    given = [_get(response, "status_code"), *(_get(error, name) for name in ("status_code", "status", "code"))]
-    return next((status for status in given if isinstance(status, int) and 400 <= status <= 599), None)
-
-
-def _read_wait(error: BaseException) -> float | None:
-    """Return the seconds of `Retry-After`; a date there is left to the backoff."""
-    headers = _get(_get(error, "response"), "headers") or _get(error, "headers")
-    try:
-        asked = str(headers.get("Retry-After", "") if headers is not None else "")
-    except Exception:  # noqa: BLE001 - the headers are foreign
-        return None
-    return float(asked) if asked.isascii() and asked.isdecimal() else None
-
-
-def _get(value: object, name: str) -> Any:
-    try:
-        return getattr(value, name, None)
-    except KeyboardInterrupt:
-        raise
-    except BaseException:  # noqa: BLE001 - the value is foreign, and telling what failed must not fail
-        return None

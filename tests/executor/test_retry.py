@@ -25,8 +25,9 @@ from callwright import (
     UsageError,
     tool,
 )
+from callwright.core.raised import is_transient_status
 from callwright.policy import AllowEverything
-from callwright.retry import RetryPolicy, is_transient_status
+from callwright.retry import RetryPolicy
 from callwright.testing import FakeClock, Flaky
 
 SHORT = Limits(seconds=0.02)

@@ -16,7 +16,20 @@ import pytest
 from tests.forked import run_script
 from tests.waiting import until, until_so
 
-from callwright import Crashed, Denied, Image, Output, Text, ToolContext, UsageError, tool
+from callwright import (
+    Crashed,
+    Denied,
+    Image,
+    Output,
+    Text,
+    TimedOut,
+    ToolContext,
+    ToolError,
+    ToolFailed,
+    Transient,
+    UsageError,
+    tool,
+)
 from callwright.core.content import File
 from callwright.tool.function import FunctionTool
 from callwright.tool.subprocess import _await_exit  # type: ignore[reportPrivateUsage] - there is no other seam
@@ -54,6 +67,11 @@ def name() -> str:
 def fail() -> str:
     "Fail."
     raise KeyError("gone")
+
+@tool(isolation="process")
+def lose(kind: str) -> str:
+    "Lose the connection, or wait in vain."
+    raise TimeoutError("slow") if kind == "time" else ConnectionResetError("gone")
 
 @tool(isolation="process")
 def leave(code: int) -> str:
@@ -249,7 +267,6 @@ def test_modules_of_the_working_folder_are_not_imported(models: Any, tmp_path: P
     [
         ("fail", {}, "KeyError: 'gone'"),
         ("leave", {"code": 7}, r"ended without an answer \(exit code 7\)"),
-        ("odd", {}, "the value cannot be sent between processes"),
     ],
 )
 async def test_other_failures_are_crashes_with_a_reason(
@@ -257,6 +274,23 @@ async def test_other_failures_are_crashes_with_a_reason(
 ) -> None:
     with pytest.raises(Crashed, match=said):
         await getattr(tools, name).bind(arguments).run(context)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "kind", "said"),
+    [
+        ("lose", {"kind": "connection"}, Transient, "ConnectionResetError: gone"),
+        ("lose", {"kind": "time"}, TimedOut, "an operation inside the tool timed out: slow"),
+        ("odd", {}, ToolFailed, "output serialize: function is not JSON"),
+    ],
+)
+async def test_failures_are_of_the_kind_that_they_are_in_a_thread(
+    tools: Any, context: ToolContext, name: str, arguments: dict[str, Any], kind: type[ToolError], said: str
+) -> None:
+    with pytest.raises(kind, match=said) as raised:
+        await getattr(tools, name).bind(arguments).run(context)
+    if isinstance(raised.value, Transient):
+        assert raised.value.inferred  # so that only a harmless repeat is made
 
 
 async def test_a_large_value_does_not_block_the_loop(tools: Any, context: ToolContext) -> None:

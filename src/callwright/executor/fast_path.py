@@ -18,10 +18,11 @@ from callwright.core.content import Output
 from callwright.core.errors import ToolError
 from callwright.core.events import BatchBegan, CallBegan, CallEnded, Digests
 from callwright.core.json import copy_json
+from callwright.core.raised import normalise
 from callwright.executor.admitted import Admitted, ToolEntry
 from callwright.executor.deadlines import Deadline
 from callwright.executor.driver import Abandoned, count_cancellations, drive_on, is_cancelling, next_order
-from callwright.executor.perform import Ended, Interruption, complete, find_interruption, make_timeout, normalise
+from callwright.executor.perform import Ended, Interruption, complete, find_interruption, make_timeout
 from callwright.executor.runtime import Runtime
 from callwright.executor.turn import TurnScope
 from callwright.executor.turn_context import Turn, TurnCancelled

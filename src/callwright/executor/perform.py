@@ -24,11 +24,10 @@ from callwright.core.errors import (
     TimedOut,
     ToolError,
     ToolFailed,
-    describe_raised,
     list_leaves,
-    safe_str,
 )
 from callwright.core.events import CallAbandoned, CallBegan, CallEnded, CallRetried, Event
+from callwright.core.raised import normalise
 from callwright.executor.admitted import Admitted, ToolEntry
 from callwright.executor.deadlines import Deadline, Deadlines
 from callwright.executor.driver import (
@@ -40,7 +39,7 @@ from callwright.executor.driver import (
     next_order,
     wrap_exit,
 )
-from callwright.retry import Clock, RetryPolicy, detect_transient
+from callwright.retry import Clock, RetryPolicy
 from callwright.stats import Stats
 from callwright.tool.base import Invocation, Scope, ToolContext
 from callwright.tool.function import Bound
@@ -349,24 +348,6 @@ def _find_questions(raised: BaseException) -> tuple[Question, ...]:
     leaves = list_leaves(raised)
     needed = [leaf for leaf in leaves if isinstance(leaf, AnswersNeeded)]
     return tuple(question for leaf in needed for question in leaf.questions) if len(needed) == len(leaves) else ()
-
-
-def normalise(raised: BaseException) -> ToolError:
-    """Turn any exception into a `ToolError`; the original stays its `__cause__`, for operators."""
-    leaves = list_leaves(raised)
-    if len(leaves) == 1:
-        raised = leaves[0]  # such as a failure that may be retried, in a task group of the tool
-    if isinstance(raised, ToolError) and type(getattr(raised, "message", None)) is str:
-        return raised if raised.message.strip() else raised.with_message("failed; the tool gave no reason")
-    if isinstance(raised, TimeoutError):
-        text = safe_str(raised)
-        error: ToolError = TimedOut(
-            f"an operation inside the tool timed out: {text}" if text else "timed out in the tool"
-        )
-    else:
-        error = detect_transient(raised) or Crashed(describe_raised(raised))
-    error.__cause__ = raised
-    return error
 
 
 def _add_attempts(error: ToolError, attempts: int) -> ToolError:

@@ -50,6 +50,7 @@ from callwright.core.errors import (
     Unsafe,
     UsageError,
 )
+from callwright.core.raised import normalise
 from callwright.tool.render import render
 from callwright.tool.threads import threads
 
@@ -244,7 +245,7 @@ def _answer(descriptor: int) -> None:
         except (ToolError, ApprovalRequired, AuthRequired) as error:
             answer = _pack_error(error)
         except BaseException as error:  # noqa: BLE001 - any failure must reach our process
-            answer = _pack_error(Crashed(f"{type(error).__name__}: {error}"))
+            answer = _pack_error(normalise(error))
         with suppress(OSError, ValueError):
             sys.stdout.flush()  # before the answer: once our process has it, this one may be ended at any moment
         pipe.send_bytes(answer)
@@ -258,6 +259,8 @@ def _pack(value: object) -> bytes:
         plain = isinstance(output.content, str) and output.structured is not None and not isinstance(value, Output)
         fields = {"value": output.structured} if plain else {"output": _pack_output(output)}
         return to_json(fields, inf_nan_mode="constants")
+    except ToolFailed as error:
+        return _pack_error(error)
     except Exception as error:  # noqa: BLE001 - a value that cannot be sent is reported, not lost
         return _pack_error(Crashed(f"the value cannot be sent between processes: {error}"))
 
