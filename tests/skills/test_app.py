@@ -447,6 +447,16 @@ async def test_model_of_a_forked_skill_is_charged_at_its_own_price(desk: Desk, h
     assert isinstance(result, Done) and result.cost == pytest.approx(7.0)
 
 
+@pytest.mark.parametrize("typed", [False, True])
+async def test_model_of_a_skill_is_charged_at_its_own_price(
+    desk: Desk, home: Path, write: Write, *, typed: bool
+) -> None:
+    write("think", "Think.", "model: deep", base=home / ".claude" / "skills")
+    own, deep = ScriptedProvider(*([] if typed else [use("think")])), ScriptedProvider(_costly("thought"), model="deep")
+    result = await desk.say(desk.app(models=models(own, deep=deep), settings=_PRICED), "/think" if typed else "think")
+    assert isinstance(result, Done) and result.cost == pytest.approx(7.0)
+
+
 async def test_model_of_a_sub_agent_is_charged_at_its_own_price(desk: Desk) -> None:
     task = ToolCall("t", "task", {"agent": "thinker", "prompt": "think"})
     own, deep = ScriptedProvider(task, "so it is"), ScriptedProvider(_costly("thought"), model="deep")

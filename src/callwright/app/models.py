@@ -250,6 +250,12 @@ class Models:
             raise unknown_price(provider.model)
         return replace(limits, prices=prices)
 
+    def price_in_use(self, limits: RunLimits) -> RunLimits:
+        """Return the limits of a run whose next requests the model in use answers, at its own prices."""
+        model, own = self.main.current.model, self.main.current is self.own
+        prices = None if own else self.prices_of(model)
+        return limits if prices is None else replace(limits, other_prices={**limits.other_prices, model: prices})
+
     async def ask(self, name: str, system: str, prompt: str) -> str:
         """Ask a model one question, without tools; the conversation's own if the name is empty.
 
@@ -288,9 +294,12 @@ class ModelSwitcher:
         return self.current.model
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
-        """Stream from the model in use."""
-        async with closing_events(self.current.stream(request)) as events:
+        """Stream from the model in use; a message of another one than the conversation's own is under its name."""
+        current = self.current
+        async with closing_events(current.stream(request)) as events:
             async for event in events:
+                if current is not self._own and isinstance(event, MessageDone):
+                    event = MessageDone(replace(event.message, model=current.model or event.message.model))
                 yield event
 
     async def aclose(self) -> None:

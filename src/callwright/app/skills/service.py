@@ -158,13 +158,18 @@ class SkillService:
         return str(await bound.run(context))
 
     def _activate(self, skill: Skill, context: ToolContext) -> None:
-        self._use(skill, context.session_id, switching=context.state.get(Lineage).depth == 0)
+        lineage = context.state.get(Lineage)
+        self._use(skill, context.session_id, switching=lineage.depth == 0)
+        if lineage.depth == 0 and lineage.spending is not None:  # of the run that goes on with the skill's model
+            lineage.spending.limits = self.models.price_in_use(lineage.spending.limits)
 
     def _use(self, skill: Skill, session_id: str, *, switching: bool = True) -> None:
         self.active.activate(skill, session_id)
         if switching and not skill.fork and (name := self._model_of(skill)):
             try:
                 self.models.switch(name)
+                agent = self._require_agent()
+                agent.limits = self.models.price_in_use(agent.limits)
             except UsageError as error:
                 self._report_model(skill, error)
 
