@@ -188,6 +188,16 @@ async def test_failed_agent_of_a_skill_counts_for_the_result(desk: Desk, write: 
     assert isinstance(result, Stopped) and "limit of 2" in result.reason and result.cost == 2
 
 
+async def test_agents_of_several_skills_share_one_limit(desk: Desk, write: Write) -> None:
+    for name in ("look", "think"):
+        write(name, "Look around.", "context: fork")
+    found = AssistantMessage((Text("found"),), usage=Usage(1_000_000), model="own")
+    call = AssistantMessage((run_it("list", path="."),), usage=Usage(1_000_000), model="own", stop="calls")
+    prices = '{"prices": {"scripted": {"input": 2, "output": 0}}, "limits": {"usd": 4}}'
+    result = await desk.say(desk.app(found, call, call, "never", settings=prices), "/look /think")
+    assert isinstance(result, Stopped) and result.cost == 4
+
+
 async def test_skill_with_a_rule_that_is_not_valid_cannot_be_used(desk: Desk, write: Write) -> None:
     write("look", "Only look.", "disallowed-tools: Bash|Edit")
     result = await desk.say(desk.app("never"), "/look")

@@ -97,8 +97,9 @@ class SkillService:
         context = ExpansionContext(
             locations.project, locations.cwd, session_id, attached=attached, piped=parts.stdin_block
         )
+        spending = Spending(self._require_agent().limits)  # of all agents of the prompt: they share one limit
         try:
-            texts = [await self._render(skill, arguments, turn, context) for skill in called]
+            texts = [await self._render(skill, arguments, turn, context, spending) for skill in called]
         except BaseException:
             self.end_run(session_id)
             raise
@@ -118,13 +119,15 @@ class SkillService:
         self.active.release(session_id)
         self.models.switch()
 
-    async def _render(self, skill: Skill, arguments: str, turn: Turn, context: ExpansionContext) -> str:
+    async def _render(
+        self, skill: Skill, arguments: str, turn: Turn, context: ExpansionContext, spending: Spending
+    ) -> str:
         agent = self._require_agent()
         lineage = Lineage()
         # the calls of a skill ask through the conversation, as those of a sub-agent do
         lineage.executor, lineage.ask = agent.executor, agent.ask
         if skill.fork:
-            lineage.spending = Spending(agent.limits)
+            lineage.spending = spending
             lineage.note = agent.state(turn.session_id).get(Lineage).earlier.append
         state = State()
         state.put(lineage)
