@@ -268,6 +268,17 @@ async def test_hooks_run_around_compaction_and_can_deny_it(locations: Locations,
         assert heard(locations)[-1]["compact_summary"] == "the summary"
 
 
+async def test_user_is_told_of_a_compaction_without_hooks(locations: Locations) -> None:
+    app = app_with(locations, {}, "x" * 4000, "the summary", "second")
+    app.agent.compaction = Compaction(at_tokens=500, keep_tokens=10)
+    told: list[str] = []
+    conversation = Conversation(app, "s", tell=told.append)
+    for prompt in ("one", "two"):
+        async for _ in conversation.say(prompt):
+            pass
+    assert told == ["the conversation is long: the model summarises its start", "the model goes on with the summary"]
+
+
 async def test_hooks_run_at_events_of_the_conversation(locations: Locations) -> None:
     (locations.project / "AGENTS.md").write_text("be kind, see @more.md and `@code.md`")
     for name in ("more.md", "code.md"):

@@ -351,6 +351,15 @@ def test_question_rings_the_bell(machine: Any, tmux: Any) -> None:
     until_so(lambda: "0:1" in tmux.tmux("list-windows", "-F", "#{window_index}:#{window_bell_flag}"))
 
 
+def test_slow_server_is_named_while_the_program_waits_for_it(machine: Any, tmux: Any) -> None:
+    config = json.dumps({"mcpServers": {"tardy": {"command": "sleep", "args": ["1000"]}}})
+    (machine.home / "mcp.json").write_text(config)
+    tmux.start(machine.project, machine.says("never"), "--mcp-config", str(machine.home / "mcp.json"))
+    tmux.shows("waiting for the MCP server tardy to connect; Ctrl-D leaves")
+    tmux.type("C-d")
+    tmux.shows("EXIT 0")
+
+
 def test_picker_aligns_titles_of_wide_characters() -> None:
     picker = Picker("x", [PickEntry("1", "日本語の題", "2 d ago"), PickEntry("2", "plain", "2 d ago")], Palette(False))
     _, wide, plain = picker.rows(40, 20)

@@ -36,12 +36,17 @@ class CompactionHooks:
     """`auto` if the session grew too long, `manual` if the user asked for it."""
     focus: str = ""
     """What the summary should keep, in the user's words."""
+    tell: Callable[[str], None] | None = None
+    """Tells the user that a session is compacted without being asked for it."""
 
     async def before(self) -> bool:
         """Fire PreCompact; return whether the session may be compacted."""
         fields = {"trigger": self.trigger, "custom_instructions": self.focus}
         reply = await self.hooks.fire("PreCompact", fields, session_id=self.session_id)
-        return reply.decision != "deny" and not reply.halt
+        allowed = reply.decision != "deny" and not reply.halt
+        if allowed and self.tell is not None:
+            self.tell("the conversation is long: the model summarises its start")
+        return allowed
 
     async def after(self, summary: str) -> None:
         """Fire PostCompact and SessionStart; the model gets the notes of SessionStart hooks with the next prompt."""
@@ -49,6 +54,8 @@ class CompactionHooks:
         await self.hooks.fire("PostCompact", fields, session_id=self.session_id)
         reply = await self.hooks.fire("SessionStart", {"source": "compact"}, session_id=self.session_id)
         self.hooks.keep_context(self.session_id, reply.context)
+        if self.tell is not None:
+            self.tell("the model goes on with the summary")
 
 
 _MOST_STOP_DENIALS = 8
@@ -67,6 +74,7 @@ class Conversation:
         session_id: The session to begin or continue.
         source: How the session began: startup, resume or clear.
         attach: Returns content to send along with a typed text.
+        tell: Tells the user what happens to the session besides its runs.
     """
 
     app: App
@@ -74,6 +82,7 @@ class Conversation:
     source: str = "startup"
     attach: Attach | None = None
     """Returns what is sent along with a typed text; called after no hook denied the prompt."""
+    tell: Callable[[str], None] | None = None
     _begun: bool = False
     _restored: bool = False
     _hooks_asked: set[str] = field(default_factory=set[str])
@@ -186,8 +195,10 @@ class Conversation:
     def _install_hooks(self) -> None:
         """Make the agent ask hooks before it asks the user, and before it compacts the session."""
         hooks, agent = self.app.hooks, self.app.agent
-        if agent.compaction is not None and hooks.has_hooks_for("PreCompact", "PostCompact", "SessionStart"):
-            agent.compaction = replace(agent.compaction, listener=CompactionHooks(hooks, self.session_id))
+        heard = self.tell is not None or hooks.has_hooks_for("PreCompact", "PostCompact", "SessionStart")
+        if agent.compaction is not None and heard:
+            listener = CompactionHooks(hooks, self.session_id, tell=self.tell)
+            agent.compaction = replace(agent.compaction, listener=listener)
         if agent.ask is not None and hooks.has_hooks_for("PermissionRequest", "Elicitation"):
             # unwrap first: a second prompt must not put the hooks in front twice
             ask_user = agent.ask.ask_user if isinstance(agent.ask, HookedAsk) else agent.ask

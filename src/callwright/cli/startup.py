@@ -40,6 +40,7 @@ from callwright.sessions.base import SessionStore
 from callwright.toolbox import FileAccess
 
 _MOST_SESSIONS = 10_000
+_SLOW_SECONDS = 2.0
 
 
 def settings_for(options: argparse.Namespace, locations: Locations) -> Settings:
@@ -163,17 +164,22 @@ def start(
 
 
 @asynccontextmanager
-async def opened(app: App, leaving: asyncio.Event) -> AsyncGenerator[bool, None]:
+async def opened(
+    app: App, leaving: asyncio.Event, report: Callable[[str], None] = lambda text: None
+) -> AsyncGenerator[bool, None]:
     """Open an app, and close it at the end.
 
-    Yields False if the user leaves before its MCP servers are connected: one that hangs takes half a minute.
+    Yields False if the user leaves before its MCP servers are connected: one that hangs takes half a minute, so
+    `report` is told which ones are slow.
     """
     async with AsyncExitStack() as stack:
         stack.push_async_exit(app)
+        slow = asyncio.get_running_loop().call_later(_SLOW_SECONDS, _report_slow_servers, app, report)
         connecting, left = asyncio.ensure_future(app.__aenter__()), asyncio.ensure_future(leaving.wait())
         try:
             await asyncio.wait({connecting, left}, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            slow.cancel()
             left.cancel()
             if not connecting.done():
                 connecting.cancel()
@@ -181,6 +187,15 @@ async def opened(app: App, leaving: asyncio.Event) -> AsyncGenerator[bool, None]
         if not connecting.cancelled():
             connecting.result()
         yield not connecting.cancelled()
+
+
+def _report_slow_servers(app: App, report: Callable[[str], None]) -> None:
+    statuses = [] if app.servers is None else app.servers.status()
+    names = [status.name for status in statuses if status.condition == "connecting"]
+    if names:
+        report(
+            f"waiting for the MCP server{'s' if len(names) > 1 else ''} {', '.join(names)} to connect; Ctrl-D leaves"
+        )
 
 
 def read_model_options(options: argparse.Namespace) -> ModelOptions:

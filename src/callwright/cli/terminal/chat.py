@@ -114,7 +114,7 @@ class TerminalChat:
         app = await asyncio.to_thread(
             start, self.options, report=self._show_notice, wrap=tap, observe=self._show_call_event
         )
-        async with opened(app, terminal.over) as ready, self.live:
+        async with opened(app, terminal.over, self._show_notice) as ready, self.live:
             if not ready:
                 return 0
             await self._open(app)
@@ -169,7 +169,7 @@ class TerminalChat:
             session_id: The session's id.
             source: `startup`, `resume` or `clear`, as hooks receive it.
         """
-        self.conversation = Conversation(self.app, session_id, source)
+        self.conversation = Conversation(self.app, session_id, source, tell=self._show_notice)
         self.live.open_session(session_id)
         self.conversation.attach = partial(self._attach, Attachments(self.app, session_id, self._show_notice))
         self.usage = SessionUsage()
