@@ -602,6 +602,15 @@ _GIT = [
 ]
 
 _NETWORK = [
+    "git ls-remote 'ext::sh -c x'",
+    "git fetch --dry-run ext::x",
+    "pnpm audit fix",
+    "auth0 apps show x --reveal-secrets",
+    "auth0 apps list -r",
+    "glab variable list -F json",
+    "glab ci get --with-variables",
+    "aws glue get-connection --name x",
+    "az devops project show --project x --open",
     "vault kv metadata delete secret/x",
     "vault kv metadata put secret/x",
     "glab variable get TOKEN",

@@ -189,6 +189,8 @@ _LOCAL = [
 ]
 
 _REMOTE = [
+    "git ls-remote git://[::1]/x",
+    "glab variable list",
     "curl -sSL https://a.example/x",
     "curl -I https://a.example",
     "curl -s -o /dev/null -w '%{http_code}' https://a.example",

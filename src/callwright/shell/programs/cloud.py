@@ -29,7 +29,7 @@ _AWS_SECRETS = frozenset(
     "get-read-set get-reference get-chunk get-image-frame get-configuration get-latest-configuration "
     "get-thing-shadow get-cluster-credentials get-cluster-credentials-with-iam get-token "
     "get-workload-access-token get-resource-oauth2-token test-invoke-method test-invoke-authorizer test-function "
-    "test-state test-render-template test-failover batch-get-secret-value".split()
+    "test-state test-render-template test-failover batch-get-secret-value get-connection get-connections".split()
 )
 _AWS_REFUSED = (
     "--cli-input",
@@ -170,7 +170,9 @@ def az(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     reads = any(fnmatchcase(verb, pattern) for pattern in _AZ_READS) and verb not in _AZ_REFUSED
     if _AZ_CREDENTIALS.search(" ".join(path)):
         return unknown(f"az {' '.join(path)} prints credentials")
-    if not reads or any(word in ("--file", "-f", "--debug", "--web") for word in words if verb not in ("list-skus",)):
+    if not reads or any(
+        word in ("--file", "-f", "--debug", "--web", "--open") for word in words if verb not in ("list-skus",)
+    ):
         return unknown(f"az {' '.join(path)} may do more than read")
     return Judgement(Verdict.READS_NETWORK, f"az {' '.join(path)} only reads", (Reach("az:"),))
 

@@ -1,5 +1,6 @@
 """Judges git calls. A read-only verdict relies on `git_env.SAFE_ENVIRONMENT` being set when the line runs."""
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -134,6 +135,8 @@ _RUNNING_OPTIONS = (
     "--output",
     "-o",
 )
+_HELPER = re.compile(r"[\w+.-]+::")
+"""An address that git hands to a program: `ext::sh -c x`."""
 _OUTPUTS = {"archive": ("-o", "--output"), "format-patch": ("-o", "--output-directory")}
 
 
@@ -204,6 +207,8 @@ def _judge_call(words: Sequence[Word], folders: Folders) -> Judgement:
     if objection:
         return _judge_change(words, folders, f"git {words[0].text}: {objection}")
     if rule.network:
+        if helper := next((word.text for word in rest if _HELPER.match(word.text)), ""):
+            return _judge_change(words, folders, f"git {words[0].text}: {helper} names a program")
         return Judgement(Verdict.READS_NETWORK, f"git {words[0].text} reads from a remote")
     touched = list_files(words[0].text, rest, folders)
     untracked = words[0].text == "grep" and any(word.text.startswith(("--no-i", "--un")) for word in rest)

@@ -116,7 +116,8 @@ pnpm: only -r --recursive --depth --json --long --parseable -P --prod -D --dev -
       --filter -F --location --audit-level
   list|ls|ll|la|why|root|bin|help
   licenses list
-  outdated|audit: network; not --fix
+  outdated: network
+  audit: network; operands 0
   config get|list
   store path
 brew: help; exact; flags -v --verbose -d --debug -q --quiet

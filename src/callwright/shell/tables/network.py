@@ -46,7 +46,7 @@ helm: help; exact; network; values -n --namespace --kube-context --burst-limit -
       --kube-context --output -o --description --devel --no-hooks --keep-history; values -n --namespace --version
       --values -f --set --set-string --timeout --kube-context --output -o --description
   completion bash|zsh|fish|powershell
-auth0: help; exact; network; values --tenant; flags --debug --no-color --no-input
+auth0: help; exact; network; values --tenant; flags --debug --no-color --no-input; not -r --reveal-secrets
   apps|users|logs|actions|apis|roles|orgs|organizations|rules|tenants|domains|quickstarts|qs|attack-protection|
       protection|event-streams|log-streams|logs|network-acl|token-exchange
       show|list|ls|search|search-by-email|diff|versions|stats
@@ -65,6 +65,8 @@ glab: help; exact; network; not -w --web
   mr|issue|repo|release|ci|pipeline|label|milestone|variable|schedule|snippet|cluster|user
       list|view|status|diff|get|trace|show|search|events
   variable get: secret
+  variable list: not -F --output
+  ci get: not --with-variables
   auth status: secret
   version
 argocd flux istioctl linkerd: network; not --kubeconfig --output-dir
