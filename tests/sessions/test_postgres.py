@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 import textwrap
+import time
 import traceback
 from contextlib import AsyncExitStack
 from typing import Any
@@ -73,6 +74,21 @@ async def test_same_owner_takes_over_at_once(postgres: str) -> None:
 async def test_extreme_limits_and_letters_are_as_in_other_stores(postgres: str) -> None:
     async with PostgresStore(postgres) as store:
         await check_extremes(store)
+
+
+async def test_clock_of_a_machine_does_not_change_the_order(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = time.time()
+    async with PostgresStore(postgres) as store:
+        for name, behind in (("first", 0.0), ("slow", 3600.0), ("fast", -3600.0), ("last", 0.0)):
+            with monkeypatch.context() as patch:
+                patch.setattr(time, "time", lambda behind=behind: right - behind)
+                hold = await store.hold(name)
+                await hold.append(said(name))
+                await hold.release()
+        assert [entry.session_id for entry in await store.list()] == ["last", "fast", "slow", "first"]
+        await store.fork("slow", "fork")
+        fork = await store.find("fork")
+        assert fork is not None and abs(fork.created_at - right) < LONG_SECONDS
 
 
 async def test_earlier_attempt_never_takes_over_from_a_later_one(postgres: str) -> None:

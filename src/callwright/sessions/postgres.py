@@ -3,7 +3,6 @@
 import asyncio
 import math
 import secrets
-import time
 import weakref
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -168,7 +167,7 @@ class PostgresStore:
         check_session_id(new_id)
         settled = count_settled_records(await self.read(session_id))
         try:
-            copied = await self._rows(sql.FORK, session_id, new_id, settled, time.time(), repeatable=False)
+            copied = await self._rows(sql.FORK, session_id, new_id, settled, repeatable=False)
         except SessionError as error:
             if isinstance(error.__cause__, asyncpg.UniqueViolationError):
                 raise SessionError(f"session {new_id!r} already exists; choose another id") from None
@@ -319,7 +318,7 @@ class PostgresStore:
         columns = [list(column) for column in zip(*leases, strict=True)]
         added = [list(column) for column in zip(*rows, strict=True)] or [[], [], []]
         try:
-            found = await loop.connections.fetch(sql.APPEND, *columns, self.lease_seconds, time.time(), *added)
+            found = await loop.connections.fetch(sql.APPEND, *columns, self.lease_seconds, *added)
         except ERRORS as error:
             raise self._explain(error) from error
         return {str(row[0]) for row in found}

@@ -72,18 +72,20 @@ WITH wanted AS (
     RETURNING lease.id, lease.holder, wanted.title, wanted.waiting
 ), session AS (
     INSERT INTO callwright_sessions (id, title, created_at, updated_at, waiting)
-    SELECT id, title, $7, $7, waiting FROM held
+    SELECT id, title, extract(epoch FROM now()), extract(epoch FROM now()), waiting FROM held
     ON CONFLICT (id) DO UPDATE SET updated_at = excluded.updated_at, waiting = excluded.waiting RETURNING key, id
 ), added AS (
     INSERT INTO callwright_records (session, position, at, body)
-    SELECT key, position, $7, body
-    FROM unnest($8::text[], $9::int[], $10::text[]) AS r (holder, position, body)
+    SELECT key, position, extract(epoch FROM now()), body
+    FROM unnest($7::text[], $8::int[], $9::text[]) AS r (holder, position, body)
     JOIN held USING (holder) JOIN session USING (id)
 )
 SELECT holder, pg_notify('callwright_changes', id) FROM held
 """
 """Adds the records of several holders in one commit. Only a holder whose lease is still its own adds anything, even if
 the batch also has records of the holder that took its session over.
+
+Times are those of the server: the clocks of the machines that write may differ, and lists are in their order.
 
 Listeners hear of it when it is committed. NOTIFY makes commits take turns, which costs little if many share one.
 """
@@ -122,7 +124,7 @@ WHERE body COLLATE "C" ILIKE $1 ESCAPE '!' AND ($2::text IS NULL OR id = $2) ORD
 FORK = """
 WITH origin AS (SELECT key, title FROM callwright_sessions WHERE id = $1), copy AS (
     INSERT INTO callwright_sessions (id, title, created_at, updated_at)
-    SELECT $2, title, $4, $4 FROM origin RETURNING key
+    SELECT $2, title, extract(epoch FROM now()), extract(epoch FROM now()) FROM origin RETURNING key
 ), outputs AS (
     INSERT INTO callwright_outputs (session, id, body)
     SELECT copy.key, id, body FROM copy, origin JOIN callwright_outputs ON session = origin.key
