@@ -189,7 +189,16 @@ def replace_at(value: Any, path: tuple[Any, ...], foreign: object) -> None:
     value[path[-1]] = foreign
 
 
-async def test_listing_does_not_read_every_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def list_all(store: SqliteStore) -> int:
+    return len(await store.list(limit=1))
+
+
+async def search_one(store: SqliteStore) -> int:
+    return len(await store.search("a", session="s"))
+
+
+@pytest.mark.parametrize("look", [list_all, search_one])
+async def test_other_records_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, look: Any) -> None:
     connections: list[sqlite3.Connection] = []
     connect = sqlite3.connect
 
@@ -200,12 +209,14 @@ async def test_listing_does_not_read_every_record(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(sqlite3, "connect", connected)
     steps: list[int] = []
     async with SqliteStore(tmp_path / "s.db") as store:
-        hold = await store.hold("s")
-        await hold.append(Said(UserMessage("a")))
+        short, hold = await store.hold("s"), await store.hold("t")
+        await short.append(Said(UserMessage("a")))
+        await short.release()
+        await hold.append(Said(UserMessage("x")))
         for _ in range(2):
             counted = [0]
             connections[0].set_progress_handler(lambda counted=counted: counted.__setitem__(0, counted[0] + 1), 1)
-            assert len(await store.list()) == 1
+            assert await look(store) == 1
             connections[0].set_progress_handler(None, 1)
             steps.append(counted[0])
             await hold.append(*(Said(UserMessage("x" * 1000)) for _ in range(500)))

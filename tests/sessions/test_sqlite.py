@@ -6,6 +6,7 @@ import resource
 import sqlite3
 import stat
 import warnings
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from callwright.hooks.builtin import Redact
 from callwright.sessions import MemoryStore, SessionError, SqliteStore, export_jsonl
 from callwright.sessions.base import SessionMissing
 from callwright.sessions.records import Asked, Ended, Said, sum_usage
+from callwright.sessions.sqlite_io import SessionFile
 from callwright.sessions.waiting import read_questions
 
 
@@ -258,6 +260,39 @@ async def test_id_that_is_not_unicode_is_that_of_no_session(tmp_path: Path) -> N
             with pytest.raises(SessionMissing):
                 await work("\udcff")
         assert await read_questions(store, "\udcff") == ()
+
+
+async def test_session_deleted_meanwhile_is_not_taken_for_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, find = tmp_path / "s.db", getattr(SessionFile, "_key")  # noqa: B009 - it is private
+
+    def find_and_give_its_key_away(file: SessionFile, session_id: str) -> int:
+        key = int(find(file, session_id))
+        with suppress(sqlite3.OperationalError), closing(sqlite3.connect(path, timeout=0)) as other:
+            other.execute("UPDATE sessions SET id = 'next' WHERE id = 's'")  # as if s had been deleted, and next made
+            other.commit()
+        return key
+
+    async with SqliteStore(path) as store:
+        hold = await store.hold("next")
+        await hold.append(said("a secret"))
+        await hold.release()
+        for work in (
+            lambda: store.read("s"),
+            lambda: store.search("secret", session="s"),
+            lambda: store.delete("s"),
+            lambda: store.rename("s", "renamed"),
+        ):
+            with closing(sqlite3.connect(path)) as other:
+                other.execute("UPDATE sessions SET id = 's' WHERE id = 'next'")
+                other.commit()
+            with monkeypatch.context() as patch:
+                patch.setattr(SessionFile, "_key", find_and_give_its_key_away)
+                with suppress(SessionMissing):
+                    assert not await work()
+            assert [entry.title for entry in await store.list() if entry.session_id == "next"] in ([], ["a secret"])
+        assert len(await store.list()) == 1
 
 
 async def test_deleted_conversation_is_erased_from_file(tmp_path: Path) -> None:

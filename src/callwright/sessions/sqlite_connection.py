@@ -50,7 +50,7 @@ _ERROR_HINTS = (
     ("database is locked", "it is locked by another program; stop that program or try again"),
     ("disk is full", "the disk is full; free some space and try again. Stored records are intact"),
     ("disk i/o", "the disk reported an error. Records stored before are intact"),
-    ("readonly", "it is read-only; check its permissions"),
+    ("readonly", "it is read-only; check its permissions, and those of its -wal and -shm files"),
     ("unable to open", "it cannot be opened; check the folder and its permissions"),
     ("not a database", "it is damaged or not a session file; it was not changed, restore it from a backup"),
     ("malformed", "it is damaged; it was not changed, restore it from a backup"),

@@ -14,6 +14,7 @@ from callwright.sessions.base import (
     SessionError,
     SessionHit,
     StoredRecord,
+    is_session_id,
     no_such_session,
 )
 from callwright.sessions.lease import Lease
@@ -31,14 +32,21 @@ _ENTRY = """
     WHERE position = (SELECT max(position) FROM records WHERE session = key)
 """
 _LIST = f"{_ENTRY} AND (waiting OR NOT ?) ORDER BY updated_at DESC, key DESC LIMIT ?"
-_FIND = f"{_ENTRY} AND key = ?"
-_SEARCH = """
+# Sessions are found by their ids within each statement: between two statements another process may delete a session,
+# and SQLite gives its key to the next one.
+_FIND = f"{_ENTRY} AND id = ?"
+_SEARCH_ALL = """
     SELECT CAST(id AS BLOB), position, CAST(body AS BLOB) FROM records JOIN sessions ON key = session
-    WHERE body LIKE ? ESCAPE '!' AND (? IS NULL OR session = ?) ORDER BY at DESC LIMIT ?
+    WHERE body LIKE ? ESCAPE '!' ORDER BY at DESC LIMIT ?
 """
+_SEARCH_ONE = _SEARCH_ALL.replace("ORDER", "AND id = ? ORDER")
 # As bytes: a text that is not valid UTF-8 is a fault of one record, not of the whole query.
 _READ = """
-    SELECT position, at, CAST(body AS BLOB) FROM records WHERE session = ? AND position >= ? ORDER BY position LIMIT ?
+    SELECT position, at, CAST(body AS BLOB) FROM sessions JOIN records ON session = key
+    WHERE id = ? AND position >= ? ORDER BY position LIMIT ?
+"""
+_READ_OUTPUT = """
+    SELECT CAST(body AS BLOB) FROM outputs JOIN sessions ON key = session WHERE sessions.id = ? AND outputs.id = ?
 """
 _INSERT = "INSERT INTO records (session, position, at, body) VALUES "
 _ROWS_PER_INSERT = 200
@@ -72,12 +80,12 @@ class SessionFile:
     def find(self, session_id: str) -> tuple[int, list[StoredRecord]]:
         """Read a session; one that does not exist has key 0 and no records."""
         key = self._lookup(session_id)
-        return (0, []) if key is None else (key, self._records(key, session_id))
+        return (0, []) if key is None else (key, self._records(session_id))
 
     def read(self, session_id: str, position: int = 0, limit: int | None = None) -> list[StoredRecord]:
         """Return the records of a session from a position on."""
-        count = -1 if limit is None else limit_rows(limit)
-        return self._records(self._key(session_id), session_id, limit_rows(position), count)
+        self._key(session_id)
+        return self._records(session_id, limit_rows(position), -1 if limit is None else limit_rows(limit))
 
     def version(self) -> str:
         """Return a value that changes with every commit of this or another connection."""
@@ -90,27 +98,28 @@ class SessionFile:
 
     def entry(self, session_id: str) -> SessionEntry | None:
         """Return the entry of one session; None if there is none."""
-        rows = self._query(_FIND, self._lookup(session_id))
+        rows = self._query(_FIND, session_id) if is_session_id(session_id) else ()
         return _make_entry(*rows[0]) if rows else None
 
     def search(self, text: str, limit: int, session_id: str | None = None) -> list[SessionHit]:
         """Find records that contain a text."""
-        key = None if session_id is None else self._key(session_id)
-        query = escape_query(text)
-        return [
-            SessionHit(_text(found), at, make_excerpt(_text(body), query))
-            for found, at, body in self._query(_SEARCH, make_like_pattern(query), key, key, limit_rows(limit))
-        ]
+        query, most = escape_query(text), limit_rows(limit)
+        if session_id is None:
+            rows = self._query(_SEARCH_ALL, make_like_pattern(query), most)
+        else:
+            self._key(session_id)
+            rows = self._query(_SEARCH_ONE, make_like_pattern(query), session_id, most)
+        return [SessionHit(_text(found), at, make_excerpt(_text(body), query)) for found, at, body in rows]
 
     def fork(self, session_id: str, new_id: str) -> None:
         """Copy a session without its open turn."""
-        key = self._key(session_id)
-        kept = count_settled_records([stored.record for stored in self._records(key, session_id)])
-        rows = self._query(
-            "SELECT at, body FROM records WHERE session = ? AND position < ? ORDER BY position", key, kept
-        )
-        ((title,),) = self._query("SELECT title FROM sessions WHERE key = ?", key)
         with self.transaction() as connection:
+            key = self._key(session_id)
+            kept = count_settled_records([stored.record for stored in self._records(session_id)])
+            rows = self._query(
+                "SELECT at, body FROM records WHERE session = ? AND position < ? ORDER BY position", key, kept
+            )
+            ((title,),) = self._query("SELECT title FROM sessions WHERE key = ?", key)
             copy = insert_session(connection, new_id, title, time.time())
             insert_records(connection, [(copy, position, at, body) for position, (at, body) in enumerate(rows)])
             connection.execute(
@@ -119,12 +128,9 @@ class SessionFile:
 
     def read_output(self, session_id: str, output_id: str) -> str | None:
         """Return an output that was kept with a session; None if there is none."""
-        key = self._lookup(session_id)
-        if (
-            key is None or not output_id.isprintable()
-        ):  # the model may ask for any text, also for one that is not Unicode
+        if not is_session_id(session_id) or not output_id.isprintable():  # the model may ask for any text
             return None
-        rows = self._query("SELECT CAST(body AS BLOB) FROM outputs WHERE session = ? AND id = ?", key, output_id)
+        rows = self._query(_READ_OUTPUT, session_id, output_id)
         return _text(rows[0][0]) if rows else None
 
     def keep_blob(self, blob_id: str, body: str) -> None:
@@ -144,17 +150,16 @@ class SessionFile:
 
     def rename(self, session_id: str, title: str) -> None:
         """Change the title of a session."""
-        key = self._key(session_id)
         with self.transaction() as connection:
-            connection.execute("UPDATE sessions SET title = ? WHERE key = ?", (title, key))
+            connection.execute("UPDATE sessions SET title = ? WHERE key = ?", (title, self._key(session_id)))
 
     def delete(self, session_id: str) -> None:
         """Delete a session that is not being written."""
-        key = self._key(session_id)
+        self._key(session_id)
         lease = Lease.take(self.locks, session_id)
         try:
             with self.transaction() as connection:
-                connection.execute("DELETE FROM sessions WHERE key = ?", (key,))
+                connection.execute("DELETE FROM sessions WHERE key = ?", (self._key(session_id),))
             self._erasing = True
             self._erase_log()
         finally:
@@ -211,14 +216,11 @@ class SessionFile:
     def _query(self, query: str, *values: object) -> list[Any]:
         return self._open().execute(query, values).fetchall()
 
-    def _records(self, key: int, session_id: str, position: int = 0, limit: int = -1) -> list[StoredRecord]:
-        return load_records(session_id, self._query(_READ, key, position, limit), position)
+    def _records(self, session_id: str, position: int = 0, limit: int = -1) -> list[StoredRecord]:
+        return load_records(session_id, self._query(_READ, session_id, position, limit), position)
 
     def _lookup(self, session_id: str) -> int | None:
-        try:
-            rows = self._query("SELECT key FROM sessions WHERE id = ?", session_id)
-        except UnicodeEncodeError:  # a lone surrogate, as in an argument of a command that is not UTF-8
-            return None
+        rows = self._query("SELECT key FROM sessions WHERE id = ?", session_id) if is_session_id(session_id) else ()
         return int(rows[0][0]) if rows else None
 
     def _key(self, session_id: str) -> int:
