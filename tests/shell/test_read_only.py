@@ -189,7 +189,7 @@ _LOCAL = [
 ]
 
 _REMOTE = [
-    "git ls-remote git://[::1]/x",
+    "git ls-remote 'git://[::1]/x'",
     "glab variable list",
     "curl -sSL https://a.example/x",
     "curl -I https://a.example",
