@@ -108,6 +108,28 @@ async def test_long_listing_over_http_is_cut_before_it_is_validated(kind: str) -
     assert message.message.result == {kind: items[:5_001]}
 
 
+@pytest.mark.parametrize("kind", ["content", "contents", "messages"])
+async def test_long_result_over_http_is_cut_before_it_is_validated(kind: str) -> None:
+    results = {
+        "content": (types.CallToolResult, {"type": "text", "text": "x"}),
+        "contents": (types.ReadResourceResult, {"uri": "notes://a", "text": "x"}),
+        "messages": (types.GetPromptResult, {"role": "user", "content": {"type": "text", "text": "x"}}),
+    }
+    model, block = results[kind]
+    response = types.JSONRPCResponse(jsonrpc="2.0", id=1, result={kind: [block] * 20_000})
+    message = ListingFilter().apply(SessionMessage(response))
+    assert isinstance(message, SessionMessage) and isinstance(message.message, types.JSONRPCResponse)
+    parts = getattr(model.model_validate(message.message.result, by_name=False), kind)
+    assert len(parts) == 5_001 and "15,000 more content blocks were left out" in str(parts[-1])
+
+
+async def test_result_of_many_blocks_is_cut_and_says_so() -> None:
+    async with connected("plain") as (_, executor):
+        outcome = await call(executor, "many blocks")
+    assert isinstance(outcome, Completed)
+    assert outcome.text.endswith("4999\n[15,000 more content blocks were left out: the server sent 20,000]")
+
+
 @pytest.mark.slow
 async def test_long_definitions_are_cut_with_a_reason() -> None:
     async with connected("large") as (servers, executor):

@@ -22,7 +22,7 @@ from callwright.mcp.elicitation import ask_person
 from callwright.mcp.listing import Listing
 from callwright.mcp.oauth import Tokens
 from callwright.mcp.session import FIRST_DELAY, LONGEST_DELAY, ServerLink
-from callwright.mcp.translate import ends_session, fault_of, invalid_reply
+from callwright.mcp.translate import cut_blocks, ends_session, fault_of, invalid_reply
 from callwright.tool.base import OuterSession, ToolContext
 
 Condition: TypeAlias = Literal["connecting", "ready", "waiting", "signing in", "closed"]
@@ -222,6 +222,7 @@ class Connection:
         result = await fast_path.request("tools/call", given, progress)
         if result.get("resultType") == "input_required":
             return types.InputRequiredResult.model_validate(result, by_name=False)
+        cut_blocks(result)
         return types.CallToolResult.model_validate(result, by_name=False)
 
     async def responses(self, requests: types.InputRequests, context: ToolContext) -> types.InputResponses:

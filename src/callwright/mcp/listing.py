@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 from callwright.core.json import compact
 from callwright.mcp.fast_path import PipeFastPath
 from callwright.mcp.pinned_tools import digest_of
-from callwright.mcp.translate import definition_of
+from callwright.mcp.translate import cut_blocks, definition_of
 from callwright.tool.arguments import describe_first_problem
 
 _MAX_PAGES = 200
@@ -136,13 +136,14 @@ def resource_digests(texts: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
 
 
 def cut_listing(message: SessionMessage | Exception) -> SessionMessage | Exception:
-    """Cut what a response lists to one item more than are used, before the SDK validates all of it at once."""
+    """Cut what a response lists to one item more than are used, and long results, before the SDK validates them."""
     answer = message.message if isinstance(message, SessionMessage) else None
     if isinstance(answer, types.JSONRPCResponse):
         for kind in _LISTED:
             found = answer.result.get(kind)
             if isinstance(found, list) and len(cast("list[object]", found)) > _MAX_ITEMS:
                 answer.result[kind] = cast("list[object]", found)[: _MAX_ITEMS + 1]
+        cut_blocks(answer.result)
     return message
 
 

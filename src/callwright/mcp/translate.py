@@ -3,7 +3,7 @@
 import base64
 import binascii
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 import mcp_types as types
@@ -164,6 +164,25 @@ def visible(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(char for char in text if char in _VISIBLE_CONTROLS or unicodedata.category(char) not in _INVISIBLE)
+
+
+_MAX_BLOCKS = 5_000
+_NOTES: Mapping[str, Callable[[str], dict[str, Any]]] = {
+    "content": lambda text: {"type": "text", "text": text},
+    "contents": lambda text: {"uri": "note:", "text": text},
+    "messages": lambda text: {"role": "user", "content": {"type": "text", "text": text}},
+}
+"""How a note is written among the parts of a result: of a call, a resource and a prompt."""
+
+
+def cut_blocks(result: dict[str, Any]) -> None:
+    """Cut a result to the parts that can be validated without a pause of the event loop, and say so in a last one."""
+    for kind, note in _NOTES.items():
+        found: Any = result.get(kind)
+        if isinstance(found, list) and len(cast("list[Any]", found)) > _MAX_BLOCKS:
+            blocks = cast("list[Any]", found)
+            left = f"[{len(blocks) - _MAX_BLOCKS:,} more content blocks were left out: the server sent {len(blocks):,}]"
+            result[kind] = [*blocks[:_MAX_BLOCKS], note(left)]
 
 
 def output_of(result: types.CallToolResult) -> Output:

@@ -108,6 +108,8 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any]:
     if method == "tools/call" and params["name"] == "leave":
         Path(sys.argv[2]).touch()
         os._exit(1)
+    if method == "tools/call" and params["arguments"].get("text") == "many blocks":
+        return {"content": [{"type": "text", "text": str(number)} for number in range(20_000)]}
     if method == "tools/call":
         return {"content": [{"type": "text", "text": params["arguments"].get("text", "") + f" from {os.getpid()}"}]}
     raise KeyError(method)
