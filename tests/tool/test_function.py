@@ -127,6 +127,16 @@ async def test_type_checkers_know_what_a_direct_call_takes_and_returns(context: 
         add(1, c=2)  # type: ignore[call-arg] - what this test is about: the checker refuses it
 
 
+async def test_context_may_be_annotated(context: ToolContext) -> None:
+    @tool
+    async def name(number: int, call: Annotated[ToolContext, "of this call"]) -> str:
+        """Name a number."""
+        return f"{call.call_id} {number}"
+
+    assert name.spec.input_schema["required"] == ["number"]
+    assert await name.bind({"number": 1}).run(context) == f"{context.call_id} 1"
+
+
 def test_function_with_self_is_not_a_method() -> None:
     with pytest.raises(UsageError, match="'self' has no annotation"):
         define("@tool\ndef f(self, x: int):\n    'Do it.'")
@@ -458,6 +468,31 @@ def test_default_effect_is_write() -> None:
         ("def f(*sizes: 'int | None'): 'Do it.'", r"write sizes: list\[int \| None\] instead"),
         ("def f(**rest: float): 'Do it.'", r"write rest: dict\[str, float\] instead"),
         ("def f(*paths): 'Do it.'", r"write paths: list\[str\] instead"),
+        (
+            "from typing import TypedDict, Unpack\nclass Size(TypedDict):\n    width: int\n"
+            "def f(**size: Unpack[Size]): 'Do it.'",
+            "write size: Size instead",
+        ),
+        (
+            "def f(*args, **kwargs): 'Do it.'",
+            r"f: \*args and \*\*kwargs cannot .* decorate it with functools\.wraps, else",
+        ),
+        (
+            "import functools\ndef g(a: int): 'Do it.'\nf = functools.partial(g, b=1)",
+            r"partial\(.*, b=1\) has arguments that its function does not take; leave them out",
+        ),
+        (
+            "import socket\ndef f(x: Annotated[socket.socket, 'a socket']): 'Do it.'",
+            "f: parameter 'x': the type socket cannot be sent as JSON",
+        ),
+        (
+            "import socket\ndef f(x: list[socket.socket]): 'Do it.'",
+            r"f: parameter 'x': the type list\[[\w.]*socket\] cannot be sent as JSON",
+        ),
+        (
+            "def f(x: Annotated[str, Field(pattern='(?=a)b')]): 'Do it.'",
+            "f: parameter 'x': its constraints are not valid: look-around.* is not supported",
+        ),
         ("def f(path): 'Do it.'", "f: parameter 'path' has no annotation; write path: str"),
         (
             "import socket\ndef f(x: socket.socket): 'Do it.'",

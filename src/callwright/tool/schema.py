@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, PydanticUserError, TypeAdapter
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation
 from pydantic.fields import FieldInfo
 from pydantic.warnings import UnsupportedFieldAttributeWarning
-from pydantic_core import CoreSchema, PydanticSerializationError
+from pydantic_core import CoreSchema, PydanticSerializationError, SchemaError
 
 from callwright.core.errors import UsageError
 from callwright.core.json import JsonObject, freeze, is_finite
@@ -82,6 +82,9 @@ def adapter_for(annotation: object, *, about: str) -> AnyAdapter:
             read_schema(adapter, annotation, about=about)
     except (PydanticSchemaGenerationError, PydanticUndefinedAnnotation, PydanticUserError, TypeError) as error:
         raise _make_error(annotation, about, error) from error
+    except SchemaError as error:  # such as a regular expression with a look-ahead
+        *_, reason = str(error).splitlines()
+        raise UsageError(f"{about}: its constraints are not valid: {reason.removeprefix('error: ')}") from error
     return adapter
 
 
@@ -98,7 +101,8 @@ def read_schema(adapter: AnyAdapter, annotation: object, *, about: str) -> dict[
 
 
 def _make_error(annotation: object, about: str, error: Exception) -> UsageError:
-    shown = getattr(annotation, "__name__", repr(annotation))
+    kind = get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
+    shown = kind.__name__ if isinstance(kind, type) else inspect.formatannotation(kind)
     return UsageError(
         f"{about}: the type {shown} cannot be sent as JSON; use JSON types, a dataclass, a TypedDict or a pydantic "
         f"model ({str(error).splitlines()[0]})"

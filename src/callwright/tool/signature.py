@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
 from inspect import cleandoc
-from typing import Any, ForwardRef, Literal, Union, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ForwardRef, Literal, Union, Unpack, cast, get_args, get_origin, get_type_hints
 
 from callwright.core._fast import field, slotted
 from callwright.core.errors import UsageError
@@ -67,6 +67,8 @@ def _cut_sections(text: str, *, underlined: bool) -> str:
 
 
 MISSING = inspect.Parameter.empty
+_WRAPPED = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+"""What a function that passes everything on to another one has."""
 
 
 @slotted
@@ -119,8 +121,11 @@ def read_signature(function: Callable[..., object]) -> FunctionShape:
     name = getattr(target, "__qualname__", type(function).__qualname__)
     hints = _hints(target, name)
     shape = FunctionShape(name, returns=hints.get("return", MISSING))
-    fixed = _find_bound_names(function)
-    for at, parameter in enumerate(_parameters(function)):
+    fixed, parameters = _find_bound_names(function), _parameters(function)
+    if {parameter.kind for parameter in parameters} >= _WRAPPED:
+        reason = "*args and **kwargs cannot be described to a model"
+        raise UsageError(f"{name}: {reason}; if it wraps a function, decorate it with functools.wraps, else name them")
+    for at, parameter in enumerate(parameters):
         if at == 0 and parameter.name in ("self", "cls") and parameter.name not in hints and _in_class(name):
             shape.method = True
         elif parameter.name not in fixed:
@@ -130,7 +135,7 @@ def read_signature(function: Callable[..., object]) -> FunctionShape:
 
 def _add(shape: FunctionShape, parameter: inspect.Parameter, hints: Mapping[str, object]) -> None:
     name = parameter.name
-    _refuse_variadic(shape.function, parameter)
+    _refuse_variadic(shape.function, parameter, hints.get(name, MISSING))
     if name not in hints:
         raise UsageError(f"{shape.function}: parameter {name!r} has no annotation; write {name}: str")
     positional = parameter.kind is inspect.Parameter.POSITIONAL_ONLY
@@ -172,6 +177,8 @@ def is_mutable(default: object) -> bool:
 def _is_context(annotation: object) -> bool:
     if type(annotation) is type:  # most annotations, and the quickest answer
         return annotation is ToolContext
+    if get_origin(annotation) is Annotated:
+        return _is_context(get_args(annotation)[0])
     return get_origin(annotation) in (Union, types.UnionType) and ToolContext in get_args(annotation)
 
 
@@ -193,6 +200,8 @@ def _parameters(function: Callable[..., object]) -> list[inspect.Parameter]:
     try:
         return list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError) as error:
+        if isinstance(function, partial):
+            raise UsageError(f"{function!r} has arguments that its function does not take; leave them out") from error
         raise UsageError(f"{function!r} has no readable signature; wrap it in a function with annotations") from error
 
 
@@ -237,11 +246,12 @@ def _surroundings() -> dict[str, Any]:
     return names
 
 
-def _refuse_variadic(name: str, parameter: inspect.Parameter) -> None:
-    annotation = parameter.annotation
-    kind = "str" if annotation is parameter.empty else inspect.formatannotation(annotation).strip("'")
+def _refuse_variadic(name: str, parameter: inspect.Parameter, annotation: object) -> None:
+    kind = "str" if annotation is MISSING else inspect.formatannotation(annotation)
     if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
         fix = f"write {parameter.name}: list[{kind}]"
+    elif get_origin(annotation) is Unpack:
+        fix = f"write {parameter.name}: {get_args(annotation)[0].__name__}"
     elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
         fix = f"write {parameter.name}: dict[str, {kind}]"
     else:
