@@ -5,6 +5,7 @@ import os
 import pickle
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
@@ -386,6 +387,46 @@ async def test_sync_tool_sees_its_cancellation() -> None:
 
     await Executor(Registry(poll)).run("poll", turn=Turn(cancellation=cancellation))
     assert await asyncio.to_thread(seen.wait, LONG_SECONDS)
+
+
+@pytest.mark.parametrize("outside", [False, True], ids=["out of time", "task cancelled"])
+async def test_sync_tool_sees_that_nothing_waits_for_it(outside: bool) -> None:
+    began, seen = threading.Event(), threading.Event()
+
+    @tool(effect=Effect.READ, seconds=LONG_SECONDS if outside else 0.05)
+    def poll(context: ToolContext) -> str:
+        """Work until told to stop."""
+        began.set()
+        until_so(lambda: context.cancelled)
+        seen.set()
+        return "stopped early"
+
+    running = asyncio.ensure_future(Executor(Registry(poll)).run("poll"))
+    assert await asyncio.to_thread(began.wait, LONG_SECONDS)
+    if outside:
+        running.cancel()
+    with suppress(asyncio.CancelledError):
+        outcome = await running
+        assert isinstance(outcome, Failed) and outcome.error.code == "timed_out"
+    assert await asyncio.to_thread(seen.wait, LONG_SECONDS)
+
+
+async def test_generator_that_is_out_of_time_ends_at_its_next_value() -> None:
+    ended = threading.Event()
+
+    @tool(effect=Effect.READ, seconds=0.05)
+    def tick() -> Iterator[str]:
+        """Tick for ever."""
+        try:
+            while True:
+                yield "tick"
+                time.sleep(0.001)
+        finally:
+            ended.set()
+
+    outcome = await Executor(Registry(tick)).run("tick")
+    assert isinstance(outcome, Failed) and outcome.error.code == "timed_out"
+    assert await asyncio.to_thread(ended.wait, LONG_SECONDS)
 
 
 async def test_nested_calls_share_policies_hooks_and_deadline() -> None:

@@ -41,7 +41,7 @@ from callwright.executor.driver import (
 )
 from callwright.retry import Clock, RetryPolicy
 from callwright.stats import Stats
-from callwright.tool.base import Invocation, Scope, ToolContext
+from callwright.tool.base import Invocation, Scope, ToolContext, leave_call
 from callwright.tool.function import Bound
 from callwright.tool.render import render
 
@@ -167,6 +167,8 @@ class Runner:
                         value = await drive_on(running, waits_for, grace_seconds, order, cancellations)
                     return _completed(call, _render(value), perf_counter() - began, attempt, ())
                 except asyncio.CancelledError as stopped:
+                    if context is not None:
+                        leave_call(context)
                     if isinstance(stopped, Abandoned):
                         self.report_abandoned(admitted, deadlines.grace_seconds, observe)
                     if deadline is not None and deadline.claim_cancellation():

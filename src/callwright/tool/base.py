@@ -144,7 +144,7 @@ class ToolContext:
         answered: The question of this call that the user approved, with the approval.
     """
 
-    __slots__ = ("_answered", "_scope", "attempt", "call", "confinement", "deadline", "parent")
+    __slots__ = ("_answered", "_left", "_scope", "attempt", "call", "confinement", "deadline", "parent")
 
     def __init__(
         self,
@@ -166,6 +166,7 @@ class ToolContext:
         """What the commands of this call may use, as the policies and the user allowed it."""
         self._scope = scope
         self._answered = answered
+        self._left = False  # whether the executor has stopped waiting for the call
 
     @property
     def answer(self) -> Approve | None:
@@ -221,12 +222,13 @@ class ToolContext:
 
     @property
     def cancelled(self) -> bool:
-        """Whether the turn is being cancelled; long synchronous work should check it regularly."""
-        return self._scope.cancelled
+        """Whether the call is out of time or is being cancelled; long synchronous work should check it regularly."""
+        return self._left or self._scope.cancelled
 
     def report(self, progress: object) -> None:
-        """Report progress to observers. Thread-safe."""
-        self._scope.report(self.call, progress)
+        """Report progress to observers, until the call has ended. Thread-safe."""
+        if not self._left:
+            self._scope.report(self.call, progress)
 
     async def execute(self, *calls: ToolCall, batch: InnerBatch = NO_DETAILS) -> list[Outcome]:
         """Call other tools through the same executor, hooks, policies and deadline.
@@ -264,6 +266,11 @@ class ToolContext:
     def kept(self) -> Sequence[Json]:
         """The notes that this call has kept, in earlier runs and in this one, in order."""
         return self._scope.find_kept(self.path)
+
+
+def leave_call(context: ToolContext) -> None:
+    """Tell what still runs of a call, in a thread for example, that nothing waits for it any more."""
+    context._left = True  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - for executors, not for tools
 
 
 @runtime_checkable

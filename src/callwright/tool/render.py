@@ -7,7 +7,7 @@ from typing import cast
 
 from callwright.core._fast import make_constructor
 from callwright.core.content import File, Image, Output, Part, Text
-from callwright.core.errors import ToolFailed, safe_str
+from callwright.core.errors import Cancelled, ToolFailed, safe_str
 from callwright.core.json import replace_surrogates
 from callwright.tool.arguments import clip_value
 from callwright.tool.base import ToolContext
@@ -97,7 +97,11 @@ async def _last(stream: AsyncGenerator[object, None], context: ToolContext) -> o
 
 
 def exhaust(value: object, context: ToolContext) -> object:
-    """Run a synchronous generator to its end in the calling thread; its return value wins over its last yield."""
+    """Run a synchronous generator to its end in the calling thread; its return value wins over its last yield.
+
+    Raises:
+        Cancelled: The call was stopped meanwhile.
+    """
     if type(value) in _PLAIN or not inspect.isgenerator(value):
         return value
     stream = cast("Generator[object, None, object]", value)
@@ -113,6 +117,8 @@ def exhaust(value: object, context: ToolContext) -> object:
                 if not first:
                     context.report(last)
                 return end.value
+            if context.cancelled:
+                raise Cancelled("stopped before it was done; it had started, so it may have had an effect")
             if not first:
                 context.report(last)
             last, first = item, False
