@@ -10,8 +10,9 @@ import sqlite3
 import ssl
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, closing
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -24,7 +25,7 @@ from callwright import Agent, Answers, Done, Image, MemoryStore, Question, Sqlit
 from callwright.cli.main import run as run_command
 from callwright.core.errors import UsageError
 from callwright.core.messages import AssistantMessage, ToolMessage, Usage
-from callwright.sessions import list_waiting, record_answers
+from callwright.sessions import SessionError, list_waiting, record_answers
 from callwright.temporal import AgentWorker, Run, Runs, TemporalError
 from callwright.temporal.blobs import keep_prompt, read_prompt
 from callwright.temporal.client import read_security
@@ -178,6 +179,28 @@ async def test_damaged_session_does_not_hide_answers_of_others(
     watching = asyncio.ensure_future(AnswerWatch("queue", [store]).run(cast("Any", server)))
     await asyncio.wait_for(done.wait(), LONG_SECONDS)
     watching.cancel()
+
+
+async def test_store_that_is_away_is_told_once_each_time(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    away, done = [True, True, False, True, True], asyncio.Event()
+
+    async def version() -> str:
+        if not away:
+            done.set()
+            await asyncio.Event().wait()
+        if away.pop(0):
+            raise SessionError("the database does not answer")
+        return "1"
+
+    monkeypatch.setattr(store, "version", version)
+    monkeypatch.setattr("callwright.temporal.worker._LOOK_SECONDS", 0.0)
+    server = Server(RPCStatusCode.OK, lambda: None)
+    watching = asyncio.ensure_future(AnswerWatch("queue", [store]).run(cast("Any", server)))
+    await asyncio.wait_for(done.wait(), LONG_SECONDS)
+    watching.cancel()
+    assert [record.getMessage().count("does not answer") for record in caplog.records] == [1, 1]
 
 
 def test_key_is_bound_to_digest_and_call() -> None:
@@ -466,14 +489,18 @@ def test_command_answers_what_was_shown_or_nothing(tmp_path: Path, capsys: pytes
 class _StartedRun:
     """A run that waits for an answer, until the server is away or the user stops waiting."""
 
-    def __init__(self, session_id: str, end: BaseException) -> None:
+    def __init__(self, session_id: str, end: BaseException, asked: Sequence[Question]) -> None:
         self.session_id = session_id
         self._end = end
+        self._questions = [*asked]
         self._asked, self._looked_for = asyncio.Event(), asyncio.Event()
 
     async def questions(self) -> tuple[Question, ...]:
-        self._asked.set()
-        return (QUESTION,)
+        question = self._questions.pop(0)
+        if not self._questions:
+            self._questions = [question]
+            self._asked.set()
+        return (question,)
 
     async def is_taken(self) -> bool:
         self._looked_for.set()
@@ -485,11 +512,13 @@ class _StartedRun:
         raise self._end
 
 
-def ask_in_vain(path: str, end: BaseException, monkeypatch: pytest.MonkeyPatch) -> int:
+def ask_in_vain(
+    path: str, end: BaseException, monkeypatch: pytest.MonkeyPatch, asked: Sequence[Question] = (QUESTION,)
+) -> int:
     """Run the command that starts a run and waits for it, which ends as given."""
 
     async def start(agent: str, prompt: str, *, session: str) -> _StartedRun:
-        return _StartedRun(session, end)
+        return _StartedRun(session, end, asked)
 
     async def connect(*given: object, **options: object) -> object:
         return SimpleNamespace(start=start)
@@ -517,6 +546,14 @@ def test_ask_tells_commands_that_can_be_copied(
     assert "runs approve 'Pay; now' --question dddddddd)" in capsys.readouterr().err
     gc.collect()
     assert not caplog.records  # an error of a task that nobody waits for
+
+
+def test_ask_tells_of_a_call_that_is_wanted_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = [QUESTION, QUESTION, replace(QUESTION, nonce="later")]  # as after a decline: the same call in a later turn
+    assert ask_in_vain(str(tmp_path / "s.db"), TemporalError("away"), monkeypatch, asked) == 1
+    assert capsys.readouterr().err.count("waiting: ") == 2
 
 
 def test_ask_does_not_print_the_password_of_the_store(

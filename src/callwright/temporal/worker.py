@@ -66,6 +66,7 @@ class AnswerWatch:
                 if paused or current != version:
                     await self._look(client, store, paused)
                     version = current
+                told = ""
             except Exception as error:  # noqa: BLE001 - answers must be noticed again when what failed is back
                 message = describe_raised(error)
                 if message != told:  # once, not once a second, while a server is away

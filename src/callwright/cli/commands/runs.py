@@ -163,8 +163,8 @@ async def _print_questions(run: "Run", options: argparse.Namespace) -> None:
         with suppress(SessionError):  # a database that does not answer for a moment
             questions = await run.questions()
         for question in questions:
-            if question.digest not in told:
-                told.add(question.digest)
+            if question.id not in told:  # not its digest: the model may want the same again
+                told.add(question.id)
                 command = _make_command("approve", run.session_id, options, f"--question {_code(question)}")
                 how = _HOW_TO_REPLY if question.kind == "input" else command
                 print_notice(f"waiting: {_line(question.summary)}  ({how})")
