@@ -144,6 +144,11 @@ def test_git_moves_what_a_variable_names_unasked_where_nothing_is_denied(project
         ("Read(secret/**)", "cd secret && perl -pe 1 key.txt", Ask),
         ("Read(secret/**)", "some-program --file=secret/key.txt", Ask),
         ("Read(secret/**)", "perl -pe 1 link", Ask),
+        ("Read(secret/**)", "gcc @secret/key.txt", Ask),
+        ("Read(secret/**)", "some-program -fsecret/key.txt", Ask),
+        ("Read(secret/**)", "socat -u file:secret/key.txt -", Ask),
+        ("Read(secret/**)", "docker run -v ./secret/key.txt:/x alpine", Ask),
+        ("Read(secret/**)", "some-program user@example.com:x", Allow),
         ("Read(~/gen/**)", "perl -pe 1 ~/gen/out.txt", Ask),
         ("Read(secret/**)", "perl -pe 1 src/x.txt", Allow),
         ("Read(secret)", "some-program get secret", Allow),
@@ -160,6 +165,15 @@ def test_unknown_program_is_given_a_denied_file(
     (project / "link").symlink_to("secret/key.txt")
     judged = judge_command(line, cwd=project, workspace=project, mode="bypass", deny=[rule])
     assert isinstance(judged, decision), judged
+
+
+def test_network_read_is_given_a_denied_file(project: Path) -> None:
+    def judge(line: str) -> type:
+        judged = judge_command(line, cwd=project, workspace=project, network_reads="allow", deny=["Read(secret/**)"])
+        return type(judged)
+
+    assert judge("aws ec2 describe-instances --filter file://secret/key.txt") is Ask
+    assert judge("aws ec2 describe-instances --filter file://src/x.txt") is Allow
 
 
 @pytest.mark.parametrize("rule", ["WebFetch(domain:example.com)", "Edit(gen/**)", "Read(secret/**)"])

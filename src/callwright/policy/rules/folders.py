@@ -1,6 +1,7 @@
 """Finds files that a rule is about in folders that a call uses as a whole, and among the words of unknown programs."""
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 
 from callwright.policy.paths import PossiblePaths
@@ -12,6 +13,8 @@ ANY_NAME = "\ue000" * 12
 """A name that only wildcards match."""
 _READS_WHAT_IT_IS_GIVEN = (Verdict.UNKNOWN, Verdict.READS_NETWORK)
 """Commands whose files the analysis does not list."""
+_BEFORE_NAME = re.compile(r"file://|[=,@:]|\A-\w")
+"""What may stand before the name of a file in a word: an option, another part, a mark that it is a file."""
 
 
 def may_use_denied(pattern: PathPattern, command: SimpleCommand) -> bool:
@@ -22,9 +25,9 @@ def may_use_denied(pattern: PathPattern, command: SimpleCommand) -> bool:
 
 
 def _named_files(command: SimpleCommand) -> Iterator[str]:
-    """Yield the files that words of a command may name: `perl -pe 1 x`, `prog --file=x`."""
+    """Yield the files that words of a command may name: `perl -pe 1 x`, `prog --file=x`, `prog -fx`, `prog @x`."""
     for word in command.words if command.cwd else ():
-        for text in {word, word.partition("=")[2]} - {""}:
+        for text in {word, word.partition("=")[2], *_BEFORE_NAME.split(word)} - {""}:
             path = os.path.join(command.cwd or "", os.path.expanduser(text))  # noqa: PTH111, PTH118 - a path as text
             if "\0" not in path and os.path.exists(path) and ("/" in text or not os.path.isdir(path)):  # noqa: PTH110, PTH112 - as above
                 yield os.path.normpath(path)
