@@ -17,14 +17,18 @@ from tests.waiting import LONG_SECONDS, until, until_so
 from callwright import Agent, Approve, Decline, SqliteStore, ToolCall, tool
 from callwright.app.live_client import LiveAgents
 from callwright.app.locations import Locations, read_web_link
+from callwright.cli.render.calls import transcript
 from callwright.cli.render.text import Palette, width_of
-from callwright.cli.terminal.chat_actions import mention_dropped, notification, paste
+from callwright.cli.terminal.chat_actions import mention_dropped, notification, paste, unfinished_calls
 from callwright.cli.terminal.external_programs import read_image
 from callwright.cli.terminal.input import Editor
 from callwright.cli.terminal.vi_keys import ViKeys
 from callwright.cli.terminal.views import PickEntry, Picker
-from callwright.core.calls import Reply
-from callwright.sessions.records import Answered
+from callwright.core.calls import Completed, Failed, Reply
+from callwright.core.content import Output
+from callwright.core.errors import Cancelled
+from callwright.core.messages import AssistantMessage, ToolMessage, UserMessage
+from callwright.sessions.records import Answered, Began, Ended, Said, Started
 from callwright.testing import ScriptedProvider
 
 
@@ -358,6 +362,26 @@ def test_slow_server_is_named_while_the_program_waits_for_it(machine: Any, tmux:
     tmux.shows("waiting for the MCP server tardy to connect; Ctrl-D leaves")
     tmux.type("C-d")
     tmux.shows("EXIT 0")
+
+
+def test_calls_that_a_crash_cut_off_are_named() -> None:
+    calls = [ToolCall(name, "bash", {"command": f"make {name}"}) for name in ("done", "cut", "later")]
+    records = [
+        Said(UserMessage("build")),
+        Said(AssistantMessage(tuple(calls)), "t"),
+        Began(dict.fromkeys(("done", "cut", "later"), "digest"), each=True),
+        Started(("done", "cut")),
+        Ended(Completed(calls[0], Output("ok"))),
+    ]
+    (notice,) = unfinished_calls(records)
+    assert notice.startswith("bash make cut\n") and "may have had an effect" in notice
+    assert not list(unfinished_calls(records[:1]))
+
+
+def test_earlier_calls_fit_the_screen() -> None:
+    failed = Failed(ToolCall("1", "bash", {"command": "x" * 200}), Cancelled("why " * 50))
+    (lines,) = transcript([ToolMessage((failed,))], 60)
+    assert all(len(line) <= 62 for line in lines.splitlines())
 
 
 def test_picker_aligns_titles_of_wide_characters() -> None:

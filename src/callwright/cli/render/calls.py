@@ -67,8 +67,8 @@ def _count_media(output: Output) -> str:
     )
 
 
-def transcript(messages: list[Message]) -> Iterator[str]:
-    """Yield a conversation as text, message by message."""
+def transcript(messages: list[Message], chars: int = _LINE_CHARS) -> Iterator[str]:
+    """Yield a conversation as text, message by message; calls and their outcomes in lines of so many characters."""
     for message in messages:
         match message:
             case UserMessage(content):
@@ -79,7 +79,7 @@ def transcript(messages: list[Message]) -> Iterator[str]:
             case ToolMessage(outcomes):
                 for outcome in outcomes:
                     mark = "✗" if isinstance(outcome, Failed) else "●"
-                    yield f"{mark} {call_line(outcome.call)}\n  {outcome_line(outcome)}\n"
+                    yield f"{mark} {call_line(outcome.call, chars)}\n  {outcome_line(outcome, chars)}\n"
 
 
 def _prompt_text(content: str | tuple[Part, ...]) -> str:

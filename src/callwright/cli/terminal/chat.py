@@ -33,6 +33,7 @@ from callwright.cli.terminal.chat_actions import (
     paste,
     session_entries,
     show_earlier,
+    unfinished_calls,
 )
 from callwright.cli.terminal.external_programs import ClipboardImages
 from callwright.cli.terminal.input import PromptHistory
@@ -179,6 +180,8 @@ class TerminalChat:
             records = await self.app.agent.sessions.read(session_id)
             self.usage.load(records, partial(prices_in, self.app.settings))
             show_earlier(self.terminal, await self.app.agent.messages(session_id))
+            for notice in unfinished_calls(records):
+                self._show_notice(notice)
             self._todos.update((await self.conversation.todos()).items)
             self.terminal.show(*self._todos.rows(self.terminal.screen.width))
             self._todos.changed = False

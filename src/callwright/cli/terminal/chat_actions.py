@@ -6,11 +6,12 @@ import os
 import shlex
 import uuid
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
+from callwright.agent.replay import SessionReplay
 from callwright.app.app import App
 from callwright.app.attachments import write_mention
 from callwright.app.conversation import Conversation
@@ -26,6 +27,7 @@ from callwright.core.content import Part, Text
 from callwright.core.errors import UsageError
 from callwright.core.messages import AssistantMessage, Message, UserMessage
 from callwright.executor.turn import Turn
+from callwright.sessions.records import Record
 from callwright.system.paths import shorten_path
 from callwright.tool.base import Cancellation
 
@@ -50,9 +52,19 @@ def show_earlier(terminal: Terminal, messages: Sequence[Message]) -> None:
             terminal.stream(message.text)
             terminal.end_stream()
         else:
-            for text in transcript([message]):
+            for text in transcript([message], terminal.screen.width - 4):
                 lines = text.splitlines()
                 terminal.show(*(cut_prompt(lines) if isinstance(message, UserMessage) else lines))
+
+
+def unfinished_calls(records: Sequence[Record]) -> Iterator[str]:
+    """Yield a notice for each call of a resumed session that was running when its program ended."""
+    turn = SessionReplay(records).open
+    if turn is None:
+        return
+    for call in turn.calls:
+        if call.id in turn.begun and call.id not in turn.ended:
+            yield f"{call_line(call)}\n  was running when the program ended, and may have had an effect"
 
 
 def cut_prompt(lines: list[str]) -> list[str]:
