@@ -69,6 +69,7 @@ class Choice(BaseModel):
         (Choice, "output: the field 'mode' is a Literal of Mode.FAST, which is not read from JSON"),
         (type[int], "output is a class"),
         (Mark, "output: the type Mark cannot be sent as JSON"),
+        ({"type": "object", "properties": {}}, "use JSON types, .* or a pydantic model .a JSON Schema is not a type"),
     ],
 )
 async def test_output_type_that_no_json_matches_is_refused(kind: object, said: str) -> None:

@@ -75,6 +75,8 @@ def adapter_for(annotation: object, *, about: str) -> AnyAdapter:
         UsageError: The type cannot be sent as JSON; `about` names the place in the message.
     """
     try:
+        if issubclass(type(annotation), dict):  # pydantic would take it for a schema in its own words
+            raise TypeError("a JSON Schema is not a type")
         with warnings.catch_warnings():  # an alias in Annotated is news to pydantic; `read_field` sees to it
             warnings.simplefilter("ignore", UnsupportedFieldAttributeWarning)
             adapter: AnyAdapter = TypeAdapter(cast(Any, modern(annotation)))
