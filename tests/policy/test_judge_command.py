@@ -414,3 +414,32 @@ def test_denied_host_in_an_option_of_curl_is_denied(tmp_path: Path, line: str) -
     for mode in ("auto", "bypass"):
         decision = judge_command(line, cwd=tmp_path, workspace=tmp_path, mode=mode, deny=deny, network_reads="allow")
         assert isinstance(decision, Deny), (mode, decision)
+
+
+@pytest.mark.parametrize("cwd", [".", "", "../project"])
+def test_relative_folder_is_that_of_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cwd: str) -> None:
+    project = tmp_path / "project"
+    (project / "private").mkdir(parents=True)
+    (project / ".env").write_text("KEY=1")
+    (project / "link").symlink_to(".env")
+    monkeypatch.chdir(project)
+    deny = [f"Read(/{project}/private/**)"]
+    assert isinstance(judge_command("cat private/a", cwd=cwd, workspace=".", deny=deny), Deny)
+    for line in ("cat link", "cat .e*", "grep -r KEY ."):
+        assert isinstance(judge_command(line, cwd=cwd, workspace="."), Ask), line
+    assert isinstance(judge_command("touch a", cwd=cwd, workspace=".", mode="auto"), Allow)
+    named = RunCommand("cat link", cwd)
+    policies = standard_policies(Workspace("."), by_mode=ByMode("default"))
+    assert isinstance(policies.decide(named, dry_run_line(named.line)), Ask)
+
+
+def test_line_is_judged_also_where_the_folder_of_the_process_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    named = RunCommand("touch a", ".")
+    policies = standard_policies(tmp_path, mode="auto")
+    assert isinstance(policies.decide(named, dry_run_line(named.line)), Deny)

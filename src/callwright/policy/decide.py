@@ -15,6 +15,7 @@ each thing it touches by itself, and runs only if all of them may.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, get_args
 
+from callwright.core._fast import replace
 from callwright.core.access import (
     Access,
     Allow,
@@ -177,7 +178,10 @@ class Policies:
         """
         from callwright.policy.shell_line import iterate_parts
         from callwright.shell import analyze  # the parser is loaded when a line is judged, not before
+        from callwright.shell.words import absolute_folder
 
+        if access.cwd[:1] != "/":
+            access = replace(access, cwd=absolute_folder(access.cwd))
         for part, view in iterate_parts(access, subject, analyze(access.line, access.cwd)):
             yield part, view, self._decide_one(part, view)
 

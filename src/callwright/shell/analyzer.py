@@ -32,10 +32,10 @@ from callwright.shell.words import (
     LITERAL,
     Folders,
     Word,
+    absolute_folder,
     enter_folder,
     home_folder,
     literal_words,
-    normalize_path,
     resolve_as,
     single_folder,
 )
@@ -310,7 +310,7 @@ def analyze(line: str, cwd: str | os.PathLike[str]) -> ShellPlan:
         line: The bash line, which may hold several commands and line breaks.
         cwd: The folder the line would run in; relative paths are resolved against it lexically.
     """
-    folder = normalize_path(os.path.join("/", os.fspath(cwd)))  # noqa: PTH118 - lexical: the disk is not asked
+    folder = absolute_folder(cwd)
     if len(line) > MAX_PROVEN_CHARS:  # rare and large: not worth the memory of the cache
         return analyze_uncached(line, folder)
     return _analyze_cached(line, folder, home_folder())

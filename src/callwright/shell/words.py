@@ -89,6 +89,17 @@ def normalize_path(path: str) -> str:
     return tidy[1:] if tidy.startswith("//") else tidy
 
 
+def absolute_folder(cwd: str | os.PathLike[str]) -> str:
+    """Normalize the folder of a line; a relative one is in the working folder of this process, as for a program."""
+    path = os.fspath(cwd)
+    if path[:1] != "/":
+        try:
+            path = os.path.abspath(path)  # noqa: PTH100 - lexical: links are not followed
+        except OSError:  # the working folder is gone
+            path = os.path.join("/nowhere", path)  # noqa: PTH118 - a path as text
+    return normalize_path(path)
+
+
 _HARMLESS = frozenset(
     (
         "LANG LANGUAGE TZ TERM COLUMNS LINES NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE COLORTERM NODE_ENV CI "
