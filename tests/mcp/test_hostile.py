@@ -22,6 +22,7 @@ from callwright.core.calls import Outcome, Question
 from callwright.mcp import McpServers, PinnedTools, PinnedToolsFile, ServerConfig
 from callwright.mcp.http import RateLimitedReader
 from callwright.mcp.listing import ListingFilter
+from callwright.mcp.stdio import RateLimit
 from callwright.policy import AllowEverything, ByMode, Grants, PathContext, Policies
 
 TURN = Turn(session_id="s")
@@ -156,6 +157,25 @@ async def test_twenty_thousand_tools_cost_little_more_than_those_used() -> None:
 
     few = min([await measure(4_999), await measure(4_999)])
     assert await measure(20_000) < 4 * few
+
+
+async def test_listing_that_repeats_itself_ends_and_is_named_once() -> None:
+    async with connected("endless") as (servers, executor):
+        status = servers.status()[0]
+        assert isinstance(await call(executor, "x"), Completed)
+    assert status.problems == (
+        "the list of tools does not end; the first 2 are used",
+        "echo: listed twice; the first definition is used",
+        "the list of resources does not end; the first 2 are used",
+    )
+
+
+async def test_other_tasks_run_within_a_burst_of_messages() -> None:
+    limit, ran = RateLimit(), asyncio.Event()
+    asyncio.get_running_loop().call_soon(ran.set)
+    time.sleep(0.02)  # noqa: ASYNC251 - stands for the work on messages
+    await limit.wait()
+    assert ran.is_set()
 
 
 async def test_server_cannot_take_the_names_of_runtime_tools() -> None:

@@ -84,7 +84,7 @@ async def list_all(client: Client, pipe: PipeFastPath | None, listing_filter: "L
     if can.prompts is not None:
         listed = await _pages(lambda cursor: client.list_prompts(cursor=cursor), "prompts", problems)
         prompts = _collect_prompts(listed, problems)
-    readable = {} if can.resources is None else texts_of(await resources_of(client))
+    readable = {} if can.resources is None else texts_of(await resources_of(client, problems))
     return Listing(
         tools,
         tuple(prompts),
@@ -92,7 +92,7 @@ async def list_all(client: Client, pipe: PipeFastPath | None, listing_filter: "L
         client.instructions or "",
         client.protocol_version,
         _server_label(client.server_info),
-        tuple(problems),
+        tuple(dict.fromkeys(problems)),
     )
 
 
@@ -100,9 +100,9 @@ def _server_label(server: types.Implementation | None) -> str:
     return f"{server.name} {server.version}".strip() if server is not None else ""
 
 
-async def resources_of(client: Client) -> dict[str, list[dict[str, str]]]:
-    """List the resources and the resource templates."""
-    listed = await _pages(lambda cursor: client.list_resources(cursor=cursor), "resources", [])
+async def resources_of(client: Client, problems: list[str]) -> dict[str, list[dict[str, str]]]:
+    """List the resources and the resource templates; many servers have no templates, which is no problem."""
+    listed = await _pages(lambda cursor: client.list_resources(cursor=cursor), "resources", problems)
     templates = await _pages(lambda cursor: client.list_resource_templates(cursor=cursor), "resource_templates", [])
     # accepted texts are known by the address, so of several entries with one address only the first is shown
     found = {str(item.uri): item for item in reversed(listed)}
@@ -300,7 +300,9 @@ async def _pages(fetch: _Fetch, kind: str, problems: list[str]) -> list[Any]:
     """Fetch all pages up to the limits; a list that is announced but not implemented is empty."""
     items: list[Any] = []
     cursor: str | None = None
-    for _ in range(_MAX_PAGES):
+    asked: set[str | None] = set()
+    while len(asked) < _MAX_PAGES:
+        asked.add(cursor)
         try:
             page = await fetch(cursor)
         except MCPError as error:
@@ -310,7 +312,7 @@ async def _pages(fetch: _Fetch, kind: str, problems: list[str]) -> list[Any]:
             break
         items += getattr(page, kind)
         cursor = page.next_cursor
-        if cursor is None or len(items) >= _MAX_ITEMS:
+        if cursor is None or cursor in asked or len(items) >= _MAX_ITEMS:
             break
     if cursor is not None:
         problems.append(f"the list of {kind} does not end; the first {min(len(items), _MAX_ITEMS)} are used")

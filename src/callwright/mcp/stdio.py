@@ -21,7 +21,7 @@ from pydantic_core import from_json, to_json
 from callwright.core.json import replace_surrogates
 from callwright.mcp.config import ServerConfig
 from callwright.mcp.fast_path import PipeFastPath
-from callwright.mcp.listing import cut_listing
+from callwright.mcp.listing import Slices, cut_listing
 from callwright.system.environment import safe_search_path
 from callwright.system.piped_process import PipedProcess
 
@@ -40,6 +40,7 @@ class RateLimit:
         self._burst = burst
         self._left = burst
         self._stamp = time.monotonic()
+        self._slices = Slices()
 
     def allows(self) -> bool:
         """Count one message; False if there have been too many."""
@@ -53,9 +54,10 @@ class RateLimit:
         return True
 
     async def wait(self) -> None:
-        """Count one message; wait if there have been too many."""
+        """Count one message; wait if there have been too many, and let other tasks run within a burst."""
         while not self.allows():  # noqa: ASYNC110 - it waits for time to pass, not for an event
             await asyncio.sleep((1 - self._left) / self._per_second)
+        await self._slices.pause()
 
 
 TakeLine: TypeAlias = Callable[[bytes], bool]

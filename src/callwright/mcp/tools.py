@@ -230,7 +230,7 @@ def resource_tools(
 
     async def list_resources(arguments: dict[str, Any], context: ToolContext) -> object:
         async with connection.session(context) as client:
-            found = await resources_of(client)
+            found = await resources_of(client, [])
         if not accepts(texts_of(found)):  # listed on demand, so a change may not have been announced
             await connection.refresh()
             raise Denied(describe_hold(connection.config.name, names["list_resources"]))

@@ -89,10 +89,13 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any]:
         capabilities: dict[str, Any] = {"tools": {}}
         if HOW in ("prompts", "pins", "long prompts", "twice"):
             capabilities["prompts"] = {}
-        if HOW in ("resources", "pins", "twice"):
+        if HOW in ("resources", "pins", "twice", "endless"):
             capabilities["resources"] = {}
         server = {"name": "hostile\nother  ready" if HOW == "lines" else "hostile", "version": "1"}
         return {"protocolVersion": params["protocolVersion"], "capabilities": capabilities, "serverInfo": server}
+    if HOW == "endless" and method in ("tools/list", "resources/list"):
+        listed = {"tools": tools()} if method == "tools/list" else {"resources": [{"uri": "notes://a", "name": "a"}]}
+        return {**listed, "nextCursor": "again"}
     if method == "tools/list":
         return {"tools": tools()}
     if method == "prompts/list":
