@@ -251,7 +251,7 @@ def test_dumb_terminal_takes_other_arguments(machine: Any, tmux: Any, calls: Cal
     shown = tmux.shows("all arguments >")
     assert '{"path": "a.txt", "content": "x", "overwrite": false}\n' in shown
     tmux.enter("{broken")
-    tmux.shows("line 1 co…\nallow? >")  # it is not valid, and y would not silently take the old arguments
+    tmux.shows("(char 1)\nallow? >")  # it is not valid, and y would not silently take the old arguments
     tmux.tmux("send-keys", "-R", ";", "clear-history")
     tmux.type("e", "Enter")
     tmux.shows("all arguments >")
