@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from callwright import UsageError
 from callwright.hooks.builtin import Redact, SecretRule, find_secrets, secret_rules
 
 parse: Any = _parser.parse  # pyright: ignore
@@ -191,6 +192,16 @@ def test_names_in_plain_data_tell_what_is_secret() -> None:
         "pin": "[redacted]",
         "note": "a correct-[redacted]-7x",
     }
+
+
+def test_own_patterns_are_matched_each_by_itself() -> None:
+    own = Redact([r"(a)nna", r"(?i)project \w+", r"(['\"])tok-\d+\1"])
+    assert own.clean("anna: PROJECT x 'tok-12' \"tok-3'") == "[redacted]: [redacted] [redacted] \"tok-3'"
+    assert Redact([]).clean("anna") == "anna"
+    with pytest.raises(UsageError, match=r"got the string 'anna'; write \['anna'\]"):
+        Redact("anna")
+    with pytest.raises(UsageError, match=r"'\(a' is not a regular expression"):
+        Redact(["b", "(a"])
 
 
 def test_private_keys_are_replaced_with_and_without_an_end() -> None:

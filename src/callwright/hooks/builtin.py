@@ -287,11 +287,18 @@ class Redact(Hook):
         patterns: Regular expressions of what to replace. By default the formats of several hundred vendors, keys,
             passwords in addresses, and values that are assigned to names such as `password` or `API_KEY`.
         mark: The text to put in its place.
+
+    Raises:
+        UsageError: `patterns` is one text, of which every character would be a pattern, or one is not valid.
     """
 
     def __init__(self, patterns: Iterable[str] | None = None, *, mark: str = "[redacted]") -> None:
-        listed = None if patterns is None else tuple(patterns)
-        self._pattern = None if listed is None else re.compile("|".join(f"(?:{part})" for part in listed) or r"(?!)")
+        if isinstance(patterns, str):
+            raise UsageError(f"Redact expects a list of patterns, got the string {patterns!r}; write [{patterns!r}]")
+        try:  # each by itself: one may begin with (?i) or refer to a group of its own
+            self._patterns = None if patterns is None else tuple(map(re.compile, patterns))
+        except re.error as error:
+            raise UsageError(f"Redact: {error.pattern!r} is not a regular expression: {error}") from None
         self._mark = mark
 
     def after(self, pending: PendingCall, outcome: Outcome) -> Outcome | None:
@@ -303,9 +310,10 @@ class Redact(Hook):
 
     def clean(self, text: str) -> str:
         """Replace every match in one text."""
-        if self._pattern is not None:
-            return self._pattern.sub(lambda _: self._mark, text)
-        spans = find_secrets(text)
+        if self._patterns is None:
+            spans = find_secrets(text)
+        else:
+            spans = _merge([found.span() for pattern in self._patterns for found in pattern.finditer(text)])
         return replace_spans(text, spans, self._mark) if spans else text
 
     def _output(self, output: Output) -> Output:
@@ -333,7 +341,7 @@ class Redact(Hook):
         cleaned = self.clean_data(value)
         if not isinstance(cleaned, (str, int)) or isinstance(cleaned, bool):
             return cleaned
-        if self._pattern is None and not _may_tell(key):
+        if self._patterns is None and not _may_tell(key):
             return cleaned
         head = f"{compact(key)}:"
         written = f"{head}{compact(cleaned)}"
