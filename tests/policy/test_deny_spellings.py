@@ -229,6 +229,7 @@ def test_deny_rule_for_a_host_finds_the_remotes_of_git(tmp_path: Path, line: str
         "dig +short x.a.example. MX",
         "nslookup b.example a.example",
         "whois -ha.example b",
+        "whois --host=a.example b",
         "getent hosts a.example",
         "pip index versions x --extra-index-url https://b.example --index-url=https://a.example",
         "npm view x --registry=https://a.example",

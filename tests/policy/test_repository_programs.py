@@ -111,6 +111,12 @@ def _git(folder: Path, *words: str) -> None:
         '[DIFF "x"] TextConv = evil\n',
         "[diff.x] textconv = evil\n",
         "[diff]\n\texternal = \\\n evil\n",
+        '[filter "lfs"] clean = evil\n',
+        '[alias "lfs"] command = !evil\n',
+        '[branch "main"] mergeOptions = -s evil\n',
+        "[commit] gpgSign = true\n",
+        '[url "ext::evil "] insteadOf = o\n',
+        "[core] sshCommand = evil\n[extensions] partialClone = o\n",
     ],
 )
 def test_setting_in_any_spelling_makes_reading_ask(repository: Path, text: str) -> None:
@@ -130,6 +136,7 @@ def test_setting_in_any_spelling_makes_reading_ask(repository: Path, text: str) 
         '[filter "lfs"]\n\tclean = git-lfs clean -- %f\n\trequired = true\n',
         "[format]\n\tpretty = %h %s\n; external = x\n",
         "[extensions]\n\tworktreeConfig = true\n",
+        "[commit]\n\tgpgSign = false\n",
     ],
 )
 def test_usual_settings_are_read_unasked(repository: Path, text: str) -> None:
@@ -361,6 +368,15 @@ def test_objects_of_an_alternate_repository_count(tmp_path: Path) -> None:
     _run_git(tmp_path, "clone", "--quiet", "--shared", "first", "second")
     blob = _run_git(tmp_path / "second", "rev-parse", "HEAD:.env")
     assert isinstance(judged(f"git show {blob}", tmp_path / "second"), Ask)
+
+
+def test_objects_behind_an_index_of_the_first_version_are_asked_about(repository: Path) -> None:
+    (repository / ".env").write_text("SECRET=x\n")
+    _run_git(repository, "add", ".env")
+    _run_git(repository, "commit", "--quiet", "-m", "x")
+    _run_git(repository, "-c", "pack.indexVersion=1", "repack", "-adq")
+    blob = _run_git(repository, "rev-parse", "HEAD:.env")
+    assert isinstance(judged(f"git show {blob}", repository), Ask)
 
 
 @pytest.mark.parametrize("packed", [False, True])

@@ -598,6 +598,11 @@ _GIT = [
     "git worktree add x",
     "git diff $X",
     "git $X",
+    "docker i$X --help",
+    "cargo help --config=x",
+    "fd $X",
+    "find -O3$X -name y",
+    "bash -O extglob -c ls",
     "git q",
 ]
 

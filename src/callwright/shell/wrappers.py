@@ -225,7 +225,7 @@ def _find_replacement(flags: Sequence[Word]) -> str | None:
             return flags[place + 1].text if place + 1 < len(flags) else "{}"
         if text.startswith(("-I", "-J")):
             return text[2:]
-        if text.startswith("--replace") or (text.startswith("-i") and text[1:2] == "i"):
+        if text.startswith(("--replace", "-i")):
             return text.partition("=")[2] or (text[2:] if not text.startswith("--") else "") or "{}"
     return None
 
