@@ -378,6 +378,22 @@ async def test_cache_tells_secrets_apart() -> None:
     assert [(await executor.run("balance", {"token": name})).text for name in "ab"] == ["balance of a", "balance of b"]
 
 
+async def test_cache_does_not_answer_for_another_tool_of_the_same_name() -> None:
+    def make_look(found: str) -> FunctionTool:
+        @tool(effect=Effect.READ)
+        async def look() -> str:
+            """Look."""
+            return found
+
+        return look
+
+    cache, registry = Cache(), Registry(make_look("old"))
+    executor, other = (Executor(each, hooks=[cache]) for each in (registry, Registry(make_look("other"))))
+    assert [(await each.run("look")).text for each in (executor, executor, other)] == ["old", "old", "other"]
+    registry.add(make_look("new"))
+    assert (await executor.run("look")).text == "new"
+
+
 async def test_cache_does_not_answer_a_tool_that_makes_calls() -> None:
     async def delegate(arguments: object, context: ToolContext) -> str:
         return (await context.execute(ToolCall("1", "wipe", {"path": "a"})))[0].text
