@@ -242,6 +242,9 @@ GUARDED_LINES = {
     "expr length /home/ann/.ssh/id_rsa": "secret",
     "cat ~/.ssh/id_rsa": "secret",
     "info ./.env": "secret",
+    "jq --slurpfile a ./.env '$a' f.json": "secret",
+    "jq --indent --arg a ./.env": "secret",
+    "jq -f --arg ./.env a b": "secret",
 }
 
 

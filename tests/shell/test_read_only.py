@@ -8,6 +8,11 @@ from callwright.shell import Verdict, analyze
 _LOCAL = [
     "pip -q --timeout 5 list",
     "npm --silent ls",
+    "jq -r --arg v \"$V\" '.[] | select(.a == $v)' f.json",
+    "jq --indent 2 --argjson n 1 '.a[$n]' f.json",
+    'while IFS= read -r line; do echo "${line%%:*}"; done < x',
+    'IFS=: read -ra parts <<< "$PATH"; echo ${parts[0]}',
+    'for f in *.txt; do echo "${f##*/} ${f//a/b} ${f:0:5} ${f^^} ${X:-none}"; done',
     "npm ls --global --depth 0",
     "git reflog -n 5",
     "git clean -ndx",

@@ -146,7 +146,8 @@ class CommandReader(WordReader):
                 name = name or self.text(child).partition("[")[0]
             else:
                 value = self.word(child)
-        if not is_harmless_variable(name, value.text if value.literal else None, exported=exported):
+        harmless = is_harmless_variable(name, value.text if value.literal else None, exported=exported)
+        if not harmless and not (name == "IFS" and self.calls_read(node.parent)):
             self.findings.add_objection(f"it sets {name or 'a variable'}, which may change what programs do")
         return name, value.text if value.literal else None
 

@@ -40,6 +40,12 @@ _LIVE_BARE = re.compile(r"(?<!\\)(?:\\\\)*[`$]")
 _DESCRIPTOR = re.compile(r"(?:\d+-?|-)\Z")
 _NAME = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?\Z")
 _SAFE_EXPANSION = re.compile(r"\$(?:\{#?(?:[A-Za-z_][A-Za-z0-9_]*|[0-9?$#@*])\}|[A-Za-z_][A-Za-z0-9_]*|[0-9?$#!@*-])\Z")
+_SAFE_CHANGE = re.compile(
+    r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?:\[\d+\])?"
+    r"(?:(?::?[-+]|##?|%%?|//?)[\w ./*?:,+=^%#@\[\]-]*|\^\^?|,,?|:\d+(?::\d+)?)?\}\Z",
+    re.ASCII,
+)
+"""A variable, or one element of an array, of which bash cuts or replaces a part that the line spells out."""
 _NUMBERS_ONLY = re.compile(r"[\d\s()+*/%<>=!&|^~?:,-]*\Z")
 _SOCKET = re.compile(r"/dev/(?:tcp|udp)/")
 _IN_BACKTICKS = re.compile(r'\\([$`\\"])')
@@ -204,12 +210,18 @@ class WordReader:
             paths = resolve_paths(folder or ("/" if glob[:1] == "/" else "."), self.folders)
             self.substituted_trees += tuple([Tree(path, pattern, split=True) for path in paths])
             return Piece(glob, glob, glob=True)
-        if name and is_credential(name[1]):
+        changed = _SAFE_CHANGE.match(source)
+        if (held := name or changed) and is_credential(held[1]):
             self.findings.add_objection(f"{source} may be a credential")
-        if not _SAFE_EXPANSION.match(source):
+        if not changed and not _SAFE_EXPANSION.match(source):
             self.findings.add_objection(f"{source} does more than read a variable")
             self.sweep_words(node)
         return Piece(source, source, dynamic=True)
+
+    def calls_read(self, node: Node | None) -> bool:
+        """Whether a node calls `read`, for which a variable before it lasts no longer: `IFS= read -r line`."""
+        name = node.child_by_field_name("name") if node is not None and node.type == "command" else None
+        return name is not None and self.text(name) == "read"
 
     def _known_value(self, name: str) -> str | None:
         if name in self.findings.variables:

@@ -9,7 +9,7 @@ from callwright.shell.plan import ENVIRONMENT_SHOWN, Verdict
 from callwright.shell.words import Certainty, Folders, Word, is_harmless_variable, is_name
 from callwright.system.environment import is_credential
 
-_READ_FLAGS = re.compile(r"-[rsed]*\Z")
+_READ_FLAGS = re.compile(r"-[rsed]*a?\Z")
 _READ_VALUES = frozenset(("-p", "-t", "-n", "-N", "-d", "-u"))
 _OPTIONS = re.compile(r"[-+][euxofvn]+\Z|pipefail\Z|errexit\Z|nounset\Z|xtrace\Z")
 _PROBES = re.compile(r"\A-(?:[vV])\Z")

@@ -26,6 +26,10 @@ _FORMAT = re.compile(
     r"-[^-op]*[op]=?(?:auto|a|yaml|yml|y|kyaml|ky|json|j|props|p|csv|c|tsv|t|xml|x|toml|hcl|h|shell|s|lua|l|base64)?"
 )
 """Without ini and uri: the yq that hands its expression to jq reads an `i` in such a word as `--in-place`."""
+_GIVES = {"--arg": 2, "--argjson": 2, "--slurpfile": 2, "--rawfile": 2, "--indent": 1}
+_GIVES_FILE = ("--slurpfile", "--rawfile")
+_HIDES_OPTIONS = re.compile(r"--|--from-file.*|-(?!-).*[fL].*", re.DOTALL)
+"""Behind `--` there are no options, and some versions take the next word for the value of -f."""
 _EVALUATES = frozenset(("eval", "e", "eval-all", "ea"))
 
 
@@ -42,10 +46,27 @@ def yq(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
 
 
 def jq(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
-    """Judge a jq call: every word may be the expression, because options with two values come before it."""
+    """Judge a jq call: every word may be the expression but those that options give to it."""
+    arguments = _drop_given_values(arguments)
     if any(_LOADS.search(_FIELD.sub("", word.text)) for word in arguments):
         return unknown("the jq expression may load a module")
     return _judge_expression(name, _JQ, arguments, folders)
+
+
+def _drop_given_values(arguments: Sequence[Word]) -> list[Word]:
+    """Return the words without `--arg name value`; of `--slurpfile name file` the file remains, to be read."""
+    place = 0
+    kept: list[Word] = []
+    files: list[Word] = []
+    while place < len(arguments):
+        text = arguments[place].text
+        given = arguments[place + 1 : place + 1 + _GIVES.get(text, 0)]
+        if _HIDES_OPTIONS.fullmatch(text) or not all(word.literal or word.single for word in given):
+            break  # from here on it is not known what is an option
+        kept += [] if given else [arguments[place]]
+        files += given[1:] if text in _GIVES_FILE else []
+        place += 1 + len(given)
+    return [*kept, *arguments[place:], *files]
 
 
 def _judge_expression(name: str, rule: ProgramRule, arguments: Sequence[Word], folders: Folders) -> Judgement:
