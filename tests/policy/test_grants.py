@@ -1,6 +1,7 @@
 """A lasting yes becomes rules that are shown first and never wider than what was shown."""
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -188,6 +189,9 @@ def test_granted_line_covers_all_its_parts() -> None:
     assert isinstance(policies.decide(RunCommand("make > log", "/w"), call), Allow)
     assert isinstance(policies.decide(RunCommand("make > log", "/x"), call), Ask)
     assert isinstance(policies.decide(RunCommand("make > log2", "/w"), call), Ask)
+    grants.grant([RunCommand("make > log", ".")], session="")
+    for same in (".", os.getcwd()):  # noqa: PTH109 - as a tool may write it
+        assert isinstance(policies.decide(RunCommand("make > log", same), call), Allow)
 
 
 def test_granted_rules_apply_in_their_session_only() -> None:

@@ -47,6 +47,7 @@ from callwright.policy.rules.too_broad import (
 from callwright.policy.shell_line import PartOfLine, plan_without_redirects
 from callwright.policy.tool_names import words
 from callwright.shell.plan import SimpleCommand, Verdict
+from callwright.shell.words import absolute_folder
 
 # subcommands whose arguments choose among the project's own files and scripts; `npm install *` would run any package
 _WIDENED = {
@@ -350,4 +351,4 @@ def _digest_call(tool: str, arguments: JsonObject, session: str, implementation:
 
 def _without_claims(access: Access) -> Access:
     """Drop a command's claims about itself, which the tool may word differently the next time."""
-    return RunCommand(access.line, access.cwd) if isinstance(access, RunCommand) else access
+    return RunCommand(access.line, absolute_folder(access.cwd)) if isinstance(access, RunCommand) else access
