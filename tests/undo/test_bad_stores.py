@@ -241,6 +241,24 @@ async def test_large_file_is_not_kept_and_the_turn_not_undone(tmp_path: Path):
     refuse(bench, "not kept")
 
 
+async def test_new_large_file_that_stops_an_undo_is_named(tmp_path: Path):
+    bench = Workbench(tmp_path)
+    bench.store = UndoStore(bench.kept, limits=UndoLimits(file_bytes=1000))
+    bench.recorder = bench.store.recorder("session")
+    bench.executor.state.put(bench.recorder)
+    (bench.root / "small").write_text("old\n")
+    bench.begin_turn()
+    assert await bench.call("bash", command="truncate -s 2000 large; echo new > small")
+    with pytest.raises(
+        UndoError, match=r"/large cannot be kept for a redo: it is larger .*; move it away and try again"
+    ):
+        bench.undo(0)
+    assert (bench.root / "small").read_text() == "new\n"
+    (bench.root / "large").unlink()
+    bench.undo(0)
+    assert (bench.root / "small").read_text() == "old\n"
+
+
 async def test_oldest_turns_are_forgotten_first(tmp_path: Path):
     bench = Workbench(tmp_path)
     bench.store = UndoStore(bench.kept, limits=UndoLimits(total_bytes=100_000))

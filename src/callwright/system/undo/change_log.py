@@ -341,7 +341,11 @@ class ChangeLog:
 
     def _keep_current(self, each: Restoration) -> None:
         """Keep what is about to be replaced, so that it can be redone."""
-        if read_state(Path(each.path), self.kept, self.limits.file_bytes) != each.current:
+        try:
+            current = read_state(Path(each.path), self.kept, self.limits.file_bytes)
+        except NotKept as error:
+            raise NotKept(f"{each.path} cannot be kept for a redo: {error}; move it away and try again") from None
+        if current != each.current:
             raise NotKept(f"{each.path} is being changed by another program; try again")
 
     def _check_usable(self) -> None:
