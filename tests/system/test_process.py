@@ -95,10 +95,13 @@ async def test_signals_are_at_their_defaults():
 
 
 async def test_command_that_cannot_start_exits_with_127():
-    for broken in (Command(("no-such-program",), "/", {"PATH": "/bin"}), Command(("true",), "/no/such/folder", {})):
+    for broken, told in (
+        (Command(("no-such-program",), "/", {"PATH": "/bin"}), "cannot start no-such-program: "),
+        (Command(("true",), "/no/such/folder", {}), "cannot enter the folder /no/such/folder: No such file"),
+    ):
         ended = await run(broken)
         assert ended.exit_code == 127
-        assert "cannot start" in ended.output.text
+        assert told in ended.output.text
 
 
 async def test_our_environment_is_not_passed_on(monkeypatch: pytest.MonkeyPatch):

@@ -191,8 +191,10 @@ class _Request(TypedDict):
 
 
 def _spawn(request: _Request, ends: list[int]) -> int:
+    failing = f"cannot enter the folder {request['cwd']}"
     try:
         os.chdir(request["cwd"])
+        failing = f"cannot start {request['argv'][0]}"
         return os.posix_spawn(  # half the time of fork and exec: no copy of our memory is prepared
             _find_program(request),
             request["argv"],
@@ -204,7 +206,8 @@ def _spawn(request: _Request, ends: list[int]) -> int:
         )
     except (OSError, ValueError) as error:
         errors = ends[-1] if len(ends) == _PIPES else ends[0]
-        os.write(errors, f"cannot start {request['argv'][0]}: {error}\n".encode("utf-8", "replace"))
+        why = error.strerror if isinstance(error, OSError) and error.strerror else error
+        os.write(errors, f"{failing}: {why}\n".encode("utf-8", "replace"))
         return 0
     finally:
         os.chdir("/")  # a working folder could not be unmounted or removed
