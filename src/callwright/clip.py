@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from callwright.core._fast import make_constructor, replace
-from callwright.core.calls import Completed, Failed, Outcome
+from callwright.core.calls import Completed, Failed, Interrupted, Outcome
 from callwright.core.content import Output, Text
 from callwright.core.errors import ToolFailed
 from callwright.core.spec import Effect
@@ -226,18 +226,35 @@ class Outputs:
         return cut if len(cut) < len(text) else text  # the note may be longer than what it replaces
 
 
+def clip_failed(outcome: Failed, chars: int) -> Failed:
+    """Cut the message of a failed call to `chars` characters; a shorter one is returned as it is."""
+    message = outcome.error.message
+    if len(message) <= chars:
+        return outcome
+    cut = clip_text(message, chars, f"[{len(message)} characters in all]")
+    return replace(outcome, error=outcome.error.with_message(cut))
+
+
 def clip_turn(outcomes: Sequence[Outcome], outputs: Outputs, chars: int, *, readable: bool = True) -> list[Outcome]:
-    """Keep the outputs of a turn within `chars` characters by cutting the longest ones to one common length."""
-    lengths = [len(outcome.output.text) if isinstance(outcome, Completed) else 0 for outcome in outcomes]
+    """Keep the texts of a turn within `chars` characters by cutting the longest ones to one common length."""
+    lengths = [0 if isinstance(outcome, Interrupted) else len(outcome.text) for outcome in outcomes]
     if sum(lengths) <= chars:
         return list(outcomes)
     level = _find_common_length(lengths, chars)
     return [
-        replace(outcome, output=outputs.clip(outcome.output, level, readable=readable))
-        if isinstance(outcome, Completed) and length > level
-        else outcome
+        _clip_outcome(outcome, outputs, level, readable=readable) if length > level else outcome
         for outcome, length in zip(outcomes, lengths, strict=True)
     ]
+
+
+def _clip_outcome(outcome: Outcome, outputs: Outputs, chars: int, *, readable: bool) -> Outcome:
+    match outcome:
+        case Completed(output=output):
+            return replace(outcome, output=outputs.clip(output, chars, readable=readable))
+        case Failed():
+            return clip_failed(outcome, chars)
+        case Interrupted():
+            return outcome
 
 
 def _find_common_length(lengths: Sequence[int], total: int) -> int:

@@ -163,6 +163,21 @@ async def test_turn_limit_cuts_only_the_longest_outputs() -> None:
     assert all("characters in all" in text for text in texts[1:])
 
 
+async def test_turn_limit_cuts_long_errors_too() -> None:
+    @tool(effect=Effect.READ)
+    async def complain(chars: int) -> str:
+        """Fail at length."""
+        raise ToolFailed(LONG[:chars])
+
+    executor = Executor(Registry(talk, complain), limits=TurnLimits(turn_chars=2_000))
+    names = ["talk", "complain", "complain", "complain"]
+    outcomes = await executor.execute([ToolCall(str(n), name, {"chars": 900}) for n, name in enumerate(names)])
+    assert sum(len(outcome.text) for outcome in outcomes) <= 2_000
+    assert all("characters in all" in outcome.text for outcome in outcomes)
+    short = await executor.execute([ToolCall(name, "complain", {"chars": 50}) for name in "ab"])
+    assert [outcome.text for outcome in short] == [LONG[:50]] * 2
+
+
 async def test_statistics_count_calls_outcomes_time_and_size() -> None:
     executor = Executor(Registry(talk))
     for arguments in ('{"chars": 40}', '{"chars": 80}', "{}"):

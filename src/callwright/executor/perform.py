@@ -11,7 +11,7 @@ from time import perf_counter
 from types import CoroutineType
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from callwright.clip import READER, Outputs, clip_text
+from callwright.clip import READER, Outputs, clip_failed
 from callwright.core._fast import make_constructor, replace
 from callwright.core.calls import Completed, Failed, Interrupted, Outcome, ToolCall
 from callwright.core.content import Output
@@ -290,10 +290,7 @@ class Runner:
         if isinstance(outcome, Completed):
             clipped = self.outputs.clip(outcome.output, chars, readable=entry.name != READER)
             return outcome if clipped is outcome.output else replace(outcome, output=clipped)
-        if isinstance(outcome, Failed) and len(outcome.error.message) > chars:
-            note = f"[{len(outcome.error.message)} characters in all]"
-            return replace(outcome, error=outcome.error.with_message(clip_text(outcome.error.message, chars, note)))
-        return outcome
+        return clip_failed(outcome, chars) if isinstance(outcome, Failed) else outcome
 
 
 def complete(call: ToolCall, value: object, seconds: float) -> Outcome:

@@ -42,7 +42,7 @@ class TurnLimits:
     depth: int = 8
     """How deep tools may call other tools."""
     turn_chars: int = 200_000
-    """The length of all outputs of a turn together."""
+    """The length of all outputs and errors of a turn together."""
     question_seconds: float | None = 3600.0
     """How long a question may be answered; None for no limit."""
     grace_seconds: float = 5.0
