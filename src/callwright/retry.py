@@ -1,7 +1,7 @@
 """Retries: which errors are retried, and after which delay."""
 
 import asyncio
-from typing import Protocol
+from typing import Any, Protocol
 
 from callwright.core._fast import frozen
 from callwright.core.errors import TimedOut, ToolError, Transient, check_number
@@ -62,8 +62,8 @@ class RetryPolicy:
 
     def find_excessive_wait(self, error: ToolError) -> float | None:
         """Return the wait that the server asked for if it is longer than `longest_seconds`, else None."""
-        requested = error.retry_after if isinstance(error, Transient) else None
-        return requested if requested is not None and not requested <= self.longest_seconds else None
+        requested = _read_requested(error)
+        return requested if requested > self.longest_seconds else None
 
     def delay(self, error: ToolError, attempt: int) -> float:
         """Return the seconds to wait after an attempt: the backoff, or the server's `retry_after` if it is longer.
@@ -79,5 +79,14 @@ class RetryPolicy:
         except OverflowError:  # after a thousand attempts
             planned = self.longest_seconds if self.initial_seconds else 0.0
         planned *= 1 - self.jitter * random()
-        requested = error.retry_after if isinstance(error, Transient) else None
-        return max(planned, requested or 0.0)
+        return max(planned, _read_requested(error))
+
+
+def _read_requested(error: ToolError) -> float:
+    """Return the seconds that the server asked for, 0 if none; tools give them as they stand in a header, too."""
+    asked: Any = error.retry_after if isinstance(error, Transient) else None
+    try:
+        seconds = 0.0 if asked is None else float(asked)
+    except (TypeError, ValueError):  # such as a date, which is left to the backoff
+        return 0.0
+    return seconds if seconds > 0 else 0.0  # also for NaN

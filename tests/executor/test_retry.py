@@ -123,6 +123,23 @@ def test_delay_stays_the_longest_after_thousands_of_attempts() -> None:
     assert RetryPolicy(initial_seconds=0, jitter=0).delay(Transient("busy"), 5_000) == 0
 
 
+@pytest.mark.parametrize(
+    ("given", "waits"), [("7", [7.0, 7.0]), ("Wed, 21 Oct 2026 07:28:00 GMT", [1.0, 2.0]), (float("nan"), [1.0, 2.0])]
+)
+async def test_retry_after_may_be_what_stands_in_a_header(given: Any, waits: list[float]) -> None:
+    clock = FakeClock()
+
+    @tool(effect=Effect.READ)
+    async def ask() -> str:
+        """Ask a busy server."""
+        raise Transient("busy", retry_after=given)
+
+    policy = RetryPolicy(initial_seconds=1, jitter=0)
+    outcome = await Executor(Registry(ask), retry=policy, clock=clock).run("ask")
+    assert isinstance(outcome, Failed) and outcome.attempts == 3
+    assert clock.slept == waits
+
+
 async def test_retry_after_of_the_server_is_respected() -> None:
     clock = FakeClock()
     await Executor(Registry(Flaky(Transient("busy", retry_after=7.0))), clock=clock).run("flaky")
