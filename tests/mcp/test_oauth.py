@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 import stat
 import threading
 from contextlib import suppress
@@ -107,13 +108,17 @@ class AuthorizedServer:
         self.registered: list[str] = []
         self.asked: list[str] = []
         """The grant types of the requests for tokens."""
+        self.revoked = False
+        """Whether the token that was given last is not accepted any more."""
         self.refresh_errors: list[httpx2.Response] = []
         """Answers to the next requests to renew a token."""
 
     def __call__(self, request: httpx2.Request) -> httpx2.Response:
         path, form = request.url.path, parse_qs(request.content.decode())
         if request.url.host == "mcp.example" and path == "/mcp":
-            valid = self.accepted and request.headers.get("authorization") == f"Bearer {self.accepted}"
+            valid = (
+                self.accepted and not self.revoked and request.headers.get("authorization") == f"Bearer {self.accepted}"
+            )
             return httpx2.Response(200 if valid else 401)
         if path == "/.well-known/oauth-protected-resource/mcp":
             found = {"resource": "https://mcp.example/mcp", "authorization_servers": ["https://sign-in.example"]}
@@ -125,15 +130,17 @@ class AuthorizedServer:
         if path == "/register":
             given = json.loads(request.content)
             self.registered += given["redirect_uris"]
-            return httpx2.Response(201, json={**given, "client_id": "client"})
+            return httpx2.Response(201, json={**given, "client_id": f"client-{len(self.registered)}"})
         if (request.url.host, path) == ("sign-in.example", "/give"):
             self.asked += form["grant_type"]
             if form["grant_type"] == ["refresh_token"] and self.refresh_errors:
                 return self.refresh_errors.pop(0)
-            self.accepted = f"token-{len(self.asked)}"
+            if form["grant_type"] == ["refresh_token"] and form["refresh_token"] != [f"again-{self.accepted}"]:
+                return httpx2.Response(400, json={"error": "invalid_grant"})
+            self.accepted, self.revoked = f"token-{len(self.asked)}", False
             seconds = 0 if len(self.asked) == 1 else 3600
             given = {"access_token": self.accepted, "token_type": "Bearer", "expires_in": seconds}
-            return httpx2.Response(200, json={**given, "refresh_token": "again"})
+            return httpx2.Response(200, json={**given, "refresh_token": f"again-{self.accepted}"})
         return httpx2.Response(404)
 
 
@@ -182,24 +189,41 @@ async def test_token_that_the_server_ended_early_is_renewed_without_a_sign_in(tm
     server, file = AuthorizedServer(), tmp_path / "x.json"
     await request_once(server, file)
     await request_once(server, file)
-    server.accepted = "another"  # the token of the file would be valid for an hour
+    server.revoked = True  # the token of the file would be valid for an hour
     assert await request_once(server, file) == (200, [])
     assert server.asked == ["authorization_code", "refresh_token", "refresh_token"]
 
 
-async def test_token_that_another_process_renewed_is_used(tmp_path: Path):
+@pytest.mark.parametrize("by_clock", [False, True])
+async def test_token_that_another_process_renewed_is_used(tmp_path: Path, *, by_clock: bool):
     server, file = AuthorizedServer(), tmp_path / "x.json"
     await request_once(server, file)
     await request_once(server, file)
     sign_in = SignIn(ServerConfig("x", url="https://mcp.example/mcp"), TokenFile(file), lambda: None)
     async with httpx2.AsyncClient(transport=httpx2.MockTransport(server), auth=sign_in.auth) as client:
         assert (await client.get("https://mcp.example/mcp")).status_code == 200
-        server.accepted = "another"
+        server.revoked = True
         await request_once(server, file)
         asked = len(server.asked)
+        if by_clock:
+            sign_in.auth.context.token_expiry_time = 1.0
         assert (await client.get("https://mcp.example/mcp")).status_code == 200
     sign_in.close()
     assert len(server.asked) == asked
+
+
+async def test_process_without_the_registered_port_registers_for_a_sign_in_only(tmp_path: Path):
+    server, file = AuthorizedServer(), tmp_path / "x.json"
+    _, (address,) = await request_once(server, file)
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(("127.0.0.1", urlsplit(address).port or 0))
+        other.listen()
+        assert await request_once(server, file) == (200, [])
+        server.revoked = True
+        server.refresh_errors.append(httpx2.Response(400, json={"error": "invalid_grant"}))
+        status, (second,) = await request_once(server, file)
+    assert status == 200 and server.registered == [address, second]
 
 
 async def test_client_that_the_server_forgot_is_registered_again(tmp_path: Path):

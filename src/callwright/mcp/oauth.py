@@ -85,9 +85,10 @@ class Tokens:
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
         self._kept.client = client_info
 
-    def forget_client(self) -> None:
+    def forget_client(self, client_id: str) -> None:
         """Drop a registration that the server does not know any more; the next sign-in registers again."""
-        self._kept.client = None
+        if self._kept.client is not None and self._kept.client.client_id == client_id:
+            self._kept.client = None
 
 
 class TokenFile(Tokens):
@@ -119,8 +120,9 @@ class TokenFile(Tokens):
         await super().set_client_info(client_info)
         self._save()
 
-    def forget_client(self) -> None:
-        super().forget_client()
+    def forget_client(self, client_id: str) -> None:
+        self._load()
+        super().forget_client(client_id)
         self._save()
 
     def _save(self) -> None:
@@ -144,40 +146,58 @@ class _Provider(OAuthClientProvider):
     """The sign-in of the SDK, which asks the user only where tokens cannot be renewed."""
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        async with self.context.lock:  # another request may be in the middle of a sign-in
+            if not self.context.is_token_valid():
+                await self._reload()
         flow, renewed = super().async_auth_flow(request), False
         try:
             outgoing = await anext(flow)
             while True:
                 response = yield outgoing
-                if (
-                    outgoing is request
-                    and response.status_code == 401
-                    and not renewed
-                    and self.context.can_refresh_token()
-                ):
+                refused = outgoing is request and response.status_code == 401
+                if refused and not renewed and await self._may_renew(request.headers.get("authorization", "")):
                     # the SDK renews tokens by the clock only; a server may end them earlier
                     renewed = True
                     await flow.aclose()
-                    await self._expire(request.headers.get("authorization", ""))
                     flow = super().async_auth_flow(request)
                     outgoing = await anext(flow)
                     continue
                 if outgoing is not request:
                     await self._check_token_response(outgoing, response)
+                elif response.status_code in (401, 403):
+                    self._leave_client_of_another_address()
                 outgoing = await flow.asend(response)
         except StopAsyncIteration:
             return
         finally:
             await flow.aclose()
 
-    async def _expire(self, refused: str) -> None:
-        """Use the tokens that another process may have got meanwhile; have those that were refused renewed."""
+    async def _reload(self) -> None:
+        """Take over what another process has got meanwhile: with it, the tokens before have often ended."""
         context, storage = self.context, self.context.storage
         if isinstance(storage, Tokens):
             storage.resume(context)
-            context.current_tokens = await storage.get_tokens() or context.current_tokens
-        if context.current_tokens is not None and refused == f"Bearer {context.current_tokens.access_token}":
-            context.token_expiry_time = 1.0
+            context.current_tokens = await storage.get_tokens()
+            context.client_info = await storage.get_client_info()
+
+    async def _may_renew(self, refused: str) -> bool:
+        """Return whether there is another token than the one that was refused, or it can be renewed."""
+        await self._reload()
+        context = self.context
+        if context.current_tokens is None or refused != f"Bearer {context.current_tokens.access_token}":
+            return context.current_tokens is not None
+        context.token_expiry_time = 1.0
+        return context.can_refresh_token()
+
+    def _leave_client_of_another_address(self) -> None:
+        """Have this program registered again if the browser cannot return to the address it was registered with.
+
+        Another program has the port then. A server that compares addresses would refuse the sign-in.
+        """
+        context = self.context
+        known, own = context.client_info, context.client_metadata.redirect_uris
+        if known is not None and known.redirect_uris and own and own[0] not in known.redirect_uris:
+            context.client_info = None
 
     async def _check_token_response(self, request: httpx2.Request, response: httpx2.Response) -> None:
         """Forget a client that the server does not know; a passing failure to renew tokens is not a lost sign-in."""
@@ -188,10 +208,11 @@ class _Provider(OAuthClientProvider):
             response.status_code in (408, 429) or response.status_code >= 500
         ):
             raise OAuthFlowError(f"the token cannot be renewed now: HTTP status {response.status_code}")
-        if response.status_code in (400, 401) and _error_code(response) == "invalid_client":
+        known = self.context.client_info
+        if response.status_code in (400, 401) and _error_code(response) == "invalid_client" and known is not None:
             self.context.client_info = None
             if isinstance(self.context.storage, Tokens):
-                self.context.storage.forget_client()
+                self.context.storage.forget_client(known.client_id)
 
 
 def _error_code(response: httpx2.Response) -> object:
