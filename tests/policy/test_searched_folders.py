@@ -13,7 +13,7 @@ from callwright.toolbox import Glob, Grep, List, Read, coding_tools
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     root = Path(os.path.realpath(tmp_path))
-    for name in ("secret/key.txt", "a/secret/key.txt", "src/x.txt"):
+    for name in ("secret/key.txt", "a/secret/key.txt", "src/x.txt", "kept/deep/own.txt"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text("needle\n")
     (root / "link").symlink_to("secret")
@@ -31,6 +31,10 @@ def project(tmp_path: Path) -> Path:
         ("Grep(secret/**)", "secret", Failed),
         ("Read(secret/**)", "link", Failed),
         ("Read(secret/**)", "secret/key.txt", Failed),
+        ("Read(/secret/key.txt)", ".", Interrupted),
+        ("Read(/link/key.txt)", "secret", Interrupted),
+        ("Read(/kept/*/own.txt)", "kept/deep", Interrupted),
+        ("Read(/kept/*/own.txt)", "src", Completed),
         ("Read(secret/**)", "src", Completed),
         ("Edit(secret/**)", ".", Completed),
     ],

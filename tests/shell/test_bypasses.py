@@ -614,6 +614,11 @@ _GIT = [
     "fd $X",
     "find -O3$X -name y",
     "bash -O extglob -c ls",
+    'sed -n 1p#"$X" f',
+    'sed -e 1p#"$X" f',
+    'sed -ne 1p#"$X" f',
+    'awk 1"$X" f',
+    "GIT_OPTIONAL_LOCKS=1 git status",
     "git q",
 ]
 
