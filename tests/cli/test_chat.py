@@ -204,7 +204,10 @@ def test_edited_arguments_are_asked_about_again(machine: Any, tmux: Any, calls: 
     tmux.shows("allow? >")
     tmux.type("e", "Enter")
     tmux.shows("arguments >")
-    tmux.type("C-u", '{"command": "touch two"}', "Enter")
+    tmux.type("C-u", '{"command": "touch two"', "Enter")
+    tmux.shows("not valid JSON")
+    tmux.shows('arguments > {"command": "touch two"')  # a slip does not lose the edit
+    tmux.type("}", "Enter")
     tmux.shows("writes two")
     assert not (machine.project / "two").exists()
     tmux.shows("allow? >")

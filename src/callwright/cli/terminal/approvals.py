@@ -214,17 +214,27 @@ class Approvals:
         return reply
 
     async def _edit(self, edit: EditRequest) -> Reply | str:
+        """Let the user change the arguments; what is not valid is shown again, so that no edit is lost to a slip."""
+        terminal, text = self._terminal, edit.text
+        while True:
+            changed = await self._change_text(edit, text)
+            if changed is None or changed.strip() in ("", edit.text, edit.indented_text.strip()):
+                return "not changed; y runs the call as it is"
+            reply = read_edit(changed)
+            if not isinstance(reply, str) or changed == text or terminal.scrolls_only:
+                return reply
+            terminal.show(terminal.palette.paint(f"  {visible_line(reply)}", "yellow"))
+            text = changed
+
+    async def _change_text(self, edit: EditRequest, text: str) -> str | None:
         terminal = self._terminal
         if terminal.edit_externally is not None and edit.long:
-            changed = await terminal.edit_externally(edit.indented_text)
-        elif terminal.scrolls_only:  # its line cannot be prefilled: what is typed would follow the old arguments
-            terminal.show(visible_line(edit.text))
-            changed = await terminal.ask("all arguments")
-        else:
-            changed = await terminal.ask("arguments", edit.text)
-        if changed is None or changed.strip() in ("", edit.text, edit.indented_text.strip()):
-            return "not changed; y runs the call as it is"
-        return read_edit(changed)
+            return await terminal.edit_externally(edit.indented_text if text == edit.text else text)
+        if not terminal.scrolls_only:
+            return await terminal.ask("arguments", text)
+        # its line cannot be prefilled: what is typed would follow the old arguments
+        terminal.show(visible_line(text))
+        return await terminal.ask("all arguments")
 
 
 def _fill_answer(reply: Reply, arguments: JsonObject, content: Mapping[str, Any]) -> Reply:

@@ -210,8 +210,7 @@ class TerminalChat:
         except CallwrightError as error:
             self._show_notice(str(error))
             return
-        text = visible(outcome.text).replace("\t", "    ")
-        self.terminal.show(*(f"  {line}" for line in text.splitlines()))
+        self.terminal.show(*(f"  {line}" for line in visible(outcome.text).replace("\t", "    ").splitlines()))
 
     async def run_shell(self, line: str, *, told: bool = True) -> Outcome:
         """Run a command with the bash tool, behind the same rules and questions as a call of the model."""
@@ -283,7 +282,8 @@ class TerminalChat:
 
     def _live_rows(self, width: int) -> list[str]:
         todos = self._todos.rows(width) if self.terminal.busy else []
-        return [*(self._running.rows(width) or self._waiting.row(width)), *todos]
+        waiting = [] if self.terminal.asking else self._waiting.row(width)  # a resumed run waits for its answer first
+        return [*(self._running.rows(width) or waiting), *todos]
 
     def _start_waiting(self) -> None:
         self._waiting.context_tokens = self.usage.context_tokens
