@@ -454,3 +454,15 @@ async def test_retry_has_the_arguments_of_the_call(edited: bool) -> None:
     executor = Executor(Registry(send), None if edited else AllowEverything(), clock=FakeClock())
     (outcome,) = await executor.execute([ToolCall("1", "send", '{"to": ["a"]}')], turn=Turn(ask=edit))
     assert isinstance(outcome, Completed) and seen == ([["b"], ["b"]] if edited else [["a"], ["a"]])
+
+
+@pytest.mark.parametrize("reason", [ValueError("not today"), ["not today"], 5, None])
+async def test_reason_that_is_no_text_is_asked_as_text(reason: Any) -> None:
+    @tool(effect=Effect.READ)
+    async def look() -> str:
+        """Look, if allowed."""
+        raise ApprovalRequired(reason)
+
+    outcome = await Executor(Registry(look)).run("look")
+    assert isinstance(outcome, Interrupted)
+    assert outcome.questions[0].reason == str(reason)

@@ -2,9 +2,10 @@
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from pathlib import Path, PurePath
+from pathlib import Path, PurePath, PurePosixPath
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, strategies as st
@@ -478,3 +479,26 @@ async def test_turn_that_is_cancelled_between_calls_says_which_had_not_started()
     outcomes = await Executor(Registry(work), width=2).execute(calls, turn=Turn(cancellation=cancellation))
     assert [type(outcome) for outcome in outcomes] == [Completed] * 2 + [Failed] * 4
     assert not any(isinstance(outcome, Failed) and outcome.started for outcome in outcomes)
+
+
+@pytest.mark.parametrize("access", [ReadPath, WritePath, DeletePath, ReadResource, WriteResource, DeleteResource])
+async def test_access_without_a_text_fails_its_own_call_only(access: Callable[[Any], Access]) -> None:
+    @tool(effect=Effect.READ, accesses=lambda arguments: [access(arguments["path"])])
+    async def look(path: str | None = None) -> str:
+        """Look at a path, or anywhere."""
+        return "seen"
+
+    @tool(effect=Effect.READ)
+    async def rest() -> str:
+        """Do nothing."""
+        return "rested"
+
+    executor = Executor(Registry(look, rest), AllowEverything())
+    failed, done = await executor.execute([ToolCall("1", "look"), ToolCall("2", "rest")])
+    assert isinstance(failed, Failed) and "must be text, got None" in failed.text and not failed.started
+    assert isinstance(done, Completed)
+
+
+def test_path_object_is_taken_for_its_text() -> None:
+    assert WritePath(cast(Any, PurePosixPath("/a/b"))) == WritePath("/a/b")
+    assert RunCommand("ls", cast(Any, PurePosixPath("/a"))).cwd == "/a"

@@ -1,11 +1,26 @@
 """Accesses, what a call will touch, and the decisions of policies about them."""
 
+import os
 from collections.abc import Iterable
 from enum import Flag
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
 from callwright.core._fast import frozen
+from callwright.core.errors import UsageError, safe_repr
 from callwright.core.spec import Effect
+
+
+def _take_text(access: object, name: str) -> None:
+    """Take a path object for its text, and refuse what is no text: policies would fail, or let it pass unjudged.
+
+    Raises:
+        UsageError: It is neither.
+    """
+    given: Any = getattr(access, name)
+    text = cast(object, os.fspath(given) if hasattr(given, "__fspath__") else given)
+    if not isinstance(text, str):
+        raise UsageError(f"{type(access).__name__}.{name} must be text, got {safe_repr(given)}")
+    object.__setattr__(access, name, str.__str__(text))
 
 
 @frozen
@@ -14,6 +29,10 @@ class ReadPath:
 
     path: str
 
+    def __post_init__(self) -> None:
+        if type(self.path) is not str:
+            _take_text(self, "path")
+
 
 @frozen
 class WritePath:
@@ -21,12 +40,20 @@ class WritePath:
 
     path: str
 
+    def __post_init__(self) -> None:
+        if type(self.path) is not str:
+            _take_text(self, "path")
+
 
 @frozen
 class DeletePath:
     """Removes a file or folder."""
 
     path: str
+
+    def __post_init__(self) -> None:
+        if type(self.path) is not str:
+            _take_text(self, "path")
 
 
 @frozen
@@ -40,6 +67,11 @@ class RunCommand:
     touches: tuple["ReadPath | WritePath | DeletePath | Reach", ...] = ()
     """The accesses the tool found in the line, for scheduling and display: policies analyse the line themselves."""
 
+    def __post_init__(self) -> None:
+        if type(self.line) is not str or type(self.cwd) is not str:
+            _take_text(self, "line")
+            _take_text(self, "cwd")
+
 
 @frozen
 class Reach:
@@ -48,12 +80,20 @@ class Reach:
     url: str
     effect: Effect = Effect.READ
 
+    def __post_init__(self) -> None:
+        if type(self.url) is not str:
+            _take_text(self, "url")
+
 
 @frozen
 class ReadResource:
     """Reads a thing that is not a file: a database row, a ticket, a bucket."""
 
     uri: str
+
+    def __post_init__(self) -> None:
+        if type(self.uri) is not str:
+            _take_text(self, "uri")
 
 
 @frozen
@@ -62,12 +102,20 @@ class WriteResource:
 
     uri: str
 
+    def __post_init__(self) -> None:
+        if type(self.uri) is not str:
+            _take_text(self, "uri")
+
 
 @frozen
 class DeleteResource:
     """Removes a thing that is not a file, with everything below its URI."""
 
     uri: str
+
+    def __post_init__(self) -> None:
+        if type(self.uri) is not str:
+            _take_text(self, "uri")
 
 
 @frozen

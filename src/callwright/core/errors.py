@@ -202,7 +202,7 @@ class ApprovalRequired(CallwrightError):
 
     def __init__(self, reason: str, invocation: object = None) -> None:
         super().__init__(reason)
-        self.reason = reason
+        self.reason = safe_str(reason)  # perhaps an exception that says why
         self.invocation = invocation
 
 
@@ -231,8 +231,8 @@ class AuthRequired(CallwrightError):
 
     def __init__(self, reason: str, *, url: str = "") -> None:
         super().__init__(reason)
-        self.reason = reason
-        self.url = url
+        self.reason = safe_str(reason)
+        self.url = safe_str(url or "")
 
 
 def join_first(items: Sequence[Any], most: int, separator: str = ", ", *, show: Callable[[Any], str] = str) -> str:
