@@ -124,6 +124,19 @@ async def test_resized_dialog_has_to_be_read_again() -> None:
     assert not view.read
 
 
+@pytest.mark.parametrize("height", range(1, 16))
+def test_rows_count_as_shown_only_if_they_fit_the_window(height: int) -> None:
+    body = [f"row {number}" for number in range(20)]
+    view = DialogView(lambda width: DialogText(["h"], body, ["deciding"] * 3, ["edge", "answers"]))
+    seen: set[str] = set()
+    for _ in range(30):
+        rows = view.rows(80, height)
+        assert len(rows) <= height
+        seen |= {*rows}
+        view.turn(1)
+    assert view.read == (height > 1) == seen.issuperset(body)
+
+
 def test_help_of_a_dialog_is_whole_at_80_columns() -> None:
     view = DialogView(lambda width: DialogText(["h"], ["row"] * 400, [], ["c"], rule="├─ "))
     view.note = "y yes · n no; " + "anything else is a no with that reason, " * 3

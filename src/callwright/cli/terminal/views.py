@@ -100,8 +100,17 @@ class DialogView:
             most = max(height - len(heading) - len(note) - len(deciding) - 1 - _LEAST_BODY_ROWS, 1)
             choices = choices[-most:] if brief else choices[:most]  # the answers, rather than the frame above them
         used = len(heading) + len(choices) + len(note) + len(deciding) + 1
-        self._room = max(height - used, 1)
+        if used >= height:
+            return self._low_rows(width, height, choices)
+        self._room = height - used
         return [*heading, *self._page(width), *deciding, *choices, *note]
+
+    def _low_rows(self, width: int, height: int, choices: list[str]) -> list[str]:
+        """Return the rows for a window of a few rows: what counts as shown has to be on the screen."""
+        if height < 2:
+            return [cut("  make the window higher to read the question", width)]
+        self._room = max(height - 2, 1)
+        return [*self._page(width), *choices[-1:]][:height]
 
     def turn(self, pages: int) -> bool:
         """Turn some pages forward, or back if negative; False if there is no such page."""
