@@ -198,6 +198,7 @@ _REMOTE = [
     "glab variable list",
     "curl -sSL https://a.example/x",
     "curl -I https://a.example",
+    "curl --compressed-ssh https://a.example",
     "curl -s -o /dev/null -w '%{http_code}' https://a.example",
     "wget -qO- https://a.example",
     "gh pr view 12 --json title",

@@ -21,15 +21,17 @@ curl: only -s -S -L -I -i -v -f -k -g -G -4 -6 -0 -1 -2 -3 -N -q -n -M -V -h -# 
       --http1.0 --http1.1 --http2 --http2-prior-knowledge --http3 --tlsv1 --tlsv1.0 --tlsv1.1 --tlsv1.2 --tlsv1.3
       --negotiate --ntlm --basic --digest --anyauth --raw --tcp-nodelay --tcp-fastopen --path-as-is
       --retry-all-errors --retry-connrefused --ssl --ssl-reqd --no-keepalive --no-sessionid --location-trusted
-      --proxy-insecure --styled-output --no-styled-output --parallel -Z; values -X -H -A -e -u -m -w -r -z -x -y -Y
+      --proxy-insecure --compressed-ssh --styled-output --no-styled-output --parallel -Z;
+      values -X -H -A -e -u -m -w -r -z -x -y -Y
       -o -b --request --header --user-agent --referer --user --max-time --connect-timeout --write-out --range
       --time-cond --proxy --proxy-user --socks4 --socks4a --socks5 --socks5-hostname --noproxy --retry --retry-delay
       --retry-max-time --resolve --connect-to --dns-servers --interface --limit-rate --max-redirs --output --cookie
       --url --cacert --capath --ciphers --proto --proto-default --max-filesize --keepalive-time --speed-limit
       --speed-time --oauth2-bearer --aws-sigv4 --happy-eyeballs-timeout-ms --expect100-timeout --parallel-max
-      --tls-max --proto-redir --compressed-ssh -U -D --dump-header
+      --tls-max --proto-redir -U -D --dump-header
 """
 )["curl"]
+_CURL_SHOWS = frozenset("-V -h -M --version --help --manual".split())
 _CURL_OUTPUTS = tuple(
     "-o --output -c --cookie-jar -D --dump-header --trace --trace-ascii --stderr --libcurl --etag-save --hsts "
     "--alt-svc --ssl-sessions --output-dir".split()
@@ -77,7 +79,7 @@ def curl(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     objection = objection or _CURL.objection(arguments) or next(_curl_problems(arguments, addresses), "")
     if objection:
         return unknown(f"curl: {objection}", touched)
-    if not addresses:
+    if not addresses and not _CURL_SHOWS.isdisjoint([word.text for word in arguments]):
         return Judgement(Verdict.READ_ONLY, "curl shows its version or help")
     return Judgement(Verdict.READS_NETWORK, "curl prints the response", touched)
 
