@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from callwright import Effect, Executor, Registry, tool
 from callwright.core.access import Ask, DeletePath, Deny, ReadPath, RunCommand, WritePath
-from callwright.policy import Fence
+from callwright.policy import AllowEverything, Fence, PathContext, Policies, Rules, rules_of, standard_policies
 from callwright.policy.dry_run import dry_run_call
 from callwright.policy.shell_line import PartOfLine
 from callwright.shell import analyze
@@ -94,3 +95,25 @@ def test_outside_refuse_denies(root: Path) -> None:
 def test_null_device_may_be_written(root: Path) -> None:
     assert _fence(root).judge(WritePath("/dev/null"), _CALL) is None
     assert isinstance(_fence(root).judge(WritePath("/dev/null2"), _CALL), Ask)
+
+
+async def test_relative_path_of_a_tool_may_also_mean_the_folder_of_the_process(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @tool(effect=Effect.WRITE, accesses=lambda arguments: [WritePath(str(arguments["path"]))])
+    def save(path: str) -> str:
+        """Save a file, where the process runs."""
+        Path(path).write_text("x")
+        return "saved"
+
+    elsewhere = root.parent / "elsewhere"
+    elsewhere.mkdir()
+    executor = Executor(Registry(save), standard_policies(root, mode="auto"))
+    monkeypatch.chdir(elsewhere)
+    assert "outside the workspace" in (await executor.run("save", {"path": "a"})).text
+    assert not list(elsewhere.iterdir())
+    rules = Rules(rules_of(deny=[f"Edit(/{elsewhere}/**)"]), PathContext.of(root, root))
+    denied = Executor(Registry(save), Policies(rules, AllowEverything()))
+    assert "forbids it" in (await denied.run("save", {"path": "a"})).text
+    monkeypatch.chdir(root)
+    assert (await executor.run("save", {"path": "a"})).text == "saved"

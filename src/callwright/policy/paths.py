@@ -12,6 +12,7 @@ from callwright.core.access import is_below
 from callwright.shell.plan import is_computed
 
 if TYPE_CHECKING:
+    from callwright.policy.base import Subject
     from callwright.system.paths import Workspace
 
 _GLOB = frozenset("*?[")
@@ -70,6 +71,25 @@ class PossiblePaths:
     def all(self) -> tuple[str, ...]:
         """Both ends of every link."""
         return tuple(dict.fromkeys((*self.written, *self.real)))
+
+
+def declared_paths(path: str, here: PathContext, subject: "Subject") -> PossiblePaths:
+    """Resolve a path that a tool declares. A relative one may also mean the working folder of this process."""
+    found = possible_paths(path, here, shell=False)
+    if path[:1] == "/" or path[:2] in ("~", "~/") or "\0" in path:
+        return found
+    from callwright.policy.dry_run import DryRunCall  # most tools declare absolute paths
+
+    if isinstance(subject, DryRunCall):  # no tool runs, so its path is in the folder that it was asked for
+        return found
+    try:
+        other = os.path.abspath(path)  # noqa: PTH100 - as above
+    except OSError:  # the working folder is gone
+        return PossiblePaths(found.written, found.real, known=False)
+    if other in found.written:
+        return found
+    more = possible_paths(other, here, shell=False)
+    return PossiblePaths((*found.written, *more.written), (*found.real, *more.real), found.known and more.known)
 
 
 def possible_paths(path: str, here: PathContext, *, shell: bool) -> PossiblePaths:

@@ -141,10 +141,10 @@ def _plan(words: tuple[str, ...], cwd: str) -> ShellPlan:
 
 def paths_for_call(path: str, subject: Subject, here: "PathContext") -> "PossiblePaths":
     """Resolve a path of the call that is being judged; paths of a shell line are resolved once."""
-    from callwright.policy.paths import possible_paths
+    from callwright.policy.paths import declared_paths, possible_paths
 
     if not isinstance(subject, PartOfLine):
-        return possible_paths(path, here, shell=False)
+        return declared_paths(path, here, subject)
     found = subject.resolved.get((path, here))
     if found is None:
         found = subject.resolved[path, here] = possible_paths(path, here, shell=True)
