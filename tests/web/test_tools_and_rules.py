@@ -210,6 +210,17 @@ async def test_allow_rule_is_not_saved_where_it_would_not_count(serve: Serve) ->
         assert [each["rule"] for each in ignored] == ["Bash(rm *)"]
 
 
+async def test_rule_is_not_saved_in_a_file_outside_of_the_project(serve: Serve, tmp_path: Path) -> None:
+    async with serve() as web:
+        outside = tmp_path / "outside.json"
+        outside.write_text("{}")
+        web.locations.local_settings.parent.mkdir(exist_ok=True)
+        web.locations.local_settings.symlink_to(outside)
+        reply = await web.post("/api/rules/save", {"kind": "deny", "rule": "Bash(ls)", "scope": "local"})
+        assert reply.status == 400 and "leads out of the project" in reply.data["error"]
+        assert outside.read_text() == "{}"
+
+
 @pytest.mark.slow
 async def test_draft_rule_is_replayed_over_past_questions(serve: Serve) -> None:
     async with serve() as web:
