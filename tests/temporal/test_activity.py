@@ -142,6 +142,18 @@ async def test_prompt_that_was_lost_is_final(store: SqliteStore) -> None:
     assert failed.value.type == "PromptLost" and failed.value.non_retryable
 
 
+async def test_prompt_of_a_run_that_fails_for_good_is_deleted(store: SqliteStore) -> None:
+    key = await keep_prompt(store, "a private prompt")
+    with pytest.raises(ApplicationError, match="there is no agent 'dsek'"):
+        await advance(store, agent="dsek", prompt=key, key=key)
+    assert await store.read_blob(key) is None
+    key = await keep_prompt(store, "a prompt that is tried again")
+    with pytest.raises(ApplicationError):
+        await advance(store, ProviderError("overloaded", fault="transient"), prompt=key, key=key)
+    await advance(store, "done", prompt=key, key=key, attempt=2)
+    assert await store.read_blob(key) is None
+
+
 async def test_answer_is_not_for_another_version_of_the_tool(store: SqliteStore) -> None:
     def make_tool(version: int) -> Tool:
         if version == 1:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import cast
 
@@ -70,7 +71,16 @@ class Advance:
                 # only what is not expected needs a traceback
                 unknown = error if not isinstance(error, CallwrightError | ApplicationError) else None
                 _log.warning("session %s: %s", ascii(order.get("session")), failure, exc_info=unknown)
+            if failure.non_retryable:
+                await self._forget_prompt(str(order["prompt"]))
             raise failure from None
+
+    async def _forget_prompt(self, reference: str) -> None:
+        """Delete the prompt of a run that fails for good: nothing reads it any more, and no session has it."""
+        stores = {id(agent.sessions): agent.sessions for agent in self._agents.values()}
+        for store in stores.values() if reference else ():
+            with suppress(SessionError):
+                await require_cluster_store(store).delete_blobs([reference])
 
     def _find(self, order: Data) -> Agent:
         name = str(order["agent"])
