@@ -1,7 +1,9 @@
 """Final answers of a given type."""
 
+import pickle
+from dataclasses import replace
 from enum import Enum
-from typing import Literal
+from typing import Any, Literal, assert_type
 
 import pytest
 from pydantic import BaseModel
@@ -34,6 +36,17 @@ async def test_output_is_a_typed_value_and_model_gets_schema() -> None:
     assert isinstance(result, Done) and result.output == City(name="Bern", people=134000)
     schema = provider.requests[0].output_schema
     assert schema is not None and set(schema["properties"]) == {"name", "people"}  # type: ignore[arg-type] - an object
+
+
+async def test_type_checkers_know_the_type_of_the_output() -> None:
+    agent, answer = Agent(ScriptedProvider(*['{"name": "Bern", "people": 134000}'] * 3)), "which city?"
+    result = await agent.run(answer, output=City)
+    assert isinstance(result, Done) and assert_type(result.output, City).name == "Bern"
+    untyped = await agent.run(answer)
+    assert isinstance(untyped, Done) and assert_type(untyped.output, Any) is None
+    either = await agent.run(answer, output=City | None)  # not a class: the value may be anything
+    assert isinstance(either, Done) and assert_type(either.output, Any).people == 134000
+    assert pickle.loads(pickle.dumps(result)) == replace(result) == result
 
 
 @pytest.mark.parametrize("text", ["```json\n[1, 2]\n```", "Here they are:\n\n```JSON\n[1,\n2]\n```\nThat is all."])

@@ -15,7 +15,7 @@ from callwright.agent.handover import Handover
 from callwright.agent.loop import Loop, RunDependencies, make_output_schema, read_finished_result
 from callwright.agent.model_request import Requests
 from callwright.agent.replay import SessionReplay, find_outcomes
-from callwright.agent.results import AgentEvent, Paused, Result
+from callwright.agent.results import AgentEvent, Done, Paused, Result, Stopped, Value
 from callwright.agent.run_limits import RunLimits, Spending
 from callwright.agent.run_request import (
     Prompt,
@@ -120,11 +120,11 @@ class Agent:
         prompt: Prompt,
         *,
         session: str | None = None,
-        output: object = None,
+        output: type[Value] | object = None,
         cancellation: Cancellation | None = None,
         key: str = "",
         handover: Handover | None = None,
-    ) -> Result:
+    ) -> Done[Value] | Paused | Stopped:
         """Run the model on a prompt, in a new session or as the next message of an existing one.
 
         Failures of the model and of tools are part of the result and never raised. Cancelling the task raises
@@ -153,10 +153,10 @@ class Agent:
         answers: Answers | None = None,
         *,
         prompt: Prompt | None = None,
-        output: object = None,
+        output: type[Value] | object = None,
         cancellation: Cancellation | None = None,
         handover: Handover | None = None,
-    ) -> Result:
+    ) -> Done[Value] | Paused | Stopped:
         """Continue a session after a pause, a limit or a crash.
 
         A call that had ended is not repeated. A call that had started is repeated, with the same idempotency key, only
@@ -207,7 +207,9 @@ class Agent:
         request = RunRequest(session or "", prompt, checked, output, cancellation)
         return stream_events(lambda emit: self._run_session(replace(request, emit=emit)))
 
-    def run_sync(self, prompt: Prompt, *, session: str | None = None, output: object = None) -> Result:
+    def run_sync(
+        self, prompt: Prompt, *, session: str | None = None, output: type[Value] | object = None
+    ) -> Done[Value] | Paused | Stopped:
         """Run as `run` does, and block until there is a result.
 
         Args:

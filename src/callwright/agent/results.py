@@ -1,13 +1,24 @@
 """The results of a run, and the events that a streamed run yields."""
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias
 
 from callwright.core.calls import Question
 from callwright.core.events import Event
 from callwright.core.messages import Usage
 from callwright.providers.base import CallDelta, ProviderError, TextDelta, ThinkingDelta
 
+if TYPE_CHECKING:  # with a default, so that a bare `Done` is a whole type; at run time from Python 3.13 only
+    from typing_extensions import TypeVar
+
+    Value = TypeVar("Value", default=Any)
+    Value_co = TypeVar("Value_co", covariant=True, default=Any)
+else:
+    from typing import TypeVar
+
+    Value, Value_co = TypeVar("Value"), TypeVar("Value_co", covariant=True)
+
+_NO_OUTPUT: Any = None
 StopKind: TypeAlias = Literal[
     "turns",
     "tokens",
@@ -26,14 +37,14 @@ StopKind: TypeAlias = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class Done(Generic[Value_co]):
     """The model has answered."""
 
     text: str
     usage: Usage = Usage()
     """The tokens of this run's requests."""
     session_id: str = ""
-    output: Any = None
+    output: Value_co = _NO_OUTPUT
     """The answer as a value of the requested type."""
     turns: int = 0
     cost: float | None = None
