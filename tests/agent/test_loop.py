@@ -385,6 +385,9 @@ def test_wrong_provider_or_store_is_rejected() -> None:
     wrong = "sessions.db"
     with pytest.raises(UsageError, match=r"use sessions=SqliteStore\('sessions\.db'\)"):
         Agent(ScriptedProvider(), sessions=wrong)
+    wrong = ["be brief"]
+    with pytest.raises(UsageError, match=r"expected str as system, got \['be brief'\]; write the system prompt as one"):
+        Agent(ScriptedProvider(), system=wrong)
 
 
 async def test_unknown_stop_is_not_an_answer() -> None:

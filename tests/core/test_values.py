@@ -69,6 +69,17 @@ def test_spec_needs_a_description(description: str) -> None:
         ToolSpec("a", description, SCHEMA)
 
 
+def test_parts_of_a_spec_in_the_wrong_place_are_refused() -> None:
+    wrong: list[tuple[Any, Any, Any, str]] = [
+        (None, "Act.", SCHEMA, "expected str as name, got None"),
+        ("a", None, SCHEMA, "expected str as description, got None; say what the tool 'a' does"),
+        ("a", "Act.", "{}", "expected Mapping as input_schema, got '{}'; write"),
+    ]
+    for name, description, schema, said in wrong:
+        with pytest.raises(UsageError, match=said):
+            ToolSpec(name, description, schema)
+
+
 def test_spec_is_deeply_immutable() -> None:
     schema: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "string"}}}
     spec: Any = ToolSpec("fs.read", "Read.", schema, output_schema={"type": "object"}, metadata={"a": [1]})

@@ -86,6 +86,13 @@ async def test_structured_output_is_compact_json_and_data() -> None:
     assert outcome.output.structured == {"sum": 5}
 
 
+async def test_tool_instead_of_its_name_fails_with_what_to_pass() -> None:
+    given: Any = greet
+    outcome = await Executor(Registry(greet)).run(given, {})
+    assert isinstance(outcome, Failed) and isinstance(outcome.error, UnknownTool)
+    assert outcome.text == "unknown tool: <tool greet>; pass the name of the tool, as text"
+
+
 async def test_unknown_tool_fails_with_the_nearest_name() -> None:
     outcome = await Executor(Registry(greet)).run("gret", {})
     assert isinstance(outcome, Failed)

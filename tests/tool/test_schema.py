@@ -714,6 +714,12 @@ def test_derived_spec_equals_a_hand_written_one() -> None:
     assert find.spec == written
 
 
+def test_schema_tool_of_a_plain_mapping_is_refused() -> None:
+    given: Any = {"name": "act"}
+    with pytest.raises(UsageError, match=r"expected ToolSpec as spec, got .*; write SchemaTool\(ToolSpec\("):
+        SchemaTool(given, given)
+
+
 async def test_schema_tool_runs_every_kind_of_handler(context: ToolContext, reports: list[object]) -> None:
     spec = ToolSpec("act", "Act.", {"type": "object"})
 

@@ -99,7 +99,7 @@ class Agent:
     ) -> None:
         if executor is not None and observe:
             raise UsageError("pass observe to the executor: its observers also receive the agent's events")
-        check_parts(executor, limits, ask, compaction, requests)
+        check_parts(executor, system, limits, ask, compaction, requests)
         self.provider = provider_for(model) if isinstance(model, str) else require_provider(model)
         self.registry = make_toolset(tools, executor)
         self.executor = executor or Executor(self.registry, observe=observe)

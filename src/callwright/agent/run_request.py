@@ -80,7 +80,9 @@ def check_prompt(given: object, key: object = "") -> None:
             raise UsageError(f"a part of a prompt must be Text, Image or File, got {safe_repr(part)}")
 
 
-def check_parts(executor: object, limits: object, ask: object, compaction: object, requests: object) -> None:
+def check_parts(
+    executor: object, system: object, limits: object, ask: object, compaction: object, requests: object
+) -> None:
     """Check the parts of an agent where they are given.
 
     Raises:
@@ -88,6 +90,7 @@ def check_parts(executor: object, limits: object, ask: object, compaction: objec
     """
     if executor is not None:
         check_kind("executor", executor, Executor, "write executor=Executor(Registry(*tools))")
+    check_kind("system", system or "", str, "write the system prompt as one text")
     check_kind("limits", limits, RunLimits, "write limits=RunLimits(turns=20)")
     if ask is not None and not callable(ask):
         raise UsageError(f"expected a function as ask, got {safe_repr(ask)}; it takes questions and returns Answers")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 
 from callwright.core._fast import frozen
-from callwright.core.errors import UsageError, check_number
+from callwright.core.errors import UsageError, check_kind, check_number
 from callwright.core.json import FrozenDict, Json, JsonObject, freeze
 
 _NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.")
@@ -104,7 +104,8 @@ class ToolSpec:
         metadata: Anything else, as JSON.
 
     Raises:
-        UsageError: The name or the description is empty, or the name has unprintable characters.
+        UsageError: The name or the description is empty or no text, the name has unprintable characters, or the schema
+            is no mapping.
     """
 
     name: str
@@ -121,8 +122,11 @@ class ToolSpec:
     metadata: Mapping[str, Json] = _NO_METADATA
 
     def __post_init__(self) -> None:
+        check_kind("name", self.name, str, "write ToolSpec(name, description, input_schema)")
         if not self.name or not self.name.isprintable():  # servers may use other names; registries check ours
             raise UsageError(f"tool name {self.name!r} is empty or has unprintable characters")
+        check_kind("description", self.description, str, f"say what the tool {self.name!r} does")
+        check_kind("input_schema", self.input_schema, Mapping, 'write {"type": "object", "properties": {…}}')
         if not self.description.strip():
             raise UsageError(f"tool {self.name!r} has no description; the model chooses tools by it")
         object.__setattr__(self, "input_schema", freeze(self.input_schema))

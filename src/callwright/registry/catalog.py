@@ -5,11 +5,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import cached_property, partial
 from heapq import nlargest
 from types import MappingProxyType
-from typing import Protocol
+from typing import Protocol, cast
 
 from callwright.core.calls import SEARCH_NAME
 from callwright.core.content import estimate_tokens
-from callwright.core.errors import UnknownTool, check_members
+from callwright.core.errors import UnknownTool, check_members, safe_repr
 from callwright.core.json import compact, hash_text
 from callwright.core.spec import ToolSpec
 from callwright.tool.base import State, Tool, identify
@@ -131,6 +131,8 @@ class Catalog:
 
     def unknown_tool(self, name: str) -> UnknownTool:
         """Return the error for a name that no tool has, with the nearest names, or all of them where none is near."""
+        if not isinstance(cast(object, name), str):  # a program's own call, perhaps with the tool itself
+            return UnknownTool(safe_repr(name), advice="pass the name of the tool, as text")
         near = self.nearest(name)
         named = ", ".join(spec.name for spec in self.definitions[:_MAX_LISTED])
         listed = f"use one of {named}" if named and not near and not self.advice else self.advice

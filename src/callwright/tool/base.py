@@ -364,6 +364,9 @@ class LazyTool:
     name: str
     aliases: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        return f"<tool {self.name}>"
+
     def require_bound(self) -> None:
         """Raise a `UsageError` if the tool lacks the instance that its calls need."""
 

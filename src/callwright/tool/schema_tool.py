@@ -7,7 +7,7 @@ from typing import Any, NoReturn, TypeAlias, cast
 from weakref import WeakKeyDictionary
 
 from callwright.core.access import Access
-from callwright.core.errors import InvalidArguments, UsageError
+from callwright.core.errors import InvalidArguments, UsageError, check_kind
 from callwright.core.json import JsonObject, thaw
 from callwright.core.spec import ToolSpec
 from callwright.tool.arguments import as_text, clip_value, from_text, join_path, show_value
@@ -42,6 +42,7 @@ class SchemaTool:
         *,
         accesses: Callable[[JsonObject], Iterable[Access]] | None = None,
     ) -> None:
+        check_kind("spec", spec, ToolSpec, "write SchemaTool(ToolSpec(name, description, input_schema), handler)")
         self.spec = spec
         self.handler = handler
         self.declare = accesses
