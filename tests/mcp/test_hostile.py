@@ -334,6 +334,19 @@ async def test_error_code_of_a_closed_connection_does_not_restart_the_server() -
         assert servers.status()[0].condition == "ready"
 
 
+async def test_server_that_says_it_is_busy_has_no_call_repeated(tmp_path: Path) -> None:
+    async with connected("plain", str(tmp_path / "calls")) as (_, executor):
+        assert isinstance(await call(executor, "busy"), Failed)
+    assert (tmp_path / "calls").read_text() == "called\n"
+
+
+async def test_wrong_notification_leaves_no_traceback_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async with connected("plain") as (_, executor):
+        assert isinstance(await call(executor, "wrong notification"), Completed)
+        assert isinstance(await call(executor, "x"), Completed)
+    assert not [record for record in caplog.records if record.exc_info]
+
+
 async def test_half_a_surrogate_pair_fails_its_call_at_once() -> None:
     async with connected("plain") as (_, executor):
         outcome = await call(executor, "surrogate")

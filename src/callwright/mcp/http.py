@@ -22,7 +22,7 @@ from callwright.core.errors import ToolFailed
 from callwright.mcp.config import ServerConfig
 from callwright.mcp.listing import ListingFilter
 from callwright.mcp.stdio import RateLimit
-from callwright.mcp.translate import SESSION_ENDED
+from callwright.mcp.translate import OWN_MARK, SESSION_ENDED
 from callwright.system.addresses import is_loopback, is_public
 from callwright.system.piped_process import PipedProcess
 
@@ -225,7 +225,7 @@ def _refusal(
     """
     error: dict[str, object] = {"code": code, "message": message}
     if busy is not None:
-        error["data"] = {"busy": True, "retryAfter": busy, "sent": sent}
+        error["data"] = {"busy": OWN_MARK, "retryAfter": busy, "sent": sent}
     body = json.dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode()
     return httpx2.Response(status, headers={"content-type": "application/json"}, content=body, request=request)
 

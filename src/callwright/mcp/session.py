@@ -30,6 +30,19 @@ _MOST_WAITING = 1_000
 _log = logging.getLogger("callwright")
 
 
+def _is_news(record: logging.LogRecord) -> bool:
+    """Tell whether a record of the SDK is not the traceback of a message that the server wrote wrongly.
+
+    A program without logging has such tracebacks on its terminal, as many as the server likes. An invalid notification
+    is ignored, and an invalid response fails its call with the reason. So does one that comes after a cancellation.
+    """
+    return record.exc_info is None or not isinstance(record.exc_info[1], (ValidationError, anyio.BrokenResourceError))
+
+
+for _name in ("client", "mcp.client.streamable_http"):
+    logging.getLogger(_name).addFilter(_is_news)
+
+
 @asynccontextmanager
 async def relay_transport(
     relay: Relay, listing_filter: ListingFilter

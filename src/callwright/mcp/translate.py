@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import secrets
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
@@ -26,6 +27,10 @@ _SDK_CLOSED = "Connection closed"
 """The message of the SDK's own error when its stream ends."""
 
 
+OWN_MARK = secrets.token_hex(8)
+"""In the data of errors of our own: a server must not have a call repeated by the same words."""
+
+
 def ends_session(error: MCPError) -> bool:
     """Whether the error means that the session is over and a new one is needed."""
     ended = error.code == types.INVALID_REQUEST and error.message == SESSION_ENDED
@@ -34,8 +39,12 @@ def ends_session(error: MCPError) -> bool:
 
 def is_unreached(error: MCPError) -> bool:
     """Whether the error is one of our own, for a server that cannot be reached over HTTP."""
+    return error.code == types.CONNECTION_CLOSED and _details(error).get("busy") == OWN_MARK
+
+
+def _details(error: MCPError) -> Mapping[str, Any]:
     data: Any = error.data
-    return error.code == types.CONNECTION_CLOSED and isinstance(data, dict) and "busy" in data
+    return cast("Mapping[str, Any]", data if isinstance(data, dict) else {})
 
 
 def _is_connection_lost(error: MCPError) -> bool:
@@ -53,9 +62,8 @@ def fault_of(error: MCPError, server: str) -> ToolError:
         return broken
     if ends_session(error):
         return Transient(f"the MCP server {server} ended the session; reconnecting")
-    data: Any = error.data
-    details = cast("Mapping[str, Any]", data if isinstance(data, dict) else {})
-    if details.get("busy"):
+    details = _details(error)
+    if details.get("busy") == OWN_MARK:
         after = str(details.get("retryAfter") or "")
         busy = Transient(f"{server}: {error.message}", retry_after=float(after) if after.isdecimal() else None)
         busy.inferred = details.get("sent") is True

@@ -111,6 +111,13 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any]:
     if method == "tools/call" and params["name"] == "leave":
         Path(sys.argv[2]).touch()
         os._exit(1)
+    if method == "tools/call" and params["arguments"].get("text") == "wrong notification":
+        wrong = {"method": "notifications/message", "params": {"level": "loud", "data": 1}}
+        print(json.dumps({"jsonrpc": "2.0", **wrong}), flush=True)
+    if method == "tools/call" and params["arguments"].get("text") == "busy":
+        with Path(sys.argv[2]).open("a") as calls:
+            calls.write("called\n")
+        raise BlockingIOError
     if method == "tools/call" and params["arguments"].get("text") == "many blocks":
         return {"content": [{"type": "text", "text": str(number)} for number in range(20_000)]}
     if method == "tools/call":
@@ -146,6 +153,8 @@ for line in sys.stdin:
     else:
         try:
             said["result"] = answer(message["method"], message.get("params") or {})
+        except BlockingIOError:
+            said["error"] = {"code": -32000, "message": "busy", "data": {"busy": True}}
         except KeyError:
             said["error"] = {"code": -32601, "message": "no such method"}
     print(json.dumps(said), flush=True)
