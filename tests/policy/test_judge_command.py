@@ -308,6 +308,13 @@ def test_wildcard_never_adds_destruction(tmp_path: Path, rule: str, line: str, e
     assert _decide(line, tmp_path, allow=[rule]) is expected
 
 
+def test_hard_link_is_another_name_to_write_to_its_source(tmp_path: Path) -> None:
+    assert _decide("ln ../notes.txt x", tmp_path, mode="auto") is Ask
+    assert _decide("ln -s ../notes.txt x", tmp_path, mode="auto") is Allow
+    assert _decide("ln notes.txt x", tmp_path, mode="auto") is Allow
+    assert _decide("ln notes.txt x", tmp_path, mode="auto", deny=["Edit(notes.txt)"]) is Deny
+
+
 def test_ask_rule_beats_allow_also_through_wrappers(tmp_path: Path) -> None:
     rules = {"allow": ["Bash(git *)"], "ask": ["Bash(git push *)"]}
     assert _decide("git commit -m x", tmp_path, **rules) is Allow

@@ -150,6 +150,8 @@ WGET_WRITES = (
         ("rmdir a", DeletePath("/w/a")),
         ("mkdir -p a/b", WritePath("/w/a/b")),
         ("ln -s /etc/passwd x", WritePath("/w/x")),
+        ("ln /etc/hosts x", WritePath("/etc/hosts")),
+        ("link /etc/hosts x", WritePath("/etc/hosts")),
         ("dd if=a of=b", WritePath("/w/b")),
         ("chmod -R 777 a", WritePath("/w/a")),
         ("truncate -s 0 a", WritePath("/w/a")),

@@ -206,7 +206,10 @@ def _link(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     targets = [target] if target else [Word(".")] if alone else call.operands[-1:]
     made = _place_below(targets, sources)
     touched = [*resolve_as(WritePath, made, folders), *resolve_as(ReadPath, sources, folders)]
-    leads = [_link_target(word, made) for word in sources] if call.has("-s", "--symbolic") else []
+    symbolic = call.has("-s", "--symbolic")
+    leads = [_link_target(word, made) for word in sources] if symbolic else []
+    # what is written to a hard link is written to its source
+    touched.extend(() if symbolic else resolve_as(WritePath, sources, folders))
     touched.extend(resolve_as(ReadPath, [word for group in leads for word in group], folders))
     links = tuple(resolve_as(str, made, folders))
     if call.has(*_SUFFIX):
