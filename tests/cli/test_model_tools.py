@@ -57,6 +57,12 @@ def test_an_approval_is_not_a_reply(machine: Any, given: str) -> None:
     assert ended.code == 2 and "asks for a reply" in ended.err
 
 
+def test_single_call_that_asks_the_user_names_the_question_once(machine: Any) -> None:
+    ended = machine("call", "ask_user", json.dumps({"question": "Which database?"}))
+    assert ended.code == 4
+    assert "ask_user asks: Which database?; only a conversation can reply to it\n" in ended.err
+
+
 def test_reply_approves_no_other_call(machine: Any) -> None:
     both = {"calls": [{"name": "ask_user", "arguments": ASKING}, *call("write", path="a", content="x")["calls"]]}  # type: ignore[misc] - a list
     paused = machine("-p", "go", machine.says(both), "--session-id", "s1", "--output-format", "json")

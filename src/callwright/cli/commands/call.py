@@ -101,9 +101,14 @@ def _report(options: argparse.Namespace, outcome: Outcome) -> int:
         else:
             print_notice(f"{options.tool}: {outcome.error}")
         return DENIED if outcome.error.code == "denied" else ERROR
-    questions = [f"{question.summary} {question.reason}" for question in outcome.questions]
+    asked = [
+        (question.summary, "only a conversation can reply to it")
+        if question.kind == "input"  # its summary ends with the reason
+        else (f"{question.summary} {question.reason}", "--yes approves it")
+        for question in outcome.questions
+    ]
     if options.json:
-        print_json({"status": "interrupted", "questions": questions})
-    for question in questions:
-        print_notice(f"{question}; --yes approves it")
+        print_json({"status": "interrupted", "questions": [question for question, _ in asked]})
+    for question, advice in asked:
+        print_notice(f"{question}; {advice}")
     return PAUSED
