@@ -638,6 +638,25 @@ def test_folder_named_like_a_set_hides_no_secret(tmp_path: Path) -> None:
     assert isinstance(judged, Ask) and ".env" in judged.reason
 
 
+@pytest.mark.parametrize(
+    ("line", "allowed"),
+    [
+        ("for w in foo bar; do grep -c $w a.txt; done", True),
+        ("for k in 1 20; do head -n$k a.txt; done", True),
+        ("for w in foo -r; do grep -c $w a.txt; done", False),
+        ("for w in 'foo .env'; do grep -c $w a.txt; done", False),
+        ("for w in foo $x; do grep -c $w a.txt; done", False),
+        ("for w in foo bar; do grep -c $w a.txt; w=$(cat b); done", False),
+        ("for w in foo bar; do read -r w; grep -c $w a.txt; done", False),
+        ("for w in foo bar; do grep -c x a.txt; done; grep -c $w a.txt", False),
+        ("for w in foo bar; do for w in $(cat b); do grep -c $w a.txt; done; done", False),
+    ],
+)
+def test_words_of_a_loop_are_files_only_if_they_are_not_plain(line: str, allowed: bool, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("x")
+    assert isinstance(judge_command(line, cwd=tmp_path, workspace=tmp_path), Allow) is allowed
+
+
 @pytest.mark.parametrize("line", ["grep . *", "wc -l *", "grep . -[R]", "for f in *; do grep . $f; done", "head ?x*"])
 def test_file_that_becomes_an_option_asks(line: str, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("x")

@@ -64,6 +64,8 @@ class WordReader:
         """Folders whose files the command that is being read receives from a substitution or a loop."""
         self.loop_globs: dict[str, str] = {}
         """The glob that a loop's variable stands for while its body is read."""
+        self.loop_words: frozenset[str] = frozenset()
+        """The variables of loops over plain words, which bash does not split, while their bodies are read."""
         # in ASCII, byte offsets are string offsets, so a node's source is one slice without decoding
         self._letters = source.decode("ascii") if source.isascii() else None
 
@@ -216,6 +218,8 @@ class WordReader:
         if not changed and not _SAFE_EXPANSION.match(source):
             self.findings.add_objection(f"{source} does more than read a variable")
             self.sweep_words(node)
+        if name and name[1] in self.loop_words:
+            return read_double_quoted(source, dynamic=True)
         return Piece(source, source, dynamic=True)
 
     def calls_read(self, node: Node | None) -> bool:

@@ -116,6 +116,7 @@ _PUNCTUATION = frozenset(
     )
 )
 _LOOP_GLOB = re.compile(r"[A-Za-z0-9_./-]*\*[A-Za-z0-9_./*?-]*\Z")
+_LOOP_WORD = re.compile(r"[A-Za-z0-9_./:,+%@^][A-Za-z0-9_./:=,+%@^-]*\Z")
 _BLANKS = re.compile(rb"(?:[ \t\n]|\\\n)*")
 _MOVES = re.compile(rb"\b(?:cd|pushd|popd)\b")
 
@@ -293,20 +294,22 @@ class SyntaxWalker(CommandReader):
         return bad, ok
 
     def _visit_loop(self, node: Node, folders: Folders) -> Exits:
-        """Visit a for loop; in its body a variable that runs over one glob stands for that glob."""
+        """Visit a for loop; in its body a variable that runs over one glob or plain words stands for these."""
         names = [self.text(child) for child in node.children if child.type == "variable_name"]
         parts = [child for child in node.children if child.is_named and child.type not in ("variable_name", "do_group")]
-        globs = [self.text(child) for child in parts if child.type in ("word", "concatenation")]
-        if len(names) != 1 or len(parts) != 1 or len(globs) != 1 or not _LOOP_GLOB.match(globs[0]):
-            return self._visit_branches(node, folders)
+        texts = [self.text(child) for child in parts]
         # the name without a dollar sign may stand in a place that sets it anew
-        if len(re.findall(rf"(?<![$\w{{]){names[0]}(?!\w)", self.text(node))) > 1:
+        if len(names) != 1 or len(re.findall(rf"(?<![$\w{{]){names[0]}(?!\w)", self.text(node))) > 1:
             return self._visit_branches(node, folders)
-        self.folders = folders
-        self.set_variable(names[0], None)
-        kept, self.loop_globs = self.loop_globs, {**self.loop_globs, names[0]: globs[0]}
+        words, globs = self.loop_words, self.loop_globs
+        if texts and all(map(_LOOP_WORD.match, texts)):
+            self.loop_words = words | {names[0]}
+        elif len(parts) == 1 and parts[0].type in ("word", "concatenation") and _LOOP_GLOB.match(texts[0]):
+            self.folders = folders
+            self.set_variable(names[0], None)
+            self.loop_globs = {**globs, names[0]: texts[0]}
         exits = self._visit_branches(node, folders)
-        self.loop_globs = kept
+        self.loop_words, self.loop_globs = words, globs
         return exits
 
     def _visit_branches(self, node: Node, folders: Folders) -> Exits:
