@@ -324,12 +324,13 @@ async def test_project_servers_are_pinned_apart_from_the_users(tmp_path: Path) -
         assert servers.status()[0].held == ()
 
 
-async def test_error_code_of_a_closed_connection_does_not_restart_the_server() -> None:
+@pytest.mark.parametrize(("how", "told"), [("error", "Connection closed"), ("terminated", "Session terminated")])
+async def test_error_of_a_closed_connection_does_not_restart_the_server(how: str, told: str) -> None:
     async with connected("plain") as (servers, executor):
         first = await call(executor, "a")
-        waiting = [asyncio.ensure_future(call(executor, text)) for text in ("b", "error", "c")]
+        waiting = [asyncio.ensure_future(call(executor, text)) for text in ("b", how, "c")]
         b, error, c = await asyncio.gather(*waiting)
-        assert isinstance(error, Failed) and "Connection closed" in error.text
+        assert isinstance(error, Failed) and told in error.text and error.attempts == 1
         assert [text.text.split()[-1] for text in (b, c)] == [first.text.split()[-1]] * 2
         assert servers.status()[0].condition == "ready"
 

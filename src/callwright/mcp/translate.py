@@ -34,7 +34,8 @@ OWN_MARK = secrets.token_hex(8)
 def ends_session(error: MCPError) -> bool:
     """Whether the error means that the session is over and a new one is needed."""
     ended = error.code == types.INVALID_REQUEST and error.message == SESSION_ENDED
-    return ended or _is_connection_lost(error)
+    # of a server at the other end of a pipe it is about another session, such as that of a server behind it
+    return (ended and not isinstance(error, ServerError)) or _is_connection_lost(error)
 
 
 def is_unreached(error: MCPError) -> bool:

@@ -145,6 +145,8 @@ for line in sys.stdin:
     wanted = message.get("params", {}).get("arguments", {}).get("text")
     if wanted == "error":
         said["error"] = {"code": -32000, "message": "Connection closed"}
+    elif wanted == "terminated":
+        said["error"] = {"code": -32600, "message": "Session terminated"}
     elif wanted == "visit" and not Path(sys.argv[2]).exists():
         page = {"mode": "url", "message": "Pay.", "url": "https://pay.example/1", "elicitationId": "1"}
         said["error"] = {"code": -32042, "message": "pay first", "data": {"elicitations": [page]}}
