@@ -547,8 +547,24 @@ def test_functions_without_description_are_refused(thing: Any) -> None:
         tool(thing)
 
 
+@pytest.mark.parametrize(
+    ("thing", "said"),
+    [
+        ("read", r"got 'read'; write @tool\(name='read'\)$"),
+        (
+            define("f = classmethod(len)"),
+            r"got <classmethod.*>; leave @tool out, and after the class write tool\(Class\.method\)$",
+        ),
+        (Greeter, "got <class .*>; decorate one of its methods, or derive it from TypedTool$"),
+    ],
+)
+def test_what_is_not_a_function_is_refused_with_a_fix(thing: Any, said: str) -> None:
+    with pytest.raises(UsageError, match=f"@tool needs a function, {said}"):
+        tool(thing)
+
+
 def test_a_tool_is_not_made_a_tool_twice() -> None:
-    with pytest.raises(UsageError, match="needs a function"):
+    with pytest.raises(UsageError, match="needs a function, got <tool f>, which is a tool already"):
         tool(tool(define("def f(x: int): 'Do it.'")))
 
 

@@ -356,7 +356,7 @@ def _define(
     **rest: Any,
 ) -> FunctionTool:
     if not callable(function) or isinstance(function, (FunctionTool, type)):
-        raise UsageError(f"@tool needs a function, got {function!r}")
+        raise UsageError(f"@tool needs a function, got {function!r}{_advise(function)}")
     _check_options(rest)
     if not isinstance(cast(object, effect), Effect):
         raise UsageError(f"@tool: effect must be an Effect such as Effect.READ, got {effect!r}")
@@ -368,6 +368,21 @@ def _define(
     if seconds is not None:
         limits = Limits(seconds, limits.output_chars, limits.concurrency)
     return FunctionTool(function, Traits(own, annotations=annotations or Annotations(effect), limits=limits, **rest))
+
+
+def _advise(mistaken: object) -> str:
+    """Return what to write instead of something that is not a function; empty if that is not known."""
+    match mistaken:
+        case str():
+            return f"; write @tool(name={mistaken!r})"
+        case classmethod():
+            return "; leave @tool out, and after the class write tool(Class.method)"
+        case type():
+            return "; decorate one of its methods, or derive it from TypedTool"
+        case FunctionTool():
+            return ", which is a tool already"
+        case _:
+            return ""
 
 
 def _check_options(options: dict[str, Any]) -> None:
