@@ -163,6 +163,8 @@ async def test_conditions_apply_to_call_events_only(hooked: Fire) -> None:
     assert (await hooks.fire("PreToolUse", {}, pending=CALL)).decision == ""
     hooks = hooked(ShellHook("Stop", no, condition="Bash(git *)"), applies=applies)
     assert (await hooks.fire("Stop", {})).decision == ""
+    hooks = hooked(ShellHook("UserPromptSubmit", no, condition="Bash(npm *)"), applies=applies)
+    assert (await hooks.fire("UserPromptSubmit", {"prompt": "x"})).decision == "deny"  # in doubt a guard runs
     assert heard == ["Bash(git *)", "Bash(npm *)"]
 
 
