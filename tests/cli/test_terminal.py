@@ -91,6 +91,13 @@ async def test_long_prompts_that_return_from_the_queue_are_folded() -> None:
     assert editor.take() == f"{long}\nshort\ndraft"
 
 
+def test_queued_prompts_do_not_precede_the_next_line_of_a_dumb_terminal() -> None:
+    editor, queue = Editor(), PromptQueue(editable=False)
+    queue.add("y")
+    assert queue.return_to(editor) and not queue.return_to(editor)
+    assert editor.text == ""
+
+
 def test_lone_escape_is_the_escape_key() -> None:
     keys = KeyReader()
     assert keys.feed(b"\x1b") == [] and keys.wait_seconds
@@ -253,10 +260,10 @@ async def test_prompt_of_the_command_line_comes_before_what_was_typed(tmp_path: 
 async def test_interrupt_between_enter_and_the_run_takes_the_prompt_back(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     with (tmp_path / "screen").open("wb") as file:
-        terminal = Terminal(PlainScreen(file.fileno()), Palette(False), lines=True)
+        terminal = Terminal(Screen(file.fileno()), Palette(False))
         taken = asyncio.create_task(terminal.prompt())
         await asyncio.sleep(0)
-        os.write(writing, b"delete it\n")
+        os.write(writing, b"delete it\r")
         terminal.read_input(reading)
         terminal.interrupt()  # the signal arrives before the task that waits for the prompt runs
         await asyncio.sleep(0)

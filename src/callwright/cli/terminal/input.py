@@ -265,10 +265,15 @@ _MOST_SHOWN = 3
 
 
 class PromptQueue:
-    """The prompts that wait for the agent, oldest first."""
+    """The prompts that wait for the agent, oldest first.
 
-    def __init__(self) -> None:
+    Args:
+        editable: Whether prompts can go back to the input line; a terminal that sends whole lines cannot change them.
+    """
+
+    def __init__(self, *, editable: bool = True) -> None:
         self._texts: list[str] = []
+        self._editable = editable
         self._over = False
         self._changed = asyncio.Event()
 
@@ -296,9 +301,12 @@ class PromptQueue:
         return self._texts.pop() if self._texts else None
 
     def return_to(self, editor: Editor) -> bool:
-        """Put every prompt back on the input line: the run it was written for was stopped. False if none waits."""
+        """Put every prompt back on the input line: the run it was written for was stopped. False if none waits.
+
+        One that cannot be edited there is dropped: it would become the start of what is typed next.
+        """
         texts, self._texts = self._texts, []
-        if texts:
+        if texts and self._editable:
             editor.restore(*texts)
         return bool(texts)
 

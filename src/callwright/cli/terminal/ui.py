@@ -65,7 +65,7 @@ class Terminal:
         self.over = asyncio.Event()
         self._keys = KeyReader()
         self._partial = ""
-        self._queue = PromptQueue()
+        self._queue = PromptQueue(editable=not lines)
         self._question: asyncio.Future[str | None] | None = None
         self._hint = self._draft = ""
         self._view: PagedView | None = None
