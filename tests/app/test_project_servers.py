@@ -12,10 +12,13 @@ from callwright import Completed, Interrupted, Registry, ToolSpec
 from callwright.app.app import App, assemble
 from callwright.app.locations import Locations
 from callwright.app.mcp_servers import load_servers
+from callwright.app.permissions import HookAllows
 from callwright.app.run_context import RunOptions
 from callwright.app.settings import load_settings
 from callwright.core.access import Allow, UseTool
+from callwright.core.calls import digest_of
 from callwright.core.spec import REPOSITORY, SHADOWS
+from callwright.hooks.shell.hooks import ShellHooks
 from callwright.mcp import McpServers, ServerConfig
 from callwright.policy import Policies, Rules, rules_of
 from callwright.policy.dry_run import DryRunCall
@@ -110,6 +113,15 @@ def test_no_form_of_a_users_rule_covers_a_projects_server(scope: str, rule: str)
 
     assert decide({})
     assert not decide({REPOSITORY: "/project"}) and not decide({REPOSITORY: "/project", SHADOWS: "h"})
+
+
+@pytest.mark.parametrize("shadows", ["", "gh"])
+def test_hook_allows_no_tool_of_a_server_that_looks_like_another(shadows: str) -> None:
+    spec = ToolSpec("mcp__gh__echo", "Echoes.", {"type": "object"}, group="mcp:gh", metadata={SHADOWS: shadows})
+    hooks = ShellHooks(())
+    hooks.allowed_calls.add(digest_of(spec.name, {"text": "x"}, (), session_id=""))
+    decision = HookAllows(hooks).judge(UseTool(spec.name, spec.annotations.effect), DryRunCall(spec, {"text": "x"}, ""))
+    assert isinstance(decision, Allow) is (not shadows)
 
 
 async def test_every_tool_of_a_projects_server_is_marked(tmp_path: Path) -> None:
