@@ -47,7 +47,7 @@ class _Handler(BaseHTTPRequestHandler):
         message = json.loads(self.rfile.read(int(self.headers["content-length"])))
         if message["method"] == "tools/call" and self.server.lost and self.headers.get("mcp-session-id") == "1":
             status, code, said = self.server.lost
-            body = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": said}}
+            body = {"jsonrpc": "2.0", "id": message["id"], "error": {"code": code, "message": said}}
             self._send(status, json.dumps(body).encode(), "application/json")
         elif message["method"] == "tools/call" and self.server.lost:
             body = {"jsonrpc": "2.0", "id": message["id"], "result": {"content": [{"type": "text", "text": "paid"}]}}
@@ -140,6 +140,7 @@ async def test_compressed_response_is_refused(site: Site):
         ((400, -32000, "Bad Request: No valid session ID provided"), True),
         ((404, -32601, "Method not found"), False),
         ((400, -32602, "Invalid params: session_id is required"), False),
+        ((200, -32600, "Session terminated"), False),
     ],
 )
 async def test_session_that_the_server_forgot_is_renewed(site: Site, lost: tuple[int, int, str], renewed: bool):

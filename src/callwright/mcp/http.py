@@ -137,7 +137,7 @@ class _GuardedTransport(httpx2.AsyncBaseTransport):
             if request.method != "POST":  # the SDK reopens its listening stream itself
                 raise
             why, sent = _describe_unreached(request, error), not isinstance(error, _NOT_SENT)
-            return _refusal(request, 502, CONNECTION_CLOSED, why, busy="", sent=sent)
+            return _refusal(request, 502, CONNECTION_CLOSED, why, data=_busy("", sent=sent))
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             await response.aclose()
             return _refusal(request, 502, INTERNAL_ERROR, "it sent a compressed response, which was not asked for")
@@ -183,7 +183,7 @@ class _GuardedTransport(httpx2.AsyncBaseTransport):
             after = response.headers.get("retry-after", "")
             # a proxy gives the others too when the server ended the connection after it had got the request
             sent = status != 429 and not (status == 503 and after)
-            return _refusal(request, 503, INTERNAL_ERROR, f"HTTP status {status}", busy=after, sent=sent)
+            return _refusal(request, 503, INTERNAL_ERROR, f"HTTP status {status}", data=_busy(after, sent=sent))
         # the SDK handles sign-ins, and a 404 inside a session, which means that the session ended
         if (self._signs_in and _requires_sign_in(response)) or (status == 404 and "mcp-session-id" in request.headers):
             return None
@@ -217,21 +217,24 @@ def _phrase(status: int) -> str:
 
 
 def _refusal(
-    request: httpx2.Request, status: int, code: int, message: str, *, busy: str | None = None, sent: bool = False
+    request: httpx2.Request, status: int, code: int, message: str, *, data: dict[str, object] | None = None
 ) -> httpx2.Response:
-    """Build an error response; `busy` marks it as retryable and holds the wait in seconds, if known.
-
-    `sent` says that the server may have got the request, so that only a harmless one can be repeated.
-    """
-    error: dict[str, object] = {"code": code, "message": message}
-    if busy is not None:
-        error["data"] = {"busy": OWN_MARK, "retryAfter": busy, "sent": sent}
+    """Build an error response; `data` says what callwright makes of it."""
+    error: dict[str, object] = {"code": code, "message": message, **({} if data is None else {"data": data})}
     body = json.dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode()
     return httpx2.Response(status, headers={"content-type": "application/json"}, content=body, request=request)
 
 
+def _busy(seconds: str, *, sent: bool) -> dict[str, object]:
+    """Mark an error as retryable after a wait in seconds, if known.
+
+    `sent` says that the server may have got the request, so that only a harmless one can be repeated.
+    """
+    return {"busy": OWN_MARK, "retryAfter": seconds, "sent": sent}
+
+
 async def _end_lost_session(request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
-    """Return the SDK's own error for a session that the server does not know, also if it says so in its own words.
+    """Return an error of our own for a session that the server does not know, also if it says so in its own words.
 
     The SDK passes on the words of the server, and the session would stay lost: after every restart of a server.
     """
@@ -248,7 +251,7 @@ async def _end_lost_session(request: httpx2.Request, response: httpx2.Response) 
     unknown = code in _SESSION_CODES and "session" in message.lower()
     lost = code != METHOD_NOT_FOUND if response.status_code == 404 else unknown
     if lost:
-        return _refusal(request, 404, INVALID_REQUEST, SESSION_ENDED)
+        return _refusal(request, 404, INVALID_REQUEST, SESSION_ENDED, data={"ended": OWN_MARK})
     kind = {"content-type": response.headers.get("content-type", "")}
     return httpx2.Response(response.status_code, headers=kind, content=body, request=request)
 

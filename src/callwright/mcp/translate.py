@@ -22,7 +22,7 @@ from callwright.tool.arguments import describe_first_problem
 
 _REASON_CHARS = 500
 SESSION_ENDED = "Session terminated"
-"""The message of the SDK's own error when the server does not know the session."""
+"""The message of an error when the server does not know the session."""
 _SDK_CLOSED = "Connection closed"
 """The message of the SDK's own error when its stream ends."""
 
@@ -33,9 +33,8 @@ OWN_MARK = secrets.token_hex(8)
 
 def ends_session(error: MCPError) -> bool:
     """Whether the error means that the session is over and a new one is needed."""
-    ended = error.code == types.INVALID_REQUEST and error.message == SESSION_ENDED
-    # of a server at the other end of a pipe it is about another session, such as that of a server behind it
-    return (ended and not isinstance(error, ServerError)) or _is_connection_lost(error)
+    # the same words of a server are about another session, such as that of a server behind it
+    return _details(error).get("ended") == OWN_MARK or _is_connection_lost(error)
 
 
 def is_unreached(error: MCPError) -> bool:
