@@ -1,12 +1,15 @@
 """Deadlines, cancellation, the fast path and nested calls."""
 
 import asyncio
+import gc
 import os
 import pickle
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import suppress
+from contextvars import ContextVar
 
 import pytest
 from tests.executor.conftest import outcomes_behind
@@ -491,3 +494,29 @@ async def test_limited_tool_that_calls_itself_fails() -> None:
     outcome = await Executor(Registry(narrow)).run("narrow")
     assert isinstance(outcome, Completed)
     assert "would wait for itself" in outcome.text
+
+
+async def test_time_limit_does_not_keep_the_context_of_an_ended_call() -> None:
+    class Request:
+        pass
+
+    current: ContextVar[Request] = ContextVar("current")
+
+    @tool(effect=Effect.READ)
+    async def look() -> str:
+        """Look."""
+        await asyncio.sleep(0)
+        return "seen"
+
+    executor = Executor(Registry(look))
+
+    async def handle() -> weakref.ref[Request]:
+        request = Request()
+        current.set(request)
+        assert (await executor.run("look")).text == "seen"
+        return weakref.ref(request)
+
+    handled = await asyncio.create_task(handle())
+    await asyncio.sleep(0)  # until then the loop itself keeps the task that ended
+    gc.collect()
+    assert handled() is None

@@ -6,6 +6,7 @@ All calls of a loop share one timer: a timer per call would cost more than all c
 import asyncio
 import inspect
 import threading
+from contextvars import Context
 from typing import Any
 
 from callwright.core._fast import frozen
@@ -33,7 +34,7 @@ class Deadline(OwnCancellation):
 class Deadlines:
     """The time limits of all calls that run in one event loop."""
 
-    __slots__ = ("_loop", "_pending", "_timer", "_timer_at", "grace_seconds", "now")
+    __slots__ = ("_context", "_loop", "_pending", "_timer", "_timer_at", "grace_seconds", "now")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, grace_seconds: float) -> None:
         self._loop = loop
@@ -41,6 +42,8 @@ class Deadlines:
         self.now = loop.time
         """The event loop's clock, which deadlines are measured by."""
         self._pending: dict[Deadline, None] = {}
+        self._context = Context()
+        """Empty: the timer outlasts the call that set it, whose context variables may hold a whole request."""
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = float("inf")
 
@@ -94,7 +97,7 @@ class Deadlines:
         if self._timer is not None:
             self._timer.cancel()
         self._timer_at = when
-        self._timer = self._loop.call_at(when, self._expire_due)
+        self._timer = self._loop.call_at(when, self._expire_due, context=self._context)
 
     def _expire_due(self) -> None:
         now = self._loop.time()
