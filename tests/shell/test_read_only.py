@@ -51,6 +51,8 @@ _LOCAL = [
     '[ -z "$(git status --porcelain)" ] && echo clean',
     'test -n "$(git status --porcelain)" || echo clean',
     'env FOO="$x" ls',
+    "export x=$y; ls",
+    'command export x="$y"; ls',
     'test -f "$x" -a "$y" = b',
     "[[ $(git branch --show-current) == main ]] && echo main",
     "while read -r a b; do printf '%s\\n' \"$b  ${a}\"; done < x",

@@ -123,6 +123,8 @@ def declare(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement
         return Judgement(Verdict.READ_ONLY, ENVIRONMENT_SHOWN)
     for word in arguments:
         text = word.text
+        if word.splits:  # quoted or behind `command`, the name no longer keeps bash from splitting a=$x
+            return unknown(f"{text} may set other variables")
         if text[:1] in ("-", "+"):
             if text not in ("-x", "-r", "-rx", "-xr", "-g", "-gx", "--") or not word.literal:
                 return unknown(f"{name} {text} changes how a variable is read")
