@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import replace
@@ -147,6 +148,40 @@ async def test_stream_may_be_split_in_two_at_many_bytes(
         assert _same(await asked(provider, request), whole)
 
 
+@pytest.mark.parametrize("size", [7, 10**6])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("\n\n", "\n\n: keep-alive\n\n"),
+        ("\n\n", "\n\nevent: heartbeat\n\n"),
+        ("\n\n", "\n\ndata:\n\n"),
+        ("data: ", ": keep-alive\ndata:"),
+        ("data: ", "id: 3\nretry: 9\ndata: "),
+        ("\n", "\r\n"),
+        (re.compile(r"^event:.*\n", re.MULTILINE), ""),
+        (re.compile(r"\Z"), "data: [DONE]\n\n"),
+        ("Grüße", "Gr\u2028\x85ße"),
+    ],
+)
+async def test_stream_may_have_any_form_of_the_standard(
+    server: Loopback,
+    provider: Closable,
+    answer: bytes,
+    request_for: Requests,
+    old: str | re.Pattern[str],
+    new: str,
+    size: int,
+) -> None:
+    server.reply(LoopbackReply([answer]))
+    plain = await asked(provider, request_for(UserMessage("hi")))
+    pattern = old if isinstance(old, re.Pattern) else re.escape(old)
+    sent = re.sub(pattern, lambda _: new, answer.decode()).encode()
+    server.reply(LoopbackReply([sent[place : place + size] for place in range(0, len(sent), size)]))
+    found = await asked(provider, request_for(UserMessage("hi")))
+    assert found.text == (plain.text.replace(old, new) if isinstance(old, str) else plain.text)
+    assert _same(replace(found, parts=()), replace(plain, parts=())) and len(found.calls) == len(plain.calls)
+
+
 @pytest.mark.parametrize("step", [149, pytest.param(37, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("ending", ["whole", "broken"])
 async def test_truncated_stream_gives_no_message(
@@ -213,6 +248,24 @@ async def test_error_without_a_message_shows_its_detail(
     server.reply(LoopbackReply([json.dumps({"detail": [detail]}).encode()], 422, {"content-type": "application/json"}))
     failure = await _failure(provider, request_for(UserMessage("hi")))
     assert failure.fault == "invalid" and str(failure) == "the model API answered 422: body.seed: Field required"
+
+
+@pytest.mark.parametrize("begun", [True, False])
+async def test_error_in_a_stream_needs_no_name(
+    server: Loopback, provider: Closable, answer: bytes, request_for: Requests, *, begun: bool
+) -> None:
+    error = {"type": "error", "error": {"type": "authentication_error", "code": 401, "message": "wrong key"}}
+    first = answer.split(b"\n\n", 1)[0] + b"\n\n" if begun else b""
+    server.reply(LoopbackReply([first + b"data: " + json.dumps(error).encode() + b"\n\n"]))
+    failure = await _failure(provider, request_for(UserMessage("hi")))
+    assert failure.fault == "auth" and "wrong key" in str(failure)
+
+
+async def test_error_that_is_not_utf_8_is_told(server: Loopback, provider: Closable, request_for: Requests) -> None:
+    body = '{"error": {"message": "gesperrt für Gäste"}}'.encode("latin-1")
+    server.reply(LoopbackReply([body], 401, {"content-type": "application/json"}))
+    failure = await _failure(provider, request_for(UserMessage("hi")))
+    assert failure.fault == "auth" and "answered 401: gesperrt" in str(failure)
 
 
 _PAGE = b"\n<!DOCTYPE html>\n<html><head><title>Sign in</title></head><body>data: none</body></html>"

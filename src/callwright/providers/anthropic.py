@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
 from os import environ
 from typing import TYPE_CHECKING, Any
 
@@ -112,13 +113,13 @@ class AnthropicMessages:
 
     @asynccontextmanager
     async def _open(self, request: ModelRequest, tools: EncodedTools) -> AsyncGenerator[AsyncIterator[Any]]:
-        from anthropic import AsyncAnthropic, AsyncStream
+        from anthropic import AsyncAnthropic
 
         client = await self._clients.get()
         body = self._body(request, tools)
         # as bytes: the typed call would convert every old message on every turn; other clients rewrite the object
         sent: dict[str, Any] = {"content": body} if type(client) is AsyncAnthropic else {"body": json.loads(body)}
-        posted = client.post("/v1/messages", cast_to=object, **sent, stream=True, stream_cls=AsyncStream[object])
+        posted = client.post("/v1/messages", cast_to=object, **sent, stream=True, stream_cls=_naming_stream())
         async with await posted as events:
             refuse_web_page(events.response)
             yield _read_whole(events) if _is_unstreamed(events) else events
@@ -167,6 +168,24 @@ def _has_no_temperature(model: str) -> bool:
     """Return whether a model is of 4.7 or later, which reject the field; the SDK no longer has it."""
     found = _VERSION.search(model)
     return found is not None and (int(found[1]), int(found[2] or 0)) >= (4, 7)
+
+
+@cache
+def _naming_stream() -> Any:
+    """Return the SDK's stream class, with a name for events without one, which the SDK itself drops, errors too."""
+    from anthropic import AsyncStream
+
+    class NamingStream(AsyncStream[object]):
+        async def _iter_events(self) -> AsyncIterator[Any]:
+            async for event in super()._iter_events():
+                found = parse_object(event.data) if event.event is None else None
+                if found is not None:
+                    name = "error" if found.get("error") else str(found.get("type", ""))
+                    yield type(event)(event=name, data=event.data)
+                else:
+                    yield event
+
+    return NamingStream
 
 
 def _is_unstreamed(events: "AsyncStream[object]") -> bool:

@@ -4,6 +4,7 @@ The SDK builds every request again from typed contents, which takes seconds for 
 HTTP response it reads. So the HTTP client it gets replaces the SDK's body by ours and keeps the response.
 """
 
+import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
@@ -37,6 +38,8 @@ _METHOD = ":streamGenerateContent"
 _SILENCE_SECONDS = 600.0
 _CONNECT_SECONDS = 10.0
 _MAX_ERROR_BYTES = 8192
+_NO_DATA = (":", "event:", "id:", "retry:")
+"""The beginnings of lines of an event stream that are no data."""
 
 
 @dataclass(slots=True)
@@ -99,25 +102,48 @@ async def _note_response(response: Any) -> None:
         sent.response = response
         if response.status_code == _OK:
             refuse_web_page(response)
-            _keep_ending(response, sent)
+            _read_as_events(response, sent)
+        else:
+            response.json = lambda: json.loads(response.text)  # its own fails at bytes that are not UTF-8
 
 
-def _keep_ending(response: Any, sent: SentRequest) -> None:
-    read = response.aiter_bytes
+def _read_as_events(response: Any, sent: SentRequest) -> None:
+    """Give the SDK only lines that it can read.
 
-    async def read_keeping(*arguments: Any, **options: Any) -> AsyncGenerator[bytes]:
-        async for piece in read(*arguments, **options):
+    It fails at comments and at other fields than data, which gateways send, and at separators of lines inside a text.
+    """
+
+    async def read_lines() -> AsyncGenerator[str]:
+        response.__dict__.pop("aiter_lines", None)  # a cycle would hold the request's body after the response was read
+        held = b""
+        async for piece in response.aiter_bytes():
             sent.ending = (sent.ending + piece)[-_MAX_ERROR_BYTES:]
-            yield piece
+            *lines, held = (held + piece).splitlines(keepends=True) or [b""]
+            if held.endswith(b"\n"):
+                lines, held = [*lines, held], b""
+            for line in lines:
+                if (fitted := _fit_line(line)) is not None:
+                    yield fitted
+        if (fitted := _fit_line(held)) is not None:
+            yield fitted
 
-    response.aiter_bytes = read_keeping
+    response.aiter_lines = read_lines
+
+
+def _fit_line(line: bytes) -> str | None:
+    """Return a line as the SDK reads it; None for one without content."""
+    text = line.decode(errors="replace").rstrip("\r\n")
+    if text.startswith("data:"):
+        data = text.removeprefix("data:").strip()
+        return f"data: {data}" if data not in ("", "[DONE]") else None
+    return None if text.startswith(_NO_DATA) else text
 
 
 def _find_error(ending: bytes) -> dict[str, Any] | None:
     """Return the error that a response ended with, if any."""
     last = (b"\n" + ending).rpartition(b"\ndata:")[2]
     found = parse_object(last.strip())
-    return found if found is not None and "error" in found else None
+    return found if found is not None and found.get("error") else None
 
 
 _THOUGHTLESS = re.compile(r"gemini-(?:1|2\.0)|gemma")
@@ -201,6 +227,8 @@ class GoogleGemini:
             async with aclosing(await ask(model=self.model, contents="(sent as bytes)", config=config)) as chunks:
                 current_request.set(sent)  # the request is sent when the first chunk is requested
                 yield chunks
+            if (found := _find_error(sent.ending)) is not None:  # the SDK knows an error only by its first key
+                raise status_failure(_OK, found, {})
         except (AttributeError, TypeError) as error:  # the SDK expects an object with a number as its code
             if (found := _find_error(sent.ending)) is None:
                 raise

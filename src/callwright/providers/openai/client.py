@@ -48,7 +48,10 @@ async def _close(client: "AsyncOpenAI") -> None:
 
 @cache
 def _noting_stream() -> Any:
-    """Return the SDK's stream class, with a note of the end marker, which the SDK itself drops."""
+    """Return the SDK's stream class, with a note of the end marker, which the SDK itself drops.
+
+    Events without data, such as keep-alives, are left out: the SDK would parse them.
+    """
     from openai import AsyncStream
 
     class NotingStream(AsyncStream[object]):
@@ -57,7 +60,8 @@ def _noting_stream() -> Any:
         async def _iter_events(self) -> AsyncIterator[Any]:
             async for event in super()._iter_events():
                 self.ended = self.ended or event.data.startswith("[DONE]")
-                yield event
+                if event.data.strip():
+                    yield event
 
     return NotingStream
 
