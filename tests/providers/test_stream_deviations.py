@@ -1,15 +1,16 @@
 """Streams that deviate from the standard: each becomes the message the model meant, or a `ProviderError`."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 from callwright import tool
-from callwright.core.messages import AssistantMessage, Usage, UserMessage
+from callwright.core.messages import AssistantMessage, Thinking, Usage, UserMessage
 from callwright.providers.anthropic_messages import AnthropicDraft
-from callwright.providers.base import ModelRequest, ProviderError
+from callwright.providers.base import MessageDone, ModelRequest, ProviderError, TextDelta, ThinkingDelta
 from callwright.providers.errors import reading_errors
 from callwright.providers.openai.chat_stream import ChatDraft
 from callwright.providers.openai.client import STREAM_ENDED
@@ -280,6 +281,76 @@ def test_anthropic_counts_and_model_are_what_a_session_stores(tools: EncodedTool
     assert load_record(dump_record(Said(message))) == Said(message)
 
 
+EMOJI = '{"path":"\ud83d', '\ude00"}'
+CUT = ("smile \ud83d", "\ude00 and half \ud83d")
+
+
+def _grow(index: int, **delta: str) -> dict[str, Any]:
+    return {"type": "content_block_delta", "index": index, "delta": delta}
+
+
+@pytest.mark.parametrize(
+    ("draft", "pieces"),
+    [
+        (
+            AnthropicDraft,
+            [
+                START,
+                _block(0, type="thinking", thinking=""),
+                *(_grow(0, type="thinking_delta", thinking=text) for text in CUT),
+                _block(1, type="text", text=""),
+                *(_grow(1, type="text_delta", text=text) for text in CUT),
+                _use(2, input={}),
+                *(_grow(2, type="input_json_delta", partial_json=text) for text in EMOJI),
+                _ends("tool_use"),
+                STOP,
+            ],
+        ),
+        (
+            ResponsesDraft,
+            [
+                *({"type": "response.reasoning_text.delta", "delta": text} for text in CUT),
+                *({"type": "response.output_text.delta", "delta": text} for text in CUT),
+                ADDED,
+                *({**WRITTEN, "delta": text} for text in EMOJI),
+                _done(arguments='{"path": "😀"}'),
+                _completed(),
+            ],
+        ),
+        (
+            ChatDraft,
+            [
+                *(_delta(reasoning=text) for text in CUT),
+                *(_delta(content=text) for text in CUT),
+                _delta(_piece(0, "a", "read", EMOJI[0])),
+                _delta(_piece(0, "a", None, EMOJI[1])),
+                END,
+            ],
+        ),
+    ],
+)
+async def test_character_cut_in_halves_is_joined(
+    draft: Callable[[EncodedTools], Draft], pieces: list[Any], tools: EncodedTools
+):
+    events = [event async for event in read_stream(draft(tools), _opened(*pieces), key="KEY")]
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "smile 😀 and half "
+    assert "".join(event.text for event in events if isinstance(event, ThinkingDelta)) == "smile 😀 and half "
+    done = events[-1]
+    assert isinstance(done, MessageDone) and done.message.text == "smile 😀 and half "
+    assert [part.text for part in done.message.parts if isinstance(part, Thinking)] in ([], ["smile 😀 and half "])
+    ((_, written),) = _calls(done.message)
+    assert json.loads(written) == {"path": "😀"} and "😀" in written
+
+
+@asynccontextmanager
+async def _opened(*given: Any) -> AsyncGenerator[AsyncIterator[Any]]:
+    async def pieces() -> AsyncIterator[Any]:
+        for piece in given:
+            yield piece
+
+    yield pieces()
+
+
 @pytest.mark.parametrize(
     ("given", "read"),
     [(-5, 0), ("12", 12), (float("inf"), 0), (float("nan"), 0), ([1], 0), (10**400, 2**53 - 1)],
@@ -312,15 +383,8 @@ def test_counts_and_model_of_any_server_can_be_stored(given: object, read: int, 
 async def test_what_is_shown_while_it_arrives_is_text(
     draft: type[ResponsesDraft] | type[AnthropicDraft], piece: dict[str, Any], tools: EncodedTools
 ):
-    @asynccontextmanager
-    async def opened() -> AsyncGenerator[AsyncIterator[Any]]:
-        async def pieces() -> AsyncIterator[Any]:
-            yield piece
-
-        yield pieces()
-
     with pytest.raises(ProviderError) as caught:
-        async for event in read_stream(draft(tools), opened(), key="KEY"):
+        async for event in read_stream(draft(tools), _opened(piece), key="KEY"):
             pytest.fail(f"was shown: {event}")
     assert caught.value.fault == "transient"
 

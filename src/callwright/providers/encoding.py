@@ -21,11 +21,19 @@ _MAX_ENTRIES = 64
 _MOST_TOKENS = 2**53 - 1
 _ALLOWED_ID = re.compile(r"[a-zA-Z0-9_-]{1,40}")
 _FORBIDDEN = re.compile(r"[^a-zA-Z0-9_-]")
+_HALVES = re.compile(r"[\ud800-\udbff][\udc00-\udfff]")
+FIRST_HALVES = frozenset(map(chr, range(0xD800, 0xDC00)))
+"""What a text ends with whose last character was cut in two."""
 
 
 def to_bytes(value: object) -> bytes:
     """Encode JSON for the wire. A lone surrogate, which no server accepts, becomes a question mark."""
     return compact(value).encode("utf-8", "replace")
+
+
+def join_halves(text: str) -> str:
+    """Make those characters whole that a server of JavaScript or Java sent in two pieces."""
+    return _HALVES.sub(lambda found: found[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
 
 
 def ask_for_schema(system: str, schema: JsonObject) -> str:

@@ -16,6 +16,7 @@ from callwright.providers.base import (
     ThinkingDelta,
     closing_events,
 )
+from callwright.providers.encoding import FIRST_HALVES, join_halves
 from callwright.providers.errors import reading_errors, vendor_errors
 
 
@@ -38,6 +39,7 @@ async def read_stream(
 
     Closing the iterator ends the request. Nothing is sent before the first event is requested.
     """
+    halves: dict[type[ModelEvent], str] = {}
     async with vendor_errors(key=key), opened as pieces:
         async for piece in pieces:
             with reading_errors():
@@ -45,10 +47,23 @@ async def read_stream(
                 for event in events:
                     _check_event(event)
             for event in events:
+                if isinstance(event, (TextDelta, ThinkingDelta)):
+                    event, halves[type(event)] = _hold_half(event, halves.get(type(event), ""))
+                    if not event.text:
+                        continue
                 yield event
     with reading_errors():
         message = draft.message()
     yield MessageDone(message)
+
+
+def _hold_half(event: TextDelta | ThinkingDelta, half: str) -> tuple[TextDelta | ThinkingDelta, str]:
+    """Return a piece of text with the half character before it, and the half at its end, which is held back."""
+    if not half and event.text[-1:] not in FIRST_HALVES:
+        return event, ""
+    text = join_halves(half + event.text)
+    end = len(text) - (text[-1:] in FIRST_HALVES)
+    return type(event)(text[:end]), text[end:]
 
 
 def _check_event(event: ModelEvent) -> None:

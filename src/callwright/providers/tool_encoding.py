@@ -7,21 +7,33 @@ OpenAI's Responses by an item that holds the definition.
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from callwright.core.calls import ToolCall, find_revealed
+from callwright.core.content import Text
 from callwright.core.errors import UsageError
 from callwright.core.json import FrozenDict, Json, JsonObject, compact, freeze
-from callwright.core.messages import AssistantMessage, AssistantPart, History, Message, Stop, ToolMessage, Usage
+from callwright.core.messages import (
+    AssistantMessage,
+    AssistantPart,
+    History,
+    Message,
+    Stop,
+    Thinking,
+    ToolMessage,
+    Usage,
+)
 from callwright.core.spec import Effect, ToolSpec
 from callwright.providers.base import ModelRequest
 from callwright.providers.encoding import (
+    FIRST_HALVES,
     IdentityCache,
     Pieces,
     assemble,
     cache_with_history,
     call_arguments,
+    join_halves,
     join_list,
     join_pieces,
     merge_options,
@@ -245,7 +257,7 @@ class EncodedTools:
 
     def read_call(self, call_id: str, name: str, text: str, *, cut: bool = False) -> ToolCall:
         """Read a model's call. The text stays unchanged, except for strict mode and empty arguments."""
-        own = self.tool_name_of(name)
+        own, text = self.tool_name_of(name), join_halves(text)
         if not text.strip():
             return ToolCall(call_id, own, "{") if cut else ToolCall(call_id, own)  # cut off before its first argument
         form = self.forms.get(own)
@@ -335,7 +347,7 @@ def finish_message(parts: Iterable[AssistantPart], stop: Stop, usage: Usage, mod
     Calls beside an ordinary end make the stop `calls`. Calls beside a refusal or an unknown stop are left out: the
     server took the message back or may not have finished it, so they must not run.
     """
-    found = tuple(parts)
+    found = tuple(part if isinstance(part, ToolCall) else _make_whole(part) for part in parts)
     calls = any(isinstance(part, ToolCall) for part in found)
     if calls and stop in ("refusal", "other"):
         found = tuple(part for part in found if not isinstance(part, ToolCall))
@@ -344,6 +356,13 @@ def finish_message(parts: Iterable[AssistantPart], stop: Stop, usage: Usage, mod
     elif stop == "calls" and not calls:  # reported without one: the message is an ordinary answer
         stop = "end"
     return AssistantMessage(found, stop, usage, str(model or ""))
+
+
+def _make_whole(part: Text | Thinking) -> Text | Thinking:
+    """Return a part without characters cut in halves; one whose second half never came is dropped."""
+    text = join_halves(part.text)
+    text = text[:-1] if text[-1:] in FIRST_HALVES else text
+    return part if text == part.text else replace(part, text=text)
 
 
 Fields = dict[str, bytes]

@@ -42,8 +42,6 @@ _FAILED = ("error", "network_error", "insufficient_system_resource", "abort", "a
 _REASONING = ("reasoning_content", "reasoning")
 """Field names for reasoning; the standard has none."""
 _GROWING = ("text", "summary", "data", "signature")
-_FIRST_HALVES = frozenset(map(chr, range(0xD800, 0xDC00)))
-_SECOND_HALVES = frozenset(map(chr, range(0xDC00, 0xE000)))
 _OPEN = "<think>"
 _CLOSE = "</think>"
 
@@ -85,8 +83,6 @@ class ChatDraft:
         self._details: list[Chunk] = []
         self._think = _ThinkTags()
         self._text = ""
-        self._half = ""
-        """The first half of a character whose second half is in the next piece."""
         self._refused = False
         self._calls: list[_Call] = []
         self._model = ""
@@ -175,9 +171,8 @@ class ChatDraft:
         events: list[ModelEvent] = []
         for name in _REASONING:
             if isinstance(delta.get(name), str) and delta[name]:
-                text = self._hold_half(delta[name])
-                self._thoughts[name] = self._thoughts.get(name, "") + text
-                events.append(ThinkingDelta(text))
+                self._thoughts[name] = self._thoughts.get(name, "") + delta[name]
+                events.append(ThinkingDelta(delta[name]))
                 break
         for detail in delta.get("reasoning_details") or ():
             if isinstance(detail, dict):
@@ -206,8 +201,7 @@ class ChatDraft:
 
     def _add_text(self, pieces: list[tuple[str, bool]]) -> list[ModelEvent]:
         events: list[ModelEvent] = []
-        for piece, thought in pieces:
-            text = self._hold_half(piece)
+        for text, thought in pieces:
             if text and thought:
                 self._think.thought += text
                 events.append(ThinkingDelta(text))
@@ -215,13 +209,6 @@ class ChatDraft:
                 self._text += text
                 events.append(TextDelta(text))
         return events
-
-    def _hold_half(self, piece: str) -> str:
-        """Return a piece of text with the half character before it; half a character at its end is held back."""
-        text = _join(self._half, piece)
-        end = len(text) - (text[-1:] in _FIRST_HALVES)
-        self._half = text[end:]
-        return text[:end]
 
     def _add_detail(self, detail: Chunk) -> None:
         """Join a piece of OpenRouter's reasoning details to the one of its index and type."""
@@ -249,7 +236,7 @@ class ChatDraft:
         if name and name != call.name:
             whole = name.startswith(call.name) and name in self._tools.own  # sent from its beginning each time
             call.name = name if whole else call.name + name
-        call.text = _join(call.text, text or "")
+        call.text += text or ""
         call.unsent += text or ""
         call.extra |= get_object(piece, "extra_content")
         return self._emit_call(call)
@@ -309,14 +296,6 @@ def _text_in(part: Chunk) -> str:
     if isinstance(found, list):
         return "".join(_text_in(cast("Chunk", each)) for each in cast("list[Any]", found) if isinstance(each, dict))
     return found if isinstance(found, str) else ""
-
-
-def _join(text: str, piece: str) -> str:
-    """Add a piece to a text; a character that a server of JavaScript or Java has cut in two halves is whole again."""
-    if text[-1:] in _FIRST_HALVES and piece[:1] in _SECOND_HALVES:
-        whole = (text[-1] + piece[0]).encode("utf-16", "surrogatepass").decode("utf-16")
-        return f"{text[:-1]}{whole}{piece[1:]}"
-    return text + piece
 
 
 class _ThinkTags:

@@ -9,7 +9,7 @@ from callwright.core.content import Text
 from callwright.core.json import canonical, compact
 from callwright.core.messages import AssistantMessage, AssistantPart, Stop, Thinking
 from callwright.providers.base import CallDelta, ModelEvent, TextDelta, ThinkingDelta
-from callwright.providers.encoding import get_object, parse_object, wrap_opaque
+from callwright.providers.encoding import get_object, join_halves, parse_object, wrap_opaque
 from callwright.providers.errors import broken_stream, status_failure
 from callwright.providers.openai.client import STREAM_ENDED, openai_usage
 from callwright.providers.tool_encoding import EncodedTools, finish_message
@@ -209,7 +209,7 @@ def _check_done(streamed: _Streamed) -> Event:
 
 def _merge_call(begun: _Streamed, ended: Event) -> Event:
     """Return a call as it ended, with the arguments that were streamed if it has none."""
-    text, streamed = _arguments_of(ended), begun.written or _arguments_of(begun.item)
+    text, streamed = (join_halves(each) for each in (_arguments_of(ended), begun.written or _arguments_of(begun.item)))
     cut = ended.get("status") == "incomplete"
     same = cut or not text.strip() or not streamed.strip() or _agree(text, streamed)
     if not same or ended.get("name") != begun.item.get("name"):
