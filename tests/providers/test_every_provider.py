@@ -11,7 +11,8 @@ from typing import Any, cast
 import pytest
 from tests.waiting import LONG_SECONDS, until
 
-from callwright.core.calls import ToolCall
+from callwright.core.calls import Completed, ToolCall
+from callwright.core.content import Output
 from callwright.core.messages import AssistantMessage, AssistantPart, History, ToolMessage, UserMessage
 from callwright.providers.base import (
     CallDelta,
@@ -146,6 +147,16 @@ async def test_stream_may_be_split_in_two_at_many_bytes(
     for place in range(1, len(answer), 5):  # that it may be split at every byte is tested by default, byte by byte
         server.reply(LoopbackReply([answer[:place], answer[place:]]))
         assert _same(await asked(provider, request), whole)
+
+
+async def test_no_list_of_parts_is_sent_empty(
+    server: Loopback, provider: Closable, answer: bytes, request_for: Requests
+) -> None:
+    call = ToolCall("a", "look", "{}")
+    said = (UserMessage(()), AssistantMessage((call,), "calls"), ToolMessage((Completed(call, Output(())),)))
+    server.reply(LoopbackReply([answer]))
+    await asked(provider, request_for(*said))
+    assert b"[]" not in server.received[0].body.replace(b" ", b"")
 
 
 @pytest.mark.parametrize("size", [7, 10**6])

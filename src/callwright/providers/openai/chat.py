@@ -96,8 +96,8 @@ def encode(message: Message, tools: EncodedTools, dialect: ChatDialect) -> bytes
 
 
 def user_content(content: str | tuple[Part, ...]) -> str | list[Wire]:
-    """Return the content of a user message: text unchanged, parts as a list."""
-    return content if isinstance(content, str) else [_part(part) for part in content]
+    """Return the content of a user message: text unchanged, parts as a list, which the API does not accept empty."""
+    return content if isinstance(content, str) else [_part(part) for part in content] or ""
 
 
 def outcome_text(outcome: Completed | Failed) -> str:

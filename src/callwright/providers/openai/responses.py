@@ -61,7 +61,7 @@ def encode(message: Message, tools: EncodedTools, origin: str = "") -> bytes:
 
 
 def _content(content: str | tuple[Part, ...]) -> str | list[Item]:
-    return content if isinstance(content, str) else [_part(part) for part in content]
+    return content if isinstance(content, str) else [_part(part) for part in content] or ""  # not an empty list
 
 
 def _part(part: Part) -> Item:
