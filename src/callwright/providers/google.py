@@ -115,12 +115,15 @@ def _read_as_events(response: Any, sent: SentRequest) -> None:
 
     async def read_lines() -> AsyncGenerator[str]:
         response.__dict__.pop("aiter_lines", None)  # a cycle would hold the request's body after the response was read
-        held = b""
+        held = bytearray()
         async for piece in response.aiter_bytes():
             sent.ending = (sent.ending + piece)[-_MAX_ERROR_BYTES:]
-            *lines, held = (held + piece).splitlines(keepends=True) or [b""]
+            held += piece
+            if b"\n" not in piece and b"\r" not in piece:  # a line as long as an image comes in many pieces
+                continue
+            *lines, held = held.splitlines(keepends=True)
             if held.endswith(b"\n"):
-                lines, held = [*lines, held], b""
+                lines, held = [*lines, held], bytearray()
             for line in lines:
                 if (fitted := _fit_line(line)) is not None:
                     yield fitted
@@ -130,7 +133,7 @@ def _read_as_events(response: Any, sent: SentRequest) -> None:
     response.aiter_lines = read_lines
 
 
-def _fit_line(line: bytes) -> str | None:
+def _fit_line(line: bytearray) -> str | None:
     """Return a line as the SDK reads it; None for one without content."""
     text = line.decode(errors="replace").rstrip("\r\n")
     if text.startswith("data:"):
