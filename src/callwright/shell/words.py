@@ -173,7 +173,7 @@ class Word(NamedTuple):
     named: bool = False
     """It stands for a path below one that is already counted, so it adds no access."""
     single: bool = False
-    """It is not literal but quoted, so bash makes exactly one word of it."""
+    """It is not literal but quoted, without globs and braces beside it, so bash makes exactly one word of it."""
 
     @property
     def splits(self) -> bool:
@@ -207,6 +207,7 @@ class Piece(NamedTuple):
 
 
 _MASK = "x"
+_MULTIPLIES = re.compile(r"[*?\[{]")
 _EXPANDS = re.compile(r"[*?\[{]|\A~|[=:]~")
 _ASSIGNS = re.compile(r"[A-Za-z_]\w*(?:\[[^\]]*\])?\+?=")
 _BRACES = re.compile(r"\{[^{}]*(?:,|\.\.)[^{}]*\}")
@@ -265,8 +266,9 @@ def join_pieces(pieces: Iterable[Piece], source: str) -> Word:
     pieces = tuple(pieces)
     for piece in pieces:
         if piece.dynamic:
-            single = not any(map(_is_loose, pieces))
-            certainty = _dynamic_certainty(pieces, single=single)
+            tight = not any(map(_is_loose, pieces))
+            single = tight and not _MULTIPLIES.search("".join([piece.shadow for piece in pieces]))
+            certainty = _dynamic_certainty(pieces, tight=tight)
             return Word(source, certainty, named=piece.named and len(pieces) == 1, single=single)
     text = "".join([piece.text for piece in pieces])
     shadow = "".join([piece.shadow for piece in pieces])
@@ -350,12 +352,12 @@ def _is_loose(piece: Piece) -> bool:
     return piece.dynamic and (piece.shadow != _MASK * len(piece.text) or _ALL_PARAMETERS.search(piece.text) is not None)
 
 
-def _dynamic_certainty(pieces: tuple[Piece, ...], *, single: bool) -> Certainty:
+def _dynamic_certainty(pieces: tuple[Piece, ...], *, tight: bool) -> Certainty:
     # an unquoted variable is split into words, and any of them may start with a dash
     first = pieces[0]
     if first.dynamic or not first.text or first.text[0] in "-~*?[{":
         return ANYTHING
-    return PREFIXED if single else ANYTHING
+    return PREFIXED if tight else ANYTHING
 
 
 def home_folder() -> str:
