@@ -55,6 +55,9 @@ from callwright.policy import judge_command
         ("Bash(rm *)", "chronic rm x"),
         ("Bash(rm *)", "run0 -u ann rm x"),
         ("Bash(pip install *)", "pyenv exec pip install x"),
+        ("Read(x.json)", "jq --rawfile a x.json"),
+        ("Read(x.json)", "jq -n --slurpfile a x.json"),
+        ("Read(x.json)", "jq -n --argfile a x.json ."),
     ],
 )
 def test_deny_rule_matches_around_options(tmp_path: Path, rule: str, line: str) -> None:

@@ -168,12 +168,12 @@ def list_reads(rule: ProgramRule, arguments: Sequence[Word], folders: Folders) -
     operands, flags, valued = _sort_arguments(rule, arguments)
     # a hostile line may name the same file ten thousand times
     for word in operands if len(operands) == 1 else dict.fromkeys(operands):
-        found.extend(_read_accesses(word, folders))
+        found.extend(read_accesses(word, folders))
     if not operands and (rule.here or (rule.pattern is not None and any(map(_RECURSES.match, flags)))):
         found.extend(resolve_as(ReadPath, ["."], folders))
     if flags and valued:
         for value in _list_file_values(arguments):
-            found.extend(_read_accesses(Word(value), folders))
+            found.extend(read_accesses(Word(value), folders))
     return found
 
 
@@ -258,7 +258,7 @@ def _list_file_values(arguments: Sequence[Word]) -> list[str]:
     return values
 
 
-def _read_accesses(word: Word, folders: Folders) -> list[Access]:
+def read_accesses(word: Word, folders: Folders) -> list[Access]:
     """Return the reads of a word; an unknown path is kept as written."""
     text, certainty = word.text, word.certainty
     if word.named or text in ("", "-") or _DESCRIPTOR.match(text):

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from callwright.shell.findings import Judgement, unknown
-from callwright.shell.judge import judge_by_rule
+from callwright.shell.judge import judge_by_rule, read_accesses
 from callwright.shell.plan import ENVIRONMENT_SHOWN, Verdict
 from callwright.shell.programs.builtins import prints_environment
 from callwright.shell.rule_tables import ProgramRule, parse_table
@@ -26,8 +26,8 @@ _FORMAT = re.compile(
     r"-[^-op]*[op]=?(?:auto|a|yaml|yml|y|kyaml|ky|json|j|props|p|csv|c|tsv|t|xml|x|toml|hcl|h|shell|s|lua|l|base64)?"
 )
 """Without ini and uri: the yq that hands its expression to jq reads an `i` in such a word as `--in-place`."""
-_GIVES = {"--arg": 2, "--argjson": 2, "--slurpfile": 2, "--rawfile": 2, "--indent": 1}
-_GIVES_FILE = ("--slurpfile", "--rawfile")
+_GIVES = {"--arg": 2, "--argjson": 2, "--slurpfile": 2, "--rawfile": 2, "--argfile": 2, "--indent": 1}
+_GIVES_FILE = ("--slurpfile", "--rawfile", "--argfile")
 _HIDES_OPTIONS = re.compile(r"--|--from-file.*|-(?!-).*[fL].*", re.DOTALL)
 """Behind `--` there are no options, and some versions take the next word for the value of -f."""
 _EVALUATES = frozenset(("eval", "e", "eval-all", "ea"))
@@ -47,14 +47,17 @@ def yq(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
 
 def jq(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     """Judge a jq call: every word may be the expression but those that options give to it."""
-    arguments = _drop_given_values(arguments)
+    arguments, files = _drop_given_values(arguments)
     if any(_LOADS.search(_FIELD.sub("", word.text)) for word in arguments):
-        return unknown("the jq expression may load a module")
-    return _judge_expression(name, _JQ, arguments, folders)
+        judgement = unknown("the jq expression may load a module")
+    else:
+        judgement = _judge_expression(name, _JQ, arguments, folders)
+    read = [access for word in files for access in read_accesses(word, folders)]
+    return judgement._replace(accesses=(*judgement.accesses, *read))
 
 
-def _drop_given_values(arguments: Sequence[Word]) -> list[Word]:
-    """Return the words without `--arg name value`; of `--slurpfile name file` the file remains, to be read."""
+def _drop_given_values(arguments: Sequence[Word]) -> tuple[list[Word], list[Word]]:
+    """Return the words without `--arg name value`, and the files of `--slurpfile name file`, which are read."""
     place = 0
     kept: list[Word] = []
     files: list[Word] = []
@@ -66,7 +69,7 @@ def _drop_given_values(arguments: Sequence[Word]) -> list[Word]:
         kept += [] if given else [arguments[place]]
         files += given[1:] if text in _GIVES_FILE else []
         place += 1 + len(given)
-    return [*kept, *arguments[place:], *files]
+    return [*kept, *arguments[place:]], files
 
 
 def _judge_expression(name: str, rule: ProgramRule, arguments: Sequence[Word], folders: Folders) -> Judgement:
