@@ -49,6 +49,17 @@ def test_call_as_claude_code_writes_it_is_understood(machine: Any) -> None:
     assert ended.code == 0 and results(ended.lines)[0].startswith("found")
 
 
+@pytest.mark.parametrize("rule", ["Agent(subagent_type:explore)", "Task(agent:explore)", "Task(explore)"])
+@pytest.mark.parametrize(
+    "given", [{"subagent_type": "Explore"}, {"agent": "explore"}, {"agent": "explore", "subagent_type": "plan"}]
+)
+def test_deny_rule_finds_an_agent_by_either_name(machine: Any, rule: str, given: dict[str, str]) -> None:
+    machine.user_settings({"permissions": {"deny": [rule]}})
+    script = machine.says(call("Task", **given, prompt="x"), "done")
+    ended = machine("-p", "go", script, "--output-format", "stream-json")
+    assert rule in results(ended.lines)[0]
+
+
 @pytest.mark.parametrize("matcher", ["Explore", "task", "^task$"])
 def test_hooks_match_the_name_of_a_sub_agent_or_its_tool(machine: Any, matcher: str) -> None:
     hooks = {"SubagentStop": [{"matcher": matcher, "hooks": [{"command": "cat > heard"}]}]}

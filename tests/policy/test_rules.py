@@ -281,6 +281,24 @@ def test_rule_may_name_an_argument_value() -> None:
         assert _judge(rules_of(deny=[text]), access, call=call) is None
 
 
+@pytest.mark.parametrize(
+    ("text", "tool", "arguments"),
+    [
+        ("Agent(subagent_type:explore)", "task", {"agent": "Explore", "prompt": "x"}),
+        ("Agent(subagent_type:explore)", "agent", {"agent": "plan", "subagent_type": "Explore"}),
+        ("Task(model:opus, subagent_type:ex*)", "task", {"agent": "explore", "model": "opus"}),
+        ("Skill(skill:deploy)", "skill", {"name": "deploy", "arguments": ""}),
+        ("Skill(args:prod*)", "skill", {"name": "deploy", "arguments": "production"}),
+    ],
+)
+def test_rule_names_an_argument_as_claude_code_does(text: str, tool: str, arguments: JsonObject) -> None:
+    access, call = UseTool(tool, Effect.WRITE), _call(tool, arguments)
+    assert isinstance(_judge(rules_of(deny=[text]), access, call=call), Deny)
+    assert isinstance(_judge(rules_of(ask=[text]), access, call=call), Ask)
+    other = _call(tool, {**arguments, "agent": "other", "subagent_type": "other", "name": "other", "arguments": ""})
+    assert _judge(rules_of(deny=[text]), access, call=other) is None
+
+
 def test_skill_rule_matches_the_skill_name() -> None:
     call = _call("skill", {"name": "review pr"})
     assert isinstance(_judge(rules_of(allow=["Skill(review *)"]), UseTool("skill", Effect.WRITE), call=call), Allow)

@@ -195,9 +195,11 @@ class _TaskSchemaTool(SchemaTool):
     def bind(self, arguments: JsonObject | str | bytes) -> SchemaInvocation:
         """Bind, with the agent also under the name that Claude Code gives it."""
         given = from_text(arguments) if isinstance(arguments, (str, bytes)) else arguments
-        if isinstance(given, Mapping) and "agent" not in given and "subagent_type" in given:
-            named = cast("Mapping[str, Any]", given)
-            arguments = {self.field_aliases().get(key, key): value for key, value in named.items()}
+        if isinstance(given, Mapping) and "subagent_type" in given:
+            named = dict(cast("Mapping[str, Any]", given))
+            # never both: a rule about the other name would judge an agent that does not run
+            named.setdefault("agent", named.pop("subagent_type"))
+            arguments = named
         return super().bind(arguments)
 
 

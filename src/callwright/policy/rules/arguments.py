@@ -1,21 +1,29 @@
 """Compares the arguments of a call with what a rule says about them: `Agent(model:opus)`, `deploy(env:prod)`."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from callwright.core.json import JsonObject
 from callwright.policy.rules.patterns import wildcard
 from callwright.policy.rules.rule import Rule
 
 _JUDGED_ELSEWHERE = frozenset({"command", "file_path", "path", "url"})
+_OTHER_NAMES: Mapping[str, Mapping[str, str]] = {
+    "agent": {"subagent_type": "agent"},
+    "skill": {"skill": "name", "args": "arguments"},
+}
+"""By the family of a tool: Claude Code's names of arguments. The tools rename them before rules judge a call."""
 
 
-def parse_named_arguments(rule: Rule, arguments: JsonObject) -> list[tuple[str, str]]:
-    """Parse `model:opus,type:code`; empty unless every key is an argument of the call.
+def parse_named_arguments(rule: Rule, arguments: JsonObject, family: str) -> list[tuple[str, str]]:
+    """Parse `model:opus,type:code`; empty unless every key is an argument of the call, or another name of one.
 
     An allow rule is also not about arguments that rules about paths, commands and addresses judge.
     """
     pieces = [piece.partition(":") for piece in (rule.specifier or "").split(",")]
-    named = [(key.strip(), value) for key, _, value in pieces]
+    others = _OTHER_NAMES.get(family, {})
+    keys = [key.strip() for key, _, _ in pieces]
+    keys = [key if key in arguments else others.get(key, key) for key in keys]
+    named = [(key, value) for key, (_, _, value) in zip(keys, pieces, strict=True)]
     judged = frozenset[str]() if rule.restricts else _JUDGED_ELSEWHERE
     return named if all(key in arguments and key not in judged for key, _ in named) else []
 

@@ -226,12 +226,13 @@ def _by_argument(rule: Rule, access: Access, subject: Subject) -> Match:
         return Match.NO
     if not rule.restricts and (rule.tool in RESOURCE_FAMILIES or not isinstance(access, UseTool)):
         return Match.NO
-    if NAMED_ARGUMENTS.fullmatch(rule.specifier or "") and (named := parse_named_arguments(rule, subject.arguments)):
-        return match_if(all(fits_value(value, subject.arguments[key]) for key, value in named))
-    primary = _PRIMARY.get(canonical(subject.spec.name), ())
+    arguments, family = subject.arguments, canonical(subject.spec.name)
+    if NAMED_ARGUMENTS.fullmatch(rule.specifier or "") and (named := parse_named_arguments(rule, arguments, family)):
+        return match_if(all(fits_value(value, arguments[key]) for key, value in named))
+    primary = _PRIMARY.get(family, ())
     if rule.restricts and not primary and not isinstance(access, UseTool):
         return Match.NO
-    given = iterate_given(subject.arguments, primary, rule)
+    given = iterate_given(arguments, primary, rule)
     return match_if(any(fits_value(rule.specifier or "", each) for each in given))
 
 
