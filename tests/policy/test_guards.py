@@ -657,6 +657,44 @@ def test_words_of_a_loop_are_files_only_if_they_are_not_plain(line: str, allowed
     assert isinstance(judge_command(line, cwd=tmp_path, workspace=tmp_path), Allow) is allowed
 
 
+_SEARCHES_WITHOUT_OPTIONS = [
+    'for w in foo bar; do grep -c "$w" a.txt; done',
+    'for w in "foo bar" baz; do grep -rn "$w" src; done',
+    'w="foo bar"; grep "$w" src',
+    'grep -- "$w" src',
+    'grep -c -- "$w" src',
+    'grep -e "$w" src',
+    'grep -A"$n" x src',
+    'grep --include="$w" x src',
+    'grep "def $w" src',
+    'grep ^"$w" src',
+    "cat list | xargs -I% grep -e % src",
+    "find src -name '*.py' | xargs -I{} grep -l foo {}",
+]
+_SEARCHES_WITH_UNKNOWN_WORDS = [
+    'for w in -r; do grep "$w" E; done',
+    """bash -c 'grep "$1" E' x -r""",
+    'read w <<< -r; grep "$w" E',
+    'grep "$w" src',
+    'ls | grep "$w"',
+    'grep -i"$w" E',
+    'for w in "foo bar" "-r"; do grep "$w" E; done',
+    'w=foo; read w <<< -r; grep "$w" E',
+    "cat list | xargs -I{} grep {} src",
+    'zgrep "$w" E',
+]
+
+
+@pytest.mark.parametrize("line", [*_SEARCHES_WITHOUT_OPTIONS, *_SEARCHES_WITH_UNKNOWN_WORDS])
+def test_word_that_may_be_an_option_searches_the_folder(line: str, tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    assert isinstance(judge_command(line, cwd=tmp_path, workspace=tmp_path), Allow)
+    (tmp_path / ".env").write_text("x")
+    judged = judge_command(line, cwd=tmp_path, workspace=tmp_path)
+    assert isinstance(judged, Allow) is (line in _SEARCHES_WITHOUT_OPTIONS)
+    assert line in _SEARCHES_WITHOUT_OPTIONS or ".env" in judged.reason
+
+
 @pytest.mark.parametrize("line", ["grep . *", "wc -l *", "grep . -[R]", "for f in *; do grep . $f; done", "head ?x*"])
 def test_file_that_becomes_an_option_asks(line: str, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("x")

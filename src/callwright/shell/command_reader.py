@@ -91,7 +91,8 @@ class CommandReader(WordReader):
             elif child.is_named:
                 word = self.word(child)
                 # [ $x = y ] splits x into words, and one of them may be -v with a subscript that runs something
-                if not evaluates and word.splits:
+                quoted = kind == "string" and "@" not in self.text(child)
+                if not evaluates and word.splits and not quoted:
                     self.findings.add_objection(f"{word.text} may become an operator of the condition")
 
     def _check_operator(self, node: Node, operator: str, *, evaluates: bool) -> None:

@@ -63,7 +63,8 @@ _FILE_FLAGS = frozenset(
 _NAME_FILTERS = ("--inc", "--exclude=", "--exclude-d", "--glob", "--iglob", "--type", "--color", "--sort", "--format")
 _ATTACHED_PATH = re.compile(r"[./].*", re.DOTALL)
 _DESCRIPTOR = re.compile(r"/dev/fd/[0-9]+\Z")
-_EXPANSION = re.compile(r"[$`]")
+_EXPANSION = re.compile(r"[$`{]")
+_KNOWN_LETTERS = re.compile(r"-[\w=-]*")
 
 
 def program_name(word: Word) -> str | None:
@@ -120,7 +121,28 @@ def judge_by_rule(name: str, rule: ProgramRule, arguments: Sequence[Word], folde
         return Judgement(_READ_ONLY, f"{title} is read-only")
     accesses = tuple(list_reads(rule, arguments, folders))
     trees = list_trees(rule, arguments, accesses) if rule.recursive else ()
+    if rule.recursive and rule.pattern is not None:
+        for words in _list_recursive_forms(rule, arguments):
+            reads = list_reads(rule, words, folders)
+            accesses, trees = (*accesses, *reads), (*trees, *list_trees(rule, words, reads))
     return Judgement(_READ_ONLY, f"{title} is read-only", accesses, (), trees)
+
+
+def _list_recursive_forms(rule: ProgramRule, arguments: Sequence[Word]) -> Iterator[list[Word]]:
+    """Yield a search as it may become where a word is unknown: `grep "$x" y` may be `grep -R y` or `grep -Rex y`."""
+    doubted = [_may_add_letters(rule, word) for word in arguments]
+    for option in ("-R", "-Rex") if any(doubted) else ():
+        yield [Word(option) if doubt else word for word, doubt in zip(arguments, doubted, strict=True)]
+
+
+def _may_add_letters(rule: ProgramRule, word: Word) -> bool:
+    """Whether a word may hold options that are not written: `"$x"`, `-i"$x"`, but not `-A"$x"`, which is a value."""
+    known = _KNOWN_LETTERS.match(word.text)
+    if not word.may_be_option or known is None:
+        return word.may_be_option
+    if known[0][:2] == "--":
+        return "=" not in known[0]
+    return not any(f"-{letter}" in rule.values for letter in known[0][1:])
 
 
 def _list_writes(rule: ProgramRule, arguments: Sequence[Word], folders: Folders) -> Iterator[Access]:
@@ -208,7 +230,8 @@ def _sort_arguments(rule: ProgramRule, arguments: Sequence[Word]) -> tuple[list[
 
 def _may_add_files(word: Word) -> bool:
     """Whether an option or a pattern may become several words, some of them files: `head -n$x y`, `grep $x y`."""
-    return word.splits and _EXPANSION.search(word.text) is not None
+    several = not (word.literal or word.single or word.named)
+    return several and _EXPANSION.search(word.text) is not None
 
 
 # with -d and --directories the value decides, which may be "recurse"

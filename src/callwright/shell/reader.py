@@ -51,6 +51,18 @@ _SOCKET = re.compile(r"/dev/(?:tcp|udp)/")
 _IN_BACKTICKS = re.compile(r'\\([$`\\"])')
 _NAMED_DESCRIPTOR = re.compile(rb"\{[A-Za-z_][A-Za-z0-9_]*(?:\[[^\]]*\])?\}\Z")
 _STAND_IN = "/dev/fd/63"  # what bash puts in place of a process substitution
+_ASSIGNMENTS = r"""\s*(?:\w+=(?:[\w./:,+%@^-]*|'[^']*'|"[^"$`\\]*")[ \t]*(?:;|\n|&&)\s*)*"""
+_QUOTING = re.compile(r"\$(?=['\"])|['\"\\]")
+_SETTERS = re.compile(r"\b(?:read|export|declare|typeset|readonly)\b")
+_OPEN_BRACE = re.compile(r"(?<!\$)\{\S")
+
+
+def is_set_once(name: str, script: str) -> bool:
+    """Whether a variable's name stands only once without a dollar sign, so that nothing else sets it: `read wo''rd`."""
+    script = _QUOTING.sub("", script)
+    if _SETTERS.search(script) and _OPEN_BRACE.search(script):  # read {wor,x}d
+        return False
+    return len(re.findall(rf"(?<![$\w-])(?<!\$\{{){name}(?!\w)", script)) == 1
 
 
 class WordReader:
@@ -66,6 +78,9 @@ class WordReader:
         """The glob that a loop's variable stands for while its body is read."""
         self.loop_words: frozenset[str] = frozenset()
         """The variables of loops over plain words, which bash does not split, while their bodies are read."""
+        self.loop_texts: frozenset[str] = frozenset()
+        """Those of loops over literal texts, none of which begins with a dash."""
+        self._constants: dict[str, bool] = {}
         # in ASCII, byte offsets are string offsets, so a node's source is one slice without decoding
         self._letters = source.decode("ascii") if source.isascii() else None
 
@@ -173,14 +188,15 @@ class WordReader:
         pieces = [self._expansion(child, text) for child, text in zip(live, texts, strict=True)]
         before = self.slice(node.start_byte + 1, live[0].end_byte).removesuffix(texts[0])
         after = self.slice(live[0].end_byte, node.end_byte - 1)
+        prefixed = before[:1] != "-" if before else pieces[0].prefixed
         if len(live) == 1 and pieces[0].glob:
             self.substituted_trees = trees  # quoted, so its names are not split
             if _PLAIN_OR_EMPTY.match(before) and _PLAIN_OR_EMPTY.match(after):
                 text = before + pieces[0].text + after
                 return Piece(text, text, glob=True)
-            return read_double_quoted(inner, dynamic=True)
+            return read_double_quoted(inner, dynamic=True)._replace(prefixed=prefixed)
         if any(piece.dynamic for piece in pieces) or len(live) > 1:
-            return read_double_quoted(inner, dynamic=True)
+            return read_double_quoted(inner, dynamic=True)._replace(prefixed=prefixed)
         return read_double_quoted(before + pieces[0].text + after)
 
     def _expansion(self, node: Node, source: str) -> Piece:
@@ -219,8 +235,21 @@ class WordReader:
             self.findings.add_objection(f"{source} does more than read a variable")
             self.sweep_words(node)
         if name and name[1] in self.loop_words:
-            return read_double_quoted(source, dynamic=True)
-        return Piece(source, source, dynamic=True)
+            return read_double_quoted(source, dynamic=True)._replace(prefixed=True)
+        return Piece(source, source, dynamic=True, prefixed=name is not None and self._is_constant(name[1]))
+
+    def _is_constant(self, name: str) -> bool:
+        """Whether a variable holds one literal text without a dash at its beginning wherever the line reads it."""
+        if name in self.loop_texts:
+            return True
+        value = self.findings.variables.get(name)
+        if not value or value[0] == "-" or self.findings.scripts > 1:  # a script inside may inherit another value
+            return False
+        if name not in self._constants:
+            script = self.slice(0, len(self.source))
+            sets = re.match(rf"{_ASSIGNMENTS}{name}=", script) is not None  # before anything that may skip it
+            self._constants[name] = sets and is_set_once(name, script)
+        return self._constants[name]
 
     def calls_read(self, node: Node | None) -> bool:
         """Whether a node calls `read`, for which a variable before it lasts no longer: `IFS= read -r line`."""

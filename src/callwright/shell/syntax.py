@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from callwright.shell.command_reader import CommandReader, Exits, plain_pattern
 from callwright.shell.findings import Findings, FoundCommand, ScriptContext, find_xargs_input
+from callwright.shell.reader import is_set_once
 from callwright.shell.words import Folders, Word, merge_folders
 
 if TYPE_CHECKING:
@@ -117,6 +118,7 @@ _PUNCTUATION = frozenset(
 )
 _LOOP_GLOB = re.compile(r"[A-Za-z0-9_./-]*\*[A-Za-z0-9_./*?-]*\Z")
 _LOOP_WORD = re.compile(r"[A-Za-z0-9_./:,+%@^][A-Za-z0-9_./:=,+%@^-]*\Z")
+_LOOP_TEXT = re.compile(r"""'[^'-][^']*'\Z|"[^"$`\\-][^"$`\\]*"\Z""")
 _BLANKS = re.compile(rb"(?:[ \t\n]|\\\n)*")
 _MOVES = re.compile(rb"\b(?:cd|pushd|popd)\b")
 
@@ -298,18 +300,19 @@ class SyntaxWalker(CommandReader):
         names = [self.text(child) for child in node.children if child.type == "variable_name"]
         parts = [child for child in node.children if child.is_named and child.type not in ("variable_name", "do_group")]
         texts = [self.text(child) for child in parts]
-        # the name without a dollar sign may stand in a place that sets it anew
-        if len(names) != 1 or len(re.findall(rf"(?<![$\w{{]){names[0]}(?!\w)", self.text(node))) > 1:
+        if len(names) != 1 or not is_set_once(names[0], self.text(node)):
             return self._visit_branches(node, folders)
-        words, globs = self.loop_words, self.loop_globs
+        words, literals, globs = self.loop_words, self.loop_texts, self.loop_globs
         if texts and all(map(_LOOP_WORD.match, texts)):
             self.loop_words = words | {names[0]}
+        elif texts and all(_LOOP_WORD.match(text) or _LOOP_TEXT.match(text) for text in texts):
+            self.loop_texts = literals | {names[0]}
         elif len(parts) == 1 and parts[0].type in ("word", "concatenation") and _LOOP_GLOB.match(texts[0]):
             self.folders = folders
             self.set_variable(names[0], None)
             self.loop_globs = {**globs, names[0]: texts[0]}
         exits = self._visit_branches(node, folders)
-        self.loop_words, self.loop_globs = words, globs
+        self.loop_words, self.loop_texts, self.loop_globs = words, literals, globs
         return exits
 
     def _visit_branches(self, node: Node, folders: Folders) -> Exits:

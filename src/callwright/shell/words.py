@@ -174,11 +174,18 @@ class Word(NamedTuple):
     """It stands for a path below one that is already counted, so it adds no access."""
     single: bool = False
     """It is not literal but quoted, without globs and braces beside it, so bash makes exactly one word of it."""
+    prefixed: bool = False
+    """It begins with something other than a dash: `"x$y"`, or the variable of a loop over plain words."""
 
     @property
     def splits(self) -> bool:
         """Whether it may become several words, and any of them an option, an operator or a program."""
         return self.certainty is ANYTHING and not self.single
+
+    @property
+    def may_be_option(self) -> bool:
+        """Whether it is one unknown word, which may be an option unless it stands where none is read: `"$x"`."""
+        return self.certainty is ANYTHING and self.single and not self.prefixed and not self.named
 
     @property
     def literal(self) -> bool:
@@ -188,7 +195,7 @@ class Word(NamedTuple):
 
 def literal_words(texts: Iterable[str]) -> tuple[Word, ...]:
     """Return literal words, made without the constructor of a named tuple, which is a Python function."""
-    return tuple([_new(Word, (text, LITERAL, False, False)) for text in texts])
+    return tuple([_new(Word, (text, LITERAL, False, False, False)) for text in texts])
 
 
 _new: Callable[[type[Word], tuple[object, ...]], Word] = tuple.__new__  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - any tuple
@@ -204,6 +211,8 @@ class Piece(NamedTuple):
     """A substitution that only lists files of folders which are counted already."""
     glob: bool = False
     """A loop's variable, replaced by the glob it runs over."""
+    prefixed: bool = False
+    """It is dynamic, but begins with something other than a dash."""
 
 
 _MASK = "x"
@@ -269,7 +278,8 @@ def join_pieces(pieces: Iterable[Piece], source: str) -> Word:
             tight = not any(map(_is_loose, pieces))
             single = tight and not _MULTIPLIES.search("".join([piece.shadow for piece in pieces]))
             certainty = _dynamic_certainty(pieces, tight=tight)
-            return Word(source, certainty, named=piece.named and len(pieces) == 1, single=single)
+            named = piece.named and len(pieces) == 1
+            return Word(source, certainty, named=named, single=single, prefixed=pieces[0].prefixed)
     text = "".join([piece.text for piece in pieces])
     shadow = "".join([piece.shadow for piece in pieces])
     if not _may_expand(shadow):

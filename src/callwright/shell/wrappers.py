@@ -149,6 +149,7 @@ _XARGS = wrapper(
     doubtful="--process-slot-var",
 )
 _ZEROS = frozenset(("-0", "--null", "-0r", "-r0"))
+_ONE_EACH = re.compile(r"(?:-[0r] )*-I ?[^\s-]\S*")  # with any other option, one mark may become several words
 _XARGS_FLAGS = _XARGS.values | _XARGS.flags | frozenset(("--replace", "--eof", "--max-lines"))
 
 
@@ -159,7 +160,8 @@ def _unwrap_xargs(name: str, words: Sequence[Word]) -> InnerCommand | None:
     doubt = doubt or next((f"{text} takes its words from a file" for text in _list_name_files(flags)), "")
     doubt = doubt or _find_delimiter_doubt(flags)
     mark = _find_replacement(flags)
-    inner = tuple(_mark_replaced(word, mark) for word in words[place:])
+    single = _ONE_EACH.fullmatch(" ".join([word.text for word in flags])) is not None
+    inner = tuple(_mark_replaced(word, mark, single=single) for word in words[place:])
     if not inner:
         return None
     if mark is None or not any(not word.literal for word in inner):
@@ -221,17 +223,15 @@ def _find_replacement(flags: Sequence[Word]) -> str | None:
     """Return the placeholder that xargs replaces by its input."""
     for place, word in enumerate(flags):
         text = word.text
-        if text in ("-I", "-J"):
-            return flags[place + 1].text if place + 1 < len(flags) else "{}"
         if text.startswith(("-I", "-J")):
-            return text[2:]
+            return text[2:] or (flags[place + 1].text if place + 1 < len(flags) else "{}")
         if text.startswith(("--replace", "-i")):
             return text.partition("=")[2] or (text[2:] if not text.startswith("--") else "") or "{}"
     return None
 
 
-def _mark_replaced(word: Word, mark: str | None) -> Word:
-    return Word(word.text, Certainty.ANYTHING) if mark and mark in word.text else word
+def _mark_replaced(word: Word, mark: str | None, *, single: bool) -> Word:
+    return Word(word.text, Certainty.ANYTHING, single=single and word.literal) if mark and mark in word.text else word
 
 
 def _unwrap_shell(name: str, words: Sequence[Word]) -> InnerCommand | None:
