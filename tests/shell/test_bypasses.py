@@ -523,7 +523,11 @@ _FLAGS = [
     "make",
 ]
 
-_PROCESSES = ["ps e", "ps axe", "ps -Cp e", "ps -oe e", "ps -eo args e", "ps -p o e", "ps auxo pid e", "ps -eo environ"]
+_PROCESSES = [
+    *("ps e", "ps axe", "ps -Cp e", "ps -oe e", "ps -eo args e", "ps -p o e", "ps auxo pid e", "ps -eo environ"),
+    *("ps $x", 'ps "$x"', 'ps a"$x"', 'ps -o "$x"', "ps -p $x", "ps -p $(pgrep -a x)", "pgrep x | xargs ps"),
+]
+
 
 _HIDDEN_SUBCOMMANDS = [
     "pip --trusted-host list install x",

@@ -168,17 +168,35 @@ _PS_VALUES = re.compile(
 )  # of joined letters, the last one takes the next word
 
 
+_PS_SELECTS = re.compile(r"-[^-oOpCuUgGtqsk]*[pCuUgGtqs]|--(?:pid|ppid|user)")
+_PS_NUMBERS = re.compile(
+    r"\$(?:[$!]|PPID|USER|UID)|\$\(whoami\)|\$\((?:pgrep|pidof)"
+    r"(?: (?:-[fxnoiuUP]+|[\w./][\w./-]*|\"[\w./][\w./ -]*\"|'[\w./][\w./ -]*')(?=[ )]))+"
+    r"(?: \| (?:head|tail) -(?:n ?)?\d+)?\)"
+)
+"""Expansions that give nothing but numbers of processes or one user."""
+
+
 def ps(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
-    """Judge ps: an `e` without a dash, -E or a column `environ` shows the environment of processes."""
-    value = False
+    """Judge ps: an `e` without a dash, -E or a column `environ` shows the environment of processes.
+
+    A word that is not literal may be one of these, unless it can only select processes: `ps -p "$x"`.
+    """
+    value, before = False, ""
     for word in arguments:
         text = word.text
+        if not word.literal and not (value and _PS_SELECTS.fullmatch(before) and _is_one_value(word)):
+            return unknown(f"{text} may become an option of ps, which shows the environment of processes")
         if not value and ((text[:1] != "-" and "e" in text) or (text[:1] == "-" and text[1:2] != "-" and "E" in text)):
             return unknown("ps shows the environment of processes")
         if "env" in text.lower():
             return unknown("ps shows the environment of processes")
-        value = _PS_VALUES.fullmatch(text) is not None and not value
+        value, before = _PS_VALUES.fullmatch(text) is not None and not value, text
     return Judgement(Verdict.READ_ONLY, "ps lists processes")
+
+
+def _is_one_value(word: Word) -> bool:
+    return word.single or _PS_NUMBERS.fullmatch(word.text) is not None
 
 
 _JQ_ENVIRONMENT = re.compile(r"\$(?:ENV|__prog_args)\b|(?<![.\w\"$])env\b(?!\s*:)|\bstrenv\b|\benvsubst\b")
