@@ -212,6 +212,30 @@ async def test_token_that_another_process_renewed_is_used(tmp_path: Path, *, by_
     assert len(server.asked) == asked
 
 
+@pytest.mark.parametrize("by_clock", [False, True])
+async def test_token_that_another_process_removed_is_not_renewed(tmp_path: Path, *, by_clock: bool):
+    server, file = AuthorizedServer(), tmp_path / "x.json"
+    await request_once(server, file)
+    await request_once(server, file)
+
+    def refuse() -> None:
+        raise OAuthFlowError("the user must sign in")
+
+    sign_in = SignIn(ServerConfig("x", url="https://mcp.example/mcp"), TokenFile(file), refuse)
+    async with httpx2.AsyncClient(transport=httpx2.MockTransport(server), auth=sign_in.auth) as client:
+        assert (await client.get("https://mcp.example/mcp")).status_code == 200
+        file.unlink()  # as `callwright mcp logout` does
+        asked = len(server.asked)
+        server.revoked = True
+        if by_clock:
+            sign_in.auth.context.token_expiry_time = 1.0
+        with pytest.raises(OAuthFlowError, match="must sign in"):
+            await client.get("https://mcp.example/mcp")
+    sign_in.close()
+    assert len(server.asked) == asked
+    assert "tokens" not in json.loads(file.read_text())
+
+
 async def test_process_without_the_registered_port_registers_for_a_sign_in_only(tmp_path: Path):
     server, file = AuthorizedServer(), tmp_path / "x.json"
     _, (address,) = await request_once(server, file)

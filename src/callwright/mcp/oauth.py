@@ -106,7 +106,10 @@ class TokenFile(Tokens):
     def _load(self) -> None:
         # a file that cannot be read costs a new sign-in to this server, and the other servers nothing
         with suppress(OSError, ValueError, TypeError, AttributeError, RecursionError):
-            self._kept = _Kept.model_validate(json.loads(self._path.read_text("utf-8")))
+            try:
+                self._kept = _Kept.model_validate(json.loads(self._path.read_text("utf-8")))
+            except FileNotFoundError:  # the user signed out in another process
+                self._kept = _Kept()
 
     def resume(self, context: OAuthContext) -> None:
         self._load()  # another process may have renewed the tokens, which often ends the ones before
