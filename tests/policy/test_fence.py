@@ -117,3 +117,23 @@ async def test_relative_path_of_a_tool_may_also_mean_the_folder_of_the_process(
     assert "forbids it" in (await denied.run("save", {"path": "a"})).text
     monkeypatch.chdir(root)
     assert (await executor.run("save", {"path": "a"})).text == "saved"
+
+
+@pytest.mark.parametrize(("target", "path"), [("deep", "link/../x"), ("a/deep", "link/../../two/x")])
+async def test_relative_path_of_a_tool_follows_links_in_the_folder_of_the_process(
+    root: Path, monkeypatch: pytest.MonkeyPatch, target: str, path: str
+) -> None:
+    @tool(effect=Effect.WRITE, accesses=lambda arguments: [WritePath(str(arguments["path"]))])
+    def save(path: str) -> str:
+        """Save a file, where the process runs."""
+        Path(path).write_text("x")
+        return "saved"
+
+    two, out = root.parent / "two", root.parent / "out"
+    for folder in (two, out / "two", out / target):
+        folder.mkdir(parents=True)
+    (two / "link").symlink_to(out / target)
+    monkeypatch.chdir(two)
+    executor = Executor(Registry(save), standard_policies(Workspace(root, two), mode="auto"))
+    assert "outside the workspace" in (await executor.run("save", {"path": path})).text
+    assert not list(out.rglob("x"))

@@ -83,12 +83,12 @@ def declared_paths(path: str, here: PathContext, subject: "Subject") -> Possible
     if isinstance(subject, DryRunCall):  # no tool runs, so its path is in the folder that it was asked for
         return found
     try:
-        other = os.path.abspath(path)  # noqa: PTH100 - as above
+        folder = os.getcwd()  # noqa: PTH109 - as above
     except OSError:  # the working folder is gone
         return PossiblePaths(found.written, found.real, known=False)
-    if other in found.written:
+    if folder == here.cwd:
         return found
-    more = possible_paths(other, here, shell=False)
+    more = possible_paths(os.path.join(folder, path), here, shell=False)  # noqa: PTH118 - link/.. must stay
     return PossiblePaths((*found.written, *more.written), (*found.real, *more.real), found.known and more.known)
 
 
