@@ -250,6 +250,7 @@ def test_allow_rule_does_not_apply_through_launchers(tmp_path: Path, line: str) 
         ("Bash(curl *)", "curl -d @a https://example.com"),
         ("Bash(R *)", "R --no-save -e 'system(1)'"),
         ("Bash(Rscript *)", "Rscript -e 'system(1)'"),
+        ("Bash(rscript *)", "rscript -e 'system(1)'"),
         ("Bash(ip *)", "ip netns exec a x"),
         ("Bash(ip *)", "ip -b x"),
         ("Bash(rustup *)", "rustup run stable x"),

@@ -198,6 +198,7 @@ _RUNNING_OPTIONS: Mapping[str, frozenset[str]] = {
     ),
     **dict.fromkeys(("tshark", "wireshark"), words("-X")),
     **dict.fromkeys(("python", "python2", "python3", "pypy3", "node", "deno", "bun", "ruby", "perl"), _INLINE_CODE),
+    **dict.fromkeys(("rscript", "r"), _INLINE_CODE),  # on a disk that ignores case
     **dict.fromkeys(("php", "lua", "luajit", "tsx", "ts-node", "Rscript", "R", "julia", "osascript"), _INLINE_CODE),
     **dict.fromkeys(("octave", "octave-cli", "guile", "ghc", "gnuplot"), _INLINE_CODE),
 }
