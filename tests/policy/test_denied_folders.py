@@ -167,6 +167,29 @@ def test_unknown_program_is_given_a_denied_file(
     assert isinstance(judged, decision), judged
 
 
+def test_files_given_to_a_program_are_looked_up_once_for_all_rules_of_a_line(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[str] = []
+    exists = os.path.exists
+
+    def look(path: str) -> bool:
+        looked.append(path)
+        return exists(path)
+
+    monkeypatch.setattr(os.path, "exists", look)
+    deny = [f"Read(secret/{number}.txt)" for number in range(10)]
+
+    def judge() -> type:
+        return type(judge_command("prog k=1,k=2 k=1", cwd=project, workspace=project, mode="bypass", deny=deny))
+
+    assert judge() is Allow
+    assert looked.count(f"{project}/k") == looked.count(f"{project}/1") == 1
+    (project / "1").symlink_to("secret/9.txt")
+    (project / "secret/9.txt").write_text("x")
+    assert judge() is Ask  # the next call looks again
+
+
 def test_network_read_is_given_a_denied_file(project: Path) -> None:
     def judge(line: str) -> type:
         judged = judge_command(line, cwd=project, workspace=project, network_reads="allow", deny=["Read(secret/**)"])

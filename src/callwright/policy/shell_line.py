@@ -28,6 +28,8 @@ class PartOfLine(LinePart):
         default_factory=dict[tuple[str, "PathContext"], "PossiblePaths"]
     )
     """Paths of the line that are resolved already: every policy needs them, and resolving takes system calls."""
+    named: dict[SimpleCommand, tuple[str, ...]] = field(default_factory=dict[SimpleCommand, tuple[str, ...]])
+    """The files that words of its commands name, likewise."""
 
     @property
     def spec(self) -> ToolSpec:

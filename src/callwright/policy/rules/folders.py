@@ -17,21 +17,31 @@ _BEFORE_NAME = re.compile(r"file://|[=,@:]|\A-\w")
 """What may stand before the name of a file in a word: an option, another part, a mark that it is a file."""
 
 
-def may_use_denied(pattern: PathPattern, command: SimpleCommand) -> bool:
-    """Whether a command is given a file that the pattern matches, or walks or copies a folder that may hold one."""
-    if command.verdict in _READS_WHAT_IT_IS_GIVEN and any(map(pattern.matches, _named_files(command))):
-        return True
+def may_use_denied(pattern: PathPattern, command: SimpleCommand, named: dict[SimpleCommand, tuple[str, ...]]) -> bool:
+    """Whether a command is given a file that the pattern matches, or walks or copies a folder that may hold one.
+
+    Args:
+        pattern: The files of the rule.
+        command: The command.
+        named: The files that commands are given, as far as another rule has asked for them already.
+    """
+    if command.verdict in _READS_WHAT_IT_IS_GIVEN:
+        if command not in named:
+            named[command] = tuple(_named_files(command))
+        if any(map(pattern.matches, named[command])):
+            return True
     return any(_may_hold(tree, pattern) for tree in dict.fromkeys((*command.trees, *command.copied)))
 
 
 def _named_files(command: SimpleCommand) -> Iterator[str]:
     """Yield the files that words of a command may name: `perl -pe 1 x`, `prog --file=x`, `prog -fx`, `prog @x`."""
-    for word in command.words if command.cwd else ():
-        for text in {word, word.partition("=")[2], *_BEFORE_NAME.split(word)} - {""}:
-            path = os.path.join(command.cwd or "", os.path.expanduser(text))  # noqa: PTH111, PTH118 - a path as text
-            if "\0" not in path and os.path.exists(path) and ("/" in text or not os.path.isdir(path)):  # noqa: PTH110, PTH112 - as above
-                yield os.path.normpath(path)
-                yield os.path.realpath(path)
+    words = dict.fromkeys(command.words if command.cwd else ())
+    parts = (part for word in words for part in (word, word.partition("=")[2], *_BEFORE_NAME.split(word)))
+    for text in dict.fromkeys(parts):
+        path = os.path.join(command.cwd or "", os.path.expanduser(text))  # noqa: PTH111, PTH118 - a path as text
+        if text and "\0" not in path and os.path.exists(path) and ("/" in text or not os.path.isdir(path)):  # noqa: PTH110, PTH112 - as above
+            yield os.path.normpath(path)
+            yield os.path.realpath(path)
 
 
 def is_denied_folder(pattern: PathPattern, places: PossiblePaths) -> bool:

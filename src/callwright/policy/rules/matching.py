@@ -37,7 +37,7 @@ from callwright.policy.rules.patterns import (
 )
 from callwright.policy.rules.resource_patterns import resource_pattern
 from callwright.policy.rules.rule import NAMED_ARGUMENTS, Match, Rule, match_if
-from callwright.policy.shell_line import PartOfLine, command_of, is_unclear, paths_for_call, plan_without_redirects
+from callwright.policy.shell_line import PartOfLine, is_unclear, paths_for_call, plan_without_redirects
 from callwright.policy.tool_names import (
     FILE_FAMILIES,
     RESOURCE_FAMILIES,
@@ -154,10 +154,11 @@ def _by_path(rule: Rule, access: Access, places: PossiblePaths, here: PathContex
 
 def _by_trees(rule: Rule, subject: Subject, here: PathContext) -> Match:
     """Match files that a command reads without naming them: `grep -r . secret` reads what `Read(secret/**)` denies."""
-    command = command_of(subject)
-    if command is None or not (command.verdict is Verdict.DESTRUCTIVE or _is_about_reading(rule)):
+    if not isinstance(subject, PartOfLine) or (command := subject.command) is None:
         return Match.NO
-    return Match.MAYBE if may_use_denied(_pattern(rule, here), command) else Match.NO
+    if command.verdict is not Verdict.DESTRUCTIVE and not _is_about_reading(rule):
+        return Match.NO
+    return Match.MAYBE if may_use_denied(_pattern(rule, here), command, subject.named) else Match.NO
 
 
 def _by_contents(rule: Rule, access: Access, subject: Subject, places: PossiblePaths, here: PathContext) -> Match:
