@@ -643,6 +643,12 @@ def test_folder_named_like_a_set_hides_no_secret(tmp_path: Path) -> None:
     [
         ("for w in foo bar; do grep -c $w a.txt; done", True),
         ("for k in 1 20; do head -n$k a.txt; done", True),
+        ("for k in {1..3}; do head -n$k a.txt; done", True),
+        ("for w in 'foo' \"bar\"; do grep -c $w a.txt; done", True),
+        ("for w in 'foo' ''; do grep -c $w a.txt; done", False),
+        ("for w in '-r'; do grep -c $w a.txt; done", False),
+        ("for w in '*'; do grep -c $w a.txt; done", False),
+        ("for k in {-1..3}; do grep -c $k a.txt; done", False),
         ("for w in foo -r; do grep -c $w a.txt; done", False),
         ("for w in 'foo .env'; do grep -c $w a.txt; done", False),
         ("for w in foo $x; do grep -c $w a.txt; done", False),

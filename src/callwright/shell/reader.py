@@ -47,6 +47,8 @@ _SAFE_CHANGE = re.compile(
 )
 """A variable, or one element of an array, of which bash cuts or replaces a part that the line spells out."""
 _NUMBERS_ONLY = re.compile(r"[\d\s()+*/%<>=!&|^~?:,-]*\Z")
+_NUMBER = re.compile(r"\$(?:[?#]|\(\([\d\s+*/%-]+\)\))\Z", re.ASCII)
+"""What bash always replaces by one number, so that it has nothing to split."""
 _SOCKET = re.compile(r"/dev/(?:tcp|udp)/")
 _IN_BACKTICKS = re.compile(r'\\([$`\\"])')
 _NAMED_DESCRIPTOR = re.compile(rb"\{[A-Za-z_][A-Za-z0-9_]*(?:\[[^\]]*\])?\}\Z")
@@ -234,7 +236,7 @@ class WordReader:
         if not changed and not _SAFE_EXPANSION.match(source):
             self.findings.add_objection(f"{source} does more than read a variable")
             self.sweep_words(node)
-        if name and name[1] in self.loop_words:
+        if _NUMBER.match(source) or (name and name[1] in self.loop_words):
             return read_double_quoted(source, dynamic=True)._replace(prefixed=True)
         return Piece(source, source, dynamic=True, prefixed=name is not None and self._is_constant(name[1]))
 
@@ -267,6 +269,8 @@ class WordReader:
         if not _NUMBERS_ONLY.match(source.strip("$()[] ")):
             self.findings.add_objection("arithmetic may run what variables contain")
             self._sweep_arithmetic(node)
+        if _NUMBER.match(source):
+            return read_double_quoted(source, dynamic=True)
         return Piece(source, source, dynamic=True)
 
     def _sweep_arithmetic(self, node: Node) -> None:

@@ -117,7 +117,7 @@ _PUNCTUATION = frozenset(
     )
 )
 _LOOP_GLOB = re.compile(r"[A-Za-z0-9_./-]*\*[A-Za-z0-9_./*?-]*\Z")
-_LOOP_WORD = re.compile(r"[A-Za-z0-9_./:,+%@^][A-Za-z0-9_./:=,+%@^-]*\Z")
+_LOOP_WORD = re.compile(r"(['\"]?)[A-Za-z0-9_./:,+%@^][A-Za-z0-9_./:=,+%@^-]*\1\Z|\{[0-9]+\.\.[0-9]+\}\Z")
 _LOOP_TEXT = re.compile(r"""'[^'-][^']*'\Z|"[^"$`\\-][^"$`\\]*"\Z""")
 _BLANKS = re.compile(rb"(?:[ \t\n]|\\\n)*")
 _MOVES = re.compile(rb"\b(?:cd|pushd|popd)\b")

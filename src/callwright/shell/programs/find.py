@@ -106,8 +106,23 @@ def _judge_expression(
 
 
 def _find_end(words: Sequence[Word]) -> str:
-    """Object to a word of an action that may be the `;` which ends it, so that what follows is another action."""
-    return next((f"{word.text} may end the command" for word in words if word.certainty is Certainty.ANYTHING), "")
+    """Object to a word of an action that may be the `;` which ends it, if what follows may be another action.
+
+    Behind the `;` find accepts nothing but expressions: at a path or a second `;` it stops before it runs anything.
+    """
+    for place, word in enumerate(words):
+        if _may_end(word) and (word.splits or any(map(_may_be_expression, words[place + 1 :]))):
+            return f"{word.text} may end the command"
+    return ""
+
+
+def _may_end(word: Word) -> bool:
+    """Whether a word may become `;` or `+`, also one that begins with it: `\\;"$x"`."""
+    return not word.literal and (_may_become_option(word) or word.text.lstrip("\\\"'$")[:1] in (";", "+"))
+
+
+def _may_be_expression(word: Word) -> bool:
+    return not word.literal or word.text[:1] in ("-", "(", ")", "!", ",")
 
 
 def _is_number(words: Sequence[Word]) -> bool:
@@ -185,8 +200,8 @@ def fd(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
             return unknown(f"{text} runs a command", touched, inner_commands)
     if split < len(arguments) and not inner:
         return unknown("it names no command to run", touched)
-    if objection := _find_end(arguments[split + 1 :]):
-        return unknown(objection, touched, inner_commands)
+    if end := next(filter(_may_end, arguments[split + 1 :]), None):  # what follows are patterns and folders
+        return unknown(f"{end.text} may end the command", touched, inner_commands)
     if any(word.text == ";" for word in arguments[split + 1 : -1]):
         return unknown("further arguments follow the command", touched, inner_commands)
     return Judgement(Verdict.READ_ONLY, f"{name} is read-only", touched, inner_commands)
