@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from types import MethodType, UnionType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, cast, get_args, get_origin, overload
+from typing import Any, Literal, TypeAlias, Union, cast, get_args, get_origin, overload
 
 from callwright.core._fast import frozen
 from callwright.core.access import Access
@@ -196,29 +196,6 @@ class FunctionTool(LazyTool):
         return exhaust(self.function(*given, **named), context)
 
 
-if TYPE_CHECKING:
-    from typing import Concatenate, Generic, ParamSpec, TypeVar
-
-    P = ParamSpec("P")
-    R = TypeVar("R")
-    Owner = TypeVar("Owner")
-    F_co = TypeVar("F_co", covariant=True)  # not a ParamSpec: of a list of tools that differ in it mypy makes objects
-
-    class TypedFunctionTool(FunctionTool, Generic[F_co]):
-        """A function tool as type checkers see it: a direct call takes and returns what the function does."""
-
-        def __call__(self: "TypedFunctionTool[Callable[P, R]]", *arguments: P.args, **named: P.kwargs) -> R: ...
-        @overload
-        def __get__(self, instance: None, owner: type | None = None) -> "TypedFunctionTool[F_co]": ...
-        @overload
-        def __get__(
-            self: "TypedFunctionTool[Callable[Concatenate[Owner, P], R]]", instance: Owner, owner: type | None = None
-        ) -> "TypedFunctionTool[Callable[P, R]]": ...
-        @overload
-        def __get__(self, instance: object, owner: type | None = None) -> "TypedFunctionTool[F_co]": ...
-        def __get__(self, instance: object, owner: type | None = None) -> "TypedFunctionTool[Any]": ...
-
-
 class Bound:
     """One call of a function tool, validated and ready to run."""
 
@@ -309,7 +286,7 @@ def _check_isolable(made: FunctionTool, function: Callable[..., Any]) -> None:
 
 
 @overload
-def tool(function: "Callable[P, R]", /) -> "TypedFunctionTool[Callable[P, R]]": ...
+def tool(function: Callable[..., Any], /) -> FunctionTool: ...
 @overload
 def tool(
     *,
@@ -326,7 +303,7 @@ def tool(
     metadata: Mapping[str, Json] = ...,
     accesses: AccessesOf | None = ...,
     isolation: Isolation = ...,
-) -> "Callable[[Callable[P, R]], TypedFunctionTool[Callable[P, R]]]": ...
+) -> Callable[[Callable[..., Any]], FunctionTool]: ...
 def tool(function: Callable[..., Any] | None = None, /, **traits: Any) -> Any:
     """Make a typed function a tool: `@tool` or `@tool(effect=Effect.READ, …)`.
 
