@@ -13,14 +13,15 @@ from typing import Any
 import pytest
 from tests.sessions.conftest import said
 
-from callwright.core.calls import Completed, Question, ToolCall
+from callwright.core.calls import Approve, Completed, Decline, Question, ToolCall
 from callwright.core.content import Image, Output, Text
 from callwright.core.errors import UsageError
+from callwright.core.json import hash_text
 from callwright.core.messages import AssistantMessage, ToolMessage, UserMessage
 from callwright.hooks.builtin import Redact
 from callwright.sessions import MemoryStore, SessionError, SqliteStore, export_jsonl
 from callwright.sessions.base import SessionMissing
-from callwright.sessions.records import Asked, Ended, Said, sum_usage
+from callwright.sessions.records import Answered, Asked, Began, Ended, Said, sum_usage
 from callwright.sessions.sqlite_io import SessionFile
 from callwright.sessions.waiting import read_questions
 
@@ -231,6 +232,16 @@ async def test_secrets_that_only_their_field_tells_are_redacted_before_writing(t
     stored = ToolCall("1", "log_in", {"user": "ann", "password": "[redacted]"})
     assert records[1] == Said(AssistantMessage((stored,), "calls"), "t", "key-1")
     assert "hunter2" not in exported and "abcd1234" not in exported
+
+
+async def test_digests_of_calls_are_not_redacted(tmp_path: Path) -> None:
+    began = Began({name: hash_text(name) for name in ("toolu_01AbCdWizGhJkLmNpQrStUv", "api_key")})
+    answered = Answered({"api_key": Decline("no"), "password": Approve()})
+    async with SqliteStore(tmp_path / "s.db", redact=Redact()) as store:
+        hold = await store.hold("s")
+        await hold.append(said("look"), began, answered)
+        await hold.release()
+        assert (await store.read("s"))[1:] == [began, answered]
 
 
 async def test_what_cannot_redact_is_refused(tmp_path: Path) -> None:

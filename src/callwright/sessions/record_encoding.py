@@ -91,7 +91,7 @@ def make_redactor(given: Redaction | None) -> Redactor | None:
 def dump_record(record: Record, redact: Redaction | None = None) -> str:
     """Encode a `record` as one line of JSON; `redact` is applied to the texts in it."""
     redactor = make_redactor(redact)
-    data = encode_record(record) if redactor is None else redactor.clean_data(encode_record(record))
+    data = encode_record(record) if redactor is None else _redact(record, redactor)
     try:
         encoded = to_json(data, fallback=str)  # half the time of the standard library
         if len(encoded) < _MANY_DIGITS:  # a longer one may hold a number that could not be read back
@@ -104,6 +104,13 @@ def dump_record(record: Record, redact: Redaction | None = None) -> str:
     except UnicodeEncodeError:  # UTF-8 cannot encode a lone surrogate, an escape sequence can
         return json.dumps(data, separators=(",", ":"), default=str)
     return text
+
+
+def _redact(record: Record, redactor: Redactor) -> Data:
+    data: Data = redactor.clean_data(encode_record(record))
+    if isinstance(record, Began):  # the names are ids of calls, which tell nothing, and a digest is no secret
+        data["digests"] = {redactor.clean(call_id): digest for call_id, digest in record.digests.items()}
+    return data
 
 
 def load_record(text: str | bytes) -> Record:
