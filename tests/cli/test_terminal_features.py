@@ -384,6 +384,14 @@ def test_earlier_calls_fit_the_screen() -> None:
     assert all(len(line) <= 62 for line in lines.splitlines())
 
 
+def test_wait_for_a_slow_server_leaves_no_row_behind(machine: Any, tmux: Any) -> None:
+    config = json.dumps({"mcpServers": {"tardy": {"command": "sleep", "args": ["4"]}}})
+    (machine.home / "mcp.json").write_text(config)
+    tmux.start(machine.project, machine.says("never"), "--mcp-config", str(machine.home / "mcp.json"))
+    tmux.shows("loading... waiting for the MCP server tardy to connect")
+    assert "waiting for the MCP server" not in tmux.shows("default mode")
+
+
 def test_picker_aligns_titles_of_wide_characters() -> None:
     picker = Picker("x", [PickEntry("1", "日本語の題", "2 d ago"), PickEntry("2", "plain", "2 d ago")], Palette(False))
     _, wide, plain = picker.rows(40, 20)

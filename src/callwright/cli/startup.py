@@ -165,21 +165,22 @@ def start(
 
 @asynccontextmanager
 async def opened(
-    app: App, leaving: asyncio.Event, report: Callable[[str], None] = lambda text: None
+    app: App, leaving: asyncio.Event, show_waiting: Callable[[str], None] = lambda text: None
 ) -> AsyncGenerator[bool, None]:
     """Open an app, and close it at the end.
 
     Yields False if the user leaves before its MCP servers are connected: one that hangs takes half a minute, so
-    `report` is told which ones are slow.
+    `show_waiting` is told which ones are slow, and gets an empty text when the wait is over.
     """
     async with AsyncExitStack() as stack:
         stack.push_async_exit(app)
-        slow = asyncio.get_running_loop().call_later(_SLOW_SECONDS, _report_slow_servers, app, report)
+        slow = asyncio.get_running_loop().call_later(_SLOW_SECONDS, _name_slow_servers, app, show_waiting)
         connecting, left = asyncio.ensure_future(app.__aenter__()), asyncio.ensure_future(leaving.wait())
         try:
             await asyncio.wait({connecting, left}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             slow.cancel()
+            show_waiting("")
             left.cancel()
             if not connecting.done():
                 connecting.cancel()
@@ -189,13 +190,12 @@ async def opened(
         yield not connecting.cancelled()
 
 
-def _report_slow_servers(app: App, report: Callable[[str], None]) -> None:
+def _name_slow_servers(app: App, show_waiting: Callable[[str], None]) -> None:
     statuses = [] if app.servers is None else app.servers.status()
     names = [status.name for status in statuses if status.condition == "connecting"]
     if names:
-        report(
-            f"waiting for the MCP server{'s' if len(names) > 1 else ''} {', '.join(names)} to connect; Ctrl-D leaves"
-        )
+        several = "s" if len(names) > 1 else ""
+        show_waiting(f"waiting for the MCP server{several} {', '.join(names)} to connect; Ctrl-D leaves")
 
 
 def read_model_options(options: argparse.Namespace) -> ModelOptions:

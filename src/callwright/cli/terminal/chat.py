@@ -38,7 +38,7 @@ from callwright.cli.terminal.chat_actions import (
 from callwright.cli.terminal.external_programs import ClipboardImages
 from callwright.cli.terminal.input import PromptHistory
 from callwright.cli.terminal.slash_commands import SlashCommands
-from callwright.cli.terminal.status import RunningCalls, SessionUsage, TodoRows, WaitingRow
+from callwright.cli.terminal.status import RunningCalls, SessionUsage, TodoRows, WaitingRow, show_loading
 from callwright.cli.terminal.ui import Terminal
 from callwright.cli.terminal.vi_keys import ViKeys
 from callwright.cli.terminal.views import Picker
@@ -115,7 +115,7 @@ class TerminalChat:
         app = await asyncio.to_thread(
             start, self.options, report=self._show_notice, wrap=tap, observe=self._show_call_event
         )
-        async with opened(app, terminal.over, self._show_notice) as ready, self.live:
+        async with opened(app, terminal.over, partial(show_loading, terminal)) as ready, self.live:
             if not ready:
                 return 0
             await self._open(app)

@@ -5,6 +5,8 @@ from typing import Protocol
 
 from callwright.cli.render.text import cut, visible, width_of, wrap_columns
 
+LOADING = "loading..."  # ASCII: other characters would load rich for their widths
+"""The status line until the program is ready."""
 _MOST_PARTIAL_ROWS = 6
 
 

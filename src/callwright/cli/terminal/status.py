@@ -8,6 +8,8 @@ from callwright.agent.run_limits import Prices
 from callwright.app.costs import cost_of_records
 from callwright.cli.render.calls import Progress, call_line
 from callwright.cli.render.text import Palette, cut, visible_line, width_of
+from callwright.cli.terminal.frame import LOADING
+from callwright.cli.terminal.ui import Terminal
 from callwright.core.calls import ToolCall
 from callwright.core.messages import Usage
 from callwright.sessions.records import Record, sum_usage
@@ -141,6 +143,14 @@ class WaitingRow:
         parts += [f"{self.context_tokens / 1000:.1f}k tokens in"] if self.context_tokens else []
         parts += [f"about {-(-self._chars // _CHARS_PER_TOKEN)} tokens out"] if self._chars else []
         return [self._palette.paint(cut(f"{sign} {' · '.join(parts)}", width), "dim")]
+
+
+def show_loading(terminal: Terminal, waiting: str) -> None:
+    """Show in the status line what the program waits for before it is ready; empty for nothing in particular."""
+    terminal.status = f"{LOADING} {visible_line(waiting)}".rstrip()
+    terminal.refresh()
+    if waiting and terminal.scrolls_only:  # no status line
+        terminal.show(f"! {visible_line(waiting)}")
 
 
 @dataclass(slots=True)

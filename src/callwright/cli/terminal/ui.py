@@ -49,7 +49,7 @@ class Terminal:
         self._lines = lines
         self.palette = palette
         self.editor = Editor()
-        self.status = "loading..."  # ASCII: other characters would load rich for their widths
+        self.status = frame.LOADING
         self.busy = False
         self.style: LineStyle = PlainStyle()
         self.running: Callable[[int], Sequence[str]] = lambda width: ()
