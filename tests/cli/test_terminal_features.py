@@ -282,7 +282,8 @@ def test_dropped_image_becomes_a_mention(tmp_path: Path) -> None:
     escaped = str(spaced).replace(" ", "\\ ").replace("(", "\\(").replace(")", "\\)")
     for written in (str(spaced), f"'{spaced}'", escaped):
         assert mention_dropped(written, tmp_path) == f'@"{spaced.name}"'
-    for other in ("hello", str(tmp_path), str(tmp_path / "gone.png"), f"{image}\n{image}"):
+    texts = ("hello", "see file://[host]/share for more", f"file://[host]{image}")
+    for other in (*texts, str(tmp_path), str(tmp_path / "gone.png"), f"{image}\n{image}"):
         assert mention_dropped(other, tmp_path) == ""
 
 

@@ -224,10 +224,17 @@ def _dropped_files(given: str) -> list[Path]:
     except ValueError:
         words = []
     for names in ([given], words):
-        paths = [Path(unquote(urlsplit(name).path) if name.startswith("file://") else name) for name in names]
+        paths = [_read_path(name) for name in names]
         if paths and all(map(_is_dropped, paths)):
             return paths
     return []
+
+
+def _read_path(name: str) -> Path:
+    try:
+        return Path(unquote(urlsplit(name).path) if name.startswith("file://") else name)
+    except ValueError:  # such as file://[host]/share, a text that is not a URL
+        return Path(name)
 
 
 def _is_dropped(path: Path) -> bool:
