@@ -25,6 +25,7 @@ from callwright.core.events import CallBegan, CallWaits
 from callwright.core.json import thaw
 from callwright.core.messages import AssistantMessage, Text, ToolMessage, Usage, UserMessage
 from callwright.providers.base import TextDelta
+from callwright.sessions import SessionError
 from callwright.sessions.records import Compacted, Said, Spent
 from callwright.testing import ScriptedProvider
 from callwright.toolbox import Write
@@ -496,6 +497,24 @@ async def test_undo_restores_the_file_after_a_dry_run(serve: Serve) -> None:
         assert [*web.locations.undo.iterdir()]
         assert (await web.post("/api/delete", {"session": session})).status == 200
         assert not [*web.locations.undo.iterdir()]  # old contents go with their session
+
+
+async def test_live_session_is_shown_while_its_store_fails(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*given: object, **named: object) -> None:
+        raise SessionError("the database is locked")
+
+    async with serve(call("a.txt"), done("done")) as web:
+        session = await say(web)
+        question = await open_question(web, session)
+        with monkeypatch.context() as patch:
+            for name in ("find", "read", "read_from", "list"):
+                patch.setattr(SqliteStore, name, fail)
+            shown = await web.get(f"/api/session?id={session}")
+            assert shown.status == 200 and [each["id"] for each in shown.data["questions"]] == [question["id"]]
+            messages = await web.get(f"/api/messages?id={session}")
+            assert messages.status == 200 and messages.data["items"] == []
+            reply = await answer(web, session, question["id"], approved=False, reason="not now")
+            assert reply.status == 200
 
 
 async def test_vanished_process_is_said(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:

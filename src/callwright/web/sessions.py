@@ -245,7 +245,10 @@ class SessionRoutes:
 
     async def _has_records(self, session_id: str) -> bool:
         store = self._hub.store
-        return store is not None and await store.find(session_id) is not None
+        try:
+            return store is not None and await store.find(session_id) is not None
+        except SessionError:  # a store that fails hides neither a live session nor its questions
+            return False
 
     async def _open_questions(self, session_id: str, link: AgentLink | None, records: Sequence[Record]) -> list[Fields]:
         """Return the questions of the running agent; those on record if no process runs the session."""
