@@ -15,8 +15,9 @@ _READ_ON = "Space or PgDn shows more; a yes counts after the last"
 class DialogView:
     """A dialog that is shown page by page, and knows whether it was shown to its end.
 
-    The heading, the deciding rows and the choices are on every page. A row counts as shown once it was drawn; the
-    dialog is read when all rows of the body were shown, without a gap, at the current width.
+    The heading is on every page; the deciding rows, which the body has too, and the choices are there if the window
+    is not very low. A row counts as shown once it was drawn; the dialog is read when all rows of the body were shown,
+    without a gap, at the current width.
 
     Args:
         compose: Returns the rows for a width.
@@ -107,10 +108,11 @@ class DialogView:
 
     def _low_rows(self, width: int, height: int, choices: list[str]) -> list[str]:
         """Return the rows for a window of a few rows: what counts as shown has to be on the screen."""
-        if height < 2:
+        heading = self._text.heading
+        if height < len(heading) + 2:
             return [cut("  make the window higher to read the question", width)]
-        self._room = max(height - 2, 1)
-        return [*self._page(width), *choices[-1:]][:height]
+        self._room = max(height - len(heading) - 2, 1)
+        return [*heading, *self._page(width), *choices[-1:]][:height]
 
     def turn(self, pages: int) -> bool:
         """Turn some pages forward, or back if negative; False if there is no such page."""
