@@ -125,7 +125,7 @@ class LineAnalyzer:
     def _judge_inner(self, found: FoundCommand, inner: InnerCommand) -> None:
         context = found.context
         if inner.loose:
-            self.findings.add_objection(f"{inner.loose} may become several words, and one of them the program")
+            self.findings.add_objection(f"{inner.loose} may be an option or several words, and one of them the program")
         doubt = context.doubt or inner.doubt
         wrapped = (*context.wrapped, tuple(word.text for word in found.words))
         inside = context._replace(

@@ -1,6 +1,8 @@
 """The tables of wrappers: programs that run the command in their arguments, with the options that stand before it."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from callwright.shell.words import Word
@@ -166,6 +168,12 @@ WRAPPERS = {
     ),
     "fakeroot": wrapper("-l -s -i", doubt=_ELSEWHERE),
 }
+# --replace, --eof and --max-lines take a value only after "="
+XARGS = wrapper(
+    "-I -n -P -d -a -E -L -s -J -R -S --max-args --max-procs --delimiter --arg-file --max-chars",
+    "-0 --null -r --no-run-if-empty -t --verbose -x --exit -i -e -l",
+    doubtful="--process-slot-var",
+)
 FLOCK = wrapper("-w -E --timeout --wait --wb --conflict-exit-code")
 WATCH = wrapper("-n -q -s --interval --equexit")
 PARALLEL = wrapper("-j --jobs -a -I -S --results --joblog -d -N -n -L --colsep --timeout --retries -P")
@@ -255,3 +263,23 @@ def awaits_value(option: str, values: frozenset[str]) -> bool:
         return "=" not in option and any(value.startswith(option) for value in values)
     letters = [f"-{letter}" in values for letter in option[1:]]
     return any(letters) and letters.index(True) == len(letters) - 1
+
+
+_NO_TIME = re.compile(r"(?!inf|nan|sig|rtm)[a-z][a-z0-9_-]+")
+_SIGNALS = frozenset(
+    "hup int quit ill trap abrt iot bus emt fpe kill usr1 segv usr2 pipe alrm term stkflt chld cld cont stop tstp ttin "
+    "ttou urg xcpu xfsz vtalrm prof winch io poll pwr sys lost exit unused thr".split()
+)
+
+
+def names_program(word: Word) -> bool:
+    """Whether a word is a program's name that timeout reads neither as a time nor as a signal."""
+    return word.literal and _NO_TIME.fullmatch(word.text) is not None and word.text not in _SIGNALS
+
+
+def find_loose(own: Iterable[Word], values: frozenset[str]) -> str:
+    """Return the first word that is not literal, but for one word that is the value of an option among these."""
+    for before, word in pairwise((Word(""), *own)):
+        if not word.literal and not (word.single and before.literal and before.text in values):
+            return word.text
+    return ""

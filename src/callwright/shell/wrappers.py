@@ -1,7 +1,7 @@
 """Removes wrappers: programs such as env, sudo, xargs or bash -c that run another command."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import dropwhile, pairwise
 from typing import NamedTuple
 
@@ -14,10 +14,12 @@ from callwright.shell.wrapper_tables import (
     RUN_VERBS,
     WATCH,
     WRAPPERS,
+    XARGS,
     Wrapper,
     awaits_value,
+    find_loose,
+    names_program,
     skip_options,
-    wrapper,
 )
 
 
@@ -41,7 +43,7 @@ class InnerCommand(NamedTuple):
     clears: bool = False
     """It drops the variables that keep git from running programs a repository names."""
     loose: str = ""
-    """A word before the command that may become several, and one of them the command; empty if there is none."""
+    """A word before the command that may be an option or become several words; empty if there is none."""
 
 
 SHELLS = frozenset("sh bash dash zsh ksh ksh93 mksh ash fish rbash csh tcsh".split())
@@ -85,11 +87,11 @@ def _unwrap_plain(name: str, wrapper: Wrapper, words: Sequence[Word]) -> InnerCo
         inner = tuple(dropwhile(lambda word: _BEFORE_COMMAND[name].fullmatch(word.text), inner))
     if not inner:
         return None
-    return InnerCommand(name, inner, doubt=doubt or wrapper.doubt, loose=_find_loose(words[: len(words) - len(inner)]))
-
-
-def _find_loose(own: Iterable[Word]) -> str:
-    return next((word.text for word in own if not word.literal), "")
+    own = words[: len(words) - len(inner)]
+    if name in ("timeout", "gtimeout") and len(own) == place + 1 and own[place].single and names_program(inner[0]):
+        own = own[:place]  # as an option it would need a time or a signal behind it, or timeout runs nothing
+    loose = find_loose(own, frozenset() if wrapper.doubt else wrapper.values)
+    return InnerCommand(name, inner, doubt=doubt or wrapper.doubt, loose=loose)
 
 
 def _unwrap_command(name: str, words: Sequence[Word]) -> InnerCommand | None:
@@ -129,7 +131,8 @@ def _unwrap_env(name: str, words: Sequence[Word]) -> InnerCommand | None:
         place += 1
     inner = tuple(words[place:])
     # of `A="$x"` bash makes one word, which sets A
-    loose = _find_loose(word for word in words[:place] if not (word.single and _ASSIGNMENT.match(word.text)))
+    own = (word for word in words[:place] if not (word.single and _ASSIGNMENT.match(word.text)))
+    loose = find_loose(own, frozenset(("-C", "--chdir")))
     found = InnerCommand(name, inner, None, doubt, tuple(assignments), folder, clears=clears, loose=loose)
     return found if inner else None
 
@@ -142,19 +145,14 @@ def _unwrap_split_string(words: Sequence[Word], text: str) -> InnerCommand:
     return InnerCommand("env", script=script, doubt="env splits a string into a command")
 
 
-# --replace, --eof and --max-lines take a value only after "="
-_XARGS = wrapper(
-    "-I -n -P -d -a -E -L -s -J -R -S --max-args --max-procs --delimiter --arg-file --max-chars",
-    "-0 --null -r --no-run-if-empty -t --verbose -x --exit -i -e -l",
-    doubtful="--process-slot-var",
-)
 _ZEROS = frozenset(("-0", "--null", "-0r", "-r0"))
+_COUNTS = frozenset("-n -P -L -s --max-args --max-procs --max-chars".split())
 _ONE_EACH = re.compile(r"(?:-[0r] )*-I ?[^\s-]\S*")  # with any other option, one mark may become several words
-_XARGS_FLAGS = _XARGS.values | _XARGS.flags | frozenset(("--replace", "--eof", "--max-lines"))
+_XARGS_FLAGS = XARGS.values | XARGS.flags | frozenset(("--replace", "--eof", "--max-lines"))
 
 
 def _unwrap_xargs(name: str, words: Sequence[Word]) -> InnerCommand | None:
-    place, doubt = skip_options(words, _XARGS)
+    place, doubt = skip_options(words, XARGS)
     flags = words[:place]
     doubt = _find_xargs_doubt(flags) if doubt else ""
     doubt = doubt or next((f"{text} takes its words from a file" for text in _list_name_files(flags)), "")
@@ -168,12 +166,12 @@ def _unwrap_xargs(name: str, words: Sequence[Word]) -> InnerCommand | None:
         inner = (*inner, Word("{}", Certainty.ANYTHING))
         mark = "{}"
     whole = _splits_at_zeros([word.text for word in flags])
-    return InnerCommand(name, inner, doubt=doubt, mark=mark, whole=whole, loose=_find_loose(flags))
+    return InnerCommand(name, inner, doubt=doubt, mark=mark, whole=whole, loose=find_loose(flags, _COUNTS))
 
 
 def _splits_at_zeros(flags: Sequence[str]) -> bool:
     """Whether names end at zeros only; in `-I -0` the zero is a placeholder."""
-    zeros = [before not in _XARGS.values for before, text in pairwise(("", *flags)) if text in _ZEROS]
+    zeros = [before not in XARGS.values for before, text in pairwise(("", *flags)) if text in _ZEROS]
     return any(zeros) and not any(text.startswith(("-d", "--d")) for text in flags)
 
 
@@ -211,7 +209,7 @@ def _find_delimiter_doubt(flags: Sequence[Word]) -> str:
 def _find_xargs_doubt(flags: Sequence[Word]) -> str:
     for word in flags:
         text = word.text
-        if text[:1] != "-" or text.partition("=")[0] in _XARGS_FLAGS or text[:2] in _XARGS.values:
+        if text[:1] != "-" or text.partition("=")[0] in _XARGS_FLAGS or text[:2] in XARGS.values:
             continue
         # -i, -e and -l take an optional value, attached
         if text[1:2] not in ("i", "e", "l") and not set(text[1:]) <= set("0rtx"):
