@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from pydantic import SecretStr
+from pydantic import BaseModel, SecretStr
 from tests.executor.conftest import outcomes_behind
 from tests.waiting import LONG_SECONDS
 
@@ -38,6 +38,7 @@ from callwright import (
     Transient,
     Turn,
     TurnCancelled,
+    TypedTool,
     UsageError,
     tool,
 )
@@ -58,6 +59,7 @@ from callwright.policy import AllowEverything, ByMode, Subject, Tier
 from callwright.policy.modes import ModeSwitch
 from callwright.testing import FakeClock, Recorder, ScriptedHook
 from callwright.tool.function import FunctionTool
+from callwright.tool.typed import describe
 from callwright.toolbox import Bash, BashOutput, Todo
 
 ran: list[str] = []
@@ -392,6 +394,35 @@ async def test_cache_does_not_answer_for_another_tool_of_the_same_name() -> None
     assert [(await each.run("look")).text for each in (executor, executor, other)] == ["old", "old", "other"]
     registry.add(make_look("new"))
     assert (await executor.run("look")).text == "new"
+
+
+async def test_cache_tells_tools_of_one_class_apart() -> None:
+    class Place(BaseModel):
+        path: str
+
+    class Query(TypedTool[Place]):
+        spec = describe("query", "Query.", effect=Effect.READ)
+
+        def __init__(self, found: str) -> None:
+            self.found = found
+
+        async def run(self, arguments: Place, context: ToolContext) -> str:
+            return self.found
+
+    class Database:
+        def __init__(self, found: str) -> None:
+            self.found = found
+
+        @tool(effect=Effect.READ)
+        async def query(self, path: str) -> str:
+            """Query."""
+            return self.found
+
+    for first, second in ((Query("a"), Query("b")), (Database("a").query, Database("b").query)):
+        cache = Cache()
+        one, other = (Executor(Registry(each), hooks=[cache]) for each in (first, second))
+        found = [(await each.run("query", {"path": "x"})).text for each in (one, other, other)]
+        assert found == ["a", "b", "b"]
 
 
 async def test_cache_does_not_answer_a_tool_that_makes_calls() -> None:

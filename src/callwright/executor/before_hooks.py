@@ -24,7 +24,10 @@ _pending_call = make_constructor(PendingCall)
 def make_pending_call(admitted: Admitted, turn_id: str = "") -> PendingCall:
     """Return what hooks see of a call; the same value until its arguments change."""
     if admitted.pending is None:
-        admitted.pending = _pending_call(admitted.call, admitted.spec, admitted.arguments, admitted.session_id, turn_id)
+        entry = admitted.require_entry()
+        admitted.pending = _pending_call(
+            admitted.call, entry.spec, admitted.arguments, admitted.session_id, turn_id, entry.tool
+        )
     return admitted.pending
 
 

@@ -22,6 +22,8 @@ class PendingCall:
     arguments: JsonObject
     session_id: str = ""
     turn_id: str = ""
+    tool: object = None
+    """The tool itself: those of one class share a spec. None outside an executor."""
 
 
 @frozen

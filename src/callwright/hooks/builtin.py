@@ -208,8 +208,8 @@ class Cache(Hook):
         if entries < 1:
             raise UsageError(f"Cache.entries must be at least 1, got {entries!r}")
         self.entries = entries
-        self._known: OrderedDict[str, tuple[ToolSpec, Output]] = OrderedDict()
-        """By the key of a call, with the spec of its tool: one that replaced it reads something else."""
+        self._known: OrderedDict[str, tuple[object, Output]] = OrderedDict()
+        """By the key of a call, with its tool: another one of the same name reads something else."""
         self._reading: set[int] = set()  # by identity: call ids are unique within one message only
 
     def before(self, pending: PendingCall) -> Verdict | None:
@@ -217,8 +217,8 @@ class Cache(Hook):
             self._clear()
             return None
         key = self._key(pending)
-        spec, output = self._known.get(key, (None, None))
-        if output is not None and spec is pending.spec:
+        tool, output = self._known.get(key, (None, None))
+        if output is not None and tool is pending.tool:
             self._known.move_to_end(key)
             return Answer(output)
         if len(self._reading) >= self.entries:  # calls that were denied after this hook never end
@@ -232,7 +232,7 @@ class Cache(Hook):
         elif id(pending.call) in self._reading:
             self._reading.discard(id(pending.call))
             if isinstance(outcome, Completed):
-                self._known[self._key(pending)] = (pending.spec, outcome.output)
+                self._known[self._key(pending)] = (pending.tool, outcome.output)
                 if len(self._known) > self.entries:
                     self._known.popitem(last=False)
         return None
