@@ -615,10 +615,10 @@ def test_every_shell_s_matches_of_a_secret_ask(pattern: str, tmp_path: Path) -> 
     for name in (".env", "a1.txt", "sub/b.txt"):
         (tmp_path / name).write_text("x")
     (tmp_path / "link").symlink_to(".env")
-    for line in (f"cat {pattern}", f"sh -c 'head -3 {pattern}'"):
+    for line in (f"cat {pattern}", f"sh -c 'head -3 {pattern}'", f"grep {pattern} a1.txt"):
         judged = judge_command(line, cwd=tmp_path, workspace=tmp_path)
         assert isinstance(judged, Ask) and ".env" in judged.reason, line
-    for line in ("cat a[0-9].txt", "cat [!x]1.txt", "cat s*/[a-c].txt"):
+    for line in ("cat a[0-9].txt", "cat [!x]1.txt", "cat s*/[a-c].txt", "jq .[] a1.txt", "grep a.* a1.txt"):
         assert isinstance(judge_command(line, cwd=tmp_path, workspace=tmp_path), Allow), line
 
 

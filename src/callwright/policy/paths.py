@@ -153,7 +153,7 @@ def _widen_glob(pattern: str) -> Iterator[str]:
 def _widen_part(part: str) -> tuple[str, ...]:
     if "[" in _PLAIN_SET.sub("", part):
         start, end = part.find("["), part.rfind("]")
-        return (f"{part[:start]}*{part[end + 1 :]}" if start < end else part,)
+        return (f"{part[:start]}*{part[end + 1 :]}" if end - start > 1 else part,)
     return (part, part.replace("[", "[[]")) if "[" in part else (part,)
 
 
