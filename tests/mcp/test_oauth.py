@@ -263,8 +263,7 @@ async def test_failure_to_renew_that_may_pass_costs_no_sign_in(tmp_path: Path):
     server, file = AuthorizedServer(), tmp_path / "x.json"
     await request_once(server, file)
     server.refresh_errors.append(httpx2.Response(503))
-    with pytest.raises(OAuthFlowError, match="cannot be renewed now: HTTP status 503"):
-        await request_once(server, file)
+    assert await request_once(server, file) == (503, [])
     assert await request_once(server, file) == (200, [])
 
 
@@ -324,25 +323,81 @@ class RevokingHandler(BaseHTTPRequestHandler):
         return None
 
 
-async def test_server_is_ready_again_after_a_sign_in_in_the_middle_of_a_session():
-    handler = type("Handler", (RevokingHandler,), {"tokens": list[str]()})
+async def sign_in_to(servers: McpServers) -> None:
+    await until(lambda: bool(servers.status()[0].sign_in_url))
+    fields = parse_qs(urlsplit(servers.status()[0].sign_in_url).query)
+    await visit_soon(f"{fields['redirect_uri'][0]}?code=abc&state={fields['state'][0]}")
+
+
+class PostponedRenewal(RevokingHandler):
+    """Cannot renew a token at first; opens the stream of the first call at once, and ends it when `released` is set."""
+
+    refused: ClassVar[threading.Event]
+    started: ClassVar[threading.Event]
+    released: ClassVar[threading.Event]
+
+    def do_POST(self) -> None:
+        if self.path == "/token" and self.tokens and not self.refused.is_set():
+            self.refused.set()
+            self._answer(503)
+        else:
+            super().do_POST()
+
+    def _answer_message(self, message: dict[str, Any]) -> None:
+        if message["method"] != "tools/call" or self.started.is_set():
+            super()._answer_message(message)
+            return
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.end_headers()
+        self.started.set()
+        self.released.wait(LONG_SECONDS)
+        answer = {"jsonrpc": "2.0", "id": message["id"], "result": {"content": [{"type": "text", "text": "first"}]}}
+        with suppress(OSError):  # a client that left
+            self.wfile.write(f"event: message\ndata: {json.dumps(answer)}\n\n".encode())
+
+    def _answer(self, status: int, content: dict[str, Any] | None = None) -> None:
+        if content is not None and "access_token" in content:
+            content = {**content, "refresh_token": "again"}
+        super()._answer(status, content)
+
+
+@pytest.mark.slow
+async def test_failure_to_renew_a_token_leaves_running_calls_alone():
+    events = {name: threading.Event() for name in ("refused", "started", "released")}
+    handler = type("Handler", (PostponedRenewal,), {"tokens": list[str](), **events})
     registry = Registry()
-
-    async def sign_in(servers: McpServers) -> None:
-        await until(lambda: bool(servers.status()[0].sign_in_url))
-        fields = parse_qs(urlsplit(servers.status()[0].sign_in_url).query)
-        await visit_soon(f"{fields['redirect_uri'][0]}?code=abc&state={fields['state'][0]}")
-
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         config = ServerConfig("x", url=f"http://127.0.0.1:{server.server_address[1]}/mcp", seconds=LONG_SECONDS)
         async with McpServers([config], registry) as servers:
-            await sign_in(servers)
+            await sign_in_to(servers)
+            await until(lambda: servers.status()[0].condition == "ready")
+            executor = Executor(registry, AllowEverything())
+            running = asyncio.create_task(executor.run("mcp__x__echo", {}))
+            await until(handler.started.is_set)
+            handler.tokens.append("another")  # the one of the session is not accepted any more
+            repeated = await executor.run("mcp__x__echo", {})
+            handler.released.set()
+            first = await running
+        server.shutdown()
+    assert isinstance(first, Completed) and first.text == "first"
+    assert isinstance(repeated, Completed) and repeated.attempts == 2
+
+
+async def test_server_is_ready_again_after_a_sign_in_in_the_middle_of_a_session():
+    handler = type("Handler", (RevokingHandler,), {"tokens": list[str]()})
+    registry = Registry()
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        config = ServerConfig("x", url=f"http://127.0.0.1:{server.server_address[1]}/mcp", seconds=LONG_SECONDS)
+        async with McpServers([config], registry) as servers:
+            await sign_in_to(servers)
             await until(lambda: servers.status()[0].condition == "ready")
             assert servers.status()[0].seconds > 0
             handler.tokens.append("another")  # the one of the session is not accepted any more
             call = asyncio.create_task(Executor(registry, AllowEverything()).run("mcp__x__echo", {}))
-            await sign_in(servers)
+            await sign_in_to(servers)
             assert isinstance(await call, Completed)
             assert servers.status()[0].condition == "ready"
         server.shutdown()

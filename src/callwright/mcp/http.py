@@ -21,6 +21,7 @@ from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST, METHOD
 from callwright.core.errors import ToolFailed
 from callwright.mcp.config import ServerConfig
 from callwright.mcp.listing import ListingFilter
+from callwright.mcp.oauth import is_passing
 from callwright.mcp.stdio import RateLimit
 from callwright.mcp.translate import OWN_MARK, SESSION_ENDED
 from callwright.system.addresses import is_loopback, is_public
@@ -149,6 +150,11 @@ class _GuardedTransport(httpx2.AsyncBaseTransport):
                 return refusal
         if not kind.startswith("text/event-stream"):
             response.stream = _CappedStream(cast("httpx2.AsyncByteStream", response.stream), self._message_bytes)
+        if is_passing(response.status_code) and _is_renewal(request):
+            await response.aclose()
+            why = f"the token cannot be renewed now: HTTP status {response.status_code}"
+            after = response.headers.get("retry-after", "")
+            return _refusal(request, response.status_code, INTERNAL_ERROR, why, data=_busy(after, sent=False))
         if _is_message(request) and response.status_code in (400, 404) and "mcp-session-id" in request.headers:
             return await _end_lost_session(request, response)
         return response
@@ -198,6 +204,11 @@ class _GuardedTransport(httpx2.AsyncBaseTransport):
 def _is_message(request: httpx2.Request) -> bool:
     """Whether the request carries an MCP message, not an OAuth exchange."""
     return request.method == "POST" and "text/event-stream" in request.headers.get("accept", "")
+
+
+def _is_renewal(request: httpx2.Request) -> bool:
+    """Whether the request is to renew OAuth tokens; it precedes a message that the server did not get or accept."""
+    return not _is_message(request) and b"grant_type=refresh_token" in request.content
 
 
 def _requires_sign_in(response: httpx2.Response) -> bool:

@@ -166,7 +166,8 @@ class _Provider(OAuthClientProvider):
                     outgoing = await anext(flow)
                     continue
                 if outgoing is not request:
-                    await self._check_token_response(outgoing, response)
+                    if not await self._check_token_response(outgoing, response):
+                        return  # this response fails one request; an exception would end the session and its calls
                 elif response.status_code in (401, 403):
                     self._leave_client_of_another_address()
                 outgoing = await flow.asend(response)
@@ -202,20 +203,27 @@ class _Provider(OAuthClientProvider):
         if known is not None and known.redirect_uris and own and own[0] not in known.redirect_uris:
             context.client_info = None
 
-    async def _check_token_response(self, request: httpx2.Request, response: httpx2.Response) -> None:
-        """Forget a client that the server does not know; a passing failure to renew tokens is not a lost sign-in."""
+    async def _check_token_response(self, request: httpx2.Request, response: httpx2.Response) -> bool:
+        """Forget a client that the server does not know.
+
+        Return False if tokens cannot be renewed for a reason that may pass: the sign-in is not lost.
+        """
         form = parse_qs((await request.aread()).decode("utf-8", "replace"))
         if "grant_type" not in form:
-            return
-        if form["grant_type"] == ["refresh_token"] and (
-            response.status_code in (408, 429) or response.status_code >= 500
-        ):
-            raise OAuthFlowError(f"the token cannot be renewed now: HTTP status {response.status_code}")
+            return True
+        if form["grant_type"] == ["refresh_token"] and is_passing(response.status_code):
+            return False
         known = self.context.client_info
         if response.status_code in (400, 401) and _error_code(response) == "invalid_client" and known is not None:
             self.context.client_info = None
             if isinstance(self.context.storage, Tokens):
                 self.context.storage.forget_client(known.client_id)
+        return True
+
+
+def is_passing(status: int) -> bool:
+    """Return whether a renewal of tokens that fails with this HTTP status may be tried again."""
+    return status in (408, 429) or status >= 500
 
 
 def _error_code(response: httpx2.Response) -> object:
