@@ -23,6 +23,8 @@ _LOCAL = [
     "date --rfc-3339 seconds",
     "sysctl -n net.ipv4.* kernel/hostname",
     "gdu -sh src",
+    "gdu -d1 src",
+    "sysctl net.ipv4.conf.eth0/1.forwarding kernel.random/uuid",
     "nvidia-smi dmon",
     "systemctl --user --no-pager status x",
     "systemctl -t service --state=running list-units",

@@ -200,7 +200,8 @@ _RUNNING_OPTIONS: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(("python", "python2", "python3", "pypy3", "node", "deno", "bun", "ruby", "perl"), _INLINE_CODE),
     **dict.fromkeys(("rscript", "r"), _INLINE_CODE),  # on a disk that ignores case
     **dict.fromkeys(("php", "lua", "luajit", "tsx", "ts-node", "Rscript", "R", "julia", "osascript"), _INLINE_CODE),
-    **dict.fromkeys(("octave", "octave-cli", "guile", "ghc", "gnuplot"), _INLINE_CODE),
+    **dict.fromkeys(("octave", "octave-cli", "guile", "gnuplot"), _INLINE_CODE),
+    "ghc": words("-e -F -B --interactive --run --frontend"),  # its -c only compiles
 }
 
 
@@ -220,6 +221,8 @@ _NAMES_FOLLOW: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(("pip", "pip3"), words("install uninstall download show")),
     "gh": words("pr issue repo run workflow release search label api"),
     "brew": words("install uninstall reinstall upgrade info list search"),
+    "helm": words("install upgrade uninstall rollback status history get list template test"),
+    "ip": words("a addr address l link r route rule neigh"),
 }
 # with these a rule for an address would cover others: proxies, lists of addresses, other hosts that a page names
 _OTHER_ADDRESSES = {"curl": words("-x"), "wget": words("-i -B -H -D --span-hosts")}
@@ -249,6 +252,7 @@ _VALUE_LETTERS = {
 _RUNNING_TEXTS: Mapping[str, re.Pattern[str]] = {
     "mvn": re.compile(r".*\bexec(?:-maven-plugin)?:|-Dexec\.executable"),
     "exiftool": re.compile(r"-if\d*\Z|-config\Z|-@|.*\bfilter=|.*\$\{[^}]*;", re.IGNORECASE | re.DOTALL),
+    "ghc": re.compile("-pgm|-f?plugin|-opt|@"),
     "aria2c": re.compile("--on-|--conf"),
     "pandoc": re.compile(r".*\.lua\Z"),
     "latexmk": re.compile(r"--?\w*(?:latex|options?)="),

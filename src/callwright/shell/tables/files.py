@@ -14,7 +14,7 @@ wait: only -n -f; like %?\w+
 basename dirname seq sleep true false echo pwd factor nproc arch hostid tty logname whoami groups: bare
 users: reads; bare
 gcat ghead gtail gls gstat: reads
-gdu: reads; only -a -c -h -k -s -x --all --human-readable --summarize --total --one-file-system
+gdu: reads; only -a -c -d -h -k -s -x -1 -2 -3 --all --human-readable --summarize --total --one-file-system
 tree: reads; here; not -o -R --output
 file: reads; not -C -m -f -p --preserve-date --compile --magic-file --files-from -z -Z --uncompress -S --no-sandbox
 nm: reads; response; not --plugin

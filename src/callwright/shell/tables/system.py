@@ -46,7 +46,7 @@ ip: only -4 -6 -0 -br -brief --brief -c -color -d -details -s -stats -statistics
 getent: bare; flags -i --no-idn -A --no-addrconfig; not -s --service
   passwd|group|services|protocols|networks|ethers|rpc|netgroup|initgroups
   hosts|ahosts|ahostsv4|ahostsv6: network; hosts
-sysctl: not -w -p -f --write --load --system --ignore; like [\w.*-]+|[\w/*-]+
+sysctl: not -w -p -f --write --load --system --ignore; like [\w.*-]+|[\w/*-]+|[\w*-]+(?:[./][\w*-]+)*
 systemctl: not -H --host -M --machine; flags --user --system -a --all -l --full -q --quiet -r --recursive --failed
       --plain --value --reverse --after --before --no-pager --no-legend --show-types; values -t --type --state -p
       --property -P -n --lines -o --output --timestamp
