@@ -1,10 +1,10 @@
 """Retries: which errors are retried, and after which delay."""
 
 import asyncio
-from typing import Any, Protocol
+from typing import Protocol
 
 from callwright.core._fast import frozen
-from callwright.core.errors import TimedOut, ToolError, Transient, check_number
+from callwright.core.errors import TimedOut, ToolError, Transient, check_number, read_wait
 from callwright.core.spec import Annotations
 
 
@@ -83,10 +83,5 @@ class RetryPolicy:
 
 
 def _read_requested(error: ToolError) -> float:
-    """Return the seconds that the server asked for, 0 if none; tools give them as they stand in a header, too."""
-    asked: Any = error.retry_after if isinstance(error, Transient) else None
-    try:
-        seconds = 0.0 if asked is None else float(asked)
-    except (TypeError, ValueError):  # such as a date, which is left to the backoff
-        return 0.0
-    return seconds if seconds > 0 else 0.0  # also for NaN
+    """Return the seconds that the server asked for, 0 if none; a subclass may have set them itself."""
+    return (read_wait(error.retry_after) or 0.0) if isinstance(error, Transient) else 0.0

@@ -1,7 +1,10 @@
 """The stores pass the conformance check, and stores that break a rule do not."""
 
+from datetime import timedelta
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.sessions.broken_stores import Fault, LeaseStore
@@ -96,8 +99,11 @@ async def test_check_catches_a_store_that_does_not_find_a_session() -> None:
         await check_store(Forgetful())
 
 
-async def test_stored_error_keeps_all_its_fields(tmp_path: Path) -> None:
-    failed = Failed(ToolCall("1", "x"), Transient("later"))
+@pytest.mark.parametrize(
+    ("given", "kept"), [(None, None), ([1], None), (Fraction(1, 2), 0.5), (timedelta(minutes=1), 60.0), ("30", 30.0)]
+)
+async def test_stored_error_keeps_all_its_fields(tmp_path: Path, given: Any, kept: float | None) -> None:
+    failed = Failed(ToolCall("1", "x"), Transient("later", retry_after=given))
     async with SqliteStore(tmp_path / "sessions.db") as store:
         hold = await store.hold("s")
         await hold.append(Said(ToolMessage((failed,))))
@@ -105,7 +111,7 @@ async def test_stored_error_keeps_all_its_fields(tmp_path: Path) -> None:
         await hold.release()
     assert isinstance(record, Said) and isinstance(record.message, ToolMessage)
     (again,) = record.message.outcomes
-    assert isinstance(again, Failed) and isinstance(again.error, Transient) and again.error.retry_after is None
+    assert isinstance(again, Failed) and isinstance(again.error, Transient) and again.error.retry_after == kept
 
 
 @pytest.mark.slow

@@ -162,10 +162,24 @@ class Transient(ToolError):
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)
-        self.retry_after = retry_after
+        self.retry_after = read_wait(retry_after)
         """The delay in seconds that the server asked for."""
         self.inferred = False
         """Inferred from another exception, not raised by the tool: retried only if repeating is harmless."""
+
+
+def read_wait(asked: Any) -> float | None:
+    """Return the seconds to wait, which tools also give as they stand in a header, or as a `timedelta`; None if none.
+
+    A date is left to the backoff, as is whatever else is no number of seconds.
+    """
+    try:
+        seconds = float(asked.total_seconds() if hasattr(asked, "total_seconds") else asked)
+    except OverflowError:  # a whole number of hundreds of digits
+        return float("inf") if asked > 0 else None
+    except (TypeError, ValueError):
+        return None
+    return seconds if seconds >= 0 else None  # also for NaN
 
 
 class TimedOut(ToolError):
