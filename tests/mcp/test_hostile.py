@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import logging
 import os
 import sys
 import time
@@ -346,6 +347,14 @@ async def test_wrong_notification_leaves_no_traceback_in_the_log(caplog: pytest.
         assert isinstance(await call(executor, "wrong notification"), Completed)
         assert isinstance(await call(executor, "x"), Completed)
     assert not [record for record in caplog.records if record.exc_info]
+
+
+def test_tracebacks_of_another_program_stay_in_its_log(caplog: pytest.LogCaptureFixture) -> None:
+    try:
+        types.ServerCapabilities.model_validate({"tools": 1})
+    except ValueError:
+        logging.getLogger("client").exception("this is not of the SDK")
+    assert [record for record in caplog.records if record.exc_info]
 
 
 async def test_half_a_surrogate_pair_fails_its_call_at_once() -> None:

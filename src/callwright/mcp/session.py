@@ -5,11 +5,13 @@ import logging
 import random
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
 
 import anyio
 import httpx2
+import mcp
 import mcp_types as types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp import Client, MCPError
@@ -31,12 +33,15 @@ _log = logging.getLogger("callwright")
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Tell whether a record of the SDK is not the traceback of a message that the server wrote wrongly.
+    """Tell whether a record is not the SDK's traceback of a message that the server wrote wrongly.
 
     A program without logging has such tracebacks on its terminal, as many as the server likes. An invalid notification
     is ignored, and an invalid response fails its call with the reason. So does one that comes after a cancellation.
     """
-    return record.exc_info is None or not isinstance(record.exc_info[1], (ValidationError, anyio.BrokenResourceError))
+    # other programs may have a logger of the name "client" too
+    if record.exc_info is None or Path(mcp.__file__).parent not in Path(record.pathname).parents:
+        return True
+    return not isinstance(record.exc_info[1], (ValidationError, anyio.BrokenResourceError))
 
 
 for _name in ("client", "mcp.client.streamable_http"):
