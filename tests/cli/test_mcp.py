@@ -417,14 +417,11 @@ def test_logout_removes_the_stored_sign_in(machine: Any) -> None:
     assert unknown.code == 2 and "did you mean docs?" in unknown.err
 
 
-def test_sign_in_goes_with_the_last_entry(machine: Any) -> None:
+def test_remove_keeps_the_sign_in_for_other_projects(machine: Any) -> None:
     file = store_sign_in(machine, "https://docs.example/mcp")
-    for name in ("docs", "same"):
-        machine("mcp", "add", name, "--scope", "user", "https://docs.example/mcp")
-    machine("mcp", "remove", "docs")
+    machine("mcp", "add", "docs", "--scope", "project", "https://docs.example/mcp")
+    assert machine("mcp", "remove", "docs").code == 0
     assert file.exists()
-    machine("mcp", "remove", "same")
-    assert not file.exists()
 
 
 def test_unknown_action_is_an_error(machine: Any) -> None:

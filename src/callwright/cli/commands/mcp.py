@@ -44,7 +44,8 @@ Adds a server by its entry, as the documentation of servers and other agents' fi
 ${NAME:-default} in any value are replaced from the environment when the server starts."""
 _REMOVE = """\
 Removes the entry from its file and leaves the rest of the file unchanged. If several files name the server, choose one
-with --scope. When the last entry is removed, the accepted tool definitions and the sign-in are forgotten too."""
+with --scope. When the last entry is removed, the accepted tool definitions are forgotten too. The sign-in stays, which
+other projects may use: to remove it, run callwright mcp logout NAME first."""
 _LOGOUT = """\
 Removes what is stored of the sign-in to the server: its tokens, and the registration of this program. The next
 connection asks you to sign in again, which also helps if the sign-in page does not know this program any more. The

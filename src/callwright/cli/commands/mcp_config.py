@@ -135,9 +135,6 @@ def remove(options: argparse.Namespace) -> int:
         PinnedToolsFile(locations.seen_tools).forget(
             pin_name(options.name, str(locations.project) if chosen.in_repository else "")
         )
-    url = _url(chosen)
-    if url not in map(_url, find_entries(locations)):
-        token_path(locations.tokens, url).unlink(missing_ok=True)
     return DONE
 
 
