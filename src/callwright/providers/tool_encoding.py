@@ -288,17 +288,15 @@ class ToolEncoder:
         strict: bool = False,
         late: LateToolMode = "never",
     ) -> None:
-        self._provider = provider
-        self._shape = shape
+        self._provider, self._shape = provider, shape
         self._strict = strict
         self._late: LateToolMode = late
         self._kept: IdentityCache[EncodedTools] = IdentityCache()
 
     def encode(self, request: ModelRequest) -> EncodedTools:
         """Encode a request's tools; returns the same object while the tools are the same."""
-        names = (
-            request.wire_names or _NO_NAMES
-        )  # each request without any has its own empty mapping, which would miss the cache
+        # each request without any has its own empty mapping, which would miss the cache
+        names = request.wire_names or _NO_NAMES
         joined = NO_TOOLS if self._late == "never" else all_late_tools(request.messages)
         return self._kept.get(request.tools, names, joined, make=lambda: self._make(request, joined))
 
