@@ -391,18 +391,25 @@ def test_every_docstring_style_describes_tool_and_parameters(docstring: str) -> 
 
 _WORDS = "Copy a file\nand keep it."
 _GOOGLE_NOTES = f"{_WORDS}\n\nArgs:\n    source: Where it is.\n\nNote:\n    Never twice.\n\nExample:\n    copy('a')\n"
+_GOOGLE_KEPT = "\n\nNote:\n    Never twice.\n\nExample:\n    copy('a')"
 _NUMPY_NOTES = f"{_WORDS}\n\nParameters\n----------\nsource : str\n    Where it is.\n\nNotes\n-----\nNever twice.\n"
+_NUMPY_OTHERS = (
+    f"{_WORDS}\n\nOther Parameters\n----------------\nsource : str\n    Where it is.\n\n"
+    "Warns\n-----\nUserWarning\n    If it is old.\n\nNotes\n-----\nNever twice.\n"
+)
 _SPHINX_NOTES = f"{_WORDS}\n\n:param source: Where it is.\n"
 
 
 @pytest.mark.parametrize(
     ("docstring", "notes"),
     [
-        (_GOOGLE_NOTES, "\n\nNote:\n    Never twice.\n\nExample:\n    copy('a')"),
+        (_GOOGLE_NOTES, _GOOGLE_KEPT),
+        (_GOOGLE_NOTES + "\nExceptions:\n    OSError: It is gone.\n", _GOOGLE_KEPT),
         (_NUMPY_NOTES, "\n\nNotes\n-----\nNever twice."),
+        (_NUMPY_OTHERS, "\n\nNotes\n-----\nNever twice."),
         (_SPHINX_NOTES, ""),
     ],
-    ids=["google", "numpy", "sphinx"],
+    ids=["google", "google-exceptions", "numpy", "numpy-others", "sphinx"],
 )
 def test_notes_and_examples_of_a_docstring_reach_the_model_and_lines_stay_together(docstring: str, notes: str) -> None:
     def copy(source: str) -> str:

@@ -13,7 +13,10 @@ from callwright.core._fast import field, slotted
 from callwright.core.errors import UsageError
 from callwright.tool.base import ToolContext
 
-_SECTIONS = ("Args", "Arguments", "Parameters", "Params", "Attributes", "Returns", "Raises", "Yields")
+_SECTIONS = (
+    *("Args", "Arguments", "Parameters", "Params", "Other Parameters", "Attributes", "Receives"),
+    *("Returns", "Yields", "Raises", "Exceptions", "Except", "Warns"),
+)
 _SECTION = rf":(?:param|type|returns?|rtype|raises)\b|(?:{'|'.join(_SECTIONS)})\s*:?\s*\n"
 
 
