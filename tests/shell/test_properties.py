@@ -203,6 +203,12 @@ def _measure_seconds(run: Callable[[], object]) -> float:
     return min(spent)
 
 
+def test_globs_behind_grep_are_read_in_linear_time() -> None:
+    lines = ["grep " + " ".join(f"a{i}*" for i in range(count)) for count in (2_000, 16_000)]
+    short, long = (_measure_seconds(lambda line=line: analyze(line, "/w")) for line in lines)
+    assert long < short * 24
+
+
 def test_letters_behind_a_dollar_are_read_in_linear_time() -> None:
     lines = [f"sqlite3 -readonly x 'select ${'é' * count} from t'" for count in (4, 22)]
     short, long = (_measure_seconds(lambda: analyze_uncached(line, "/w")) for line in lines)  # noqa: B023 - called at once

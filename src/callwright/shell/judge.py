@@ -194,9 +194,10 @@ def list_reads(rule: ProgramRule, arguments: Sequence[Word], folders: Folders) -
     if not operands and (rule.here or (rule.pattern is not None and any(map(_RECURSES.match, flags)))):
         found.extend(resolve_as(ReadPath, ["."], folders))
     if rule.pattern is not None:  # of `grep c* x`, the first match is the pattern and the others are files
-        for word in arguments:
-            if not (word.literal or word.single or word.text[:1] == "-" or word in operands):
-                found.extend(read_accesses(word, folders))
+        loose = [word for word in arguments if not (word.literal or word.single or word.text[:1] == "-")]
+        counted = set(operands) if loose else ()
+        for word in dict.fromkeys(loose):
+            found.extend(() if word in counted else read_accesses(word, folders))
     if flags and valued:
         for value in _list_file_values(arguments):
             found.extend(read_accesses(Word(value), folders))
