@@ -9,7 +9,17 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import Base64Bytes, BaseModel, Field, Json, PlainSerializer, SecretStr, computed_field, field_serializer
+from pydantic import (
+    AliasChoices,
+    Base64Bytes,
+    BaseModel,
+    Field,
+    Json,
+    PlainSerializer,
+    SecretStr,
+    computed_field,
+    field_serializer,
+)
 
 from callwright import (
     Answers,
@@ -475,6 +485,33 @@ def test_paths_and_addresses_conceal_nothing() -> None:
         return ""
 
     assert not read.contract.concealed
+
+
+class Letter(BaseModel):
+    to: str = Field(alias="receiver", validation_alias=AliasChoices("receiver", "recipient"))
+    stamp: str = Field(serialization_alias="stamp")
+    weight: int = Field(validation_alias="grams", serialization_alias="weight")
+
+
+class SendLetter(TypedTool[Letter]):
+    spec = describe("send_letter", "Send a letter.")
+
+    async def run(self, arguments: Letter, context: ToolContext) -> str:
+        return arguments.to
+
+
+def test_fields_that_are_shown_under_a_name_that_is_accepted_conceal_nothing() -> None:
+    @tool
+    async def send(letter: Letter) -> str:
+        """Send a letter."""
+        return letter.to
+
+    assert not send.contract.concealed and not SendLetter.contract().concealed
+    shown = {"receiver": "Ann", "stamp": "blue", "weight": 20}
+    written = {"recipient": "Ann", "stamp": "blue", "grams": 20}
+    assert send.bind({"letter": written}).arguments == send.bind({"letter": shown}).arguments == {"letter": shown}
+    again = SendLetter().bind(SendLetter().bind(written).arguments).arguments
+    assert again == SendLetter().bind(shown).arguments
 
 
 class Signing(Hook):

@@ -52,7 +52,7 @@ def find_concealed(core: Any, *, about: str, required: bool = True) -> frozenset
             raise UsageError(f"{where} is an InitVar, so that a call could not be judged by it; make it a field")
         needed: Mapping[str, Any] = _find_needed(part) if part is not core else core if required else {}
         _require_readable(needed, where)
-        if _is_changed(part.get("serialization")) or _is_shown_only(part):
+        if _is_changed(part.get("serialization")) or _is_shown_only(part, fields[-1] if fields else ANY_FIELD):
             found.add(fields[0] if fields else ANY_FIELD)
     return frozenset(found)
 
@@ -124,9 +124,16 @@ def _walk(node: Any, fields: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...],
             yield from _walk(part, fields)
 
 
-def _is_shown_only(part: Mapping[str, Any]) -> bool:
-    """Whether what is shown is not accepted: a value that the program sets, or a name or form for output alone."""
-    renamed = part.get("serialization_alias") not in (None, part.get("validation_alias"))
+def _is_shown_only(part: Mapping[str, Any], name: str) -> bool:
+    """Whether what is shown is not accepted: a value that the program sets, or a name or form for output alone.
+
+    Args:
+        part: A part of a core schema.
+        name: The innermost field around it, or its own name if it is a field; arguments may always be given by it.
+    """
+    shown, alias = part.get("serialization_alias"), cast("Any", part.get("validation_alias"))
+    choices = cast("list[Any]", alias) if isinstance(alias, list) else [alias]  # names, and paths as lists
+    renamed = shown not in (None, name, alias) and [shown] not in (choices, *choices)
     return bool(part.get("computed_fields")) or part.get("init") is False or renamed or part["type"] == "json"
 
 
