@@ -11,13 +11,17 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import pytest
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCNotification
 from tests.waiting import until
 
 from callwright import Completed, Denied, Executor, Failed, Registry, tool
 from callwright.core.errors import UsageError
 from callwright.core.json import JsonObject
 from callwright.mcp import McpServers, PinnedTools, PinnedToolsFile, ServerConfig
+from callwright.mcp.stdio import ServerProcess
 from callwright.policy import AllowEverything
 
 if TYPE_CHECKING:
@@ -35,6 +39,18 @@ async def test_crashed_server_fails_call_and_restarts(rough: "World"):
     again = await rough.run("echo", {"text": "back"})
     assert isinstance(again, Completed)
     assert again.text == "back"
+
+
+async def test_exit_code_is_told_although_the_input_broke_before_the_output_ended():
+    ending = "import os, time; os.close(0); time.sleep(0.3); os._exit(7)"
+    server = ServerProcess(ServerConfig("ending", sys.executable, ("-S", "-c", ending)))
+    message = SessionMessage(JSONRPCNotification(jsonrpc="2.0", method="notifications/initialized"))
+    async with server.transport() as (_, writer):
+        with pytest.raises(anyio.BrokenResourceError):
+            while True:
+                await writer.send(message)
+                await asyncio.sleep(0.01)
+    assert server.explain() == "it ended with exit code 7"
 
 
 async def test_dead_server_leaves_others_alone(open_rough: "OpenRough"):

@@ -210,6 +210,8 @@ class LineWriter(_Stream):
     def __init__(self, writer: asyncio.StreamWriter, sent: Callable[[SessionMessage], None] | None = None) -> None:
         self._writer = writer
         self._sent = sent
+        self.broken = False
+        """Whether the other side has closed the pipe."""
 
     async def send(self, item: SessionMessage, /) -> None:
         if self._sent is not None:
@@ -219,6 +221,7 @@ class LineWriter(_Stream):
             self._writer.write(text.encode() + b"\n")
             await self._writer.drain()
         except (ConnectionError, RuntimeError, OSError) as error:
+            self.broken = isinstance(error, ConnectionError)
             raise anyio.BrokenResourceError from error
 
 
@@ -244,10 +247,11 @@ class ServerProcess:
         self.fast_path = PipeFastPath(process.stdin)
         self._reader = LineReader(process.stdout, self._offer, answers_follow=True)
         self.lost = self._reader.ended
+        writer = LineWriter(process.stdin, self._note_meta)
         try:
-            yield self._reader, LineWriter(process.stdin, self._note_meta)
-        finally:
-            self.ended = self._reader.ended.is_set() and not self._reader.reason
+            yield self._reader, writer
+        finally:  # the broken pipe may be seen before the end of its output
+            self.ended = (self._reader.ended.is_set() or writer.broken) and not self._reader.reason
             self._stopping = not self.ended
             self.fast_path.close()
             ending = asyncio.create_task(_end(process))
