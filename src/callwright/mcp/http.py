@@ -21,7 +21,7 @@ from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST, METHOD
 from callwright.core.errors import ToolFailed
 from callwright.mcp.config import ServerConfig
 from callwright.mcp.listing import ListingFilter
-from callwright.mcp.oauth import is_passing
+from callwright.mcp.oauth import cannot_renew_now
 from callwright.mcp.stdio import RateLimit
 from callwright.mcp.translate import OWN_MARK, SESSION_ENDED
 from callwright.system.addresses import is_loopback, is_public
@@ -150,8 +150,8 @@ class _GuardedTransport(httpx2.AsyncBaseTransport):
                 return refusal
         if not kind.startswith("text/event-stream"):
             response.stream = _CappedStream(cast("httpx2.AsyncByteStream", response.stream), self._message_bytes)
-        if is_passing(response.status_code) and _is_renewal(request):
-            await response.aclose()
+        if not _is_message(request) and cannot_renew_now(request, response.status_code):
+            await response.aclose()  # it precedes a message that the server did not get or accept
             why = f"the token cannot be renewed now: HTTP status {response.status_code}"
             after = response.headers.get("retry-after", "")
             return _refusal(request, response.status_code, INTERNAL_ERROR, why, data=_busy(after, sent=False))
@@ -204,11 +204,6 @@ class _GuardedTransport(httpx2.AsyncBaseTransport):
 def _is_message(request: httpx2.Request) -> bool:
     """Whether the request carries an MCP message, not an OAuth exchange."""
     return request.method == "POST" and "text/event-stream" in request.headers.get("accept", "")
-
-
-def _is_renewal(request: httpx2.Request) -> bool:
-    """Whether the request is to renew OAuth tokens; it precedes a message that the server did not get or accept."""
-    return not _is_message(request) and b"grant_type=refresh_token" in request.content
 
 
 def _requires_sign_in(response: httpx2.Response) -> bool:

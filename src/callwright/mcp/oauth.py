@@ -211,7 +211,7 @@ class _Provider(OAuthClientProvider):
         form = parse_qs((await request.aread()).decode("utf-8", "replace"))
         if "grant_type" not in form:
             return True
-        if form["grant_type"] == ["refresh_token"] and is_passing(response.status_code):
+        if cannot_renew_now(request, response.status_code):
             return False
         known = self.context.client_info
         if response.status_code in (400, 401) and _error_code(response) == "invalid_client" and known is not None:
@@ -221,9 +221,10 @@ class _Provider(OAuthClientProvider):
         return True
 
 
-def is_passing(status: int) -> bool:
-    """Return whether a renewal of tokens that fails with this HTTP status may be tried again."""
-    return status in (408, 429) or status >= 500
+def cannot_renew_now(request: httpx2.Request, status: int) -> bool:
+    """Return whether a request to renew tokens fails with an HTTP status that may pass."""
+    passing = status in (408, 429) or status >= 500
+    return passing and parse_qs(request.content.decode("utf-8", "replace")).get("grant_type") == ["refresh_token"]
 
 
 def _error_code(response: httpx2.Response) -> object:
