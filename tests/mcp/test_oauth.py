@@ -5,7 +5,8 @@ import json
 import socket
 import stat
 import threading
-from contextlib import suppress
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
@@ -362,10 +363,9 @@ class PostponedRenewal(RevokingHandler):
         super()._answer(status, content)
 
 
-@pytest.mark.slow
-async def test_failure_to_renew_a_token_leaves_running_calls_alone():
-    events = {name: threading.Event() for name in ("refused", "started", "released")}
-    handler = type("Handler", (PostponedRenewal,), {"tokens": list[str](), **events})
+@asynccontextmanager
+async def signed_in(handler: type[BaseHTTPRequestHandler]) -> AsyncGenerator[tuple[McpServers, Registry]]:
+    """Serve a handler, and lend servers that are signed in to it and ready."""
     registry = Registry()
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
@@ -373,31 +373,32 @@ async def test_failure_to_renew_a_token_leaves_running_calls_alone():
         async with McpServers([config], registry) as servers:
             await sign_in_to(servers)
             await until(lambda: servers.status()[0].condition == "ready")
-            executor = Executor(registry, AllowEverything())
-            running = asyncio.create_task(executor.run("mcp__x__echo", {}))
-            await until(handler.started.is_set)
-            handler.tokens.append("another")  # the one of the session is not accepted any more
-            repeated = await executor.run("mcp__x__echo", {})
-            handler.released.set()
-            first = await running
+            yield servers, registry
         server.shutdown()
+
+
+@pytest.mark.slow
+async def test_failure_to_renew_a_token_leaves_running_calls_alone():
+    events = {name: threading.Event() for name in ("refused", "started", "released")}
+    handler = type("Handler", (PostponedRenewal,), {"tokens": list[str](), **events})
+    async with signed_in(handler) as (_, registry):
+        executor = Executor(registry, AllowEverything())
+        running = asyncio.create_task(executor.run("mcp__x__echo", {}))
+        await until(handler.started.is_set)
+        handler.tokens.append("another")  # the one of the session is not accepted any more
+        repeated = await executor.run("mcp__x__echo", {})
+        handler.released.set()
+        first = await running
     assert isinstance(first, Completed) and first.text == "first"
     assert isinstance(repeated, Completed) and repeated.attempts == 2
 
 
 async def test_server_is_ready_again_after_a_sign_in_in_the_middle_of_a_session():
     handler = type("Handler", (RevokingHandler,), {"tokens": list[str]()})
-    registry = Registry()
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        config = ServerConfig("x", url=f"http://127.0.0.1:{server.server_address[1]}/mcp", seconds=LONG_SECONDS)
-        async with McpServers([config], registry) as servers:
-            await sign_in_to(servers)
-            await until(lambda: servers.status()[0].condition == "ready")
-            assert servers.status()[0].seconds > 0
-            handler.tokens.append("another")  # the one of the session is not accepted any more
-            call = asyncio.create_task(Executor(registry, AllowEverything()).run("mcp__x__echo", {}))
-            await sign_in_to(servers)
-            assert isinstance(await call, Completed)
-            assert servers.status()[0].condition == "ready"
-        server.shutdown()
+    async with signed_in(handler) as (servers, registry):
+        assert servers.status()[0].seconds > 0
+        handler.tokens.append("another")  # the one of the session is not accepted any more
+        call = asyncio.create_task(Executor(registry, AllowEverything()).run("mcp__x__echo", {}))
+        await sign_in_to(servers)
+        assert isinstance(await call, Completed)
+        assert servers.status()[0].condition == "ready"
