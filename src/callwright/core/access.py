@@ -23,15 +23,23 @@ def _take_text(access: object, name: str) -> None:
     object.__setattr__(access, name, str.__str__(text))
 
 
+def _take_path(access: "ReadPath | WritePath | DeletePath") -> None:
+    if type(access.path) is not str:
+        _take_text(access, "path")
+
+
+def _take_uri(access: "ReadResource | WriteResource | DeleteResource") -> None:
+    if type(access.uri) is not str:
+        _take_text(access, "uri")
+
+
 @frozen
 class ReadPath:
     """Reads a file or lists a folder."""
 
     path: str
 
-    def __post_init__(self) -> None:
-        if type(self.path) is not str:
-            _take_text(self, "path")
+    __post_init__ = _take_path
 
 
 @frozen
@@ -40,9 +48,7 @@ class WritePath:
 
     path: str
 
-    def __post_init__(self) -> None:
-        if type(self.path) is not str:
-            _take_text(self, "path")
+    __post_init__ = _take_path
 
 
 @frozen
@@ -51,9 +57,7 @@ class DeletePath:
 
     path: str
 
-    def __post_init__(self) -> None:
-        if type(self.path) is not str:
-            _take_text(self, "path")
+    __post_init__ = _take_path
 
 
 @frozen
@@ -91,9 +95,7 @@ class ReadResource:
 
     uri: str
 
-    def __post_init__(self) -> None:
-        if type(self.uri) is not str:
-            _take_text(self, "uri")
+    __post_init__ = _take_uri
 
 
 @frozen
@@ -102,9 +104,7 @@ class WriteResource:
 
     uri: str
 
-    def __post_init__(self) -> None:
-        if type(self.uri) is not str:
-            _take_text(self, "uri")
+    __post_init__ = _take_uri
 
 
 @frozen
@@ -113,9 +113,7 @@ class DeleteResource:
 
     uri: str
 
-    def __post_init__(self) -> None:
-        if type(self.uri) is not str:
-            _take_text(self, "uri")
+    __post_init__ = _take_uri
 
 
 @frozen
