@@ -132,6 +132,14 @@ def test_merge_adds_all_tools() -> None:
     assert shell.names() == ["bash"]
 
 
+def test_refused_merge_changes_nothing() -> None:
+    registry, other = Registry(make("a", "x")), Registry(make("b"), make("c", "x"))
+    before, snapshot = registry.changes, registry.snapshot()
+    with pytest.raises(UsageError, match="alias 'x' is taken by a"):
+        registry.merge(other)
+    assert (registry.changes, registry.snapshot()) == (before, snapshot)
+
+
 def test_tool_may_be_in_two_registries() -> None:
     read = make("read")
     one, two = Registry(read), Registry(read)

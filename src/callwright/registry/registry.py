@@ -88,8 +88,17 @@ class Registry:
         return tool
 
     def merge(self, other: Toolset) -> "Registry":
-        """Add every tool of another toolset; return the registry."""
-        for tool in other.snapshot():
+        """Add every tool of another toolset, or none if one is refused; return the registry.
+
+        Raises:
+            UsageError: `add` refuses one of the tools.
+        """
+        tools = tuple(other.snapshot())
+        trial = Registry(strict=self.strict)
+        trial._tools, trial._aliases = self._tools.copy(), self._aliases.copy()
+        for tool in tools:
+            trial.add(tool)
+        for tool in tools:
             self.add(tool)
         return self
 
