@@ -260,11 +260,12 @@ async def test_client_that_the_server_forgot_is_registered_again(tmp_path: Path)
     assert sent_to == first
 
 
-async def test_failure_to_renew_that_may_pass_costs_no_sign_in(tmp_path: Path):
+@pytest.mark.parametrize("failure", [425, 503])
+async def test_failure_to_renew_that_may_pass_costs_no_sign_in(tmp_path: Path, failure: int):
     server, file = AuthorizedServer(), tmp_path / "x.json"
     await request_once(server, file)
-    server.refresh_errors.append(httpx2.Response(503))
-    assert await request_once(server, file) == (503, [])
+    server.refresh_errors.append(httpx2.Response(failure))
+    assert await request_once(server, file) == (failure, [])
     assert await request_once(server, file) == (200, [])
 
 

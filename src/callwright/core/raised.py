@@ -28,7 +28,7 @@ def normalise(raised: BaseException) -> ToolError:
 
 def is_transient_status(status: int) -> bool:
     """Whether an HTTP status is worth a retry: timeout, too early, too many requests, any server error."""
-    return status in _TRANSIENT_STATUS or 500 <= status <= 599
+    return status in _TRANSIENT_STATUS or status >= 500
 
 
 def detect_transient(error: BaseException) -> Transient | None:

@@ -25,6 +25,7 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl, BaseModel
 
+from callwright.core.raised import is_transient_status
 from callwright.mcp.config import ServerConfig, token_path
 
 _WAIT_SECONDS = 600.0
@@ -223,8 +224,9 @@ class _Provider(OAuthClientProvider):
 
 def cannot_renew_now(request: httpx2.Request, status: int) -> bool:
     """Return whether a request to renew tokens fails with an HTTP status that may pass."""
-    passing = status in (408, 429) or status >= 500
-    return passing and parse_qs(request.content.decode("utf-8", "replace")).get("grant_type") == ["refresh_token"]
+    if not is_transient_status(status):
+        return False
+    return parse_qs(request.content.decode("utf-8", "replace")).get("grant_type") == ["refresh_token"]
 
 
 def _error_code(response: httpx2.Response) -> object:
