@@ -17,7 +17,7 @@ from callwright.core.calls import Answers, Question, ToolCall
 from callwright.core.errors import ToolFailed, UsageError
 from callwright.core.events import CallBegan, CallEnded, Event
 from callwright.core.json import JsonObject
-from callwright.core.spec import Annotations, Effect, Limits, ToolSpec
+from callwright.core.spec import CLAUDE_CODE_NAMES, Annotations, Effect, Limits, ToolSpec
 from callwright.executor.executor import Executor
 from callwright.executor.turn import AskPerson
 from callwright.policy import ByMode, Policies
@@ -190,16 +190,16 @@ class _TaskSchemaTool(SchemaTool):
 
     def field_aliases(self) -> Mapping[str, str]:
         """Return the other names of its arguments, for repairs."""
-        return {"subagent_type": "agent"}
+        return CLAUDE_CODE_NAMES["agent"]
 
     def bind(self, arguments: JsonObject | str | bytes) -> SchemaInvocation:
         """Bind, with the agent also under the name that Claude Code gives it."""
         given = from_text(arguments) if isinstance(arguments, (str, bytes)) else arguments
-        if isinstance(given, Mapping) and "subagent_type" in given:
-            named = dict(cast("Mapping[str, Any]", given))
-            # never both: a rule about the other name would judge an agent that does not run
-            named.setdefault("agent", named.pop("subagent_type"))
-            arguments = named
+        for other, own in self.field_aliases().items():
+            if isinstance(given, Mapping) and other in given:
+                arguments = given = dict(cast("Mapping[str, Any]", given))
+                # never both: a rule about the other name would judge an agent that does not run
+                given.setdefault(own, given.pop(other))
         return super().bind(arguments)
 
 

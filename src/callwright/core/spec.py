@@ -9,6 +9,11 @@ from callwright.core.json import FrozenDict, Json, JsonObject, freeze
 
 _NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.")
 _NAME_LENGTH = 128
+CLAUDE_CODE_NAMES: Mapping[str, Mapping[str, str]] = {
+    "agent": {"subagent_type": "agent"},
+    "skill": {"skill": "name", "args": "arguments"},
+}
+"""Of the arguments of two tools: models were trained on them and rules are written with them."""
 
 
 class Effect(IntEnum):

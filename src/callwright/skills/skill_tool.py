@@ -13,7 +13,7 @@ from callwright.core.calls import Completed, Failed, Outcome, ToolCall
 from callwright.core.content import estimate_tokens
 from callwright.core.errors import ToolFailed, UsageError, join_first
 from callwright.core.json import JsonObject
-from callwright.core.spec import Annotations, Effect, Limits, ToolSpec, check_name
+from callwright.core.spec import CLAUDE_CODE_NAMES, Annotations, Effect, Limits, ToolSpec, check_name
 from callwright.skills.loader import Reloaded, Skills
 from callwright.skills.render import ExpansionContext, render_skill
 from callwright.skills.skill import Skill, list_files, read_inside, resolve_inside
@@ -164,13 +164,16 @@ class SkillRunner:
         raise ToolFailed(outcome.text if isinstance(outcome, Failed) else "its agent waits for approval")
 
 
+def _named(own: str) -> AliasChoices:
+    return AliasChoices(own, *(other for other, field in CLAUDE_CODE_NAMES["skill"].items() if field == own))
+
+
 class SkillArguments(Arguments):
     """What `skill` takes."""
 
-    # also under the names of Claude Code, which models were trained on
-    name: str = Field(validation_alias=AliasChoices("name", "skill"))
+    name: str = Field(validation_alias=_named("name"))
     """The skill's name, as listed."""
-    arguments: str = Field("", validation_alias=AliasChoices("arguments", "args"))
+    arguments: str = Field("", validation_alias=_named("arguments"))
     """What to apply it to, as a user would type it after the name."""
     file: str = ""
     """Read this file of the skill's folder instead, such as references/api.md."""

@@ -1,17 +1,13 @@
 """Compares the arguments of a call with what a rule says about them: `Agent(model:opus)`, `deploy(env:prod)`."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from callwright.core.json import JsonObject
+from callwright.core.spec import CLAUDE_CODE_NAMES
 from callwright.policy.rules.patterns import wildcard
 from callwright.policy.rules.rule import Rule
 
 _JUDGED_ELSEWHERE = frozenset({"command", "file_path", "path", "url"})
-_OTHER_NAMES: Mapping[str, Mapping[str, str]] = {
-    "agent": {"subagent_type": "agent"},
-    "skill": {"skill": "name", "args": "arguments"},
-}
-"""By the family of a tool: Claude Code's names of arguments. The tools rename them before rules judge a call."""
 
 
 def parse_named_arguments(rule: Rule, arguments: JsonObject, family: str) -> list[tuple[str, str]]:
@@ -20,7 +16,7 @@ def parse_named_arguments(rule: Rule, arguments: JsonObject, family: str) -> lis
     An allow rule is also not about arguments that rules about paths, commands and addresses judge.
     """
     pieces = [piece.partition(":") for piece in (rule.specifier or "").split(",")]
-    others = _OTHER_NAMES.get(family, {})
+    others = CLAUDE_CODE_NAMES.get(family, {})  # the tools rename them before rules judge a call
     keys = [key.strip() for key, _, _ in pieces]
     keys = [key if key in arguments else others.get(key, key) for key in keys]
     named = [(key, value) for key, (_, _, value) in zip(keys, pieces, strict=True)]
