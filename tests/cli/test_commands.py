@@ -454,6 +454,28 @@ def test_option_that_names_the_home_of_nobody_is_a_clear_error(machine: Any, opt
     assert ended.code == 2 and "~no-such-user/x" in ended.err and "Traceback" not in ended.err
 
 
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ({}, "expected an object with mcpServers in it"),
+        ({"servers": {"a": {"command": "x"}}}, "expected an object with mcpServers in it"),
+        ({"mcpServers": {"a": {"comand": "x"}}}, "MCP server 'a' needs either a command or a url"),
+    ],
+)
+def test_named_configuration_of_servers_that_is_broken_stops(machine: Any, content: object, said: str) -> None:
+    file = machine.home / "servers.json"
+    file.write_text(json.dumps(content))
+    ended = machine("-p", "hi", machine.says("ok"), "--mcp-config", str(file))
+    assert ended.code == 2 and f"--mcp-config {file}: {said}" in ended.err
+    assert machine("tools", "--mcp-config", json.dumps(content)).code == 2
+
+
+def test_named_configuration_may_leave_a_server_out(machine: Any) -> None:
+    off = json.dumps({"mcpServers": {"a": {"command": "x", "disabled": True}}})
+    ended = machine("-p", "hi", machine.says("ok"), "--mcp-config", off)
+    assert ended.code == 0 and "a: left out, it is disabled" in ended.err
+
+
 def test_unknown_tool_set_is_named_where_it_is_written(machine: Any) -> None:
     machine.user_settings({"tools": "nope"})
     ended = machine("-p", "hi", machine.says("x"))

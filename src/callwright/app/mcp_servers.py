@@ -58,7 +58,7 @@ def load_servers(
         relay: Returns the way to a server inside the driving program, by its name.
 
     Raises:
-        UsageError: A source cannot be read.
+        UsageError: A source cannot be read, or an entry of it cannot be used: the user named it for this run.
     """
     own = [name for layer in settings.layers if not layer.in_repository for name in layer.section("mcpServers")]
     # for each name only the entry of the last layer, so that a replaced one causes no messages
@@ -76,6 +76,8 @@ def load_servers(
         problems += loaded.problems
     for source, content in map(_read_source, sources):
         loaded = servers_of(content, written_in=source, relay=relay)
+        if _wanted(content) != {server.name for server in loaded.servers}:
+            raise UsageError("; ".join(loaded.problems))
         # the whole entry is replaced: merging a command with another's variables would be a third server
         found |= {server.name: server for server in loaded.servers}
         problems += loaded.problems
@@ -252,10 +254,19 @@ class CheckedServers:
         return [self.find(entry) for entry in self._entries]
 
 
+def _wanted(content: object) -> set[str] | None:
+    """Return the names of the servers that a source asks for; None if it is not a configuration of servers."""
+    if not isinstance(content, dict) or not isinstance(cast("dict[str, Any]", content).get("mcpServers"), dict):
+        return None
+    entries = cast("dict[str, Any]", content["mcpServers"])
+    return {name for name, entry in entries.items() if read_object(entry).get("disabled") is not True}
+
+
 def _read_source(text: str) -> tuple[str, Any]:
-    source = "--mcp-config" if text.lstrip().startswith("{") else text
-    advice = "; give a file name or the JSON itself"
+    """Return where a value of `--mcp-config` stands, and its content."""
+    written = text.lstrip().startswith("{")
+    source, advice = "--mcp-config" if written else f"--mcp-config {text}", "; give a file name or the JSON itself"
     try:
-        return source, json.loads(text if source == "--mcp-config" else read_named("--mcp-config", text, advice))
+        return source, json.loads(text if written else read_named("--mcp-config", text, advice))
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"--mcp-config {source}: {describe_exception(error)}{advice}") from None
+        raise UsageError(f"{source}: {describe_exception(error)}{advice}") from None
