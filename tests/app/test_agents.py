@@ -43,6 +43,15 @@ def test_definition_is_read(locations: Locations, folder: str) -> None:
     assert not found.has_tool(spec("bash", "Bash")) and not found.read_only
 
 
+def test_agents_beyond_the_limit_are_reported(locations: Locations, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("callwright.app.agents._MAX_FILES", 2)
+    for name in "abc":
+        write_agent(locations.project, GOOD.replace("reviewer", name), name=f"{name}.md")
+    found, problems = project_agents(locations)
+    assert [agent.name for agent in found] == ["a", "b"]
+    assert problems == (f"{locations.project / '.claude' / 'agents'}:1: only the first 2 agents are read",)
+
+
 @pytest.mark.parametrize(
     ("text", "line", "told"),
     [

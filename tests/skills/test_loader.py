@@ -272,6 +272,21 @@ def test_folder_that_cannot_be_read_does_not_hide_the_others(
     assert {problem.text for problem in skills.problems} == {"the folder cannot be read: Permission denied"}
 
 
+def test_skills_beyond_the_limit_are_reported(
+    project: Path, home: Path, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("callwright.skills.loader._MAX_FILES", 2)
+    commands = project / ".callwright" / "commands"
+    for name in ("a", "b", "c"):
+        write(name)
+        commands.mkdir(exist_ok=True)
+        (commands / f"{name}1.md").write_text("Do it.")
+    skills = Skills(project, home=home)
+    assert [skill.name for skill in skills] == ["a", "a1", "b", "b1"]
+    folders = [problem.file.name for problem in skills.problems if "only the first 2 are read" in problem.text]
+    assert folders == ["skills", "commands"] and all(problem.fatal for problem in skills.problems)
+
+
 def test_commands_have_namespaces_and_yield_to_skills(project: Path, home: Path, write: Write) -> None:
     commands = project / ".claude" / "commands"
     (commands / "git").mkdir(parents=True)

@@ -202,9 +202,12 @@ def _read_folders(
                 problems.append(SkillProblem(folder, 1, "the folder is a link out of the project, so it is not used"))
             continue
         try:
-            files = list(islice(_markdown_files(folder), _MAX_FILES))
+            files = list(islice(_markdown_files(folder), _MAX_FILES + 1))
         except OSError:
             continue
+        if len(files) > _MAX_FILES:
+            problems.append(SkillProblem(folder, 1, f"only the first {_MAX_FILES} agents are read"))
+            files.pop()
         for file in files:
             if root is not None and not resolve_links(file).is_relative_to(root):
                 problems.append(SkillProblem(file, 1, "the file is a link out of the project, so it is not used"))

@@ -211,8 +211,17 @@ def _files(place: _SkillFolder, problems: list[SkillProblem]) -> Iterator[tuple[
         yield from _command_files(place.folder, "", 0, problems)
         return
     with _reported(place.folder, problems):
-        folders = sorted(entry for entry in place.folder.iterdir() if not entry.name.startswith("."))[:_MAX_FILES]
+        folders = _first_entries(place.folder, problems)
         yield from ((folder.name, file) for folder in folders if (file := _skill_file(folder, problems)) is not None)
+
+
+def _first_entries(folder: Path, problems: list[SkillProblem]) -> list[Path]:
+    """Return the entries of a folder in order, without hidden ones; of too many the first, which is reported."""
+    found = sorted(entry for entry in folder.iterdir() if not entry.name.startswith("."))
+    if len(found) > _MAX_FILES:
+        text = f"the folder has {len(found)} entries; only the first {_MAX_FILES} are read"
+        problems.append(SkillProblem(folder, 1, text))
+    return found[:_MAX_FILES]
 
 
 @contextmanager
@@ -239,9 +248,7 @@ def _command_files(folder: Path, prefix: str, depth: int, problems: list[SkillPr
     with _reported(folder, problems):
         if depth and (folder / _FILE).exists():
             return
-        for entry in sorted(folder.iterdir())[:_MAX_FILES]:
-            if entry.name.startswith("."):
-                continue
+        for entry in _first_entries(folder, problems):
             if entry.is_dir():
                 if depth < _MAX_COMMAND_DEPTH and not entry.is_symlink():
                     yield from _command_files(entry, f"{prefix}{entry.name}:", depth + 1, problems)
