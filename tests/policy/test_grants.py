@@ -255,7 +255,7 @@ def test_approval_of_a_call_without_accesses_covers_neither_accesses_nor_a_dry_r
 
 
 def test_saved_rules_keep_existing_settings(tmp_path: Path) -> None:
-    file = tmp_path / ".callwright" / "settings.local.json"
+    file = tmp_path / "new" / ".callwright" / "settings.local.json"
     save_rules(file, ["Bash(make)"])
     settings = json.loads(file.read_text())
     settings["model"] = "x"
@@ -298,7 +298,16 @@ except OSError as error:
     assert file.read_text() == "{}" and list(tmp_path.iterdir()) == [file]
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"permissions": {"allow": "x"}}', '{"permissions": 1}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        '{"permissions": {"allow": "x"}}',
+        '{"permissions": 1}',
+        '{"permissions": {"deny": ["Bash(rm *)"], "deny": []}}',
+    ],
+)
 def test_invalid_settings_file_is_not_changed(tmp_path: Path, text: str) -> None:
     file = tmp_path / "settings.json"
     file.write_text(text)
@@ -324,6 +333,13 @@ def test_rule_is_saved_and_removed_in_its_list(tmp_path: Path, kind: RuleKind) -
     assert left["model"] == "m"
     with pytest.raises(UsageError, match="there is no"):
         remove_rule(file, "Bash(make *)", kind)
+
+
+def test_unknown_list_is_not_written(tmp_path: Path) -> None:
+    unknown: Any = "deney"
+    with pytest.raises(UsageError):
+        save_rules(tmp_path / "settings.json", ["Bash(make)"], unknown)
+    assert not (tmp_path / "settings.json").exists()
 
 
 def test_rule_with_examples_is_removed_with_them(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from callwright.core.errors import UsageError
-from callwright.policy import check_rules, load_rules, rules_of
+from callwright.policy import check_rules, load_rules, rules_of, save_rules
+from callwright.policy.rules.rule import RuleKind, parse_rule
 
 
 def _problems(
@@ -39,6 +40,7 @@ def test_unknown_group_in_a_deny_rule_is_reported() -> None:
         "Read(!a)",
         "Read($HOME/a)",
         "Edit(~ann/a)",
+        "Read({a,b})",
         "Read(a, b)",
         "WebFetch(domain:a.example, domain:b.example)",
     ],
@@ -52,14 +54,45 @@ def test_allow_rule_that_never_matches_is_reported(text: str) -> None:
     assert _problems(allow=[text]) == {text: "never matches"}
 
 
-def test_quoted_separators_are_text() -> None:
-    assert _problems(deny=["Bash(echo 'a && b')"]) == {}
+@pytest.mark.parametrize(
+    ("kind", "text", "example"),
+    [
+        ("deny", "Bash(echo 'a && b')", "echo 'a && b'"),
+        ("deny", "Bash(env *)", "env rm a"),
+        ("allow", "Bash(env make)", "env make"),
+        ("deny", "WebFetch(https://example.com/*)", "https://example.com/a"),
+        ("allow", "WebFetch(domain:example.com)", "https://example.com/a"),
+        ("deny", "WebFetch(domain:**)", "https://example.com/a"),
+        ("deny", "WebFetch(domain:**.example.com)", "https://a.b.example.com/"),
+        ("deny", "mcp__x__y(path:a)", "path=a"),
+        ("deny", "mcp__x__y({a,b})", "{a,b}"),
+        ("deny", "mcp__x__y(to:a, from:b)", "to=a from=b"),
+        ("deny", "mcp__x__y(!a)", "!a"),
+        ("deny", "mcp__x__y($a)", "$a"),
+        ("allow", "mcp__x__*", "a"),
+    ],
+)
+def test_rule_that_matches_is_not_reported(tmp_path: Path, kind: RuleKind, text: str, example: str) -> None:
+    (tmp_path / "rules.json").write_text(json.dumps({kind: [{"rule": text, "match": [example]}]}))
+    assert load_rules(tmp_path / "rules.json").problems == ()
 
 
 def test_unreachable_rule_is_reported() -> None:
     assert _problems(deny=["Bash(git *)"], allow=["Bash(git log *)"]) == {"Bash(git log *)": "unreachable"}
     assert _problems(deny=["Read"], ask=["Read(a)"]) == {"Read(a)": "unreachable"}
     assert _problems(deny=["Bash(git push *)"], allow=["Bash(git log *)"]) == {}
+    assert _problems(ask=["Bash(git push)"], allow=["Bash(git push)"]) == {"Bash(git push)": "unreachable"}
+    assert _problems(ask=["Bash(git log)"], allow=["Bash(git log *)"]) == {}
+    assert _problems(deny=["Bash(git *)"], allow=["Bash"]) == {"Bash": "too broad"}
+    assert _problems(deny=["Read(//**)"], ask=["Read(a)"]) == {"Read(a)": "unreachable"}
+    assert _problems(deny=["mcp__x"], allow=["mcp__x__*"]) == {"mcp__x__*": "unreachable"}
+    assert _problems(deny=["mcp__x__a*"], allow=["mcp__x__*"]) == {}
+
+
+def test_rule_for_another_place_or_session_makes_none_unreachable() -> None:
+    here = rules_of(allow=["Read(/a)"], base="/x")
+    assert check_rules((*here, *rules_of(deny=["Read(/a)"], base="/y"))) == ()
+    assert check_rules((*here, parse_rule("deny", "Read", session="s"))) == ()
 
 
 @pytest.mark.parametrize(
@@ -77,7 +110,14 @@ def test_unreachable_rule_is_reported() -> None:
         "Bash(* --version)",
         "Bash(ssh host -- *)",
         "Edit(//**)",
+        "Edit(//*)",
+        "Edit(//)",
+        "Edit(~/**)",
+        "Edit(~/*)",
+        "Edit(~)",
         "WebFetch",
+        "WebFetch(domain:*)",
+        "WebFetch(domain:*.*)",
     ],
 )
 def test_broad_allow_rule_is_reported(text: str) -> None:
@@ -86,7 +126,18 @@ def test_broad_allow_rule_is_reported(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["Bash(python run.py)", "Bash(npm run build *)", "Bash(git log *)", "Bash(ls *)", "Bash(frob*)", "Bash(pyth *)"],
+    [
+        "Bash(python run.py)",
+        "Bash(npm run build *)",
+        "Bash(git log *)",
+        "Bash(ls *)",
+        "Bash(frob*)",
+        "Bash(pyth *)",
+        "Edit(src/**)",
+        "Edit(~/x/**)",
+        "Read(//**)",
+        "WebFetch(domain:*.example)",
+    ],
 )
 def test_narrow_allow_rule_is_not_reported(text: str) -> None:
     assert _problems(allow=[text]) == {}
@@ -102,6 +153,15 @@ def test_rules_name_their_file(tmp_path: Path) -> None:
         ("allow", "Bash(ls *)", str(settings)),
     ]
     assert loaded.rules[0].base == str(tmp_path)
+    plain = settings.rename(tmp_path / "rules.json")
+    assert load_rules(plain).rules[0].base == str(tmp_path)
+
+
+def test_rules_beside_permissions_count(tmp_path: Path) -> None:
+    file = tmp_path / "rules.json"
+    file.write_text('{"deny": ["Bash(rm *)"]}')
+    save_rules(file, ["Bash(make)"])
+    assert [rule.text for rule in load_rules(file).rules] == ["Bash(rm *)", "Bash(make)"]
 
 
 @pytest.mark.parametrize(
@@ -114,6 +174,12 @@ def test_rules_name_their_file(tmp_path: Path) -> None:
         '{"deny": [1]}',
         '{"deny": ["Bash("]}',
         '{"deny": [{}]}',
+        '{"deny": [{"rule": "Bash(ls)", "match": "ls"}]}',
+        '{"deny": [{"rule": "Bash(ls)", "not_match": [1]}]}',
+        '{"deny": ["Bash(rm *)"], "deny": []}',
+        '{"Deny": ["Bash(rm *)"]}',
+        '{"permissions": {"denied": ["Bash(rm *)"]}}',
+        '{"permission": {"deny": ["Bash(rm *)"]}}',
     ],
 )
 def test_unreadable_rule_file_raises(tmp_path: Path, text: str) -> None:
@@ -131,3 +197,20 @@ def test_examples_are_tried_on_loading(tmp_path: Path) -> None:
         ("Read(*.pem)", "it does not match 'a.txt'"),
         ("Read(*.pem)", "it matches 'b/c.pem'"),
     ]
+
+
+def test_paths_of_examples_start_from_the_working_folder(tmp_path: Path) -> None:
+    entry = {"rule": f"Read(/{tmp_path}/there/a)", "match": ["a"]}
+    (tmp_path / "rules.json").write_text(json.dumps({"deny": [entry]}))
+    assert load_rules(tmp_path / "rules.json", cwd=tmp_path / "there").problems == ()
+    assert [problem.text for problem in load_rules(tmp_path / "rules.json").problems] == ["it does not match 'a'"]
+
+
+def test_files_of_other_settings_load(tmp_path: Path) -> None:
+    settings = {
+        "model": "m",
+        "blocked": True,
+        "permissions": {"additionalDirectories": ["../a"], "defaultMode": "plan"},
+    }
+    (tmp_path / "settings.json").write_text(json.dumps(settings))
+    assert load_rules(tmp_path / "settings.json").rules == ()

@@ -297,7 +297,14 @@ def test_a_session_grant_holds_for_the_exact_access() -> None:
 def test_loading_reports_useless_and_broad_resource_rules() -> None:
     rules = rules_of(
         deny=["Resource(prod/users)", "Resource(!db://x)", "Resource(db://x/**)"],
-        allow=["Resource", "Resource(**)", "ReadResource", "Resource(db://x/**)"],
+        allow=[
+            "Resource",
+            "Resource(**)",
+            "Resource(*:**)",
+            "ReadResource",
+            "WriteResource(db://y/**)",
+            "Resource(db://x/**)",
+        ],
     )
     found = {(problem.kind, problem.rule.kind, problem.rule.text) for problem in check_rules(rules)}
     assert found == {
@@ -305,6 +312,7 @@ def test_loading_reports_useless_and_broad_resource_rules() -> None:
         ("never matches", "deny", "Resource(!db://x)"),
         ("too broad", "allow", "Resource"),
         ("too broad", "allow", "Resource(**)"),
+        ("too broad", "allow", "Resource(*:**)"),
         ("unreachable", "allow", "Resource(db://x/**)"),
     }
 

@@ -291,7 +291,6 @@ def _describe_unexpected(content: object, path: Sequence[str | int]) -> Iterator
 
 _GUARDS = ("permissions", "hooks", "disableAllHooks")
 _WALLS = ("mode", "excludedCommands")
-_RESTRICTING = ("deny", "denied", "denies", "ask", "block", "forbid", "disallow")
 
 
 def find_misspelt(path: Sequence[str]) -> str | None:
@@ -303,9 +302,9 @@ def find_misspelt(path: Sequence[str]) -> str | None:
         return _find_near(key, _WALLS)
     if path[0] != "permissions":
         return None
-    if key.startswith(_RESTRICTING):
-        return "ask" if key.startswith("ask") else "deny"
-    return _find_near(key, ("deny", "ask"))
+    from callwright.policy.rules.loading import find_misspelt_list  # for unknown keys only
+
+    return find_misspelt_list(key)
 
 
 def _find_near(key: str, names: Sequence[str]) -> str | None:

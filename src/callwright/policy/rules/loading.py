@@ -4,11 +4,13 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal, TypeAlias, cast
 
 from callwright.core.access import Access
 from callwright.core.errors import UsageError
+from callwright.core.json import make_unique_object
 from callwright.policy.decide import Policies
 from callwright.policy.dry_run import DryRunCall, dry_run_call
 from callwright.policy.paths import PathContext
@@ -119,7 +121,7 @@ def _why_unreachable(rule: Rule, rules: Sequence[Rule]) -> str:
 
 
 def _includes(wide: Rule, narrow: Rule) -> bool:
-    if "*" in narrow.tool or not names_tool(wide.tool, (narrow.tool,), ""):
+    if not names_tool(wide.tool, (narrow.tool,), ""):
         return False
     if wide.specifier is None:
         return True
@@ -143,16 +145,18 @@ def _why_broad(rule: Rule) -> str:
         return ""
     if rule.tool == "bash":
         return why_too_broad(command_pattern(rule.specifier or "*"))
-    if rule.tool == "edit" and rule.specifier in ("//**", "//*", "//", "~/**", "~"):
+    specifier = rule.specifier or ""
+    if rule.tool == "edit" and re.fullmatch(r"(//|~)[/*]*", specifier):
         return "it allows writing nearly anywhere"
-    if rule.tool == "webfetch" and rule.specifier in (None, "domain:*"):
+    if rule.tool == "webfetch" and not specifier.removeprefix("domain:").strip("*."):
         return "it allows every address, also for sending data out"
-    if rule.tool in RESOURCE_FAMILIES - {"readresource"} and rule.specifier in (None, "**", "*:**", "*://**"):
+    if rule.tool in RESOURCE_FAMILIES - {"readresource"} and not specifier.strip("*:/"):
         return "it allows changing every resource"
     return ""
 
 
 _KINDS: tuple[RuleKind, ...] = ("deny", "ask", "allow")
+_RESTRICTING = ("deny", "denied", "denies", "ask", "block", "forbid", "disallow")
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,19 +200,44 @@ def load_rules(*files: str | Path, tools: Iterable[str] = (), cwd: str | Path | 
 
 def _entries(file: Path) -> Iterable[_RuleEntry]:
     try:
-        content: object = json.loads(file.read_text("utf-8-sig"))
+        content: object = json.loads(file.read_text("utf-8-sig"), object_pairs_hook=make_unique_object)
     except (OSError, ValueError) as error:
         raise UsageError(f"the rules in {file} cannot be read: {error}") from None
-    permissions = _mapping(_mapping(content, file).get("permissions", content), file)
+    sections = list(_sections(_mapping(content, file), file))
     folder = file.resolve().parent
     # `/docs/*` in project/.callwright/settings.json means project/docs, not .callwright/docs
     base = str(folder.parent if folder.name.startswith(".") else folder)
     for kind in _KINDS:
-        listed = permissions.get(kind, [])
-        if not isinstance(listed, list):
-            raise UsageError(f"{kind} in {file} must be a list of rules, not {listed!r}")
-        for item in cast("list[object]", listed):
-            yield _entry(kind, item, file, base)
+        for section in sections:
+            for item in _list(kind, section, file):
+                yield _entry(kind, item, file, base)
+
+
+def _sections(settings: Mapping[str, object], file: Path) -> Iterator[Mapping[str, object]]:
+    """Yield what may hold lists of rules: `permissions`, and the file itself."""
+    if "permissions" in settings:
+        yield _mapping(settings["permissions"], file)
+    elif near := get_close_matches("permissions", settings, cutoff=0.8):
+        raise UsageError(f"{near[0]!r} in {file} is not known, and its rules would be lost; write 'permissions'")
+    yield settings
+
+
+def _list(kind: RuleKind, section: Mapping[str, object], file: Path) -> list[object]:
+    for key, value in section.items():
+        if key not in _KINDS and isinstance(value, list) and find_misspelt_list(key) == kind:
+            raise UsageError(f"{key!r} in {file} is not known, and its rules would be lost; write {kind!r}")
+    listed = section.get(kind, [])
+    if not isinstance(listed, list):
+        raise UsageError(f"{kind} in {file} must be a list of rules, not {listed!r}")
+    return cast("list[object]", listed)
+
+
+def find_misspelt_list(key: str) -> str | None:
+    """Return the list of rules that an unknown key means, if deny or ask rules under the wrong name would be lost."""
+    key = key.strip().casefold()
+    if key.startswith(_RESTRICTING):
+        return "ask" if key.startswith("ask") else "deny"
+    return next(iter(get_close_matches(key, ("deny", "ask"), n=1, cutoff=0.8)), None)
 
 
 def _mapping(value: object, file: Path) -> Mapping[str, object]:
