@@ -107,6 +107,8 @@ def test_cache_matches_by_identity() -> None:
         ({"retry-after": formatdate(time() - 60)}, 0.0),
         ({"retry-after": "soon"}, None),
         ({"retry-after": "-3"}, 0.0),
+        ({"retry-after": "inf"}, None),
+        ({"retry-after": "1e400", "retry-after-ms": "nan"}, None),
         ({}, None),
     ],
 )

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from math import isfinite
 from time import time
 from typing import Any, cast
 
@@ -312,7 +313,7 @@ def _delay_in(error: Mapping[str, Any]) -> float | None:
         delay = cast("Mapping[str, Any]", detail).get("retryDelay") if isinstance(detail, Mapping) else None
         found = _RETRY_DELAY.fullmatch(str(delay))
         if found:
-            return float(found[1])
+            return _number(found[1])
     return None
 
 
@@ -326,9 +327,10 @@ def _causes(error: BaseException | None) -> list[BaseException]:
 
 def _number(text: str | None) -> float | None:
     try:
-        return None if text is None else max(0.0, float(text))
+        seconds = float(text or "")
     except ValueError:
         return None
+    return max(0.0, seconds) if isfinite(seconds) else None
 
 
 _NO_KEY = ("resolve authentication", "Missing credentials", "No API key", "Missing key inputs")
