@@ -193,6 +193,15 @@ async def test_stream_may_have_any_form_of_the_standard(
     assert _same(replace(found, parts=()), replace(plain, parts=())) and len(found.calls) == len(plain.calls)
 
 
+@pytest.mark.parametrize("ending", [b"", b"\n", b"\r\n"])
+async def test_last_event_needs_no_blank_line(
+    server: Loopback, provider: Closable, answer: bytes, request_for: Requests, ending: bytes
+) -> None:
+    request = request_for(UserMessage("hi"))
+    server.reply(LoopbackReply([answer]), LoopbackReply([answer.rstrip() + ending]))
+    assert _same(await asked(provider, request), await asked(provider, request))
+
+
 @pytest.mark.parametrize("step", [149, pytest.param(37, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("ending", ["whole", "broken"])
 async def test_truncated_stream_gives_no_message(

@@ -23,10 +23,9 @@ from callwright.providers.encoding import (
     parse_object,
     to_bytes,
 )
-from callwright.providers.errors import refuse_web_page
 from callwright.providers.options import ModelOptions, limit_effort, set_fields
 from callwright.providers.schemas.anthropic_output import anthropic_output_schema
-from callwright.providers.streaming import read_stream
+from callwright.providers.streaming import check_body, read_stream
 from callwright.providers.tool_encoding import (
     EncodedTools,
     Fields,
@@ -121,7 +120,7 @@ class AnthropicMessages:
         sent: dict[str, Any] = {"content": body} if type(client) is AsyncAnthropic else {"body": json.loads(body)}
         posted = client.post("/v1/messages", cast_to=object, **sent, stream=True, stream_cls=_naming_stream())
         async with await posted as events:
-            refuse_web_page(events.response)
+            check_body(events.response)
             yield _read_whole(events) if _is_unstreamed(events) else events
 
     def _body(self, request: ModelRequest, tools: EncodedTools) -> bytes:

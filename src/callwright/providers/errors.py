@@ -123,11 +123,8 @@ _RETRY_DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 _LONGEST_MESSAGE = 600
 _MESSAGE_KEYS = ("message", "Message", "detail", "error", "errors")
 _NAME_KEYS = ("code", "type", "status", "param")
-_PAGE_TYPES = ("text/html", "application/xhtml+xml")
 _PAGE = re.compile(r"\s*<(?:!doctype|html|head)\b", re.IGNORECASE)
 _TITLE = re.compile(r"<title[^>]*>([^<]{1,200})", re.IGNORECASE)
-_PAGE_SPACE = b" \t\r\n\xef\xbb\xbf"
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def status_failure(status: int, body: object, headers: Mapping[str, str], message: str = "") -> ProviderError:
@@ -177,42 +174,6 @@ def _read_title(text: str) -> str:
         return text
     title = _TITLE.search(text)
     return f"a web page{f' with the title {title[1].strip()!r}' if title else ''}"
-
-
-def refuse_web_page(response: Any) -> None:
-    """Make a web page in place of a response a `ProviderError`: a proxy's login page, or an address without the API.
-
-    Args:
-        response: The HTTP response, not yet read; a page that is declared as something else fails when it is read.
-    """
-    kind = str(response.headers.get("content-type", "")).partition(";")[0].strip().lower()
-    if kind in _PAGE_TYPES:
-        raise _web_page(response)
-    read = response.aiter_bytes
-
-    async def read_checked(*arguments: Any, **options: Any) -> AsyncGenerator[bytes]:
-        response.__dict__.pop("aiter_bytes", None)  # a cycle would hold the request's body after the response was read
-        begun = False
-        async for piece in read(*arguments, **options):
-            if not begun:
-                piece = piece.removeprefix(_BYTE_ORDER_MARK)  # with it the first event would be lost
-            beginning = b"" if begun else piece.lstrip(_PAGE_SPACE)
-            if beginning.startswith(b"<"):  # with which neither JSON nor an event stream begins
-                raise _web_page(response)
-            begun = begun or bool(beginning)
-            yield piece
-
-    response.aiter_bytes = read_checked
-
-
-def _web_page(response: Any) -> ProviderError:
-    hosts = [each.url.netloc.decode("ascii", "replace") for each in (*response.history, response)]
-    moved = f" after a redirect from {hosts[0]}" if hosts[0] != hosts[-1] else ""
-    return ProviderError(
-        f"the server at {hosts[-1]} answered with HTML instead of the API's format{moved}: check base_url, and whether "
-        "a proxy or a login page stands in front of the API",
-        fault="unavailable",
-    )
 
 
 def broken_stream(why: object) -> ProviderError:

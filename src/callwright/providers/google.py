@@ -16,11 +16,11 @@ from callwright.core.json import JsonObject
 from callwright.providers.base import ModelEvent, ModelRequest
 from callwright.providers.clients import Clients, require
 from callwright.providers.encoding import ask_for_schema, encode_history, list_pieces, parse_object, to_bytes
-from callwright.providers.errors import refuse_web_page, status_failure
+from callwright.providers.errors import status_failure
 from callwright.providers.gemini_messages import PROVIDER, GoogleDraft, encode, is_older
 from callwright.providers.options import ModelOptions, limit_effort, set_fields
 from callwright.providers.schemas.gemini import gemini_answer_schema
-from callwright.providers.streaming import read_stream
+from callwright.providers.streaming import check_body, read_stream
 from callwright.providers.tool_encoding import (
     EncodedTools,
     Fields,
@@ -101,7 +101,7 @@ async def _note_response(response: Any) -> None:
     if sent is not None:
         sent.response = response
         if response.status_code == _OK:
-            refuse_web_page(response)
+            check_body(response)
             _read_as_events(response, sent)
         else:
             response.json = lambda: json.loads(response.text)  # its own fails at bytes that are not UTF-8

@@ -1,6 +1,6 @@
-"""Reading a response stream into a message, and passing its events to a callback."""
+"""Reading a response into a message: checks of its body, its stream of events, and passing them to a callback."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
@@ -11,6 +11,7 @@ from callwright.providers.base import (
     ModelEvent,
     ModelRequest,
     Provider,
+    ProviderError,
     ProviderWrapper,
     TextDelta,
     ThinkingDelta,
@@ -18,6 +19,49 @@ from callwright.providers.base import (
 )
 from callwright.providers.encoding import FIRST_HALVES, join_halves
 from callwright.providers.errors import reading_errors, vendor_errors
+
+_PAGE_TYPES = ("text/html", "application/xhtml+xml")
+_SPACE = b" \t\r\n\xef\xbb\xbf"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def check_body(response: Any) -> None:
+    """Make a web page in place of a response a `ProviderError`: a proxy's login page, or an address without the API.
+
+    Args:
+        response: The HTTP response, not yet read; a page that is declared as something else fails when it is read.
+    """
+    kind = str(response.headers.get("content-type", "")).partition(";")[0].strip().lower()
+    if kind in _PAGE_TYPES:
+        raise _web_page(response)
+    read = response.aiter_bytes
+
+    async def read_checked(*arguments: Any, **options: Any) -> AsyncGenerator[bytes]:
+        response.__dict__.pop("aiter_bytes", None)  # a cycle would hold the request's body after the response was read
+        begun, last = False, b""
+        async for piece in read(*arguments, **options):
+            if not begun:
+                piece = piece.removeprefix(_BYTE_ORDER_MARK)  # with it the first event would be lost
+            beginning = b"" if begun else piece.lstrip(_SPACE)
+            if beginning.startswith(b"<"):  # with which neither JSON nor an event stream begins
+                raise _web_page(response)
+            begun = begun or bool(beginning)
+            last = piece.rstrip(_SPACE)[-1:] or last
+            yield piece
+        if last in (b"}", b"]"):  # the SDKs drop a last event without the blank line after it
+            yield b"\n\n"
+
+    response.aiter_bytes = read_checked
+
+
+def _web_page(response: Any) -> ProviderError:
+    hosts = [each.url.netloc.decode("ascii", "replace") for each in (*response.history, response)]
+    moved = f" after a redirect from {hosts[0]}" if hosts[0] != hosts[-1] else ""
+    return ProviderError(
+        f"the server at {hosts[-1]} answered with HTML instead of the API's format{moved}: check base_url, and whether "
+        "a proxy or a login page stands in front of the API",
+        fault="unavailable",
+    )
 
 
 class Draft(Protocol):

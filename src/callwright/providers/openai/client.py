@@ -11,9 +11,10 @@ from callwright.core.json import JsonObject
 from callwright.core.messages import Usage
 from callwright.providers.clients import Clients, find_origin, require
 from callwright.providers.encoding import IdentityCache, get_object, parse_object, read_count
-from callwright.providers.errors import refuse_web_page, status_failure
+from callwright.providers.errors import status_failure
 from callwright.providers.schemas.merge import object_root
 from callwright.providers.schemas.openai_strict import strict_form
+from callwright.providers.streaming import check_body
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -84,7 +85,7 @@ async def open_stream(
         sent = {"body": json.loads(body())}
     posted = client.post(path, cast_to=object, **sent, stream=True, stream_cls=_noting_stream())
     async with await posted as events, aclosing(_chunks(events)) as chunks:
-        refuse_web_page(events.response)
+        check_body(events.response)
         yield chunks
 
 
