@@ -270,6 +270,15 @@ async def test_error_without_a_message_shows_its_detail(
     assert failure.fault == "invalid" and str(failure) == "the model API answered 422: body.seed: Field required"
 
 
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream", "text/plain"])
+@pytest.mark.parametrize("error", ['{"detail": "no such model"}', '{"error": "no such model"}'])
+async def test_error_in_place_of_an_answer_is_told(
+    server: Loopback, provider: Closable, request_for: Requests, error: str, kind: str
+) -> None:
+    server.reply(LoopbackReply([error[:3].encode(), error[3:].encode()], headers={"content-type": kind}))
+    assert "no such model" in str(await _failure(provider, request_for(UserMessage("hi"))))
+
+
 @pytest.mark.parametrize("begun", [True, False])
 async def test_error_in_a_stream_needs_no_name(
     server: Loopback, provider: Closable, answer: bytes, request_for: Requests, *, begun: bool

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from callwright.core.errors import CallwrightError, UsageError
 from callwright.providers.base import ProviderError, ProviderFault
+from callwright.providers.encoding import parse_object
 
 ERROR_NAMES: dict[str, ProviderFault] = {
     # Anthropic
@@ -122,6 +123,7 @@ _BY_STATUS: dict[int, ProviderFault] = {
 _RETRY_DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 _LONGEST_MESSAGE = 600
 _MESSAGE_KEYS = ("message", "Message", "detail", "error", "errors")
+_ANSWER_KEYS = ("choices", "content", "output", "candidates")
 _NAME_KEYS = ("code", "type", "status", "param")
 _PAGE = re.compile(r"\s*<(?:!doctype|html|head)\b", re.IGNORECASE)
 _TITLE = re.compile(r"<title[^>]*>([^<]{1,200})", re.IGNORECASE)
@@ -162,6 +164,14 @@ def _find_messages(value: object) -> list[tuple[str, str]]:
         if found := _find_messages(error.get(key)):
             return found
     return []
+
+
+def find_body_error(body: bytes) -> dict[str, Any] | None:
+    """Return the error that is a whole body, if it is one: an object that says something and has no answer."""
+    found = parse_object(body)
+    if found is None or any(key in found for key in _ANSWER_KEYS):
+        return None
+    return found if found.get("error") or _find_messages(found) else None
 
 
 def _list_names(error: Mapping[str, Any]) -> str:

@@ -18,15 +18,18 @@ from callwright.providers.base import (
     closing_events,
 )
 from callwright.providers.encoding import FIRST_HALVES, join_halves
-from callwright.providers.errors import reading_errors, vendor_errors
+from callwright.providers.errors import find_body_error, reading_errors, status_failure, vendor_errors
 
+_MAX_ERROR_BYTES = 1 << 16
 _PAGE_TYPES = ("text/html", "application/xhtml+xml")
 _SPACE = b" \t\r\n\xef\xbb\xbf"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def check_body(response: Any) -> None:
-    """Make a web page in place of a response a `ProviderError`: a proxy's login page, or an address without the API.
+    """Make what a server sends in place of an answer a `ProviderError`: a web page, or an error as JSON.
+
+    A web page is a proxy's login page, or that of an address without the API.
 
     Args:
         response: The HTTP response, not yet read; a page that is declared as something else fails when it is read.
@@ -38,16 +41,20 @@ def check_body(response: Any) -> None:
 
     async def read_checked(*arguments: Any, **options: Any) -> AsyncGenerator[bytes]:
         response.__dict__.pop("aiter_bytes", None)  # a cycle would hold the request's body after the response was read
-        begun, last = False, b""
+        begun, last, whole = False, b"", b""
         async for piece in read(*arguments, **options):
             if not begun:
                 piece = piece.removeprefix(_BYTE_ORDER_MARK)  # with it the first event would be lost
             beginning = b"" if begun else piece.lstrip(_SPACE)
             if beginning.startswith(b"<"):  # with which neither JSON nor an event stream begins
                 raise _web_page(response)
+            if beginning.startswith(b"{") or (whole and len(whole) < _MAX_ERROR_BYTES):
+                whole += piece
             begun = begun or bool(beginning)
             last = piece.rstrip(_SPACE)[-1:] or last
             yield piece
+        if (error := find_body_error(whole)) is not None:
+            raise status_failure(response.status_code, error, response.headers)
         if last in (b"}", b"]"):  # the SDKs drop a last event without the blank line after it
             yield b"\n\n"
 
