@@ -15,7 +15,7 @@ import pytest
 from tests.waiting import find_port
 
 from callwright.core.messages import UserMessage
-from callwright.sessions import SessionStore
+from callwright.sessions import SessionError, SessionStore
 from callwright.sessions.records import Record, Said
 
 connect: Any = getattr(asyncpg, "connect")  # noqa: B009 - it has no types
@@ -58,6 +58,20 @@ async def check_extremes(store: SessionStore) -> None:
     (hit,) = await store.search("RGER \u00e4")
     assert "\u00c4rger \u00e4rger" in hit.excerpt
     assert await store.read_output("s", "o") is None and await store.read_output("other", "o") is None
+
+
+async def check_fork_into_held(store: SessionStore) -> None:
+    """A run that holds the new id has not written yet; the fork fails, and not that run."""
+    origin, held = await store.hold("s"), await store.hold("t")
+    await origin.append(said("go"))
+    with pytest.raises(SessionError, match=r"session 't' already exists; choose another id"):
+        await store.fork("s", "t")
+    await held.append(said("first"))
+    assert len(await store.read("t")) == 1
+    await held.release()
+    await origin.release()
+    with pytest.raises(SessionError, match=r"session 't' already exists; choose another id"):
+        await store.fork("s", "t")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
-from tests.sessions.conftest import check_extremes, connect, execute, said, texts_of
+from tests.sessions.conftest import check_extremes, check_fork_into_held, connect, execute, said, texts_of
 from tests.waiting import LONG_SECONDS, LoopClock
 
 from callwright import Agent, Answers, Effect, Executor, Registry, tool
@@ -74,6 +74,11 @@ async def test_same_owner_takes_over_at_once(postgres: str) -> None:
 async def test_extreme_limits_and_letters_are_as_in_other_stores(postgres: str) -> None:
     async with PostgresStore(postgres) as store:
         await check_extremes(store)
+
+
+async def test_fork_into_an_id_that_is_held_fails(postgres: str) -> None:
+    async with PostgresStore(postgres) as store:
+        await check_fork_into_held(store)
 
 
 async def test_clock_of_a_machine_does_not_change_the_order(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:

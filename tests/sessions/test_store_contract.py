@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.sessions.broken_stores import Fault, LeaseStore
-from tests.sessions.conftest import check_extremes
+from tests.sessions.conftest import check_extremes, check_fork_into_held
 
 from callwright import Completed, Failed, ToolCall, Transient
 from callwright.core.content import Output
@@ -70,6 +70,11 @@ async def test_session_exists_from_its_first_record_on(tmp_path: Path, kind: str
     assert [entry.records for entry in await store.list()] == [1]
     assert [stored.position for stored in await store.read_from("s", -1, limit=1)] == [0]
     await hold.release()
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+async def test_fork_into_an_id_that_is_held_fails(tmp_path: Path, kind: str) -> None:
+    await check_fork_into_held(MemoryStore() if kind == "memory" else SqliteStore(tmp_path / "s.db"))
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])

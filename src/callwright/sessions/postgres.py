@@ -164,14 +164,18 @@ class PostgresStore:
         return [SessionHit(found, position, make_excerpt(body, query)) for found, position, body in rows]
 
     async def fork(self, session_id: str, new_id: str) -> None:
-        check_session_id(new_id)
+        taken = SessionError(f"session {new_id!r} already exists; choose another id")
         settled = count_settled_records(await self.read(session_id))
+        try:
+            hold = await self.hold(new_id)
+        except SessionBusy:  # by a run that is about to create it, and would fail at its first record
+            raise taken from None
         try:
             copied = await self._rows(sql.FORK, session_id, new_id, settled, repeatable=False)
         except SessionError as error:
-            if isinstance(error.__cause__, asyncpg.UniqueViolationError):
-                raise SessionError(f"session {new_id!r} already exists; choose another id") from None
-            raise
+            raise (taken if isinstance(error.__cause__, asyncpg.UniqueViolationError) else error) from None
+        finally:
+            await hold.release()
         if not copied:  # deleted since it was read
             raise no_such_session(session_id)
 

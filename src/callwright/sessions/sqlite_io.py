@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from callwright.sessions.base import (
+    SessionBusy,
     SessionEntry,
     SessionError,
     SessionHit,
@@ -113,6 +114,17 @@ class SessionFile:
 
     def fork(self, session_id: str, new_id: str) -> None:
         """Copy a session without its open turn."""
+        self._key(session_id)
+        try:
+            lease = Lease.take(self.locks, new_id)
+        except SessionBusy:  # by a run that is about to create it, and would fail at its first record
+            raise _already_exists(new_id) from None
+        try:
+            self._copy(session_id, new_id)
+        finally:
+            lease.release()
+
+    def _copy(self, session_id: str, new_id: str) -> None:
         with self.transaction() as connection:
             key = self._key(session_id)
             kept = count_settled_records([stored.record for stored in self._records(session_id)])
@@ -257,7 +269,7 @@ def insert_session(connection: sqlite3.Connection, session_id: str, title: str, 
             "INSERT INTO sessions (id, title, created_at) VALUES (?, ?, ?)", (session_id, title, now)
         )
     except sqlite3.IntegrityError:
-        raise SessionError(f"session {session_id!r} already exists; choose another id") from None
+        raise _already_exists(session_id) from None
     return int(added.lastrowid or 0)
 
 
@@ -270,6 +282,10 @@ def insert_records(connection: sqlite3.Connection, rows: Sequence[tuple[int, int
     for start in range(0, len(rows), _ROWS_PER_INSERT):
         part = rows[start : start + _ROWS_PER_INSERT]
         connection.execute(_INSERT + ",".join(["(?,?,?,?)"] * len(part)), list(itertools.chain.from_iterable(part)))
+
+
+def _already_exists(session_id: str) -> SessionError:
+    return SessionError(f"session {session_id!r} already exists; choose another id")
 
 
 def _inode(status: os.stat_result) -> tuple[int, int]:
