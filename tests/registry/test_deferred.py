@@ -372,6 +372,7 @@ def test_division_fits_budget_in_any_order(sizes: dict[str, int], budget: int) -
 
 async def test_deferred_passes_toolset_conformance() -> None:
     await check_toolset(Deferred(weather()))
+    await check_toolset(Deferred(weather(), unrevealed="refuse"))
 
 
 def test_negative_budget_is_refused() -> None:
