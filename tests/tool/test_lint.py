@@ -35,6 +35,37 @@ def test_a_parameter_without_description_is_found() -> None:
     assert "'path' has no description" in findings[0].message
 
 
+class Address(BaseModel):
+    street: str
+    city: str = Field(description="City, in English.")
+
+
+class Order(BaseModel):
+    ship_to: Address = Field(description="Where it goes.")
+    bill_to: list[Address] | None = Field(None, description="Where bills go.")
+
+
+def test_a_nested_field_without_description_is_found() -> None:
+    @tool
+    def ship(order: Annotated[Order, Field(description="What to ship.")]) -> str:
+        """Ship an order to its customer."""
+        return str(order)
+
+    findings = [finding.message for finding in lint_tool(ship) if finding.code == "PARAMETER"]
+    assert "parameter 'order.ship_to.street' has no description" in findings[0]
+    assert "'order.bill_to.street'" in findings[1] and len(findings) == 2
+
+
+def test_undescribed_fields_in_choices_and_items_are_found() -> None:
+    part: dict[str, Any] = {"type": "object", "properties": {"x": {"type": "string"}}}
+    schema = {
+        "properties": {"a": {"description": "A.", "anyOf": [{"type": "array", "items": {"$ref": "#/$defs/p"}}, True]}}
+    }
+    part["properties"]["x"]["$ref"] = "#/$defs/p"  # refers to itself
+    findings = lint_tool(ToolSpec("look", "Look at a place.", {**schema, "$defs": {"p": part}}))
+    assert [finding.code for finding in findings] == ["PARAMETER", "NESTED"] and "'a.x'" in findings[0].message
+
+
 @pytest.mark.parametrize("description", ["Read.", "x" * 1025])
 def test_a_description_too_short_or_too_long_is_found(description: str) -> None:
     assert codes(description=description) == ["DESCRIPTION"]

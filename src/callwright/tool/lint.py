@@ -55,10 +55,8 @@ def _about_name(spec: ToolSpec) -> Iterator[LintFinding]:
 
 
 def _about_parameters(spec: ToolSpec) -> Iterator[LintFinding]:
-    properties = cast("Mapping[str, Any]", spec.input_schema.get("properties", {}))
-    for name, schema in properties.items():
-        if not isinstance(schema, Mapping) or not cast("Mapping[str, Any]", schema).get("description"):
-            yield LintFinding("PARAMETER", f"{spec.name}: parameter {name!r} has no description; the model will guess")
+    for name in _find_undescribed(spec.input_schema, spec.input_schema, "", set()):
+        yield LintFinding("PARAMETER", f"{spec.name}: parameter {name!r} has no description; the model will guess")
     depth = _depth(spec.input_schema, spec.input_schema, {})
     if depth > _DEEPEST:
         deep = "without end" if depth == inf else f"{depth:g} deep"
@@ -71,6 +69,25 @@ def _about_hint(spec: ToolSpec) -> Iterator[LintFinding]:
         yield LintFinding(
             "HINT", f"{spec.name}: search_hint must have three to ten words and no period: {spec.search_hint!r}"
         )
+
+
+def _find_undescribed(schema: Any, root: Mapping[str, Any], place: str, seen: set[str]) -> Iterator[str]:
+    """Name the fields without a description, those of nested objects as `order.address`; references once."""
+    if not isinstance(schema, Mapping):
+        return
+    node = cast("Mapping[str, Any]", schema)
+    target = node.get("$ref")
+    if isinstance(target, str) and target not in seen:
+        seen.add(target)
+        yield from _find_undescribed(follow_pointer(root, target.removeprefix("#")), root, place, seen)
+    for name, field in node.get("properties", {}).items():
+        if not isinstance(field, Mapping) or not cast("Mapping[str, Any]", field).get("description"):
+            yield place + name
+        yield from _find_undescribed(field, root, f"{place}{name}.", seen)
+    inner = [node[key] for key in ("items", "additionalProperties") if key in node]
+    inner += [part for key in ("anyOf", "oneOf", "allOf", "prefixItems") for part in node.get(key, ())]
+    for part in inner:
+        yield from _find_undescribed(part, root, place, seen)
 
 
 def _depth(schema: Any, root: Mapping[str, Any], known: dict[str, float]) -> float:
