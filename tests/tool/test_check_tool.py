@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 import pytest
+from pydantic import BaseModel, ConfigDict, Field, computed_field
 
 from callwright import Effect, ReadPath, SchemaTool, ToolSpec, tool
 from callwright.testing import check_tool
@@ -84,3 +85,24 @@ async def test_text_of_some_kind_matches_its_output_schema() -> None:
     await check_tool(find_state, {"door": "back"})
     with pytest.raises(AssertionError, match="find_state: the output does not match its schema"):
         await check_tool(find_state, {"door": "front"})
+
+
+class Report(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    rows: int = Field(serialization_alias="rowCount")
+    owner: str = Field("", exclude=True)
+
+    @computed_field
+    @property
+    def empty(self) -> bool:
+        return not self.rows
+
+
+async def test_model_that_is_written_otherwise_than_read_matches_its_output_schema() -> None:
+    @tool(effect=Effect.READ)
+    async def count_rows() -> list[Report]:
+        """Count the rows of each table."""
+        return [Report(rows=3)]
+
+    (outcome,) = await check_tool(count_rows, {})
+    assert outcome.text == '[{"rowCount":3,"empty":false}]'

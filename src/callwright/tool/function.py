@@ -26,7 +26,8 @@ def output_schema_of(function: Callable[..., object], returns: object) -> JsonOb
         returns = yielded if returned in (MISSING, None, type(None)) else returned  # which wins over what was yielded
     if returns is MISSING or returns in (Any, object) or _has_text(returns):
         return None
-    if compile_annotation(returns) is not None:
+    compiled = compile_annotation(returns)
+    if compiled is not None and compiled.plain:  # a model may write its fields under other names than it reads them
         return schema_of(returns)
     from callwright.tool.schema import output_schema
 
