@@ -189,9 +189,13 @@ async def test_call_without_await_is_no_argument(argument: str) -> None:
     assert not any(entry.startswith("wrote") for entry in made)
 
 
-@pytest.mark.parametrize("value", ["10**5000", "deep"])
+@pytest.mark.parametrize(
+    "value", ["10**5000", "deep", "many", "(many, {1})", "[10**4000] * 10**4", "['x' * 10**6] * 99"]
+)
 async def test_value_that_cannot_be_shown_ends_the_program_well(value: str) -> None:
-    outcome = await run(f"deep = []\nfor _ in range(5_000):\n    deep = [deep]\nprint(await pay(amount=1))\n{value}")
+    many = "many = 0\nfor _ in range(6):\n    many = [many] * 100\n"  # 4.8 kB in the program, 3 TB as text
+    deep = "deep = []\nfor _ in range(5_000):\n    deep = [deep]\n"
+    outcome = await run(f"{many}{deep}print(await pay(amount=1))\n{value}")
     assert isinstance(outcome, Completed) and outcome.text.startswith("paid 1\n[the value")
 
 
@@ -361,6 +365,8 @@ async def test_tools_beside_run_code() -> None:
         ("await asyncio.gather(*[price(item='a') for i in range(100_000)])", "more than 50 calls"),
         ("x = 'a'\nwhile True:\n    x += x", "memory limit"),
         ("9**9**9", "memory limit"),
+        ("x = 'a'\nfor _ in range(9):\n    x = [x] * 100\nawait price(item=x)", "over 10000000 characters"),
+        ("x = 'a' * 9**7\nawait asyncio.gather(*[price(item=x) for _ in range(50)])", "memory limit"),
         ("'{:>200000000}'.format(1)", "memory limit"),
         (
             "while True:\n    try:\n        await price(item='a')\n    except BaseException:\n        pass",

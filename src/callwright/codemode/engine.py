@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import pydantic_monty as monty
 
+from callwright.codemode.sizes import MAX_CHARS, measure
 from callwright.core.errors import check_number
 
 _MAX_WORKERS = 64
@@ -189,6 +190,7 @@ class Session:
         self._slept_seconds = 0.0
         self._waiting: monty.FutureSnapshot | monty.FunctionSnapshot | None = None
         self._made = 0
+        self._argument_chars = 0
         self._worker: int | None = None
         self._killed = False
         self._printed: list[str] = []
@@ -330,7 +332,19 @@ class Session:
         line = bisect_left(self._line_ends, position.start) + 1 if position.filename == _PROGRAM_NAME else 0
         number = snapshot.call_id
         self._pending[number] = call = PendingCall(number, function, snapshot.args, snapshot.kwargs, line)
+        self._count_arguments(call)
         return call
+
+    def _count_arguments(self, call: PendingCall) -> None:
+        """End a program whose calls hold much more outside its worker than inside."""
+        chars = measure((call.positional, call.named))
+        if chars > MAX_CHARS:
+            raise ProgramFailed(
+                f"line {call.line}: the arguments of {call.function}() have over {MAX_CHARS} characters"
+            )
+        self._argument_chars += chars
+        if self._argument_chars > self._limits.memory_bytes:
+            raise ProgramFailed("the arguments of the program's calls are longer together than its memory limit")
 
     def _look_up(self, snapshot: monty.NameLookupSnapshot) -> _Snapshot:
         name = snapshot.variable_name

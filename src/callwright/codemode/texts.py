@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from callwright.codemode.engine import Finished
+from callwright.codemode.sizes import MAX_CHARS, measure
 from callwright.core.calls import Completed, Failed
 from callwright.core.content import Output, Text
 from callwright.core.errors import join_first, shorten
@@ -84,7 +85,7 @@ def describe_result(printed: str, finished: Finished) -> str:
     value = finished.value
     if value is None:
         return printed or "(the program printed and returned nothing)"
-    for write in (_encode_result, repr):
+    for write in (_encode_result, repr) if measure(value) <= MAX_CHARS else ():
         with suppress(TypeError, ValueError, RecursionError):
             return f"{printed}{write(value)}"
     return f"{printed}[the value of the last expression is too deep or too long to be shown]"
