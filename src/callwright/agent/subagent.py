@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Any, Protocol, cast
 
 from callwright.agent.handover import Handover
@@ -14,7 +13,7 @@ from callwright.core.access import Access, Allow, Ask, Confinement, Decision, De
 from callwright.core.calls import Answers, Question
 from callwright.core.errors import Halted, ToolFailed
 from callwright.core.events import BatchBegan, CallBegan, CallEnded, CallProgressed, CallRetried, CallWaits, Event
-from callwright.core.json import JsonObject
+from callwright.core.json import JsonObject, hash_text
 from callwright.core.messages import Usage
 from callwright.core.spec import Annotations, Effect, Limits, ToolSpec
 from callwright.executor.executor import Executor
@@ -42,7 +41,7 @@ _SCHEMA: JsonObject = {
 
 def name_inner_sessions(session_id: str) -> str:
     """Return the start of the ids of the sessions of agents inside a session, however deep; to delete them with it."""
-    return f"{INNER_SESSION}{sha256(session_id.encode(errors='surrogatepass')).hexdigest()[:16]}-"
+    return f"{INNER_SESSION}{hash_text(session_id)[:16]}-"
 
 
 class InnerCalls:
@@ -227,7 +226,7 @@ class SubAgent:
         prompt = str(arguments["prompt"])
         # The key is the same when a call is repeated after a crash, so the inner session is found again. With the
         # prompt: a session of another task must not answer this one.
-        task = sha256(prompt.encode(errors="surrogatepass")).hexdigest()[:8]
+        task = hash_text(prompt)[:8]
         session_id = f"{name_inner_sessions(lineage.session_id)}{context.idempotency_key}-{task}"
         name = context.call.name
         inner = InnerAgent(self.name or name, context.call_id, context.session_id, name, session_id)

@@ -8,13 +8,13 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from callwright.app.locations import Locations
 from callwright.core.errors import ToolError, UsageError
+from callwright.core.json import hash_text
 from callwright.core.spec import ToolSpec
 from callwright.policy.tool_names import canonical, identities, names_tool
 from callwright.skills.fields import FieldReader, SkillProblem
@@ -315,7 +315,7 @@ def _build(fields: FieldReader, document: "FrontMatter", body: str, text: str, s
         read_only=fields.text("permissionMode") == "plan",
         scope=scope,
         file=str(fields.file),
-        digest=sha256(text.encode(errors="surrogatepass")).hexdigest(),
+        digest=hash_text(text),
     )
 
 

@@ -4,10 +4,9 @@ import json
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 
-from callwright.core.json import compact
+from callwright.core.json import compact, hash_text
 from callwright.hooks.builtin import Redact
 from callwright.sessions import SessionError, SessionStore
 from callwright.sessions.record_encoding import dump_record
@@ -73,7 +72,7 @@ class TranscriptFiles:
 
     async def _update(self, session_id: str, *, whole: bool) -> str:
         # a session id may contain any printable character, slashes included
-        file = output_folder() / f"session-{sha256(session_id.encode()).hexdigest()[:16]}.jsonl"
+        file = output_folder() / f"session-{hash_text(session_id)[:16]}.jsonl"
         began = time.monotonic()
         known = self._known.get(session_id, _WriteState())
         if whole or began >= known.due:

@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import cast
 
@@ -12,7 +11,7 @@ from callwright.app.locations import Locations
 from callwright.app.settings import Repository, Settings, load_settings
 from callwright.app.skills.grants import fingerprints
 from callwright.core.errors import UsageError
-from callwright.core.json import canonical
+from callwright.core.json import canonical, hash_text
 from callwright.system.atomic_write import replace_file
 
 
@@ -30,7 +29,7 @@ class TrustReview:
     def of(cls, repository: Repository) -> "TrustReview":
         """Describe what was read."""
         own = repository.own
-        own_digest = sha256(canonical([own.source, own.content]).encode()).hexdigest() if own is not None else ""
+        own_digest = hash_text(canonical([own.source, own.content])) if own is not None else ""
         requests = (*repository.requests, *repository.own_requests)
         return cls(repository, requests, _digest(repository), own_digest if repository.own_requests else "")
 
@@ -163,4 +162,4 @@ def _digest(repository: Repository) -> str:
     agents = [[agent.file, agent.digest] for agent in repository.agents]
     # without sub-agents the digest is the one of earlier versions, so that trust stays given
     parts = [layers, fingerprints(repository.skills), servers, *([agents] if agents else [])]
-    return sha256(canonical(parts).encode()).hexdigest()
+    return hash_text(canonical(parts))

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from hashlib import sha256
 from time import perf_counter
 from typing import Any, NamedTuple, cast
 
@@ -44,7 +43,7 @@ from callwright.core.errors import (
     ToolFailed,
     UnknownTool,
 )
-from callwright.core.json import make_json_writer, replace_surrogates, thaw
+from callwright.core.json import hash_text, make_json_writer, replace_surrogates, thaw
 from callwright.registry.catalog import Catalog
 from callwright.tool.base import InnerBatch, ToolContext
 from callwright.tool.threads import threads
@@ -178,7 +177,7 @@ class Program:
 
     async def _open_journal(self) -> _Journal:
         """Return what is on record of this program, or begin its record."""
-        digest = sha256(self._code.encode(errors="surrogatepass")).hexdigest()
+        digest = hash_text(self._code)
         notes = [note for note in self._context.kept if isinstance(note, Mapping)]
         if not notes:
             now, seed = datetime.now(UTC), secrets.randbits(53)
@@ -381,4 +380,4 @@ def _raise_in_program(error: ToolError) -> Raised:
 
 
 def _digest(call: ToolCall) -> str:
-    return sha256(f"{call.name}\0{call.arguments}".encode(errors="surrogatepass")).hexdigest()[:32]
+    return hash_text(f"{call.name}\0{call.arguments}")[:32]

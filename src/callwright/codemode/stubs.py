@@ -4,10 +4,9 @@ import builtins
 import keyword
 import re
 from collections.abc import Iterable, Mapping
-from hashlib import sha256
 from typing import Any, cast
 
-from callwright.core.json import read_object, thaw
+from callwright.core.json import hash_text, read_object, thaw
 from callwright.core.spec import ToolSpec
 
 _NOT_IN_NAMES = re.compile(r"\W", re.ASCII)
@@ -31,7 +30,7 @@ def name_functions(names: Iterable[str]) -> dict[str, str]:
         if not _is_free(function):
             function = f"call_{function}"
         if function in functions:
-            function = f"{function}_{sha256(name.encode(errors='surrogatepass')).hexdigest()[:7]}"
+            function = f"{function}_{hash_text(name)[:7]}"
         functions[function] = name
     return functions
 

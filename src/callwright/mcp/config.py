@@ -10,12 +10,11 @@ import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from callwright.core.errors import UsageError
-from callwright.core.json import FrozenDict, canonical
+from callwright.core.json import FrozenDict, canonical, hash_text
 
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _UNEXPANDED = re.compile(r"\$\{[^}]*\}")
@@ -84,7 +83,7 @@ class ServerConfig:
         parts = [self.name, self.command, list(self.args), dict(self.env), self.cwd, self.url, dict(self.headers)]
         # without a helper the digest is the one of earlier versions, so that approvals stay valid
         helper = [self.headers_helper] if self.headers_helper else []
-        return sha256(canonical([*parts, *helper]).encode()).hexdigest()
+        return hash_text(canonical([*parts, *helper]))
 
 
 def pin_name(name: str, repository: str = "") -> str:
@@ -94,7 +93,7 @@ def pin_name(name: str, repository: str = "") -> str:
 
 def token_path(folder: Path, url: str) -> Path:
     """Return the file of a server's sign-in, by URL: another server of the same name has another one."""
-    return folder / f"{sha256(url.encode()).hexdigest()[:32]}.json"
+    return folder / f"{hash_text(url)[:32]}.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +293,7 @@ def _make_unique(cleaned: dict[str, str], prefix: str) -> dict[str, str]:
 
 def _candidate_names(prefix: str, clean: str, name: str) -> Iterator[str]:
     """Yield the name with ever longer hashes, in case a shorter one is taken."""
-    digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+    digest = hash_text(name)
     for chars in range(_HASH_CHARS, len(digest)):
         room = _LONGEST - len(prefix) - chars - 1
         yield f"{prefix}{clean[:room]}-{digest[:chars]}" if clean else prefix + digest[:chars]

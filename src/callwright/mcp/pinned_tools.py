@@ -2,13 +2,12 @@
 
 import json
 from collections.abc import Callable, Mapping
-from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
 from callwright.core.errors import UsageError, describe_exception
-from callwright.core.json import canonical
+from callwright.core.json import canonical, hash_text
 from callwright.system.atomic_write import ABSENT, Changed, replace_file
 from callwright.system.files import digest
 
@@ -20,7 +19,7 @@ _MOST_OF_SERVER = 20_000
 
 def digest_of(definition: Mapping[str, Any]) -> str:
     """Hash a tool's definition: descriptions, schemas and annotations."""
-    return sha256(canonical(definition).encode()).hexdigest()
+    return hash_text(canonical(definition))
 
 
 class PinnedTools:

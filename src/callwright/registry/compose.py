@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from hashlib import sha256
 from typing import cast
 
 from callwright.core.errors import UsageError
-from callwright.core.json import JsonObject, freeze
+from callwright.core.json import JsonObject, freeze, hash_text
 from callwright.core.spec import ToolSpec, check_name
 from callwright.registry.catalog import Catalog, Toolset
 from callwright.tool.base import Invocation, Tool, WrapperTool, identify
@@ -143,7 +142,7 @@ def _fit_length(name: str) -> str:
     """Cut a name that a prefix has made too long: an error here would make all tools of the source unusable."""
     if len(name) <= _MAX_NAME_CHARS:
         return name
-    return f"{name[: _MAX_NAME_CHARS - 8]}_{sha256(name.encode()).hexdigest()[:7]}"
+    return f"{name[: _MAX_NAME_CHARS - 8]}_{hash_text(name)[:7]}"
 
 
 def withheld(source: Toolset, reason: Callable[[ToolSpec], str]) -> Toolset:

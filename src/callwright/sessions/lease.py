@@ -4,9 +4,9 @@ import os
 import re
 import threading
 from contextlib import suppress
-from hashlib import sha256
 from pathlib import Path
 
+from callwright.core.json import hash_text
 from callwright.sessions.base import SessionBusy, SessionError
 from callwright.system.platforms import lock_file, on_fork
 
@@ -81,7 +81,7 @@ class Lease:
             SessionBusy: another run or process holds it.
             SessionError: the lock file cannot be used.
         """
-        name = f"{sha256(session_id.encode(errors='surrogatepass')).hexdigest()[:32]}.lock"
+        name = f"{hash_text(session_id)[:32]}.lock"
         with _guard:
             try:
                 path = folder / name

@@ -7,9 +7,9 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from hashlib import sha256
 from pathlib import Path
 
+from callwright.core.json import hash_text
 from callwright.system.private_files import make_temporary_folder
 from callwright.system.undo.change_log import ChangeLog
 from callwright.system.undo.kept_content import UndoLimits
@@ -114,7 +114,7 @@ class UndoStore:
                         yield journal.stat().st_mtime, sum(sizes), Path(entry.path)
 
     def _folder_of(self, session_id: str) -> Path:
-        return self.folder / sha256(session_id.encode(errors="surrogatepass")).hexdigest()[:32]
+        return self.folder / hash_text(session_id)[:32]
 
 
 def _empty(folder: Path) -> None:
