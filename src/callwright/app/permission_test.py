@@ -13,16 +13,10 @@ from callwright.core.access import (
     Ask,
     Confinement,
     Decision,
-    DeletePath,
-    DeleteResource,
     Deny,
-    Reach,
-    ReadPath,
-    ReadResource,
     RunCommand,
     UseTool,
-    WritePath,
-    WriteResource,
+    target_of,
 )
 from callwright.core.calls import ToolCall
 from callwright.core.errors import ApprovalRequired, InvalidArguments, UsageError
@@ -89,7 +83,7 @@ def judge_call(app: App, tool: str, argument: str, withheld: Iterable[Rule]) -> 
     policies = app.executor.policies
     decisions = [(access, policies.decide(access, subject)) for access in accesses]
     access, decision = find_strictest(decisions)
-    report: dict[str, Any] = {"tool": subject.spec.name, "call": _target(access), **_decision_fields(decision)}
+    report: dict[str, Any] = {"tool": subject.spec.name, "call": target_of(access), **_decision_fields(decision)}
     parts = [part for each, found in decisions for part in _parts(policies, each, subject, found)]
     if isinstance(access, RunCommand):
         plan = next(policies.parts(access, subject))[1].plan
@@ -186,12 +180,12 @@ def _parts(policies: Policies, access: Access, subject: DryRunCall, decision: De
     if isinstance(access, RunCommand):
         yield from (_part(touched, view, found) for touched, view, found in policies.parts(access, subject))
     else:
-        yield {"touches": f"{_verb(access)} {_target(access)}", **_decision_fields(decision)}
+        yield {"touches": f"{_verb(access)} {target_of(access)}", **_decision_fields(decision)}
 
 
 def _part(access: Access, view: PartOfLine, decision: Decision) -> dict[str, Any]:
     if not isinstance(access, RunCommand):
-        return {"touches": f"{_verb(access)} {_target(access)}", **_decision_fields(decision)}
+        return {"touches": f"{_verb(access)} {target_of(access)}", **_decision_fields(decision)}
     command = view.command
     words = {"words": list(command.words), "inside": command.inside} if command else {}
     text = command.text if command else "the line as a whole"
@@ -200,17 +194,3 @@ def _part(access: Access, view: PartOfLine, decision: Decision) -> dict[str, Any
 
 def _verb(access: Access) -> str:
     return type(access).__name__.removesuffix("Path").removesuffix("Resource").casefold()
-
-
-def _target(access: Access) -> str:
-    match access:
-        case RunCommand(line):
-            return line
-        case ReadPath(path) | WritePath(path) | DeletePath(path):
-            return path
-        case Reach(url):
-            return url
-        case ReadResource(uri) | WriteResource(uri) | DeleteResource(uri):
-            return uri
-        case UseTool(name):
-            return name

@@ -197,6 +197,15 @@ def is_below(path: str, folders: Iterable[str]) -> bool:
     return any(path == folder or path.startswith(folder.rstrip("/") + "/") for folder in folders)
 
 
+def target_of(access: Access) -> str:
+    """Return what an access is about: a command line, path, address or URI, or the name of a whole tool."""
+    match access:
+        case ReadPath(target) | WritePath(target) | DeletePath(target) | RunCommand(target) | Reach(target):
+            return target
+        case ReadResource(target) | WriteResource(target) | DeleteResource(target) | UseTool(target):
+            return target
+
+
 def access_pairs(accesses: Iterable[Access]) -> list[tuple[str, str]]:
     """Return a verb and a target for every access; those of a command follow it."""
     touched: list[Access] = []

@@ -3,18 +3,7 @@
 from collections.abc import Mapping
 from typing import cast
 
-from callwright.core.access import (
-    Access,
-    DeletePath,
-    DeleteResource,
-    Reach,
-    ReadPath,
-    ReadResource,
-    RunCommand,
-    UseTool,
-    WritePath,
-    WriteResource,
-)
+from callwright.core.access import RunCommand, UseTool, target_of
 from callwright.core.spec import ToolSpec
 from callwright.executor.admitted import Admitted
 from callwright.policy.base import make_printable
@@ -24,7 +13,8 @@ _SUMMARY_CHARS = 200
 
 def summarize(call: Admitted) -> str:
     """Describe a call in one line: the command, path, address or URI if it declares one, and the other arguments."""
-    target = next((target for access in call.accesses if (target := _target_of(access))), "")
+    targets = (target_of(access) for access in call.accesses if not isinstance(access, UseTool))
+    target = next(filter(None, targets), "")
     given = {name: value for name, value in call.arguments.items() if not _is_said(value, target)}
     if call.accesses and isinstance(call.accesses[0], RunCommand):
         defaults = _defaults(call.spec)  # a command says what it does by itself
@@ -39,16 +29,6 @@ def summarize(call: Admitted) -> str:
 def _defaults(spec: ToolSpec) -> list[tuple[str, object]]:
     properties = cast("Mapping[str, Mapping[str, object]]", spec.input_schema.get("properties", {}))
     return [(name, field["default"]) for name, field in properties.items() if "default" in field]
-
-
-def _target_of(access: Access) -> str:
-    match access:
-        case RunCommand(line=target) | Reach(url=target) | WritePath(target) | DeletePath(target) | ReadPath(target):
-            return target
-        case ReadResource(target) | WriteResource(target) | DeleteResource(target):
-            return target
-        case UseTool():
-            return ""
 
 
 def _is_said(value: object, target: str) -> bool:
