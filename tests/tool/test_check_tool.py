@@ -90,7 +90,7 @@ async def test_text_of_some_kind_matches_its_output_schema() -> None:
 class Report(BaseModel):
     model_config = ConfigDict(extra="forbid")
     rows: int = Field(serialization_alias="rowCount")
-    owner: str = Field("", exclude=True)
+    owner: str = Field(default="", exclude=True)
 
     @computed_field
     @property
