@@ -163,6 +163,12 @@ _SECRETS = [
     "server.key",
     "~/.config/gh/hosts.yml",
     "~/.pypirc",
+    "~/.npmrc",
+    "/home/bob/.npmrc",
+    "/root/.yarnrc.yml",
+    "~/.config/pip/pip.conf",
+    "~/.pip/pip.conf",
+    "~/Library/Application Support/pip/pip.conf",
     "~/.aws",
     "~/.bash_history",
     "/dev/sda",
@@ -187,7 +193,8 @@ def test_delete_is_guarded_like_read_and_write() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["~/.ssh/id_rsa.pub", "~/.ssh/known_hosts", ".env.example", "src/keys.py", "environment"]
+    "path",
+    ["~/.ssh/id_rsa.pub", "~/.ssh/known_hosts", ".env.example", "src/keys.py", "environment", ".npmrc", "web/.npmrc"],
 )
 def test_file_that_only_looks_secret_may_be_read(path: str) -> None:
     assert Guards(_HERE).judge(ReadPath(path), _CALL) is None

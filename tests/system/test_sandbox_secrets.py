@@ -39,6 +39,19 @@ def test_secrets_are_masked(complete: Sandbox, attempt: Attempt, line: str, conf
     assert "PRIVATE KEY" not in done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("name", [".npmrc", ".config/pip/pip.conf"])
+def test_settings_of_package_managers_are_masked_without_network(
+    complete: Sandbox, attempt: Attempt, home: Path, name: str
+):
+    """With network they name the index to install from: without them another one would be used."""
+    (home / name).parent.mkdir(parents=True, exist_ok=True)
+    (home / name).write_text("registry=https://npm.corp.example token=hunter2\n")
+    for confinement in (READ_ONLY, WORKSPACE):
+        assert "hunter2" not in attempt(complete, f"cat ~/{name}", confinement).stdout
+    for confinement in (WORKSPACE | NETWORK, APPROVED):
+        assert "hunter2" in attempt(complete, f"cat ~/{name}", confinement).stdout
+
+
 def test_files_beside_secrets_stay_readable(complete: Sandbox, attempt: Attempt):
     assert attempt(complete, "cat ~/.ssh/known_hosts").stdout == "a host\n"
 

@@ -147,12 +147,25 @@ _SECRET_FILES = (
     "credentials.json",
 )
 
+INSTALLER_SECRETS = (
+    ".npmrc",
+    ".yarnrc.yml",
+    ".pip/pip.conf",
+    ".config/pip/pip.conf",
+    "Library/Application Support/pip/pip.conf",
+)
+"""Settings of package managers in a home folder: tokens, but also the index to install from, so that a command with
+network needs them. In a project these names are ordinary."""
+
 SYSTEM_SECRETS = tuple(name for name in _SECRET_NESTED if name.startswith("etc/"))
 """Patterns below the root."""
-HOME_SECRETS = tuple(
-    name.replace("application support", "Library/Application Support").replace("library/", "Library/")
-    for name in (*_SECRET_NESTED, *(folder for folder in _SECRET_FOLDERS if folder != ".ssh"))
-    if not name.startswith(("etc/", "proc/", "run/"))
+HOME_SECRETS = (
+    tuple(
+        name.replace("application support", "Library/Application Support").replace("library/", "Library/")
+        for name in (*_SECRET_NESTED, *(folder for folder in _SECRET_FOLDERS if folder != ".ssh"))
+        if not name.startswith(("etc/", "proc/", "run/"))
+    )
+    + INSTALLER_SECRETS
 )
 """Patterns below a home folder; single files such as `.netrc` are found by `is_secret`."""
 
@@ -190,6 +203,7 @@ _PROTECTED = re.compile(
 _SECRET_FOLDER = re.compile(_pattern(_SECRET_FOLDERS, below=True))
 _HARMLESS = re.compile(_pattern(_HARMLESS_IN_SSH, below=False))
 _SECRET = re.compile(f"{_pattern(_SECRET_NESTED, below=True)}|{_pattern(_SECRET_FILES, below=False)}")
+_INSTALLER = _pattern(map(str.casefold, INSTALLER_SECRETS), below=False)
 _ENVIRONMENT = re.compile(rf"/(?!{_TEMPLATE})\.env(?:\.[^/]*)?$")
 _TRAILING = re.compile(r"(?<=[^/. ])[. ]+(?=/|$)")
 
@@ -218,6 +232,17 @@ def _own_folders(home: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((comparable(home), comparable(os.path.realpath(home)))))
 
 
+@lru_cache(maxsize=8)
+def _installer_pattern(home: str) -> re.Pattern[str]:
+    own = {re.escape(comparable(home)), re.escape(comparable(os.path.realpath(home)))}
+    return re.compile(rf"(?:{'|'.join(sorted(own))}|/root|/(?:home|users)/[^/]+){_INSTALLER}")
+
+
+def is_installer_secret(path: str) -> bool:
+    """Whether a comparable path holds the settings of a package manager for a user."""
+    return _installer_pattern(os.path.expanduser("~")).match(path) is not None  # noqa: PTH111 - compared as text
+
+
 def is_ours(path: str) -> bool:
     """Whether a comparable path lies in our own folder, but for what models may read there."""
     for folder in _own_folders(own_home()):
@@ -237,7 +262,7 @@ def is_secret(path: str) -> bool:
         return True
     if _SECRET_FOLDER.search(path):
         return not _HARMLESS.search(path)
-    return _SECRET.search(path) is not None or is_environment(path)
+    return _SECRET.search(path) is not None or is_environment(path) or is_installer_secret(path)
 
 
 def is_environment(path: str) -> bool:

@@ -36,6 +36,7 @@ from callwright.system.sandbox.wall import (
     user_secrets,
     visible_below_temporary,
 )
+from callwright.system.sensitive_paths import comparable, is_installer_secret
 
 SandboxMode: TypeAlias = Literal["require", "prefer", "off"]
 SandboxKind: TypeAlias = Literal["bubblewrap", "seatbelt", "landlock", "none"]
@@ -148,7 +149,7 @@ class Sandbox:
         found = {root: self._scan(root).find() for root in self.roots}
         found |= self._scan_named(found, named)
         denied = self._scan_denied()
-        writes = Confinement.WORKSPACE in confinement
+        writes, network = Confinement.WORKSPACE in confinement, Confinement.NETWORK in confinement
         writable = outermost((*self.roots, *self.writable, *opened.folders_to_open(self.roots))) if writes else []
         holding = self._choose_protecting(confinement)
         protected = holding.list_protected(found if holding is self else None)
@@ -158,8 +159,8 @@ class Sandbox:
             writable=tuple(writable),
             visible=visible_below_temporary(self.roots, named.reads),
             protected=tuple(self._protect(protected, opened)) if writes else (),
-            masked=tuple(self._mask((*found.values(), *denied.values()), opened)),
-            network=Confinement.NETWORK in confinement,
+            masked=tuple(self._mask((*found.values(), *denied.values()), opened, network=network)),
+            network=network,
             searched=tuple(folder for folder, each in found.items() if each.complete),
             unsearched=tuple(folder for folder, each in (*found.items(), *denied.items()) if not each.complete),
         ), protected
@@ -248,7 +249,7 @@ class Sandbox:
                 found[path] = self._scan(path, _OTHER_FOLDERS).find()._replace(complete=True)
         return found
 
-    def _mask(self, found: Iterable[Sensitive], opened: NamedPaths) -> list[str]:
+    def _mask(self, found: Iterable[Sensitive], opened: NamedPaths, *, network: bool) -> list[str]:
         secrets = {*user_secrets(), *(path for each in found for path in each.secrets)}
         masked = outermost(
             real
@@ -259,6 +260,7 @@ class Sandbox:
             and not any(is_below(root, (real,)) for root in self.roots)
             and not (opened.reads_masked(path) or opened.reads_masked(real))
             and not self._is_readable(path)
+            and not (network and is_installer_secret(comparable(path)))
         )
         return self._limit_mounts(masked)
 
