@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from urllib.parse import unquote
 
 from callwright.core.access import Access, Reach, ReadPath, WritePath
 from callwright.shell.findings import Judgement, unknown
@@ -119,11 +120,10 @@ def mysql(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
 def sqlcmd(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     """Judge a sqlcmd call, which may name its statement after `query`."""
     if arguments and arguments[0].text == "query":
-        rest = arguments[1:]
-        if rest and rest[0].text[:1] != "-":
-            rest = [Word("-q"), *rest]
-        return _judge_client(name, _PSQL["sqlcmd"], rest, ("-q", "--text", "--query"))
-    return _judge_client(name, _PSQL["sqlcmd"], arguments, ("-q", "-Q"))
+        arguments = arguments[1:]
+        if arguments and arguments[0].text[:1] != "-":
+            arguments = [Word("-q"), *arguments]
+    return _judge_client(name, _PSQL["sqlcmd"], arguments, ("-q", "-Q", "--text", "--query"))
 
 
 def _judge_client(name: str, rule: ProgramRule, arguments: Sequence[Word], flags: Sequence[str]) -> Judgement:
@@ -136,13 +136,12 @@ def _judge_client(name: str, rule: ProgramRule, arguments: Sequence[Word], flags
     objection = objection or rule.objection(arguments)
     if objection:
         return unknown(f"{name}: {objection}", reach)
-    if set(words) & {"-l", "--list"} and not set(words) & set(flags):
-        return Judgement(Verdict.READS_NETWORK, f"{name} lists databases", reach)
     statements = _list_statements(words, flags)
+    if set(words) & {"-l", "--list"} and not statements:
+        return Judgement(Verdict.READS_NETWORK, f"{name} lists databases", reach)
     # -cSELECT and clusters that end in c would hide a statement
-    hidden = any(
-        word[:1] == "-" and word[1:2] != "-" and len(word) > 2 and flags[0][1] in word for word in words
-    )  # a cluster
+    letters = {flag[1] for flag in flags if len(flag) == 2}
+    hidden = any(word[:1] == "-" and word[1:2] != "-" and len(word) > 2 and letters & {*word} for word in words)
     problem = "a statement is attached to its option" if hidden else first_sql_problem(statements)
     if problem:
         return unknown(f"{name}: {problem}", reach)
@@ -178,7 +177,18 @@ def _find_file_table(name: str, statements: Sequence[str]) -> str:
     return ""
 
 
+_URI = re.compile(r"file:(?://[^/]*)?([^?#]*).*", re.DOTALL)
 _SHOWS = re.compile(r"\.(?:tables|schema|indexes|indices|databases|dbinfo)(?: [\w%]+)?")
+
+
+def _is_address(database: str) -> bool:
+    return ":" in database and database != ":memory:"
+
+
+def _find_file(database: str) -> str:
+    """Return the file of a database: SQLite reads `file:a%20b?mode=ro` as `a b`."""
+    uri = _URI.fullmatch(database)
+    return unquote(uri[1]) if uri else database
 
 
 def sqlite(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
@@ -194,11 +204,12 @@ def sqlite(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
         statements = ["select 1"] if shown and shown == statements else statements
     if name == "duckdb" and "-c" in words and len(operands) == 1:
         database, statements = [], [operands[0].text]
-    paths = resolve_as(str, database, folders)
+    paths = resolve_as(str, [_find_file(word.text) for word in database], folders)
     touched: tuple[Access, ...] = tuple(ReadPath(path) for path in paths)
     objection = next((f"{word.text} is not literal" for word in arguments if not word.literal), "")
     objection = objection or _SQLITE.objection(arguments) or first_sql_problem(statements)
     objection = objection or _find_file_table(name, statements)
+    objection = objection or next((f"{word.text} is an address" for word in database if _is_address(word.text)), "")
     if objection:
         return unknown(f"{name}: {objection}", touched)
     if database and "-readonly" not in words:
