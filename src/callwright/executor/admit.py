@@ -273,10 +273,7 @@ class Gate:
             # run without an answer, it would do once more what it did before it asked
             admitted.questions = (ask_again(question, self.question_seconds),)
             return ()
-        approve = _apply_reply(admitted, question, reply)
-        if approve.arguments is not None and question.kind != "input":
-            raise Denied("the arguments cannot be changed while the call is running; decline it instead")
-        admitted.answered = (question, approve)
+        admitted.answered = (question, _apply_reply(admitted, question, reply))
         admitted.approved = question.approved
         left = tuple(ask for ask in asks if ask.reason not in question.approved)
         if len(left) < len(asks):
@@ -347,12 +344,21 @@ def _apply_reply(admitted: Admitted, question: Question, reply: Reply) -> Approv
         Denied: The reply is not an approval.
     """
     admitted.used_answers = (*admitted.used_answers, question.id)
+    return require_approval(question, reply)
+
+
+def require_approval(question: Question, reply: Reply) -> Approve:
+    """Return the approval in a reply.
+
+    Raises:
+        Denied: The reply is not an approval, or changes the arguments of a call that is running.
+    """
     checked = check_reply(reply)
-    if type(checked) is Approve:
-        return checked
-    if type(checked) is Decline and checked.reason:
-        raise Declined(f"declined: {checked.reason}")
-    raise Declined("declined by the user")
+    if type(checked) is not Approve:
+        raise Declined(f"declined: {checked.reason}" if checked.reason else "declined by the user")
+    if question.running and checked.arguments is not None and question.kind != "input":
+        raise Denied("the arguments cannot be changed while the call is running; decline it instead")
+    return checked
 
 
 def _is_same(arguments: JsonObject, shown: JsonObject) -> bool:

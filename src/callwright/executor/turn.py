@@ -13,10 +13,11 @@ from callwright.clip import clip_turn
 from callwright.core._fast import make_constructor
 from callwright.core.access import Ask, Deny
 from callwright.core.calls import Failed, Interrupted, Outcome, ToolCall
-from callwright.core.decisions import Answers, Approve, Decline, Question, check_reply
+from callwright.core.decisions import Answers, Approve, Decline, Question
 from callwright.core.errors import Cancelled, Declined, Denied, Halted, ToolFailed, Unanswered
 from callwright.core.events import BatchBegan, CallProgressed, Digests, QuestionsRaised, QuestionsSettled
 from callwright.core.json import Json
+from callwright.executor.admit import require_approval
 from callwright.executor.admitted import Admitted
 from callwright.executor.deadlines import LoopParts
 from callwright.executor.driver import is_cancelling
@@ -98,14 +99,9 @@ class TurnScope:
             return Interrupted(admitted.call, (question,))
         if not self._runtime.ledger.take(question.id):
             raise Denied("the answer was used by another call meanwhile; ask again")
-        match check_reply(answers.get(question.id, Decline("the user gave no answer"))):
-            case Approve() as approve if approve.arguments is None or question.kind == "input":
-                admitted.resumed = True
-                return question, approve
-            case Approve():
-                raise Denied("the arguments cannot be changed while the call is running; decline it instead")
-            case Decline(reason):
-                raise Declined(f"declined: {reason}" if reason else "declined by the user")
+        approve = require_approval(question, answers.get(question.id, Decline("the user gave no answer")))
+        admitted.resumed = True
+        return question, approve
 
     async def run_all(
         self,
