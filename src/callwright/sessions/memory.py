@@ -17,11 +17,9 @@ from callwright.sessions.base import (
 )
 from callwright.sessions.lease import may_take_over
 from callwright.sessions.record_encoding import dump_record
-from callwright.sessions.records import Record, Said, count_settled_records, find_first_prompt, find_open_questions
-from callwright.sessions.stored_rows import limit_output, limit_rows
+from callwright.sessions.records import Record, Said, count_settled_records, find_open_questions
+from callwright.sessions.stored_rows import limit_output, limit_rows, make_title
 from callwright.sessions.text_search import escape_query, find_text, make_excerpt
-
-_TITLE_CHARS = 80
 
 
 @dataclass(slots=True)
@@ -47,7 +45,7 @@ class _Session:
 
     def make_entry(self, session_id: str) -> SessionEntry:
         """Return the entry in the list of sessions."""
-        title = self.title or find_first_prompt(self.records)[:_TITLE_CHARS]
+        title = self.title or make_title(self.records)
         return SessionEntry(session_id, title, self.created_at, self.updated_at, len(self.records))
 
 

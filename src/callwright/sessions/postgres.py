@@ -96,15 +96,15 @@ class PostgresStore:
             if epoch is None:
                 raise SessionBusy(f"session {session_id!r} is being written by another process; wait for it or stop it")
             key = await self._value(sql.FIND, session_id)
-            stored: Sequence[StoredRecord] = () if key is None else await self._read(key, session_id)
+            stored = None if key is None else await self._read(key, session_id)
         except SessionBusy:
             raise
         except BaseException:  # it may have been taken, also if that was interrupted
             with suppress(SessionError):
                 await asyncio.shield(asyncio.ensure_future(self._rows(sql.RELEASE, session_id, holder)))
             raise
-        hold = PostgresHold(self, session_id, holder, int(epoch))
-        hold.begin([item.record for item in stored], exists=key is not None)
+        records = None if stored is None else [item.record for item in stored]
+        hold = PostgresHold(self, (session_id, holder, int(epoch)), records)
         loop.holds.add(hold)
         return hold
 

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from callwright.sessions.base import SessionBusy, SessionError
-from callwright.sessions.records import OpenQuestions, Record, find_first_prompt
-from callwright.sessions.stored_rows import limit_output
+from callwright.sessions.records import OpenQuestions, Record
+from callwright.sessions.stored_rows import limit_output, make_title
 
 _log = logging.getLogger("callwright")
-_TITLE_CHARS = 80
 
 
 @dataclass(slots=True)
@@ -60,30 +59,29 @@ class LeaseStore(Protocol):
 
 
 class PostgresHold:
-    """The exclusive right to write a session in a database, while its lease is renewed."""
+    """The exclusive right to write a session in a database, while its lease is renewed.
 
-    def __init__(self, store: LeaseStore, session_id: str, holder: str, epoch: int) -> None:
-        self.session_id = session_id
-        self.records: Sequence[Record] = ()
-        self.holder = holder
-        self.identity = (session_id, holder, epoch)
+    Args:
+        store: Where the session is.
+        identity: The session, the name of this holder, and the epoch of its lease.
+        records: The records of the session; None if it does not exist yet.
+    """
+
+    def __init__(self, store: LeaseStore, identity: tuple[str, str, int], records: Sequence[Record] | None) -> None:
+        self.identity = identity
+        self.session_id, self.holder, _ = identity
+        self.records: Sequence[Record] = records or ()
         self._store = store
-        self._exists = False
-        self._position = 0
+        self._exists = records is not None
+        self._position = len(self.records)
         self.failure: SessionError | None = None
         """Why a record was not stored: one after the gap would falsify the session."""
         self._keeping: set[asyncio.Task[None]] = set()
         self._last: asyncio.Future[None] | None = None
-        self._questions = OpenQuestions()
-        self._renewing: asyncio.Task[None] | None = None
+        self._questions = OpenQuestions(self.records)
+        self._renewing = asyncio.ensure_future(self._renew())
         self.ended = False
         """Whether it was released, or its store was closed."""
-
-    def begin(self, records: Sequence[Record], *, exists: bool) -> None:
-        """Start with the records of the session."""
-        self.records, self._position, self._exists = records, len(records), exists
-        self._questions = OpenQuestions(records)
-        self._renewing = asyncio.ensure_future(self._renew())
 
     async def append(self, *records: Record) -> None:
         await asyncio.shield(self._queue(records))
@@ -102,8 +100,7 @@ class PostgresHold:
         try:
             await self.settle()
         finally:
-            if self._renewing is not None:
-                self._renewing.cancel()
+            self._renewing.cancel()
         if self.ended:
             return
         try:
@@ -122,14 +119,13 @@ class PostgresHold:
     def end(self, failure: SessionError) -> None:
         """Add nothing more through this hold; the store gives its lease up."""
         self.failure, self.ended = self.failure or failure, True
-        if self._renewing is not None:
-            self._renewing.cancel()
+        self._renewing.cancel()
 
     def _queue(self, records: Sequence[Record]) -> "asyncio.Future[None]":
         """Put records into the queue; at once, so that notes and appends keep their order."""
         if self.failure is not None:
             raise self.failure
-        title = "" if self._exists else self._store.redact(find_first_prompt(records))[:_TITLE_CHARS]
+        title = "" if self._exists else make_title(records, self._store.redact)
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         done.add_done_callback(_retrieve)
         bodies = [self._store.encode(record) for record in records]

@@ -19,14 +19,13 @@ from callwright.sessions.base import (
 )
 from callwright.sessions.lease import Lease
 from callwright.sessions.record_encoding import Redaction, dump_record, load_blob, make_redactor
-from callwright.sessions.records import OpenQuestions, Record, find_first_prompt
+from callwright.sessions.records import OpenQuestions, Record
 from callwright.sessions.sqlite_io import SessionFile
 from callwright.sessions.sqlite_shared import Action, FileUse
 from callwright.sessions.sqlite_writes import Addition, Reply, Tail
-from callwright.sessions.stored_rows import limit_output
+from callwright.sessions.stored_rows import limit_output, make_title
 
 Value = TypeVar("Value")
-_TITLE_CHARS = 80
 
 
 class SqliteStore:
@@ -63,12 +62,13 @@ class SqliteStore:
 
     async def hold(self, session_id: str, *, owner: str = "") -> "SqliteHold":
         check_session_id(session_id)
-        reply: Reply[SqliteHold] = Reply(self._release_unclaimed)
+        reply: Reply[SqliteHold] = Reply(lambda taken: self._release_later(lambda: taken))
         self.submit(Action(lambda file: self._hold(file, session_id, owner), reply, brief=True))
         try:
             return await reply.waiting
         except asyncio.CancelledError:
-            self._release_for(reply)  # queued now, so that the caller can take the session again at once
+            # queued now, so that the caller can take the session again at once, and behind the job that takes it
+            self._release_later(lambda: reply.value)
             raise
 
     async def read(self, session_id: str) -> Sequence[Record]:
@@ -157,20 +157,17 @@ class SqliteStore:
             raise
         return SqliteHold(self, lease, session_id, (key, [item.record for item in stored]))
 
-    def _release_for(self, reply: Reply["SqliteHold"]) -> None:
-        """Release a session that was taken, or is about to be, for a caller that has been cancelled."""
-        try:
-            self.submit(Action(lambda _: reply.value and reply.value.release_lease()))
-        except SessionError:  # closed meanwhile, after all jobs
-            if reply.value is not None:
-                reply.value.release_lease()
+    def _release_later(self, find_taken: Callable[[], "SqliteHold | None"]) -> None:
+        """Release what was taken for a caller that was cancelled, or whose event loop has ended."""
 
-    def _release_unclaimed(self, taken: "SqliteHold") -> None:
-        """Release a session that was taken for a caller whose event loop has ended."""
+        def release(_: object) -> None:
+            if (taken := find_taken()) is not None:
+                taken.release_lease()
+
         try:
-            self.submit(Action(lambda _: taken.release_lease()))
-        except SessionError:  # closed meanwhile
-            taken.release_lease()
+            self.submit(Action(release))
+        except SessionError:  # closed meanwhile, after all jobs
+            release(None)
 
 
 class SqliteHold:
@@ -190,7 +187,7 @@ class SqliteHold:
 
     async def append(self, *records: Record) -> None:
         bodies = [self._store.encode(record) for record in records]
-        title = "" if self._tail.key else self._store.redact_text(find_first_prompt(records))[:_TITLE_CHARS]
+        title = "" if self._tail.key else make_title(records, self._store.redact_text)
         self._questions.follow(self.records, records)
         waiting = bool(self._questions)
         waits = None if waiting is self._waiting else waiting

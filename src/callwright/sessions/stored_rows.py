@@ -1,17 +1,24 @@
 """What stores have in common: limits of what they keep and return, and the records of stored rows."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import cast
 
 from callwright.sessions.base import SessionDamaged, StoredRecord
 from callwright.sessions.message_encoding import UnreadableRecord
 from callwright.sessions.record_encoding import load_record
+from callwright.sessions.records import Record, find_first_prompt
 
 _MOST_FAULTS = 100
 _END_OF_TIME = 253_402_214_400.0
 """The last day of the year 9999, after which there are no dates."""
 _MOST_OUTPUT_CHARS = 20_000_000
 _MOST_ROWS = 2**31 - 1
+_TITLE_CHARS = 80
+
+
+def make_title(records: Iterable[Record], redact: Callable[[str], str] = str) -> str:
+    """Return the title of a session that begins with these records."""
+    return redact(find_first_prompt(records))[:_TITLE_CHARS]
 
 
 def limit_output(text: str) -> str:
