@@ -1,7 +1,7 @@
 """Asks the user in the terminal to approve or decline calls."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -61,8 +61,7 @@ class Approvals:
                 self._terminal.end_stream()
                 self.alert(questions[0].summary)
                 await self._conversation().notify(questions[0].summary)
-                for place, question in enumerate(questions, 1):
-                    count = f"{place} of {len(questions)}, " if len(questions) > 1 else ""
+                for count, question in _number(questions):
                     reply, first = await self._open_questions.race(question, self._ask_one(question, count))
                     replies[question.id] = reply
                     if first is not None:
@@ -76,8 +75,7 @@ class Approvals:
         replies: dict[str, Reply] = {}
         async with self._lock:
             self._terminal.end_stream()
-            for place, question in enumerate(questions, 1):
-                count = f"{place} of {len(questions)}, " if len(questions) > 1 else ""
+            for count, question in _number(questions):
                 reply = await self._ask_one(question, count)
                 if reply == Decline(_INTERRUPTED):
                     break
@@ -94,52 +92,54 @@ class Approvals:
     async def _ask_one(self, question: Question, count: str) -> Reply:
         if self.interrupted():
             return Decline(_INTERRUPTED)
-        terminal = self._terminal
         server = self._asking_server(question)
         if server:
             return await self._fill_in(server, question)
         if question.kind == "input":
             return await self._ask_input(question)
         view = self._card(question)
-        hint = f"{count}{'done?' if question.kind == 'auth' else 'allow?'}"
-        settled = False
-        while True:
-            text = await terminal.ask(hint, view=view, settled=settled)
-            settled = True
-            if text is None and terminal.over.is_set():
-                raise Unanswered("the user left")  # the question stays open for the next time
-            if text is None or self.interrupted():
-                terminal.on_interrupt()
-                return self._conclude(view, Decline(_INTERRUPTED))
+
+        async def read(text: str) -> Reply | str:
             choice = read_choice(text, question) if text != WHY else await self._ask_why(view)
             if not view.read and not isinstance(choice, Decline):
-                view.note = _READ_FIRST
-                continue
-            if isinstance(choice, EditRequest):
-                choice = await self._edit(choice)
-            if isinstance(choice, (Approve, Decline)):
-                return self._conclude(view, choice)
-            view.note = choice
+                return _READ_FIRST
+            return await self._edit(choice) if isinstance(choice, EditRequest) else choice
+
+        hint = f"{count}{'done?' if question.kind == 'auth' else 'allow?'}"
+        return self._conclude(view, await self._read_reply(view, hint, read, stays_open=True))
 
     async def _ask_input(self, question: Question) -> Reply:
         """Ask what the model wants to know; the reply is data and never an approval of a call."""
-        terminal = self._terminal
-        palette = terminal.palette
-        text = partial(input_text, question, palette, keys=not terminal.scrolls_only)
+        palette = self._terminal.palette
+        text = partial(input_text, question, palette, keys=not self._terminal.scrolls_only)
         view = DialogView(text, menu=input_menu(question, palette))
-        settled = False
+
+        async def read(text: str) -> Reply | str:
+            return read_input(text, question) if view.read else _READ_FIRST
+
+        reply = await self._read_reply(view, "your reply", read, stays_open=True)
+        return self._conclude(view, reply, "; ".join(_reply_parts(reply)) if isinstance(reply, Approve) else "")
+
+    async def _read_reply(
+        self, view: DialogView, hint: str, read: Callable[[str], Awaitable[Reply | str]], *, stays_open: bool = False
+    ) -> Reply:
+        """Ask until `read` finds a reply in what is typed, and not a text to be shown instead.
+
+        Raises:
+            Unanswered: The user has left, and the question stays open for the next time.
+        """
+        terminal, settled = self._terminal, False
         while True:
-            text = await terminal.ask("your reply", view=view, settled=settled)
+            text = await terminal.ask(hint, view=view, settled=settled)
             settled = True
-            if text is None and terminal.over.is_set():
+            if text is None and stays_open and terminal.over.is_set():
                 raise Unanswered("the user left")
             if text is None or self.interrupted():
                 terminal.on_interrupt()
-                return self._conclude(view, Decline(_INTERRUPTED))
-            reply = read_input(text, question) if view.read else _READ_FIRST
+                return Decline(_INTERRUPTED)
+            reply = await read(text)
             if not isinstance(reply, str):
-                told = "; ".join(_reply_parts(reply)) if isinstance(reply, Approve) else ""
-                return self._conclude(view, reply, told)
+                return reply
             view.note = reply
 
     def _card(self, question: Question) -> DialogView:
@@ -181,19 +181,16 @@ class Approvals:
 
     async def _confirm(self, view: DialogView, hint: str) -> Reply:
         """Ask for a bare yes or no; every other text declines."""
-        settled = False
-        while True:
-            text = await self._terminal.ask(visible_line(hint), view=view, settled=settled)
-            settled = True
-            if text is None or self.interrupted():
-                self._terminal.on_interrupt()
-                return self._conclude(view, Decline(_INTERRUPTED))
+
+        async def read(text: str) -> Reply | str:
             reply = parse_answer(text, YES_OR_NO)
             if isinstance(reply, Decline) or (isinstance(reply, Approve) and view.read):
-                return self._conclude(view, reply)
+                return reply
             if reply is None and " " in text.strip():
-                return self._conclude(view, Decline(text.strip()))
-            view.note = "y or n, please" if view.read else _READ_FIRST
+                return Decline(text.strip())
+            return "y or n, please" if view.read else _READ_FIRST
+
+        return self._conclude(view, await self._read_reply(view, visible_line(hint), read))
 
     async def _ask_field(self, field: Field, view: DialogView) -> object:
         while True:
@@ -208,9 +205,7 @@ class Approvals:
 
     def _conclude(self, view: DialogView, reply: Reply, told: str = "") -> Reply:
         """Leave the question and the answer on the screen."""
-        terminal = self._terminal
-        rows = [] if terminal.scrolls_only else view.record(terminal.screen.width)
-        terminal.show("", *rows, terminal.palette.paint(f"  {told or _describe(reply)}", "dim"))
+        _leave_on_screen(self._terminal, view, told or _describe(reply), "")
         return reply
 
     async def _edit(self, edit: EditRequest) -> Reply | str:
@@ -242,6 +237,12 @@ def _fill_answer(reply: Reply, arguments: JsonObject, content: Mapping[str, Any]
     if not isinstance(reply, Approve):
         return reply
     return make_reply(True, arguments={**arguments, "answer": dict(content)})
+
+
+def _number(questions: Sequence[Question]) -> Iterator[tuple[str, Question]]:
+    """Yield questions, each with its place among several."""
+    for place, question in enumerate(questions, 1):
+        yield f"{place} of {len(questions)}, " if len(questions) > 1 else "", question
 
 
 def _reply_parts(reply: Approve) -> list[str]:
@@ -299,6 +300,6 @@ def _trust_view(terminal: Terminal, locations: Locations, review: TrustReview) -
     return DialogView(partial(trust_text, str(locations.project), review.requests, terminal.palette))
 
 
-def _leave_on_screen(terminal: Terminal, view: DialogView, answer: str) -> None:
+def _leave_on_screen(terminal: Terminal, view: DialogView, answer: str, *above: str) -> None:
     rows = [] if terminal.scrolls_only else view.record(terminal.screen.width)
-    terminal.show(*rows, terminal.palette.paint(f"  {answer}", "dim"))
+    terminal.show(*above, *rows, terminal.palette.paint(f"  {answer}", "dim"))
