@@ -3,8 +3,9 @@
 import argparse
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass
 from functools import partial
 
 from callwright.agent.results import AgentEvent, Done, ModelRetried, Stopped, TurnEnded
@@ -63,6 +64,12 @@ async def run_chat(options: argparse.Namespace, terminal: Terminal) -> int:
     except CallwrightError as error:
         terminal.show(*(terminal.palette.paint(line, "red") for line in visible(f"callwright: {error}").splitlines()))
         return USAGE if isinstance(error, UsageError) else ERROR
+
+
+@dataclass(slots=True)
+class _Run:
+    complete: bool = False
+    """Whether it came to its own end, without being interrupted."""
 
 
 class TerminalChat:
@@ -214,15 +221,10 @@ class TerminalChat:
 
     async def run_shell(self, line: str, *, told: bool = True) -> Outcome:
         """Run a command with the bash tool, behind the same rules and questions as a call of the model."""
-        self.terminal.busy = True
-        self.show_status()
-        complete = False
-        try:
+        with self._show_run() as run:
             outcome = await self._shell.run(line, self._new_cancellation(), told=told)
-            complete = not (isinstance(outcome, Failed) and isinstance(outcome.error, Cancelled))
+            run.complete = not (isinstance(outcome, Failed) and isinstance(outcome.error, Cancelled))
             return outcome
-        finally:
-            self._finish_run(complete=complete)
 
     async def pick_session(self) -> str:
         """Let the user pick a session of this project; empty if none was picked."""
@@ -250,35 +252,26 @@ class TerminalChat:
 
     async def compact(self, focus: str) -> None:
         """Replace the messages so far by a summary; the summary itself is not shown as an answer."""
-        self.terminal.busy = True
-        self._start_waiting()
-        self.show_status()
-        complete = False
-        try:
+        with self._show_run() as run:
+            self._start_waiting()
             before, after = await self.conversation.compact(focus, cancellation=self._new_cancellation())
-            self.usage.context_tokens, complete = after, True
+            self.usage.context_tokens, run.complete = after, True
             self.terminal.show(f"  compacted from about {before} to {after} tokens")
-        finally:
-            self._finish_run(complete=complete)
 
     def _new_cancellation(self) -> Cancellation:
         self._cancellation = Cancellation()
         return self._cancellation
 
     async def _follow(self, stream: AsyncGenerator[AgentEvent, None]) -> None:
-        self.terminal.busy = True
-        self._start_waiting()
-        self.show_status()
-        complete = False
-        try:
-            async with aclosing(stream) as events:
-                async for event in events:
-                    complete = not (isinstance(event, Stopped) and event.kind == "cancelled")
-                    self._show_agent_event(event)
-        except CallwrightError as error:
-            self._show_notice(str(error))
-        finally:
-            self._finish_run(complete=complete)
+        with self._show_run() as run:
+            self._start_waiting()
+            try:
+                async with aclosing(stream) as events:
+                    async for event in events:
+                        run.complete = not (isinstance(event, Stopped) and event.kind == "cancelled")
+                        self._show_agent_event(event)
+            except CallwrightError as error:
+                self._show_notice(str(error))
 
     def _live_rows(self, width: int) -> list[str]:
         todos = self._todos.rows(width) if self.terminal.busy else []
@@ -289,16 +282,24 @@ class TerminalChat:
         self._waiting.context_tokens = self.usage.context_tokens
         self._waiting.start()
 
-    def _finish_run(self, *, complete: bool) -> None:
-        self.terminal.end_stream()
-        self._running.clear()
-        self._waiting.stop()
-        if self._todos.changed:  # it was redrawn in place so far; now it stays
-            self.terminal.show(*self._todos.rows(self.terminal.screen.width, len(self._todos.items)))
-            self._todos.changed = False
-        self._cancellation = None
-        self.terminal.end_run(complete=complete)
+    @contextmanager
+    def _show_run(self) -> Generator[_Run]:
+        """Show inside of the block that something runs."""
+        run = _Run()
+        self.terminal.busy = True
         self.show_status()
+        try:
+            yield run
+        finally:
+            self.terminal.end_stream()
+            self._running.clear()
+            self._waiting.stop()
+            if self._todos.changed:  # it was redrawn in place so far; now it stays
+                self.terminal.show(*self._todos.rows(self.terminal.screen.width, len(self._todos.items)))
+                self._todos.changed = False
+            self._cancellation = None
+            self.terminal.end_run(complete=run.complete)
+            self.show_status()
 
     def _show_agent_event(self, event: AgentEvent) -> None:
         match event:

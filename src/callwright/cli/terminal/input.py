@@ -120,19 +120,27 @@ class Editor:
 
     def _count_before(self) -> int:
         """Return the length of the character before the cursor: with its accents, or the parts of its emoji."""
-        line = self.text[self.text.rfind("\n", 0, self.cursor) + 1 : self.cursor]
+        line = self.text[self._line_start : self.cursor]
         return len(split_characters(line)[-1]) if line else min(self.cursor, 1)
 
     def _count_after(self) -> int:
-        line = self.text[self.cursor :].partition("\n")[0]
+        line = self.text[self.cursor : self._line_end]
         return len(split_characters(line)[0]) if line else min(len(self.text) - self.cursor, 1)
 
+    @property
+    def _line_start(self) -> int:
+        return self.text.rfind("\n", 0, self.cursor) + 1
+
+    @property
+    def _line_end(self) -> int:
+        found = self.text.find("\n", self.cursor)
+        return len(self.text) if found < 0 else found
+
     def _press_home(self) -> None:
-        self.cursor = self.text.rfind("\n", 0, self.cursor) + 1
+        self.cursor = self._line_start
 
     def _press_end(self) -> None:
-        found = self.text.find("\n", self.cursor)
-        self.cursor = len(self.text) if found < 0 else found
+        self.cursor = self._line_end
 
     def _press_word_left(self) -> None:
         self.cursor = self._word_start()
@@ -163,11 +171,10 @@ class Editor:
         self._cut(self.cursor, self._word_end())
 
     def _press_delete_to_start(self) -> None:
-        self._cut(self.text.rfind("\n", 0, self.cursor) + 1, self.cursor)
+        self._cut(self._line_start, self.cursor)
 
     def _press_delete_to_end(self) -> None:
-        found = self.text.find("\n", self.cursor)
-        self._cut(self.cursor, len(self.text) if found < 0 else found)
+        self._cut(self.cursor, self._line_end)
 
     def _cut(self, start: int, end: int) -> None:
         self.text = self.text[:start] + self.text[end:]
@@ -177,7 +184,7 @@ class Editor:
         self.insert("\n")
 
     def _press_up(self) -> None:
-        start = self.text.rfind("\n", 0, self.cursor) + 1
+        start = self._line_start
         if not start:
             self._recall(-1)
             return
@@ -185,13 +192,12 @@ class Editor:
         self.cursor = min(above + self.cursor - start, start - 1)
 
     def _press_down(self) -> None:
-        end = self.text.find("\n", self.cursor)
-        if end < 0:
+        column, end = self.cursor - self._line_start, self._line_end
+        if end == len(self.text):
             self._recall(1)
             return
-        below = self.text.find("\n", end + 1)
-        column = self.cursor - self.text.rfind("\n", 0, self.cursor) - 1
-        self.cursor = min(end + 1 + column, len(self.text) if below < 0 else below)
+        self.cursor = end + 1
+        self.cursor = min(self.cursor + column, self._line_end)
 
     def _recall(self, step: int) -> None:
         place = self._place + step
@@ -216,7 +222,7 @@ class Editor:
 
     def _completed_start(self) -> int:
         """Return where the word that Tab completes begins; `@"` begins one that may contain spaces."""
-        line = self.text[self.text.rfind("\n", 0, self.cursor) + 1 : self.cursor]
+        line = self.text[self._line_start : self.cursor]
         _, mark, name = line.rpartition('@"')
         return self.cursor - len(mark + name if mark and '"' not in name else line.rpartition(" ")[2])
 

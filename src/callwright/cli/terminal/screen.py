@@ -147,6 +147,9 @@ class PlainScreen(Screen):
         prompt = rows[cursor[0]]
         if not self._new_lines and prompt == self._prompt:
             return
+        self._write_lines(prompt)
+
+    def _write_lines(self, prompt: str) -> None:
         lines = [*([""] if self._prompt else []), *self._new_lines]
         self._new_lines.clear()
         self._prompt = prompt
@@ -161,7 +164,4 @@ class PlainScreen(Screen):
 
     def leave(self) -> None:
         """Write the remaining lines."""
-        lines = [*([""] if self._prompt else []), *self._new_lines]
-        self._new_lines.clear()
-        self._prompt = ""
-        self._write("".join(f"{line}\n" for line in lines))
+        self._write_lines("")

@@ -46,7 +46,8 @@ class Terminal:
 
     def __init__(self, screen: Screen, palette: Palette, *, lines: bool = False) -> None:
         self.screen = screen
-        self._lines = lines
+        self.scrolls_only = lines
+        """Whether the screen cannot be redrawn, so that everything shown stays."""
         self.palette = palette
         self.editor = Editor()
         self.status = frame.LOADING
@@ -80,11 +81,6 @@ class Terminal:
         self._chosen = self._run_interrupted = self.paused = False
         """Whether another program, such as an editor, uses the screen."""
 
-    @property
-    def scrolls_only(self) -> bool:
-        """Whether the screen cannot be redrawn, so that everything shown stays."""
-        return self._lines
-
     def read_input(self, descriptor: int) -> None:
         """Read and handle what was typed."""
         try:
@@ -94,7 +90,7 @@ class Terminal:
         if not data:  # the terminal was closed
             self.leave()
             return
-        if self._lines:
+        if self.scrolls_only:
             data = data.replace(b"\n", b"\r")
             self.screen.note_echo()
         for kind, value in self._keys.feed(data):
@@ -143,7 +139,7 @@ class Terminal:
         self._question = question = asyncio.get_running_loop().create_future()
         self._chosen = False
         self._view = view
-        if view is not None and self._lines:
+        if view is not None and self.scrolls_only:
             self.show(*view.next_rows(self.screen.width, self.screen.height))
         self._begin_answer = partial(self._take_answer, hint, prefill)
         if settled:
@@ -240,7 +236,7 @@ class Terminal:
             self._settle_timer = loop.call_later(self.settle_seconds, self._begin_answer)
 
     def _live_rows(self, width: int, height: int) -> list[str]:
-        if self._view is not None and not self._lines:
+        if self._view is not None and not self.scrolls_only:
             return self._view.rows(width, height)
         running = list(self.running(width))
         if running and self._tick_timer is None:  # rows of running calls show seconds, so redraw them every second
@@ -313,7 +309,7 @@ class Terminal:
 
     def _use_menu(self, key: str) -> bool:
         """Let arrow keys on an empty line choose an answer, and Tab show everything; False for any other key."""
-        if not self._answering or self._view is None or self._lines:
+        if not self._answering or self._view is None or self.scrolls_only:
             return False
         match key:
             case "up" | "down" if not self.editor.text or self._view.filters:
@@ -340,7 +336,7 @@ class Terminal:
         if self._view is None or self._view.read:
             return False
         self._turned_at = time.monotonic()
-        if self._lines:
+        if self.scrolls_only:
             self.show(*self._view.next_rows(self.screen.width, self.screen.height))
             return True
         return self._view.turn(1)
@@ -357,7 +353,7 @@ class Terminal:
 
     def _enter(self) -> None:
         if self._answering:
-            picked = self._view is not None and self._view.filters and not self._lines
+            picked = self._view is not None and self._view.filters and not self.scrolls_only
             if picked or self.editor.text or not self._turn_page():
                 self._answer(("" if picked else self.editor.full_text) or self._marked_answer())
             return
@@ -369,7 +365,7 @@ class Terminal:
         """Return the answer marked in the menu; none while Enter may be turning pages or ending an earlier draft."""
         turning = time.monotonic() - self._turned_at < self.settle_seconds
         # who was typing when the question came has not chosen the first row: only the arrow keys do
-        if self._view is None or self._lines or turning:
+        if self._view is None or self.scrolls_only or turning:
             return ""
         return "" if self._draft and not self._chosen and not self._view.filters else self._view.answer
 
