@@ -428,6 +428,18 @@ def test_stop_from_elsewhere_returns_the_queue(machine: Any, tmux: Any) -> None:
     assert "too far" not in tmux.screen()
 
 
+def test_prompts_that_wait_are_named_and_kept_when_the_user_leaves(machine: Any, tmux: Any) -> None:
+    ready(tmux, machine, machine.says(call("bash", command="sleep 30"), "too far"))
+    tmux.enter("go")
+    tmux.shows("● bash sleep 30")
+    tmux.enter("then this")
+    tmux.shows("queued: then this")
+    tmux.type("C-d")
+    assert "! not sent, Up recalls it next time: then this" in tmux.shows("EXIT 0")
+    history = Locations.of(machine.project, home=machine.home).record / "history.jsonl"
+    assert [json.loads(line) for line in history.read_text().splitlines()] == ["go", "then this"]
+
+
 @pytest.mark.parametrize("first", ["terminal", "page"])
 def test_question_is_answered_in_the_terminal_or_elsewhere(machine: Any, tmux: Any, first: str) -> None:
     ready(tmux, machine, machine.says(call("write", path="a.txt", content="x"), "so be it"), "--session-id", "s1")

@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import time
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
@@ -13,13 +12,13 @@ from callwright.agent.subagent import InnerCalls
 from callwright.app.app import App
 from callwright.app.attachments import Attachments
 from callwright.app.conversation import Conversation
-from callwright.app.costs import cost_of_records, prices_in
+from callwright.app.costs import prices_in
 from callwright.app.live import LiveAgent
 from callwright.app.locations import Locations
 from callwright.app.questions import open_questions
 from callwright.app.run_context import SandboxOptions
 from callwright.cli.main import ERROR, USAGE
-from callwright.cli.render.calls import CallLines
+from callwright.cli.render.calls import CallLines, one_line
 from callwright.cli.render.markdown import MarkdownLines
 from callwright.cli.render.text import visible, visible_line, wrap_line
 from callwright.cli.startup import opened, resolve_session, start
@@ -49,12 +48,10 @@ from callwright.core.errors import CallwrightError, Cancelled, UsageError
 from callwright.core.events import CallBegan, CallEnded, CallProgressed, CallRetried, Event
 from callwright.providers.base import CallDelta, MessageDone, ModelEvent, TextDelta, ThinkingDelta
 from callwright.providers.streaming import TappedProvider
-from callwright.sessions.base import read_readable
 from callwright.tool.base import Cancellation
 from callwright.toolbox.todo import read_todos
 
 _MODES = ("default", "auto", "plan")
-_MOST_PICKED = 50
 
 
 async def run_chat(options: argparse.Namespace, terminal: Terminal) -> int:
@@ -128,6 +125,7 @@ class TerminalChat:
             await self._open(app)
             while not terminal.over.is_set() and (text := await terminal.prompt()) is not None:
                 await self._handle_line(text)
+            self._keep_unsent()
             await self.conversation.end("prompt_input_exit")
             await self.slash.aclose()
         if self._has_messages and not self.options.no_session_persistence:
@@ -228,18 +226,18 @@ class TerminalChat:
 
     async def pick_session(self) -> str:
         """Let the user pick a session of this project; empty if none was picked."""
-        store = self.app.agent.sessions
-        found: list[tuple[str, str, float, str]] = []
-        for entry in await store.list(limit=_MOST_PICKED):
-            records = await read_readable(store, entry.session_id, report=self._show_notice)
-            cost = cost_of_records((each.record for each in records), partial(prices_in, self.app.settings))
-            money = f"${cost.usd:.2f}" if cost.usd else ""
-            found.append((entry.session_id, entry.title, entry.updated_at, money))
-        if not found:
+        app, project = self.app, self.locations.project.name
+        entries = await session_entries(app.agent.sessions, app.settings, project, self._show_notice)
+        if not entries:
             self._show_notice("no sessions in this project yet")
             return ""
-        entries = session_entries(found, self.locations.project.name, time.time())
         return await self.terminal.ask("resume", view=Picker("sessions", entries, self.terminal.palette)) or ""
+
+    def _keep_unsent(self) -> None:
+        """Name the prompts that waited when the user left, and keep them for Up in the next conversation."""
+        for text in self.terminal.take_unsent():
+            self._history.add(text)
+            self._show_notice(f"not sent, Up recalls it next time: {one_line(text, self.terminal.screen.width)}")
 
     def _echo(self, text: str) -> None:
         shown = cut_prompt(visible(text).splitlines())

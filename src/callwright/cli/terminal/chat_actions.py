@@ -4,9 +4,11 @@ import argparse
 import asyncio
 import os
 import shlex
+import time
 import uuid
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
@@ -15,7 +17,9 @@ from callwright.agent.replay import SessionReplay
 from callwright.app.app import App
 from callwright.app.attachments import write_mention
 from callwright.app.conversation import Conversation
+from callwright.app.costs import cost_of_records, prices_in
 from callwright.app.locations import Locations
+from callwright.app.settings import Settings
 from callwright.cli.render.calls import call_line, transcript
 from callwright.cli.render.text import cut, visible, visible_line, wrap_line
 from callwright.cli.terminal.input import Editor
@@ -27,6 +31,7 @@ from callwright.core.content import Part, Text
 from callwright.core.errors import UsageError
 from callwright.core.messages import AssistantMessage, Message, UserMessage
 from callwright.executor.turn import Turn
+from callwright.sessions.base import SessionStore, read_readable
 from callwright.sessions.records import Record
 from callwright.system.paths import shorten_path
 from callwright.tool.base import Cancellation
@@ -38,6 +43,7 @@ _MOST_LINES = 2_000
 _MOST_NOTICE_CHARS = 120
 _MOST_PROMPT_LINES = 12
 _MOST_DROPPED_CHARS = 4_000
+_MOST_PICKED = 50
 _STYLED_MESSAGES = 100
 """How many of the last messages are shown as Markdown: more takes long, and is above the screen."""
 _IMAGES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf"})
@@ -265,18 +271,24 @@ def notification(message: str, kind: str) -> str:
             return ""
 
 
-def session_entries(found: Sequence[tuple[str, str, float, str]], folder: str, now: float) -> list[PickEntry]:
-    """Return sessions for a picker: title, age, folder and cost.
+async def session_entries(
+    store: SessionStore, settings: Settings, folder: str, report: Callable[[str], None]
+) -> list[PickEntry]:
+    """Return the latest sessions for a picker: title, age, folder and cost.
 
     Args:
-        found: Id, title, time of the last change, and cost of each session.
+        store: The sessions of the project.
+        settings: May have the prices of models.
         folder: The name of the project.
-        now: The present time.
+        report: Receives what is wrong with sessions that cannot be read.
     """
-    return [
-        PickEntry(session, title or "(no prompt)", " · ".join(filter(None, (_age(now - changed), folder, cost))))
-        for session, title, changed, cost in found
-    ]
+    found: list[PickEntry] = []
+    for entry in await store.list(limit=_MOST_PICKED):
+        records = await read_readable(store, entry.session_id, report=report)
+        usd = cost_of_records((each.record for each in records), partial(prices_in, settings)).usd
+        details = (_age(time.time() - entry.updated_at), folder, f"${usd:.2f}" if usd else "")
+        found.append(PickEntry(entry.session_id, entry.title or "(no prompt)", " · ".join(filter(None, details))))
+    return found
 
 
 def _age(seconds: float) -> str:

@@ -306,12 +306,17 @@ class PromptQueue:
         """Remove and return the newest prompt, to be edited; None if none waits."""
         return self._texts.pop() if self._texts else None
 
+    def take_all(self) -> list[str]:
+        """Remove and return all prompts."""
+        texts, self._texts = self._texts, []
+        return texts
+
     def return_to(self, editor: Editor) -> bool:
         """Put every prompt back on the input line: the run it was written for was stopped. False if none waits.
 
         One that cannot be edited there is dropped: it would become the start of what is typed next.
         """
-        texts, self._texts = self._texts, []
+        texts = self.take_all()
         if texts and self._editable:
             editor.restore(*texts)
         return bool(texts)

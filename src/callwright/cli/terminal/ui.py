@@ -166,6 +166,10 @@ class Terminal:
         """Queue a prompt as if it had been typed, after what was typed or `first`."""
         self._queue.add(text, first=first)
 
+    def take_unsent(self) -> list[str]:
+        """Remove and return the prompts that wait."""
+        return self._queue.take_all()
+
     def _take_queued(self) -> bool:
         """Put the newest queued prompt back on an empty input line; False if the key is for the history."""
         text = None if not self.busy or self.editor.text or self._answering else self._queue.take_last()
