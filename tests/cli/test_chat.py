@@ -326,13 +326,14 @@ def test_empty_session_is_not_offered_to_continue(machine: Any, tmux: Any) -> No
     assert "to continue" not in tmux.shows("EXIT 0")
 
 
-def test_unstored_session_is_not_offered_to_continue(machine: Any, tmux: Any) -> None:
+def test_unstored_session_is_not_offered_to_continue_and_leaves_no_history(machine: Any, tmux: Any) -> None:
     tmux.start(machine.project, machine.says("hello"), "--no-session-persistence")
     tmux.shows("default mode")
     tmux.type("hi", "Enter")
     tmux.shows("hello")
     tmux.type("C-d")
     assert "to continue" not in tmux.shows("EXIT 0")
+    assert not (Locations.of(machine.project, home=machine.home).record / "history.jsonl").exists()
 
 
 def test_unknown_model_is_explained(machine: Any, tmux: Any) -> None:

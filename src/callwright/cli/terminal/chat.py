@@ -98,7 +98,7 @@ class TerminalChat:
         self.review_questions = self._approvals.review
         self._cancellation: Cancellation | None = None
         self._has_messages = False
-        self._history = PromptHistory(self.locations.record / "history.jsonl")
+        self._history = PromptHistory(self.locations.record / "history.jsonl", not options.no_session_persistence)
 
     async def run(self) -> int:
         """Start the app, then handle what is typed until the user leaves."""
@@ -237,7 +237,8 @@ class TerminalChat:
         """Name the prompts that waited when the user left, and keep them for Up in the next conversation."""
         for text in self.terminal.take_unsent():
             self._history.add(text)
-            self._show_notice(f"not sent, Up recalls it next time: {one_line(text, self.terminal.screen.width)}")
+            kept = ", Up recalls it next time" if self._history.written else ""
+            self._show_notice(f"not sent{kept}: {one_line(text, self.terminal.screen.width)}")
 
     def _echo(self, text: str) -> None:
         shown = cut_prompt(visible(text).splitlines())

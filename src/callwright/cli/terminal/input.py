@@ -243,6 +243,8 @@ class PromptHistory:
     """The prompts of earlier conversations: a file with one JSON string per line, newest last."""
 
     file: Path
+    written: bool = True
+    """Whether new prompts are stored."""
 
     def read(self) -> list[str]:
         """Return all prompts; lines that are not valid are skipped, and so is a file that cannot be read."""
@@ -261,6 +263,8 @@ class PromptHistory:
 
     def add(self, prompt: str) -> None:
         """Append a prompt; one that cannot be written, such as to a full disk, is sent all the same."""
+        if not self.written:
+            return
         with suppress(OSError):
             self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with open_private(self.file, append=True) as lines:
