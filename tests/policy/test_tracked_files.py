@@ -1,5 +1,6 @@
 """A rule against reading a file also holds for git calls that print tracked files without naming any."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -136,22 +137,24 @@ def test_allow_rule_does_not_lift_the_deny_rule(repository: Path, line: str) -> 
     assert not isinstance(_judge(line, repository, "Read(secret/**)", allow=("Bash", "Edit")), Allow)
 
 
-@pytest.mark.parametrize("settings", [(), ("index.version=4",), ("index.version=3",), ("core.splitIndex=true",)])
-def test_every_form_of_the_index_is_read(tmp_path: Path, settings: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("form", ["--index-version=3", "--index-version=4", "--split-index"])
+def test_every_form_of_the_index_is_read(tmp_path: Path, form: str) -> None:
     folder = _make(tmp_path)
-    for number in range(40):
-        (folder / f"other/deep-{number}").mkdir()
-        (folder / f"other/deep-{number}/file").write_text("x\n")
-    for setting in settings:
-        _git(folder, "config", *setting.split("="))
+    for name in ("n" * 200, *(f"deep-{number}" for number in range(40))):
+        (folder / f"other/{name}").mkdir()
+        (folder / f"other/{name}/file").write_text("x\n")
+    _git(folder, "add", "other")
+    _git(folder, "update-index", *form.split("="))
+    (folder / "README").write_text("y\n")
     (folder / "other/later").write_text("x\n")
+    _git(folder, "add", "README")  # whose entry in a split index has no path
     _git(folder, "add", "-N", "other/later")  # which needs the longer entries of the third version
-    _git(folder, "add", "other/deep-0")
-    _git(folder, "update-index", "--force-write-index", "--add", *(f"other/deep-{number}/file" for number in range(40)))
-    for setting in settings:
-        _git(folder, "config", "--unset", setting.partition("=")[0])
-    for rule, allowed in (("Read(secret/**)", False), ("Read(deep-39/**)", False), ("Read(.env)", True)):
-        assert isinstance(_judge("git grep x", folder, rule), Allow) is allowed
+    index = (folder / ".git/index").read_bytes()
+    assert index[7] == (4 if form.endswith("4") else 3)
+    assert any(folder.glob(".git/sharedindex.*")) is (form == "--split-index")
+    for rule in ("Read(secret/**)", "Read(deep-39/**)", "Read(later)"):
+        assert not isinstance(_judge("git grep x", folder, rule), Allow)
+    assert isinstance(_judge("git grep x", folder, "Read(.env)"), Allow)
 
 
 def test_long_ids_and_linked_work_trees_are_read(tmp_path: Path) -> None:
@@ -167,9 +170,23 @@ def test_submodules_count(tmp_path: Path) -> None:
     _make(tmp_path / "origin")
     _git(tmp_path, "init", "--quiet", "outer")
     _git(tmp_path / "outer", "submodule", "--quiet", "add", "../origin/ws", "part")
+    (tmp_path / "outer/private").write_text("x\n")
+    _git(tmp_path / "outer", "add", "private")
     line = "git grep --recurse-submodules x"
     assert isinstance(_judge(line, tmp_path / "outer", "Read(gone/**)"), Allow)
     assert not isinstance(_judge(line, tmp_path / "outer", "Read(secret/**)"), Allow)
+    assert not isinstance(_judge(line, tmp_path / "outer", "Read(private)"), Allow)
+
+
+def test_folder_that_git_passes_over_hides_no_repository(tmp_path: Path) -> None:
+    folder = _make(tmp_path)
+    _git(tmp_path, "init", "--quiet", "decoy")
+    (tmp_path / "decoy/b.py").write_text("x\n")
+    _git(tmp_path / "decoy", "add", "b.py")
+    (folder / "other/.git").mkdir()
+    (tmp_path / "decoy/.git/index").rename(folder / "other/.git/index")
+    assert not isinstance(_judge("cd other && git show", folder, "Read(secret/**)"), Allow)
+    assert isinstance(_judge("cd other && git show", folder, "Read(gone/**)"), Allow)
 
 
 @pytest.mark.parametrize("content", [b"", b"DIRC", b"DIRC\0\0\0\2\0\0\0\1", b"DIRC\0\0\0\x09" + bytes(60), None])
@@ -178,6 +195,13 @@ def test_index_that_cannot_be_read_asks(tmp_path: Path, content: bytes | None) -
     (folder / ".git/index").unlink()
     if content is not None:
         (folder / ".git/index").write_bytes(content)
+    assert not isinstance(_judge("git log -p", folder, "Read(gone/**)"), Allow)
+
+
+def test_pipe_in_place_of_the_index_is_not_waited_for(tmp_path: Path) -> None:
+    folder = _make(tmp_path)
+    (folder / ".git/index").unlink()
+    os.mkfifo(folder / ".git/index")
     assert not isinstance(_judge("git log -p", folder, "Read(gone/**)"), Allow)
 
 
@@ -193,6 +217,6 @@ def test_sparse_folder_in_the_index_asks(tmp_path: Path) -> None:
 def test_repository_behind_a_link_is_compared_by_both_names(tmp_path: Path) -> None:
     _make(tmp_path)
     (tmp_path / "link").symlink_to("ws")
-    for base in ("ws", "link"):
-        rule = f"Read(/{tmp_path}/{base}/secret/**)"
-        assert not isinstance(_judge("cd link && git show", tmp_path, rule), Allow)
+    for rule in (f"Read(/{tmp_path}/ws/secret/**)", f"Read(/{tmp_path}/link/secret/**)", "Read(link/secret/**)"):
+        for line in ("cd link && git show", "cd link/other && git show"):
+            assert not isinstance(_judge(line, tmp_path, rule), Allow)
