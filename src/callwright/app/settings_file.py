@@ -22,7 +22,7 @@ from callwright.core.json import (
     refuse_constant,
     skip_space,
 )
-from callwright.system.files import open_regular, read_all
+from callwright.system.files import read_regular
 from callwright.system.paths import expand_home
 
 
@@ -132,12 +132,8 @@ def read_text(file: Path) -> str | None:
 
 def _read_text(file: Path) -> str:
     """Read a regular file up to a limit: a repository could make it a link to an endless device."""
-    # resolved first: open_regular refuses links, and users do link their settings
-    descriptor = open_regular(Path(os.path.realpath(file)))
-    try:
-        data = read_all(descriptor, _MOST_BYTES + 1)
-    finally:
-        os.close(descriptor)
+    # resolved first: links are refused, and users do link their settings
+    data = read_regular(Path(os.path.realpath(file)), _MOST_BYTES + 1)
     if len(data) > _MOST_BYTES:
         raise ValueError(f"more than {_MOST_BYTES} bytes")
     return data.decode("utf-8-sig").replace("\r\n", "\n")

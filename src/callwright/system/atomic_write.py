@@ -28,7 +28,7 @@ from typing import Any, Literal, TypeAlias
 
 from callwright.core.errors import ToolError, ToolFailed
 from callwright.system.files import digest, read_all
-from callwright.system.paths import open_beneath, open_folder, parent_folder
+from callwright.system.paths import open_beneath, open_folder, opened, parent_folder
 from callwright.system.platforms import fcntl, sync_folder
 
 NOT_OFFERED = frozenset({errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EISDIR})
@@ -67,11 +67,8 @@ def fill_draft(draft: int, data: bytes, folder: int, model: str | None) -> None:
     """Write a draft to the disk, with the mode, owner and attributes of the file `model` it will replace."""
     write_all(draft, data)
     if model is not None:
-        source = open_beneath(folder, model, os.O_RDONLY | os.O_NONBLOCK)
-        try:
+        with opened(open_beneath(folder, model, os.O_RDONLY | os.O_NONBLOCK)) as source:
             _copy_attributes(source, draft)
-        finally:
-            os.close(source)
     os.fsync(draft)
 
 
@@ -295,22 +292,20 @@ def _exchange(target: _Target, folder: int, name: str, ours: str) -> None:
     if target.expected is None:
         target.take(folder, name)
         return
-    held = open_beneath(target.folder, target.name, os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        hold = hold_writers(held)
-        if hold == "busy" or digest(read_all(held)) != target.expected:
-            raise Changed
-        target.swap(folder, name)
-        unspoilt = no_writer_waits(held) if hold == "held" else digest(read_all(held)) == target.expected
-        if not unspoilt or not _was_replaced(folder, name, held):
-            _swap_back(target, folder, name, ours)
-            raise Changed
-    except OSError as error:
-        if error.errno not in NOT_OFFERED:
-            raise
-        target.take(folder, name)
-    finally:
-        os.close(held)
+    with opened(open_beneath(target.folder, target.name, os.O_RDONLY | os.O_NONBLOCK)) as held:
+        try:
+            hold = hold_writers(held)
+            if hold == "busy" or digest(read_all(held)) != target.expected:
+                raise Changed
+            target.swap(folder, name)
+            unspoilt = no_writer_waits(held) if hold == "held" else digest(read_all(held)) == target.expected
+            if not unspoilt or not _was_replaced(folder, name, held):
+                _swap_back(target, folder, name, ours)
+                raise Changed
+        except OSError as error:
+            if error.errno not in NOT_OFFERED:
+                raise
+            target.take(folder, name)
 
 
 def _was_replaced(folder: int, name: str, held: int) -> bool:
@@ -328,10 +323,8 @@ def _read_digest(folder: int, name: str) -> str:
         descriptor = open_beneath(folder, name, os.O_RDONLY | os.O_NONBLOCK)
     except FileNotFoundError:
         return ABSENT
-    try:
+    with opened(descriptor):
         return digest(read_all(descriptor))
-    finally:
-        os.close(descriptor)
 
 
 def _rename_named(target: _Target, data: bytes, *, exists: bool) -> None:
@@ -351,21 +344,15 @@ def _rename_named(target: _Target, data: bytes, *, exists: bool) -> None:
 
 def _remove_left_overs(target: _Target) -> None:
     """Remove the named drafts that killed processes left in a folder."""
-    folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=target.folder)
-    try:
+    with opened(os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=target.folder)) as folder:
         for name in os.listdir(folder):  # noqa: PTH208 - a descriptor, not a path
             remove_left_over(folder, name)
-    finally:
-        os.close(folder)
 
 
 def _overwrite(target: _Target, data: bytes) -> None:
     """Write over the old content: not atomic, yet all there is where the folder cannot be written to."""
     target.check()
-    descriptor = open_beneath(target.folder, target.name, os.O_WRONLY)
-    try:
+    with opened(open_beneath(target.folder, target.name, os.O_WRONLY)) as descriptor:
         write_all(descriptor, data)
         os.ftruncate(descriptor, len(data))
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

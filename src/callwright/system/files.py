@@ -13,7 +13,7 @@ from pathlib import Path
 
 from callwright.core.errors import ToolFailed
 from callwright.system.line_diff import compare_lines
-from callwright.system.paths import open_beneath, open_resolved, parent_folder
+from callwright.system.paths import open_beneath, open_resolved, opened, parent_folder
 
 
 def unify_line_breaks(text: str) -> str:
@@ -191,6 +191,12 @@ def open_regular(path: Path) -> int:
     return descriptor
 
 
+def read_regular(path: Path, most_bytes: int) -> bytes:
+    """Read a resolved path up to a number of bytes; raises as `open_regular` does."""
+    with opened(open_regular(path)) as descriptor:
+        return read_all(descriptor, most_bytes)
+
+
 # no platform has them all
 _AT_ONCE = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_BINARY"))
 
@@ -216,12 +222,8 @@ def _refuse_irregular(path: Path, found: os.stat_result) -> None:
 
 def folder_names(path: Path) -> list[str]:
     """Return the sorted names in a resolved folder, sub-folders with a slash."""
-    descriptor = open_resolved(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        with os.scandir(descriptor) as entries:
-            return sorted(entry.name + "/" * entry.is_dir(follow_symlinks=False) for entry in entries)
-    finally:
-        os.close(descriptor)
+    with opened(open_resolved(path, os.O_RDONLY | os.O_DIRECTORY)) as folder, os.scandir(folder) as entries:
+        return sorted(entry.name + "/" * entry.is_dir(follow_symlinks=False) for entry in entries)
 
 
 def read_all(descriptor: int, most_bytes: int | None = None) -> bytes:

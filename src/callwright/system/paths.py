@@ -5,7 +5,7 @@ import os
 import stat
 import unicodedata
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -192,13 +192,17 @@ def open_resolved(path: Path, flags: int, mode: int = 0o666) -> int:
 
 
 @contextmanager
-def parent_folder(path: Path, *, create: bool = False) -> Generator[int, None, None]:
-    """Open the parent folder of a resolved path; rename, link and unlink use its descriptor."""
-    folder = open_folder(path.parent, create=create)
+def opened(descriptor: int) -> Generator[int, None, None]:
+    """Close a descriptor at the end of the block."""
     try:
-        yield folder
+        yield descriptor
     finally:
-        os.close(folder)
+        os.close(descriptor)
+
+
+def parent_folder(path: Path, *, create: bool = False) -> AbstractContextManager[int]:
+    """Open the parent folder of a resolved path; rename, link and unlink use its descriptor."""
+    return opened(open_folder(path.parent, create=create))
 
 
 def open_folder(path: Path, *, create: bool = False) -> int:

@@ -17,6 +17,7 @@ from weakref import WeakValueDictionary
 from callwright.core.errors import ToolFailed
 from callwright.system.atomic_write import Changed, replace_file
 from callwright.system.files import Encoding, Identity, detect_encoding, digest, open_regular, read_all
+from callwright.system.paths import opened
 from callwright.toolbox._paths import explain_error
 
 
@@ -186,11 +187,9 @@ def load_file(path: Path, given: str) -> LoadedFile | None:
         raise ToolFailed(f"{given} is a folder; give the path of a file in it") from None
     except OSError as error:
         raise explain_error(error, given, "read") from None
-    try:
+    with opened(descriptor):
         found = os.fstat(descriptor)
         data = b"" if found.st_size > _MOST_BYTES else read_all(descriptor, _MOST_BYTES + 1)
-    finally:
-        os.close(descriptor)
     if (size := max(found.st_size, len(data))) > _MOST_BYTES:
         raise ToolFailed(f"{given} has {size} bytes; above {_MOST_BYTES} a file is changed with a command, such as sed")
     return LoadedFile(data, Identity.of(found), detect_encoding(data) or Encoding(), found.st_nlink)

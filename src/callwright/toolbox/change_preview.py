@@ -2,13 +2,12 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from os import close
 from pathlib import Path
 from typing import Any, cast
 
 from callwright.core.errors import ToolError
 from callwright.core.json import JsonObject
-from callwright.system.files import detect_encoding, open_regular, read_all, unify_line_breaks
+from callwright.system.files import detect_encoding, read_regular, unify_line_breaks
 from callwright.system.line_diff import compare_lines
 from callwright.system.paths import Workspace
 from callwright.tool.base import Preview, PreviewRow
@@ -57,15 +56,9 @@ def preview_call(workspace: Workspace, arguments: JsonObject) -> Preview | None:
 def _read(path: str) -> str | None:
     """Return the text of a file, or None if it is absent, large or not text: then changes have no line numbers."""
     try:
-        descriptor = open_regular(Path(path))
+        data = read_regular(Path(path), _MOST_BYTES + 1)
     except (OSError, ValueError, ToolError):
         return None
-    try:
-        data = read_all(descriptor, _MOST_BYTES + 1)
-    except OSError:
-        return None
-    finally:
-        close(descriptor)
     encoding = detect_encoding(data) if len(data) <= _MOST_BYTES else None
     if encoding is None:
         return None

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from callwright.system.paths import opened
 from callwright.system.undo.kept_content import NotKept, UndoError
 
 _FORMAT = 1
@@ -154,15 +155,12 @@ class Journal:
 
 def _append(path: Path, text: bytes, *, new: bool = False) -> None:
     flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | (os.O_CREAT | os.O_EXCL if new else 0)
-    descriptor = os.open(path, flags, 0o600)
-    try:
+    with opened(os.open(path, flags, 0o600)) as descriptor:
         before = os.fstat(descriptor).st_size
         written = os.write(descriptor, text)
         if written != len(text):  # a full disk may take a part; half a line must not stay
             os.ftruncate(descriptor, before)
             raise OSError(28, os.strerror(28))
-    finally:
-        os.close(descriptor)
 
 
 def _write_private(path: Path, text: bytes) -> None:

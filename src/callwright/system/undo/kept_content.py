@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 from callwright.core.errors import CallwrightError, Unsafe
 from callwright.core.json import Json
 from callwright.system.atomic_write import write_all
-from callwright.system.paths import open_beneath, open_folder
+from callwright.system.paths import open_beneath, open_folder, opened
 
 EntryKind: TypeAlias = Literal["absent", "file", "link", "folder", "special"]
 _KINDS: tuple[EntryKind, ...] = ("absent", "file", "link", "folder", "special")
@@ -194,14 +194,12 @@ class ContentFolder:
             source = os.open(self._prefix + digest, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError as error:
             raise UndoError(f"a kept content is missing ({error.strerror})") from None
-        try:
+        with opened(source):
             hashed, offset = sha256(), 0
             while chunk := os.pread(source, _CHUNK, offset):
                 hashed.update(chunk)
                 offset += len(chunk)
                 write_all(target, chunk)
-        finally:
-            os.close(source)
         if hashed.hexdigest() != digest:
             raise UndoError("a kept content is damaged")
 
@@ -282,11 +280,8 @@ def read_entry(folder: int, name: str, kept: ContentFolder | None, most_bytes: i
         return EntryState("folder", "", mode, 0, owner)
     if not stat.S_ISREG(found.st_mode):
         return EntryState("special", "", mode, 0, owner)
-    descriptor = open_beneath(folder, name, os.O_RDONLY | os.O_NONBLOCK)
-    try:
+    with opened(open_beneath(folder, name, os.O_RDONLY | os.O_NONBLOCK)) as descriptor:
         digest, size = kept.keep(descriptor, most_bytes) if kept is not None else hash_file(descriptor)
-    finally:
-        os.close(descriptor)
     return EntryState("file", digest, mode, size, owner)
 
 

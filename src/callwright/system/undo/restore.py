@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from callwright.core.errors import ToolError
-from callwright.system.paths import open_beneath, parent_folder
+from callwright.system.paths import open_beneath, opened, parent_folder
 from callwright.system.undo.kept_content import ABSENT, ContentFolder, EntryState, NotKept, UndoError, read_state
 
 Step = list[Any]
@@ -193,8 +193,8 @@ def _stage(each: Restoration, staging: _Staging, kept: ContentFolder) -> str:
     if target.kind == "link":
         os.symlink(target.content, name)
         return name
-    descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with opened(os.open(name, flags, 0o600)) as descriptor:
         try:
             kept.copy_to(target.content, descriptor)
         except UndoError as error:
@@ -203,8 +203,6 @@ def _stage(each: Restoration, staging: _Staging, kept: ContentFolder) -> str:
             os.fchown(descriptor, *target.owner)
         os.fchmod(descriptor, target.mode)
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
     return name
 
 
@@ -267,15 +265,13 @@ def _place(staged: str, path: str) -> None:
 def _change_mode(path: str, mode: int) -> None:
     with parent_folder(Path(path)) as folder:
         handle = open_beneath(folder, os.path.basename(path), _HANDLE | os.O_NONBLOCK)
-    try:
+    with opened(handle):
         if stat.S_ISLNK(os.fstat(handle).st_mode):
             raise UndoError(f"{path} was replaced by a link meanwhile")
         if _HANDLE == os.O_RDONLY:
             os.fchmod(handle, mode)
         else:  # a handle needs no permission to read the file, but fchmod refuses it
             os.chmod(f"/proc/self/fd/{handle}", mode)
-    finally:
-        os.close(handle)
 
 
 def _check_replaced(restorations: Sequence[Restoration], steps: Iterable[Step]) -> None:
