@@ -326,6 +326,20 @@ def test_number_of_shown_tools_is_limited(count: int) -> None:
     assert ("tool_search" in shown) == (count > 10)
 
 
+def test_tools_that_a_long_session_found_stay_below_the_limit_of_apis() -> None:
+    """OpenAI refuses more than 128: a session that searched often would fail for good."""
+    tools, state = Deferred(Registry(*(foreign(f"act_{n}", 50) for n in range(300))), budget_tools=100), State()
+    hidden = [spec.name for spec in tools.snapshot_for(state).deferred]
+    for start in range(0, 60, 5):
+        reveal_to(state, *hidden[start : start + 5])
+        shown = [spec.name for spec in tools.snapshot_for(state).definitions]
+        assert shown[-5:] == hidden[start : start + 5] and len(shown) <= 125
+    reveal_to(state, hidden[0])  # found again
+    assert [spec.name for spec in tools.snapshot_for(state).definitions][-1] == hidden[0]
+    everything = Deferred(Registry(*(make(f"act_{n}", deferred=True) for n in range(300))))
+    assert len(everything.snapshot_for(state).definitions) == 61  # no budget, so no limit
+
+
 def test_always_shown_tools_are_never_deferred() -> None:
     registry = Registry(sized("bash", 400), sized("other", 100), sized("flagged", 50, deferred=True))
     over = Deferred(registry, budget_tokens=10, always=["bash", "flagged"]).snapshot()

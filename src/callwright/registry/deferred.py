@@ -15,6 +15,7 @@ from callwright.registry.visibility import DeferrableTool, RevealedTools, Unreve
 from callwright.tool.base import State, Tool
 
 _REMEMBERED_CATALOGS = 16  # sessions with the same reveals share one
+_MOST_FOUND = 25
 
 
 class Index(Protocol):
@@ -38,7 +39,8 @@ class Deferred:
     Args:
         source: The tools.
         budget_tokens: Most tokens the shown definitions may have.
-        budget_tools: Most tools that may be shown, `tool_search` included; OpenAI refuses more than 128.
+        budget_tools: Most tools that a session is shown at its start, `tool_search` included, and up to 25 that it
+            found last; OpenAI refuses more than 128.
         always: Names of tools that are never deferred.
         calls: Returns how often a tool was called, by name.
         unrevealed: Whether a call to a tool the model was not shown runs or is refused.
@@ -98,7 +100,8 @@ class Deferred:
                 revealed, hidden = self._divide(source, revealed)
                 state.put(revealed)
                 if revealed not in self._catalogs:
-                    self._remember(revealed, self._build(source, hidden, (*source.revealed, *revealed.names)))
+                    found = revealed.names if self._budget_tools is None else revealed.names[-_MOST_FOUND:]
+                    self._remember(revealed, self._build(source, hidden, (*source.revealed, *found)))
             return self._catalogs[revealed]
 
     def _remember(self, revealed: RevealedTools, catalog: Catalog) -> None:

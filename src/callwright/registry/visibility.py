@@ -73,8 +73,9 @@ class RevealedTools:
     """How a budget divided the tools; a session keeps the division, so that prompt caches survive."""
 
     def with_names(self, names: Iterable[str]) -> "RevealedTools":
-        """Return a copy with more tools found."""
-        return replace(self, names=tuple(dict.fromkeys((*self.names, *names))))
+        """Return a copy with more tools found; one that was found before counts as found last."""
+        found = tuple(dict.fromkeys(names))
+        return replace(self, names=(*(name for name in self.names if name not in found), *found))
 
 
 def reveal_to(state: State, *names: str) -> None:
@@ -94,4 +95,6 @@ def recall_reveals(state: State, outcomes: Iterable[Outcome]) -> None:
         state: The state of the session.
         outcomes: The outcomes of its calls so far.
     """
-    reveal_to(state, *(name for outcome in outcomes for name in find_revealed(outcome)))
+    for outcome in outcomes:
+        if names := find_revealed(outcome):
+            reveal_to(state, *names)
