@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from tests.agent.histories import find_history_faults
 
 from callwright import Answers, Completed, Effect, Failed, Question, Registry, ToolCall, tool
 from callwright.agent import Agent, Done, Paused
-from callwright.agent.replay import find_history_faults
 from callwright.core.errors import UsageError
 from callwright.core.events import QuestionsRaised
 from callwright.core.messages import ToolMessage, UserMessage

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.agent.histories import find_history_faults
 
 from callwright import Completed, Effect, Executor, Registry, ToolCall, tool
 from callwright.agent import Agent, Compaction, Done, Prices, Requests, RunLimits, Stopped
 from callwright.agent.compaction import SUMMARY_PROMPT, drop_outputs, estimate_message_tokens, find_tail_start
-from callwright.agent.replay import find_history_faults
 from callwright.clip import Outputs, find_output_ids
 from callwright.core.content import Output, Text
 from callwright.core.messages import AssistantMessage, Message, ToolMessage, Usage, UserMessage

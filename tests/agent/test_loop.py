@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.agent.histories import find_history_faults
 from tests.waiting import LoopClock, until
 
 from callwright import Answers, Completed, Effect, Executor, Failed, Registry, ToolCall, ToolContext, UsageError, tool
 from callwright.agent import Agent, Done, ModelRetried, Paused, Prices, Requests, RunLimits, Stopped, TurnEnded
-from callwright.agent.replay import find_history_faults
 from callwright.core.content import Text
 from callwright.core.events import CallBegan, CallEnded
 from callwright.core.messages import AssistantMessage, ToolMessage, Usage, UserMessage

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.agent.histories import find_history_faults
 
 from callwright import Completed
-from callwright.agent.replay import SessionReplay, find_history_faults
+from callwright.agent.replay import SessionReplay
 from callwright.core.messages import ToolMessage
 from callwright.sessions import SqliteStore
 

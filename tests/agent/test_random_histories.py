@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from tests.agent.histories import find_history_faults
 
 from callwright import Answers, Effect, Executor, Registry, ToolCall, ToolContext, ToolFailed, tool
 from callwright.agent import Agent, Compaction, Paused, Requests, RunLimits
-from callwright.agent.replay import find_history_faults
 from callwright.core.content import Text
 from callwright.core.messages import AssistantMessage, Stop, ToolMessage
 from callwright.hooks.base import Halt

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from tests.agent.histories import find_history_faults
 
 from callwright import (
     Annotations,
@@ -22,7 +23,6 @@ from callwright import (
     tool,
 )
 from callwright.agent import Agent, Done, Paused, RunLimits, Stopped
-from callwright.agent.replay import find_history_faults
 from callwright.core.calls import digest_of
 from callwright.core.content import Output
 from callwright.core.messages import AssistantMessage, ToolMessage, UserMessage

@@ -1,4 +1,4 @@
-"""The state of a session, replayed from its records (history, open turn, approvals), and checks of a history."""
+"""The state of a session, replayed from its records (history, open turn, approvals)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -29,23 +29,6 @@ Ending = Completed | Failed
 def find_outcomes(messages: Iterable[Message]) -> Iterator[Ending]:
     """Yield the outcomes in a history."""
     return (outcome for message in messages if isinstance(message, ToolMessage) for outcome in message.outcomes)
-
-
-def find_history_faults(messages: Sequence[object]) -> list[str]:
-    """List the faults providers reject: calls without outcomes, outcomes without calls."""
-    faults: list[str] = []
-    waiting: list[str] = []
-    for index, message in enumerate(messages):
-        if isinstance(message, ToolMessage):
-            given = [outcome.call.id for outcome in message.outcomes]
-            if given != waiting:
-                faults.append(f"message {index} has outcomes for {given}, the calls were {waiting}")
-            waiting = []
-            continue
-        if waiting:
-            faults.append(f"message {index} comes before the outcomes of {waiting}")
-        waiting = [call.id for call in message.calls] if isinstance(message, AssistantMessage) else []
-    return [*faults, f"the last calls have no outcomes: {waiting}"] if waiting else faults
 
 
 def ensure_unique_ids(message: AssistantMessage) -> AssistantMessage:
