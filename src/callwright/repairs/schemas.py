@@ -26,15 +26,20 @@ def resolve(schema: Any, root: Schema) -> Schema:
     return cast("Schema", schema) if isinstance(schema, Mapping) else {}
 
 
+def _alternatives(schema: Schema) -> Sequence[Schema] | None:
+    """Return the alternatives that a schema leaves the choice between; None if it has none."""
+    given = (schema.get(choice) for choice in ("anyOf", "oneOf"))
+    return next((cast("Sequence[Schema]", parts) for parts in given if isinstance(parts, (list, tuple))), None)
+
+
 def _object_in(schema: Schema, root: Schema) -> Schema:
     """Return the schema that names an object's fields: of a choice, its only object, or nothing."""
     schema = resolve(schema, root)
-    for choice in ("anyOf", "oneOf"):
-        parts = schema.get(choice)
-        if isinstance(parts, (list, tuple)) and "properties" not in schema:
-            objects = [part for part in cast("Sequence[Schema]", parts) if "object" in kinds_of(part, root)]
-            return _object_in(objects[0], root) if len(objects) == 1 else {}
-    return schema
+    parts = _alternatives(schema)
+    if parts is None or "properties" in schema:
+        return schema
+    objects = [part for part in parts if "object" in kinds_of(part, root)]
+    return _object_in(objects[0], root) if len(objects) == 1 else {}
 
 
 def fields_of(schema: Schema, root: Schema) -> dict[str, Schema]:
@@ -74,9 +79,8 @@ def kinds_of(schema: Schema, root: Schema) -> frozenset[str]:
         return frozenset(kind_of(value) for value in schema["enum"])
     if "const" in schema:
         return frozenset({kind_of(schema["const"])})
-    for choice in ("anyOf", "oneOf"):
-        if isinstance(schema.get(choice), (list, tuple)):
-            return frozenset[str]().union(*(kinds_of(part, root) for part in schema[choice]))
+    if (parts := _alternatives(schema)) is not None:
+        return frozenset[str]().union(*(kinds_of(part, root) for part in parts))
     kind = schema.get("type")
     if isinstance(kind, str):
         return frozenset({kind})
@@ -86,12 +90,11 @@ def kinds_of(schema: Schema, root: Schema) -> frozenset[str]:
 def items_of(schema: Schema, root: Schema) -> Schema:
     """Return the schema of a list's items; of a choice, that of its only list."""
     schema = resolve(schema, root)
-    for choice in ("anyOf", "oneOf"):
-        parts = schema.get(choice)
-        if isinstance(parts, (list, tuple)):
-            lists = [part for part in cast("Sequence[Schema]", parts) if "array" in kinds_of(part, root)]
-            return items_of(lists[0], root) if len(lists) == 1 else {}
-    return resolve(schema.get("items", {}), root)
+    parts = _alternatives(schema)
+    if parts is None:
+        return resolve(schema.get("items", {}), root)
+    lists = [part for part in parts if "array" in kinds_of(part, root)]
+    return items_of(lists[0], root) if len(lists) == 1 else {}
 
 
 def choices_of(schema: Schema, root: Schema) -> tuple[Any, ...] | None:
@@ -101,12 +104,9 @@ def choices_of(schema: Schema, root: Schema) -> tuple[Any, ...] | None:
         return tuple(schema["enum"])
     if "const" in schema:
         return (schema["const"],)
-    for choice in ("anyOf", "oneOf"):
-        if isinstance(schema.get(choice), (list, tuple)):
-            found = [choices_of(part, root) for part in schema[choice] if kinds_of(part, root) - {"null"}]
-            known = [values for values in found if values is not None]
-            return tuple(value for values in known for value in values) if found and len(known) == len(found) else None
-    return None
+    found = [choices_of(part, root) for part in _alternatives(schema) or () if kinds_of(part, root) - {"null"}]
+    known = [values for values in found if values is not None]
+    return tuple(value for values in known for value in values) if found and len(known) == len(found) else None
 
 
 _QUOTED_CHOICE = re.compile(r"""\s*(["'`])(.*)\1\s*""", re.DOTALL)
