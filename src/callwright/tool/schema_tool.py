@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NoReturn, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 from weakref import WeakKeyDictionary
 
 from callwright.core.access import Access
@@ -14,6 +14,7 @@ from callwright.tool.arguments import as_text, clip_value, from_text, join_path,
 from callwright.tool.base import ToolContext
 from callwright.tool.render import exhaust, settle
 from callwright.tool.schema_cost import SchemaCost
+from callwright.tool.schema_worker import make_validator
 from callwright.tool.threads import threads
 
 Handler: TypeAlias = Callable[..., object | Awaitable[object]]
@@ -60,13 +61,10 @@ class SchemaTool:
 
     @cached_property
     def _validator(self) -> Any:
-        import jsonschema_rs
-
         try:
-            return jsonschema_rs.validator_for(thaw(self.spec.input_schema), retriever=retrieve_nothing)
-        except (ValueError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
-            reason = str(error).splitlines()[0]
-            raise UsageError(f"{self.spec.name}: input_schema is not a JSON Schema: {reason}") from error
+            return make_validator(thaw(self.spec.input_schema), bounded=False)
+        except ValueError as error:
+            raise UsageError(f"{self.spec.name}: input_schema is not a JSON Schema: {error}") from error
 
     def bind(self, arguments: JsonObject | str | bytes) -> "SchemaInvocation":
         """Validate arguments against the schema and return an invocation."""
@@ -128,11 +126,6 @@ def _read_signature(name: str, handler: Handler) -> bool:
     except TypeError as error:
         raise UsageError(f"{name}: the handler takes {signature}; write (arguments) or (arguments, context)") from error
     return wanted
-
-
-def retrieve_nothing(uri: str) -> NoReturn:
-    """Refuse to fetch a schema."""
-    raise ValueError(f"schemas are not fetched, so the reference {uri} leads nowhere; put it under $defs")
 
 
 def find_mismatch(validator: Any, cost: SchemaCost, value: object) -> str:

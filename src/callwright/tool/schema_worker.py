@@ -4,7 +4,6 @@ The job comes in on standard input as `[schema, value]`; the answer is a list of
 why the schema is not valid. The path of jsonschema_rs is the first argument.
 """
 
-import json
 import sys
 from contextlib import suppress
 
@@ -20,6 +19,8 @@ _SHOWN_ERRORS = 8
 
 def main() -> None:
     """Answer one job."""
+    import json  # by the process only: tools take the validator from here
+
     with suppress(ModuleNotFoundError, OSError, ValueError):  # not every system has this limit
         import resource
 
@@ -44,17 +45,21 @@ def _check(schema: "Any", value: "Any") -> "list[tuple[list[Any], str]] | str":
     return found
 
 
-def make_validator(schema: "Any") -> "Any":
+def make_validator(schema: "Any", *, bounded: bool = True) -> "Any":
     """Return a validator.
+
+    Args:
+        schema: The schema.
+        bounded: Whether its patterns have limits, because another program wrote it.
 
     Raises:
         ValueError: It is not a valid JSON Schema; the message is one line.
     """
     import jsonschema_rs
 
-    options: Any = jsonschema_rs.FancyRegexOptions(**PATTERN_LIMITS)
+    options: Any = {"pattern_options": jsonschema_rs.FancyRegexOptions(**PATTERN_LIMITS)} if bounded else {}
     try:
-        return jsonschema_rs.validator_for(schema, retriever=_retrieve_nothing, pattern_options=options)
+        return jsonschema_rs.validator_for(schema, retriever=_retrieve_nothing, **options)
     except (ValueError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
         raise ValueError(str(error).splitlines()[0]) from error
 
