@@ -232,6 +232,14 @@ async def test_oldest_of_very_many_sessions_is_found_by_its_id() -> None:
     assert await find_session(store, "s0") == "s0"
 
 
+def test_arguments_that_cannot_be_read_are_streamed_as_text(machine: Any) -> None:
+    nested = '{"a":' * 5_000 + "1" + "}" * 5_000
+    script = machine.says({"text": "", "calls": [{"name": "read", "arguments": nested}]}, "done")
+    ended = machine("-p", "go", script, "--output-format", "stream-json")
+    assert ended.code == 0 and ended.lines[-1]["result"] == "done"
+    assert ended.lines[1]["message"]["content"][0]["input"] == nested
+
+
 def test_no_session_persistence_writes_nothing(machine: Any) -> None:
     assert machine("-p", "hi", machine.says("hello"), "--no-session-persistence").code == 0
     assert not list(machine.home.rglob("*.db"))

@@ -31,7 +31,7 @@ from callwright.core.escaping import visible_line
 from callwright.core.json import thaw
 from callwright.core.messages import AssistantMessage, Message, Thinking, ToolMessage, UserMessage
 from callwright.policy.tool_names import canonical
-from callwright.providers.encoding import parse_object
+from callwright.providers.encoding import read_arguments
 from callwright.system.paths import expand_home
 from callwright.toolbox.todo import TodoItem, read_todos
 
@@ -72,10 +72,8 @@ _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) i
 
 def arguments_of(call: ToolCall) -> dict[str, Any]:
     """Return the arguments of a call as an object; empty if the model's text is not one."""
-    given = call.arguments
-    if isinstance(given, (str, bytes)):
-        return parse_object(given) or {}
-    return cast("dict[str, Any]", thaw(given))
+    found = read_arguments(call)
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
 def kind_of(name: str) -> ToolKind:

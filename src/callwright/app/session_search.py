@@ -1,12 +1,11 @@
 """Finds what was said and done in sessions; a search of the store also finds the names of fields in its records."""
 
-import json
 from collections.abc import Iterator
 
-from callwright.core.calls import ToolCall
 from callwright.core.content import Text
 from callwright.core.json import list_scalars
 from callwright.core.messages import AssistantMessage, Message, ToolMessage, UserMessage
+from callwright.providers.encoding import read_arguments
 from callwright.sessions.base import SessionDamaged, SessionHit, SessionStore
 from callwright.sessions.records import Compacted, Ended, Record, Said
 from callwright.sessions.text_search import find_text, make_excerpt
@@ -54,23 +53,6 @@ def _message_texts(message: Message) -> Iterator[str]:
             yield message.text
             for call in message.calls:
                 yield call.name
-                yield from _argument_texts(call)
+                yield from (found for found in list_scalars(read_arguments(call)) if isinstance(found, str))
         case ToolMessage(outcomes):
             yield from (outcome.text for outcome in outcomes)
-
-
-def _argument_texts(call: ToolCall) -> Iterator[str]:
-    arguments = call.arguments
-    if isinstance(arguments, bytes):
-        arguments = arguments.decode(errors="replace")
-    if isinstance(arguments, str):
-        try:
-            yield from _texts_in(json.loads(arguments))
-        except (ValueError, RecursionError):
-            yield arguments
-    else:
-        yield from _texts_in(arguments)
-
-
-def _texts_in(value: object) -> Iterator[str]:
-    return (found for found in list_scalars(value) if isinstance(found, str))

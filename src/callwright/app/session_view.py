@@ -9,7 +9,7 @@ from callwright.core.calls import Approve, Completed, Failed, Interrupted, Outco
 from callwright.core.content import WEB_IMAGES, File, Image, Part, Text, tokens_for
 from callwright.core.json import thaw
 from callwright.core.messages import AssistantMessage, Message, Thinking, ToolMessage, Usage, UserMessage
-from callwright.providers.encoding import parse_object
+from callwright.providers.encoding import read_arguments
 from callwright.providers.pricing import Prices
 from callwright.sessions.base import StoredRecord
 from callwright.sessions.records import (
@@ -41,17 +41,6 @@ def cut_text(text: str) -> Fields:
         return {"text": text}
     half = MOST_TEXT_CHARS // 2
     return {"text": f"{text[:half]}\n[{missing} characters left out]\n{text[-half:]}", "cut": missing}
-
-
-def call_arguments(call: ToolCall) -> Any:
-    """Return the arguments of a call; as text if the model did not write an object."""
-    given = call.arguments
-    if isinstance(given, bytes):
-        given = given.decode(errors="replace")
-    if not isinstance(given, str):
-        return thaw(given)
-    found = parse_object(given or "{}")
-    return given if found is None else found
 
 
 def outcome_fields(outcome: Outcome, image_url: Callable[[int], str] | None = None) -> Fields:
@@ -136,7 +125,7 @@ def usage_fields(usage: Usage) -> Fields:
 
 def call_fields(call: ToolCall) -> Fields:
     """Return a call of a message as JSON, with what an edit or a write puts into its file."""
-    arguments = call_arguments(call)
+    arguments = read_arguments(call)
     changes = call.name in ("edit", "write") and isinstance(arguments, dict)
     preview = _preview_fields(cast("Fields", arguments)) if changes else None
     return {"type": "call", "id": call.id, "name": call.name, "arguments": arguments, "preview": preview}

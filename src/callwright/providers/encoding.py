@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from callwright.core.calls import ToolCall
 from callwright.core.content import WEB_IMAGES, File, Image, Part, Text, image_type, is_whole_image
-from callwright.core.json import Json, JsonObject, compact, make_object, refuse_constant
+from callwright.core.json import Json, JsonObject, compact, make_object, refuse_constant, thaw
 from callwright.core.messages import History, Message, Thinking, encode_messages
 
 Made = TypeVar("Made")
@@ -230,6 +230,15 @@ def call_arguments(call: ToolCall) -> JsonObject:
         return {}
     found = parse_object(text)
     return {"invalid_json": text} if found is None else found
+
+
+def read_arguments(call: ToolCall) -> Any:
+    """Return a call's arguments as an object, to be shown; the text as the model wrote it if that is not one."""
+    given = call.arguments.decode(errors="replace") if isinstance(call.arguments, bytes) else call.arguments
+    if not isinstance(given, str):
+        return thaw(given)
+    found = parse_object(given or "{}")
+    return given if found is None else found
 
 
 def wire_id(call_id: str) -> str:

@@ -7,7 +7,6 @@ from typing import Any, cast
 
 from callwright.app.app import App
 from callwright.app.permission_test import DECISION_NAMES, find_strictest
-from callwright.app.session_view import call_arguments
 from callwright.core.access import Access, Allow, Ask, Decision, RunCommand
 from callwright.core.calls import Approve, Failed, Question, Reply, ToolCall
 from callwright.core.errors import CallwrightError
@@ -17,6 +16,7 @@ from callwright.policy import Policies
 from callwright.policy.dry_run import DryRunCall, accesses_to_judge
 from callwright.policy.rules.loading import check_rules
 from callwright.policy.rules.rule import RuleKind, parse_rule
+from callwright.providers.encoding import read_arguments
 from callwright.sessions import SessionError, SessionStore
 from callwright.sessions.records import Answered, Asked, Record, Said
 
@@ -124,7 +124,7 @@ def _judge_both(past: _Past, before: App, after: App) -> tuple[Decision, Decisio
         accesses: Sequence[Access] = past.question.accesses
         arguments: Any = past.question.arguments
     else:
-        arguments = call_arguments(past.call)
+        arguments = read_arguments(past.call)
         if tool is None or not isinstance(arguments, dict):
             return None
         try:

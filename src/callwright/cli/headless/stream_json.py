@@ -9,7 +9,6 @@ from typing import Any
 
 from callwright.agent.results import Done, Paused, Result
 from callwright.app.app import App
-from callwright.cli.render.calls import arguments_of
 from callwright.core.calls import Completed, Failed, Question, ToolCall
 from callwright.core.content import Text
 from callwright.core.json import thaw
@@ -17,6 +16,7 @@ from callwright.core.messages import AssistantMessage, Thinking, Usage
 from callwright.core.run_events import RequestEnded
 from callwright.hooks.shell.config import ShellHook
 from callwright.hooks.shell.process import HookRun
+from callwright.providers.encoding import read_arguments
 
 _SUBTYPES = {
     "turns": "error_max_turns",
@@ -120,7 +120,7 @@ def _part(part: Text | Thinking | ToolCall) -> dict[str, Any]:
         case Thinking(text):
             return {"type": "thinking", "thinking": text, "signature": ""}
         case ToolCall():
-            return {"type": "tool_use", "id": part.id, "name": part.name, "input": arguments_of(part)}
+            return {"type": "tool_use", "id": part.id, "name": part.name, "input": read_arguments(part)}
 
 
 def outcome_line(outcome: Completed | Failed, session_id: str) -> dict[str, Any]:
@@ -140,7 +140,7 @@ def denial_entry(outcome: Failed) -> dict[str, Any]:
     return {
         "tool_name": call.name,
         "tool_use_id": call.id,
-        "tool_input": arguments_of(call),
+        "tool_input": read_arguments(call),
         "reason": outcome.error.message,
     }
 

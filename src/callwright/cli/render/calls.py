@@ -6,15 +6,15 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from callwright.agent.undo import Rewinding, RewindPoint
 from callwright.cli.render.text import Palette, cut, visible, visible_line, width_of, wrap_line
 from callwright.core.calls import Completed, Failed, Outcome, ToolCall
 from callwright.core.content import Output, Part, Text
 from callwright.core.errors import Denied, join_first
-from callwright.core.json import thaw
 from callwright.core.messages import AssistantMessage, Message, ToolMessage, UserMessage
+from callwright.providers.encoding import read_arguments
 from callwright.system.paths import shorten_path
 
 _MAIN_ARGUMENTS = ("command", "code", "path", "file_path", "pattern", "url", "query", "name", "id", "question", "agent")
@@ -31,19 +31,9 @@ def one_line(text: str, chars: int = _LINE_CHARS) -> str:
     return cut(first, chars - width_of(more)) + more
 
 
-def arguments_of(call: ToolCall) -> Any:
-    """Return a call's arguments as an object, or as the model's text if they are not JSON."""
-    if not isinstance(call.arguments, (str, bytes)):
-        return thaw(call.arguments)
-    try:
-        return json.loads(call.arguments)
-    except ValueError:
-        return call.arguments if isinstance(call.arguments, str) else call.arguments.decode(errors="replace")
-
-
 def call_line(call: ToolCall, chars: int = _LINE_CHARS) -> str:
     """Return a call in one line: the tool and its most telling argument."""
-    read = arguments_of(call)
+    read = read_arguments(call)
     name = cut(visible_line(call.name), max(chars // 2, 20))  # the model may invent any name
     if not isinstance(read, dict):
         return f"{name} {one_line(str(read), chars)}".strip()
@@ -111,7 +101,7 @@ class CallLines:
         worked = isinstance(outcome, Completed)
         mark = self._palette.paint("●", "green") if worked else self._palette.paint("✗", "red")
         slow = f" ({outcome.seconds:.1f} s)" if outcome.seconds >= _SLOW_SECONDS else ""
-        program = list(self._program(arguments_of(outcome.call)))
+        program = list(self._program(read_arguments(outcome.call)))
         room = self.width - 4 - len(slow)
         shown = cut(visible_line(outcome.call.name), room) if program else call_line(outcome.call, room)
         first = f"{mark} {shown}{slow}"
