@@ -10,6 +10,7 @@ from time import time
 from typing import Any, cast
 
 from callwright.core.errors import CallwrightError, UsageError
+from callwright.core.json import read_object
 from callwright.providers.base import ProviderError, ProviderFault
 from callwright.providers.encoding import parse_object
 
@@ -227,12 +228,13 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 def _fault(status: int, error: Mapping[str, Any], words: str) -> ProviderFault:
     names = [name for name in _names_in(error) if name in ERROR_NAMES]
+    for name in names:
+        if name in DECISIVE_NAMES:
+            return ERROR_NAMES[name]
     named: list[ProviderFault] = [ERROR_NAMES[name] for name in names]
-    if any(name in DECISIVE_NAMES for name in names):
-        return next(ERROR_NAMES[name] for name in names if name in DECISIVE_NAMES)
-    decisive: list[ProviderFault] = [fault for fault in named if fault in _DECISIVE]
-    if decisive:
-        return decisive[0]
+    for fault in named:
+        if fault in _DECISIVE:
+            return fault
     for wording in WORDINGS:
         if wording.applies(status, words):
             return wording.fault
@@ -248,10 +250,13 @@ def _fault(status: int, error: Mapping[str, Any], words: str) -> ProviderFault:
 def _names_in(error: Mapping[str, Any]) -> list[str]:
     """Return the error's names in lower case; Google puts the reason among the details."""
     found: list[object] = [error.get("code"), error.get("type"), error.get("status")]
-    details = error.get("details")
-    for detail in cast("list[Any]", details) if isinstance(details, list) else ():
-        found.append(cast("Mapping[str, Any]", detail).get("reason") if isinstance(detail, Mapping) else None)
+    found += [detail.get("reason") for detail in _details_of(error)]
     return [name.lower() for name in found if isinstance(name, str)]
+
+
+def _details_of(error: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    details = error.get("details")
+    return [read_object(detail) for detail in cast("list[object]", details)] if isinstance(details, list) else []
 
 
 def _fault_inside(error: Mapping[str, Any], named: list[ProviderFault], words: str) -> ProviderFault:
@@ -279,13 +284,8 @@ def _error_of(body: object) -> Mapping[str, Any]:
 
 def _delay_in(error: Mapping[str, Any]) -> float | None:
     """Return the retry delay that Google puts in the body."""
-    details = error.get("details")
-    for detail in cast("list[Any]", details) if isinstance(details, list) else ():
-        delay = cast("Mapping[str, Any]", detail).get("retryDelay") if isinstance(detail, Mapping) else None
-        found = _RETRY_DELAY.fullmatch(str(delay))
-        if found:
-            return _number(found[1])
-    return None
+    delays = (_RETRY_DELAY.fullmatch(str(detail.get("retryDelay"))) for detail in _details_of(error))
+    return next((_number(found[1]) for found in delays if found), None)
 
 
 def _causes(error: BaseException | None) -> list[BaseException]:

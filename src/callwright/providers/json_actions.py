@@ -35,6 +35,7 @@ from callwright.providers.base import (
     closing_events,
 )
 from callwright.providers.encoding import IdentityCache, call_arguments, parse_cut_object, parse_object
+from callwright.providers.schemas.inspect import make_closed_object
 from callwright.repairs.lenient_json import NotJson, read_lenient
 from callwright.repairs.names import repair_name
 from callwright.repairs.prose_calls import find_call_in_prose, find_unknown_call
@@ -47,21 +48,16 @@ def action_schema(tools: Sequence[ToolSpec], answer: JsonObject | None = None) -
     choices: list[Json] = []
     for number, spec in enumerate(tools):
         arguments = _place(spec.input_schema, f"tool{number}", definitions)
-        choices.append(_make_closed_object({"tool": {"const": spec.name}, "arguments": arguments}))
+        choices.append(make_closed_object({"tool": {"const": spec.name}, "arguments": arguments}))
     shape: Json = {"type": "string"} if answer is None else _place(answer, "answer", definitions)
     definitions["call"] = {"anyOf": choices}
     several: Json = {"type": "array", "items": {"$ref": "#/$defs/call"}, "minItems": 1}
     actions: list[Json] = [
         {"$ref": "#/$defs/call"},
-        _make_closed_object({"calls": several}),
-        _make_closed_object({"answer": shape}),
+        make_closed_object({"calls": several}),
+        make_closed_object({"answer": shape}),
     ]
     return freeze({"anyOf": actions, "$defs": definitions})
-
-
-def _make_closed_object(properties: dict[str, Json]) -> Json:
-    required = list(properties)
-    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
 def _place(schema: JsonObject, name: str, definitions: dict[str, Json]) -> Json:

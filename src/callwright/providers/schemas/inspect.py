@@ -67,6 +67,11 @@ def without(schema: JsonObject, keyword: str) -> Schema:
     return {key: value for key, value in schema.items() if key != keyword}
 
 
+def make_closed_object(properties: Schema) -> Schema:
+    """Build the schema of an object with all of these properties and no others, as strict mode requires it."""
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
 def names_in(value: object) -> list[str]:
     """Read a list of names, such as `required`."""
     return [name for name in as_list(value) if isinstance(name, str)]

@@ -19,6 +19,7 @@ from callwright.providers.schemas.inspect import (
     fact,
     is_of,
     kinds_of,
+    make_closed_object,
     names_in,
     pick_unused_name,
     refers,
@@ -47,7 +48,6 @@ from callwright.providers.schemas.openai_strict_read import (
     SchemaReader,
     Subschema,
     ambiguous,
-    make_closed_object,
     nullable,
 )
 

@@ -37,11 +37,6 @@ class Part(NamedTuple):
     """Those of them that are another kind on the tool's side."""
 
 
-def make_closed_object(properties: Schema) -> Schema:
-    """Build an object as strict mode requires it: every property required, no others."""
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
-
-
 def nullable(schema: Schema) -> Schema:
     """Allow null as well."""
     kind = schema.get("type")
