@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from callwright.core.errors import UsageError
-from callwright.core.json import FrozenDict, canonical, hash_text
+from callwright.core.json import FrozenDict, canonical, hash_text, read_object
 
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _UNEXPANDED = re.compile(r"\$\{[^}]*\}")
@@ -142,7 +142,7 @@ def servers_of(
         environment: Where `${NAME}` is looked up; the process environment by default.
         relay: Returns the way to a server of type `sdk`, by its name; without it, such entries are refused.
     """
-    entries = cast("Mapping[str, object]", data).get("mcpServers") if isinstance(data, dict) else None
+    entries = read_object(data).get("mcpServers")
     if not isinstance(entries, dict):
         return LoadedServers((), (f"{written_in}: expected an object with mcpServers in it",))
     servers: list[ServerConfig] = []
@@ -150,7 +150,7 @@ def servers_of(
     for name, entry in cast("dict[str, object]", entries).items():
         reader = _EntryReader(f"{written_in}: {name}", entry, os.environ if environment is None else environment)
         try:
-            if relay is not None and isinstance(entry, dict) and cast("dict[str, object]", entry).get("type") == "sdk":
+            if relay is not None and read_object(entry).get("type") == "sdk":
                 # the driving program serves it itself, so what it says of its tools is its own word
                 servers.append(ServerConfig(name, relay=relay(name), trusted=True))
                 continue
@@ -166,7 +166,7 @@ class _EntryReader:
 
     def __init__(self, place: str, entry: object, environment: Mapping[str, str]) -> None:
         self._place = place
-        self._entry = cast("dict[str, object]", entry) if isinstance(entry, dict) else {}
+        self._entry: Mapping[str, object] = read_object(entry)
         self._environment = environment
         self.problems: list[str] = []
 

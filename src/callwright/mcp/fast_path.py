@@ -16,7 +16,7 @@ from mcp import MCPError
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR
 from pydantic_core import to_json
 
-from callwright.core.json import check_json
+from callwright.core.json import check_json, read_object
 
 OnProgress: TypeAlias = Callable[[float, float | None, str | None], None]
 _FIRST_NUMBER = 1_000_000_000  # far from the ids of the SDK, and still a 32-bit integer
@@ -87,7 +87,7 @@ class PipeFastPath:
 
     def take(self, message: Any) -> bool:
         """Handle a response to one of our requests; False leaves the message to the SDK."""
-        fields = _as_object(message)
+        fields = read_object(message)
         number = fields.get("id")
         if "method" in fields:
             return fields["method"] == "notifications/progress" and self._report_progress(fields.get("params"))
@@ -99,7 +99,7 @@ class PipeFastPath:
         return True
 
     def _report_progress(self, params: Any) -> bool:
-        fields = _as_object(params)
+        fields = read_object(params)
         token, done = fields.get("progressToken"), fields.get("progress")
         callback = self._progress_callbacks.get(token) if isinstance(token, int) else None
         if callback is None or not isinstance(done, (int, float)):
@@ -116,15 +116,10 @@ class PipeFastPath:
 
 def _resolve(answer: "asyncio.Future[dict[str, Any]]", message: Mapping[str, Any]) -> None:
     result: Any = message.get("result")
-    error = _as_object(message.get("error"))
+    error = read_object(message.get("error"))
     if isinstance(result, dict):
         answer.set_result(cast("dict[str, Any]", result))
     elif isinstance(error.get("code"), int):
         answer.set_exception(ServerError(error["code"], str(error.get("message", "")), error.get("data")))
     else:
         answer.set_exception(MCPError(INTERNAL_ERROR, "the response has neither a result nor an error"))
-
-
-def _as_object(value: object) -> dict[str, Any]:
-    """Return an object from the other side, or an empty one where it sent something else."""
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

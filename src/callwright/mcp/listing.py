@@ -14,7 +14,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import methods
 from pydantic import BaseModel, ValidationError
 
-from callwright.core.json import compact
+from callwright.core.json import compact, read_object
 from callwright.mcp.fast_path import PipeFastPath
 from callwright.mcp.pinned_tools import digest_of
 from callwright.mcp.translate import cut_blocks, definition_of
@@ -241,9 +241,8 @@ def _tool_pages(
 
 
 def _explain_invalid(item: object, error: ValidationError) -> str:
-    fields = cast("dict[str, object]", item) if isinstance(item, dict) else {}
-    fault = describe_first_problem(error)
-    return f"{str(fields.get('name', ''))[:80]!r}: left out, its definition is not valid: {fault}"
+    name = str(read_object(item).get("name", ""))[:80]
+    return f"{name!r}: left out, its definition is not valid: {describe_first_problem(error)}"
 
 
 async def _collect_tools(listed: list[types.Tool], problems: list[str], slices: Slices) -> dict[str, Offered]:

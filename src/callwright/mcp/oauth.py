@@ -4,13 +4,11 @@ import asyncio
 import hmac
 import json
 import logging
-import os
 import socket
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import cast
 from urllib.parse import parse_qs, urlsplit
 
 import httpx2
@@ -25,8 +23,10 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl, BaseModel
 
+from callwright.core.json import read_object
 from callwright.core.raised import is_transient_status
 from callwright.mcp.config import ServerConfig, token_path
+from callwright.system.private_files import replace_private
 
 _WAIT_SECONDS = 600.0
 _PAGE = "<!doctype html><title>callwright</title><p>{text}</p>"
@@ -131,14 +131,7 @@ class TokenFile(Tokens):
 
     def _save(self) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        kept = self._kept.model_dump(mode="json", exclude_none=True)
-        draft = self._path.with_name(f".{self._path.name}.{os.getpid()}")
-        draft.unlink(missing_ok=True)
-        # private from the start: a later chmod would leave a moment in which others can read it
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(kept, file)
-        draft.replace(self._path)
+        replace_private(self._path, json.dumps(self._kept.model_dump(mode="json", exclude_none=True)).encode())
 
 
 def token_files(folder: Path) -> Callable[[ServerConfig], TokenFile]:
@@ -231,10 +224,9 @@ def cannot_renew_now(request: httpx2.Request, status: int) -> bool:
 
 def _error_code(response: httpx2.Response) -> object:
     try:
-        content: object = response.json()
+        return read_object(response.json()).get("error")
     except ValueError:
         return None
-    return cast("dict[str, object]", content).get("error") if isinstance(content, dict) else None
 
 
 class SignIn:

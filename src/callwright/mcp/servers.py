@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Protocol
+from typing import Protocol, TypeGuard
 
 import httpx2
 from mcp.client.auth import TokenStorage
@@ -192,6 +192,10 @@ def _name_digests(given: Mapping[str, str]) -> dict[str, str]:
     return {full.casefold(): digest_of({"tool": tool}) for tool, full in given.items() if may_be_hashed(full)}
 
 
+def _is_held(tool: Tool | None) -> TypeGuard[HeldTool | RemoteTool]:
+    return isinstance(tool, HeldTool) or (isinstance(tool, RemoteTool) and tool.held)
+
+
 class _ServerTools:
     """The tools that one server has in the registry."""
 
@@ -211,11 +215,7 @@ class _ServerTools:
     def status(self) -> ServerStatus:
         self.release_accepted()
         link, listing = self.connection, self.connection.listing
-        held = {
-            name: tool
-            for name, tool in self._tools.items()
-            if isinstance(tool, HeldTool) or (isinstance(tool, RemoteTool) and tool.held)
-        }
+        held = {name: tool for name, tool in self._tools.items() if _is_held(tool)}
         return ServerStatus(
             self._config.name,
             link.condition,
@@ -377,7 +377,7 @@ class _ServerTools:
     def accept(self, name: str, digest: str | None) -> bool:
         """Accept a held tool, if it is one of this server."""
         tool = self._tools.get(name)
-        if not isinstance(tool, HeldTool) and not (isinstance(tool, RemoteTool) and tool.held):
+        if not _is_held(tool):
             return False
         if digest is not None and digest != tool.digest:
             raise UsageError(f"{name} has changed again since it was shown; review it once more")

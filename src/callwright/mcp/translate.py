@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from callwright.core.content import File, Image, Output, Part, Text
 from callwright.core.errors import CallwrightError, ToolError, ToolFailed, Transient, UsageError
-from callwright.core.json import Json, compact
+from callwright.core.json import Json, compact, read_object
 from callwright.core.spec import REPOSITORY, SHADOWS, Annotations, Effect, Limits, ToolSpec
 from callwright.mcp.config import ServerConfig
 from callwright.mcp.fast_path import ConnectionLost, ServerError
@@ -34,17 +34,12 @@ OWN_MARK = secrets.token_hex(8)
 def ends_session(error: MCPError) -> bool:
     """Whether the error means that the session is over and a new one is needed."""
     # the same words of a server are about another session, such as that of a server behind it
-    return _details(error).get("ended") == OWN_MARK or _is_connection_lost(error)
+    return read_object(error.data).get("ended") == OWN_MARK or _is_connection_lost(error)
 
 
 def is_unreached(error: MCPError) -> bool:
     """Whether the error is one of our own, for a server that cannot be reached over HTTP."""
-    return error.code == types.CONNECTION_CLOSED and _details(error).get("busy") == OWN_MARK
-
-
-def _details(error: MCPError) -> Mapping[str, Any]:
-    data: Any = error.data
-    return cast("Mapping[str, Any]", data if isinstance(data, dict) else {})
+    return error.code == types.CONNECTION_CLOSED and read_object(error.data).get("busy") == OWN_MARK
 
 
 def _is_connection_lost(error: MCPError) -> bool:
@@ -62,7 +57,7 @@ def fault_of(error: MCPError, server: str) -> ToolError:
         return broken
     if ends_session(error):
         return Transient(f"the MCP server {server} ended the session; reconnecting")
-    details = _details(error)
+    details = read_object(error.data)
     if details.get("busy") == OWN_MARK:
         after = str(details.get("retryAfter") or "")
         busy = Transient(f"{server}: {error.message}", retry_after=float(after) if after.isdecimal() else None)
