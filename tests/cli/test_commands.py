@@ -55,6 +55,7 @@ def test_call_reads_arguments_from_stdin(machine: Any) -> None:
 
 def test_tools_lists_and_searches(machine: Any) -> None:
     listed = machine("tools")
+    assert machine("tools", "list").out == listed.out
     assert listed.code == 0 and "bash" in listed.out and "destroy" in listed.out
     names = {entry["name"]: entry for entry in machine("tools", "--json").document}
     assert names["read"]["effect"] == "read" and "path" in names["read"]["inputSchema"]["properties"]

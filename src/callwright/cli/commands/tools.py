@@ -57,7 +57,7 @@ async def _list(options: argparse.Namespace) -> int:
 
 def _search(specs: Sequence[ToolSpec], words: Sequence[str]) -> Sequence[ToolSpec]:
     query = " ".join(words[1:] if words[:1] == ["search"] else words)
-    if not query:
+    if not query or words == ["list"]:  # as `sessions list` and `skills list` do
         return sorted(specs, key=lambda spec: spec.name)
     # a plain list does not need the index
     from callwright.registry import ToolIndex
