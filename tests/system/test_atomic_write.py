@@ -1,5 +1,7 @@
 """Atomic replacement of files: attributes kept, other writers detected, nothing left behind."""
 
+import ctypes
+import errno
 import multiprocessing
 import os
 import signal
@@ -9,6 +11,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from random import Random
 
@@ -29,11 +32,33 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return Path(os.path.realpath(tmp_path)) / "work" / "file"
 
 
-@pytest.fixture(params=["everything", "no exchange", "no nameless files", "no private folder"])
+def _refuse(*_: object) -> int:
+    ctypes.set_errno(errno.EINVAL)
+    return -1
+
+
+_MACHINES = (
+    "everything",
+    "no exchange",
+    "exchange refused",
+    "no leases",
+    "no nameless files",
+    "nameless files refused",
+    "no private folder",
+)
+
+
+@pytest.fixture(params=_MACHINES)
 def machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """The calls a system may lack, one after the other."""
     if request.param == "no exchange":
         monkeypatch.setattr(atomic_write, "_renameat2", lambda: None)
+    if request.param == "exchange refused":
+        monkeypatch.setattr(atomic_write, "_renameat2", lambda: _refuse)
+    if request.param == "no leases":
+        monkeypatch.setattr(atomic_write, "fcntl", None)
+    if request.param == "nameless files refused":
+        monkeypatch.setattr(atomic_write, "_NAMELESS", os.O_DIRECTORY)  # so that opening fails as where it is unknown
     if request.param == "no nameless files":
         monkeypatch.setattr(atomic_write, "_NAMELESS", 0)
     if request.param == "no private folder":
@@ -45,7 +70,9 @@ def machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 def test_content_is_replaced_and_nothing_else_appears(path: Path):
     replace_file(path, b"one", expected=ABSENT)
     replace_file(path, b"two", expected=digest(b"one"))
+    opened = len(os.listdir("/dev/fd"))  # noqa: PTH208 - names are counted
     replace_file(path, b"three")
+    assert len(os.listdir("/dev/fd")) == opened  # noqa: PTH208 - names are counted
     assert path.read_bytes() == b"three"
     assert os.listdir(path.parent) == ["file"]  # noqa: PTH208 - names are compared
 
@@ -128,6 +155,119 @@ def test_write_between_check_and_exchange_is_kept(path: Path, monkeypatch: pytes
     assert path.read_bytes() == b"theirs"
 
 
+def test_write_to_our_version_is_kept(path: Path, monkeypatch: pytest.MonkeyPatch):
+    path.write_bytes(b"old")
+    real = atomic_write.exchange_names
+    rivals = iter((b"theirs", b"theirs, later"))
+
+    def busy(folder: int, name: str, other_folder: int, other_name: str) -> None:
+        """Let a rival write before the exchange, and then before it is taken back."""
+        for content in islice(rivals, 1):
+            (path.parent / "rival").write_bytes(content)
+            (path.parent / "rival").rename(path)
+        real(folder, name, other_folder, other_name)
+
+    monkeypatch.setattr(atomic_write, "exchange_names", busy)
+    with pytest.raises(Changed):
+        replace_file(path, b"ours", expected=digest(b"old"))
+    assert path.read_bytes() == b"theirs, later"
+
+
+@pytest.mark.usefixtures("machine")
+@pytest.mark.parametrize("content", [None, b"theirs"])
+def test_change_during_the_draft_is_kept(path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes | None):
+    path.write_bytes(b"old")
+    real = atomic_write.write_all
+
+    def late(draft: int, data: bytes) -> None:
+        real(draft, data)
+        path.unlink() if content is None else path.write_bytes(content)
+
+    monkeypatch.setattr(atomic_write, "write_all", late)
+    with pytest.raises((Changed, FileNotFoundError)):
+        replace_file(path, b"ours", expected=digest(b"old"))
+    assert (path.read_bytes() if path.exists() else None) == content
+
+
+def test_draft_lies_in_the_private_folder(path: Path, monkeypatch: pytest.MonkeyPatch):
+    drafts = path.parent.parent / "cache/callwright/drafts"
+    drafts.mkdir(parents=True)
+    drafts.chmod(0o777)
+    path.write_bytes(b"old")
+    real = atomic_write.exchange_names
+
+    def look(folder: int, name: str, other_folder: int, other_name: str) -> None:
+        assert [each.name for each in path.parent.iterdir()] == ["file"]
+        assert (drafts / name).read_bytes() == b"new" and stat.S_IMODE(drafts.stat().st_mode) == 0o700
+        real(folder, name, other_folder, other_name)
+
+    monkeypatch.setattr(atomic_write, "exchange_names", look)
+    replace_file(path, b"new", expected=digest(b"old"))
+    assert path.read_bytes() == b"new" and not list(drafts.iterdir())
+
+
+def test_private_folder_on_another_mount_is_not_needed(path: Path, monkeypatch: pytest.MonkeyPatch):
+    path.write_bytes(b"old")
+    real = atomic_write.give_name
+    refused: list[int] = []
+
+    def refuse_once(draft: int, folder: int, name: str) -> None:
+        if not refused:
+            refused.append(folder)
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+        real(draft, folder, name)
+
+    monkeypatch.setattr(atomic_write, "give_name", refuse_once)
+    inode = path.stat().st_ino
+    replace_file(path, b"new", expected=digest(b"old"))
+    assert path.read_bytes() == b"new" and path.stat().st_ino != inode  # and not overwritten in place
+
+
+def _fail(*_: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.usefixtures("machine")
+def test_failed_write_leaves_the_old_content(path: Path, monkeypatch: pytest.MonkeyPatch):
+    path.write_bytes(b"old")
+    monkeypatch.setattr(atomic_write, "write_all", _fail)
+    with pytest.raises(OSError, match="No space"):
+        replace_file(path, b"new", expected=digest(b"old"))
+    assert path.read_bytes() == b"old" and [each.name for each in path.parent.iterdir()] == ["file"]
+
+
+def test_failed_exchange_leaves_the_old_content(path: Path, monkeypatch: pytest.MonkeyPatch):
+    path.write_bytes(b"old")
+    monkeypatch.setattr(atomic_write, "exchange_names", _fail)
+    with pytest.raises(OSError, match="No space"):
+        replace_file(path, b"new", expected=digest(b"old"))
+    assert path.read_bytes() == b"old" and [each.name for each in path.parent.iterdir()] == ["file"]
+
+
+def _no_access(*_: object, **__: object) -> bool:
+    return False
+
+
+def test_read_only_file_is_not_replaced(path: Path, monkeypatch: pytest.MonkeyPatch):
+    path.write_bytes(b"old")
+    path.chmod(0o444)
+    if os.geteuid() == 0:  # who may write it all the same
+        monkeypatch.setattr(os, "access", _no_access)
+    with pytest.raises(ToolFailed, match="read-only"):
+        replace_file(path, b"new")
+    assert path.read_bytes() == b"old"
+
+
+def test_refused_new_file_is_reported(path: Path, monkeypatch: pytest.MonkeyPatch):
+    def refused(folder: int) -> int:
+        raise PermissionError(1, "not here")
+
+    monkeypatch.setattr(atomic_write, "open_nameless", refused)
+    with pytest.raises(PermissionError):
+        replace_file(path, b"new", expected=ABSENT)
+    assert not path.exists()
+
+
 def test_open_writer_is_detected(path: Path):
     path.write_bytes(b"old")
     with path.open("ab") as rival:
@@ -165,6 +305,15 @@ def test_waiting_writer_writes_to_the_file_it_opened(path: Path, monkeypatch: py
         replace_file(path, b"ours", expected=digest(b"old"))
     rival.join()
     assert path.read_bytes() == b"old and theirs"
+
+
+def test_pipe_and_folder_are_not_replaced(path: Path):
+    os.mkfifo(path)
+    with pytest.raises(ToolFailed, match="not a regular file"):
+        replace_file(path, b"new")
+    assert stat.S_ISFIFO(path.stat().st_mode)
+    with pytest.raises(IsADirectoryError):
+        replace_file(path.parent, b"new")
 
 
 def test_symlink_is_not_replaced(path: Path):
@@ -212,12 +361,16 @@ def test_drafts_of_killed_processes_are_removed(path: Path, monkeypatch: pytest.
     ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
     left = path.parent / f".{int(ended.stdout)}-0.callwright-draft"
     fresh = path.parent / f".{int(ended.stdout)}-1.callwright-draft"
-    for draft in (left, fresh):
+    ours = path.parent / f".{os.getpid()}-0.callwright-draft"
+    others = [path.parent / name for name in (f".{int(ended.stdout)}-0.txt", "notes.callwright-draft")]
+    for draft in (left, fresh, ours, *others):
         draft.write_bytes(b"left over")
-    os.utime(left, (0, 0))
+    for draft in (left, ours, *others):
+        os.utime(draft, (0, 0))
     monkeypatch.setattr(atomic_write, "_NAMELESS", 0)
     replace_file(path, b"new")
     assert not left.exists()
+    assert ours.exists() and all(other.exists() for other in others)
     assert fresh.exists()  # its process may run in another container, where ids mean something else
 
 
