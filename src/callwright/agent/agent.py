@@ -27,7 +27,6 @@ from callwright.agent.run_request import (
     make_toolset,
     release_hold,
     run_blocking,
-    stream_events,
 )
 from callwright.agent.subagent import Lineage, SubAgent, decline_all, inherit_executor
 from callwright.agent.text_replies import TextReplies
@@ -205,6 +204,8 @@ class Agent:
             check_prompt(prompt)
         checked = None if answers is None else check_answers(answers)
         request = RunRequest(session or "", prompt, checked, output, cancellation)
+        from callwright.agent.event_stream import stream_events  # loaded with the first streamed run
+
         return stream_events(lambda emit: self._run_session(replace(request, emit=emit)))
 
     def run_sync(
@@ -335,8 +336,7 @@ class Agent:
         from callwright.agent.observation import run_observed  # an unobserved run must not pay for loading it
         from callwright.core.run_events import RunBegan
 
-        provider = self.provider
-        name = self.name or request.name
+        name, provider = self.name or request.name, self.provider
         began = RunBegan(request.session_id, name, provider.model, vendor_of(provider), request.prompt)
         return await run_observed(observe, began, transcript.spending, loop.run())
 

@@ -1,25 +1,21 @@
-"""The request for one run of an agent, and the two ways to drive it: as a stream of events, or blocking."""
+"""The request for one run of an agent: its parts, checked, its session, and the time it has taken already."""
 
 import asyncio
 import time
-from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from callwright.agent.compaction import Compaction
 from callwright.agent.handover import Handover
 from callwright.agent.model_request import Requests
-from callwright.agent.results import AgentEvent, Result
 from callwright.agent.run_limits import RunLimits
 from callwright.agent.subagent import Lineage
 from callwright.agent.transcript import Emit
-from callwright.core.calls import Answers, ToolCall
+from callwright.core.calls import Answers
 from callwright.core.content import Part
 from callwright.core.errors import UsageError, check_kind, safe_repr
-from callwright.core.events import CallProgressed
 from callwright.executor.executor import Executor
-from callwright.providers.base import CallDelta, TextDelta, ThinkingDelta
 from callwright.registry.catalog import Toolset, require_toolset
 from callwright.registry.registry import Registry
 from callwright.sessions.base import SessionHold, SessionMissing, SessionStore, StoredRecord
@@ -29,9 +25,6 @@ from callwright.tool.base import Cancellation, Tool
 
 Value = TypeVar("Value")
 Prompt = str | tuple[Part, ...]
-_MOST_WAITING = 1_000
-"""How many events may wait before old progress reports are dropped."""
-_MOST_PIECES = 1_000
 
 
 @dataclass(slots=True)
@@ -174,122 +167,6 @@ def count_active_seconds(stored: Sequence[StoredRecord], now: float) -> float:
         if questions:
             waited += max(end - item.at, 0.0)
     return max(now - stored[0].at - waited, 0.0)
-
-
-async def stream_events(start: Callable[[Emit], Awaitable[Result]]) -> AsyncGenerator[AgentEvent, None]:
-    """Yield a run's events as they occur and its result last.
-
-    Closing the generator early cancels the run and waits until it has ended.
-    """
-    # The run gets its own task: a consumer that is slow or leaves must not suspend it between two steps.
-    events = EventQueue()
-    run = asyncio.ensure_future(start(events.put))
-    run.add_done_callback(lambda _: events.end())  # also if the run raises
-    try:
-        while (event := await events.get()) is not None:
-            yield event
-        yield await run
-    finally:
-        if not run.done():
-            run.cancel()
-            await _wait_for_end(run)
-
-
-async def _wait_for_end(run: "asyncio.Future[Any]") -> None:
-    """Wait until a cancelled run has ended; a cancellation of the waiting task is raised after that."""
-    interrupted: asyncio.CancelledError | None = None
-    while not run.done():
-        try:
-            await asyncio.wait((run,))
-        except asyncio.CancelledError as error:
-            interrupted = error
-    if not run.cancelled():
-        run.exception()  # read, so that asyncio does not report it as forgotten
-    if interrupted is not None:
-        raise interrupted
-
-
-class EventQueue:
-    """The events of a run that its consumer has not read yet.
-
-    Bounded without blocking the run: neighbouring deltas of one text are joined, and of many progress reports of a call
-    the last one stays. What remains grows with the turns of the run, not with the length of its texts in pieces.
-    """
-
-    def __init__(self) -> None:
-        self._events: deque[AgentEvent | _JoinedDeltas] = deque()
-        self._arrived = asyncio.Event()
-        self._ended = False
-
-    def put(self, event: AgentEvent) -> None:
-        """Add an event."""
-        last = self._events[-1] if self._events else None
-        if isinstance(event, (TextDelta, ThinkingDelta, CallDelta)):
-            if isinstance(last, _JoinedDeltas) and last.add(event):
-                return
-            self._events.append(_JoinedDeltas(event))
-        else:
-            if isinstance(event, CallProgressed):
-                self._drop_report(event.call)
-            self._events.append(event)
-        self._arrived.set()
-
-    def end(self) -> None:
-        """Let the consumer end when it has read everything."""
-        self._ended = True
-        self._arrived.set()
-
-    async def get(self) -> AgentEvent | None:
-        """Return the next event; None after the last one."""
-        while not self._events:
-            if self._ended:
-                return None
-            self._arrived.clear()
-            await self._arrived.wait()
-        event = self._events.popleft()
-        return event.join() if isinstance(event, _JoinedDeltas) else event
-
-    def _drop_report(self, call: ToolCall) -> None:
-        if len(self._events) < _MOST_WAITING:  # a consumer that keeps up receives every report
-            return
-        for index, event in enumerate(self._events):
-            if isinstance(event, CallProgressed) and event.call is call:
-                del self._events[index]
-                return
-
-
-class _JoinedDeltas:
-    """Neighbouring deltas of one text, one thought or one call's arguments."""
-
-    __slots__ = ("_first", "_pieces")
-
-    def __init__(self, first: TextDelta | ThinkingDelta | CallDelta) -> None:
-        self._first = first
-        self._pieces = [_text_of(first)]
-
-    def add(self, delta: TextDelta | ThinkingDelta | CallDelta) -> bool:
-        """Join a delta, if it continues the same text."""
-        if type(delta) is not type(self._first) or _source_of(delta) != _source_of(self._first):
-            return False
-        self._pieces.append(_text_of(delta))
-        if len(self._pieces) >= _MOST_PIECES:  # pieces of a few characters are much larger than their text
-            self._pieces = ["".join(self._pieces)]
-        return True
-
-    def join(self) -> AgentEvent:
-        """Return one delta with the whole text."""
-        if len(self._pieces) == 1 and self._pieces[0] is _text_of(self._first):
-            return self._first
-        text = "".join(self._pieces)
-        return replace(self._first, **{"arguments" if isinstance(self._first, CallDelta) else "text": text})
-
-
-def _text_of(delta: TextDelta | ThinkingDelta | CallDelta) -> str:
-    return delta.arguments if isinstance(delta, CallDelta) else delta.text
-
-
-def _source_of(delta: TextDelta | ThinkingDelta | CallDelta) -> object:
-    return (delta.call_id, delta.name) if isinstance(delta, CallDelta) else None
 
 
 def run_blocking(start: Callable[[], Coroutine[Any, Any, Value]], instead: str) -> Value:
