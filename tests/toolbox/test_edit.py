@@ -108,6 +108,14 @@ async def test_replace_all_goes_from_the_left_whatever_the_line_breaks(
     assert (tmp_path / "f").read_bytes() == after
 
 
+@pytest.mark.parametrize("new", ["", "x", "\n"])
+async def test_half_of_a_line_break_is_not_replaced_everywhere(executor: Executor, tmp_path: Path, new: str):
+    (tmp_path / "f").write_bytes(b"ab\r\ncd\r\n")
+    await executor.run("read", {"path": "f"})
+    said = await refused(executor, "f", old_string="\r", new_string=new, replace_all=True)
+    assert "line break" in said and (tmp_path / "f").read_bytes() == b"ab\r\ncd\r\n"
+
+
 async def test_edits_are_applied_in_order_or_not_at_all(executor: Executor, tmp_path: Path):
     (tmp_path / "f").write_text("one\ntwo\n")
     await edited(

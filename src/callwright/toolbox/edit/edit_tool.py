@@ -183,6 +183,10 @@ def _apply(so_far: _Result, change: Replacement, name: str, *, literal: bool) ->
     old, new = _unify_breaks(text, change.old_string), _unify_breaks(text, change.new_string)
     if old == new:
         raise ToolFailed("old_string and new_string differ in line breaks only; there is nothing to change")
+    if not old:
+        raise ToolFailed(
+            "old_string is half of a line break (\\r\\n); change line breaks with a command, such as sed"
+        )
     if change.replace_all:
         return _apply_everywhere(so_far, old, new, literal=literal)
     place = locate(unify_line_breaks(text), old, new, literal=literal)
