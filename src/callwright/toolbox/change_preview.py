@@ -112,11 +112,8 @@ def _replaced(text: str | None, old: str, new: str, *, every: bool = False) -> I
 
 
 def _other_lines(text: str, old: str, start: int) -> list[int]:
-    found: list[int] = []
-    while (start := text.find(old, start)) >= 0:
-        found.append(text.count("\n", 0, start) + 1)
-        start += len(old)
-    return found
+    found = re.compile(re.escape(old)).finditer(text, start)
+    return [text.count("\n", 0, match.start()) + 1 for match in found]
 
 
 def _several(path: str, edits: Sequence[Any]) -> Preview | None:

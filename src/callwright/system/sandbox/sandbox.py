@@ -96,6 +96,10 @@ class Sandbox:
         """Whether there is a wall at all."""
         return self.kind != "none"
 
+    def walls(self, confinement: Confinement) -> bool:
+        """Return whether a command with this confinement runs behind a wall."""
+        return self.confines and Confinement.UNCONFINED not in confinement
+
     @property
     def complete(self) -> bool:
         """Whether the wall has no gaps, so that a wrong guess about a command does no harm."""
@@ -129,8 +133,7 @@ class Sandbox:
 
     def writable_roots(self, confinement: Confinement) -> tuple[str, ...]:
         """Return the folders of the workspace if a command may write to them, else none."""
-        walled = self.confines and Confinement.UNCONFINED not in confinement
-        return () if walled and Confinement.WORKSPACE not in confinement else self.roots
+        return () if self.walls(confinement) and Confinement.WORKSPACE not in confinement else self.roots
 
     def wall(
         self, confinement: Confinement, cwd: str, scratch: Path, named: NamedPaths = _NOTHING
@@ -180,7 +183,7 @@ class Sandbox:
         Raises:
             OSError: The wall cannot be built; the command must not run.
         """
-        if not self.confines or Confinement.UNCONFINED in confinement:
+        if not self.walls(confinement):
             yield Confined(tuple(argv))
             return
         wall, before = self.wall(confinement, cwd, scratch, named)

@@ -253,7 +253,7 @@ class Bash(TypedTool[BashArguments]):
         pieces = [line[start : start + _PIECE_CHARS] for start in range(0, len(line), _PIECE_CHARS)]
         if sum(len(piece.encode("utf-8", "surrogateescape")) for piece in pieces) > _MAX_LINE_BYTES:
             raise ToolFailed(f"the line is longer than {_MAX_LINE_BYTES} bytes; write it to a file and run that")
-        walled = self.sandbox.kind == "bubblewrap" and Confinement.UNCONFINED not in confinement
+        walled = self.sandbox.kind == "bubblewrap" and self.sandbox.walls(confinement)
         script = (_WALLED_TRAP if walled else _TRAP) + _SCRIPT
         argv = ("bash", "--noprofile", "--norc", "-c", script, "bash", *pieces)
         try:
@@ -273,7 +273,7 @@ class Bash(TypedTool[BashArguments]):
         if Confinement.UNCONFINED not in confinement:
             inherited = without_credentials(inherited, passed=self.pass_environment)
         environment = command_environment(inherited, looking=call.effect() is Effect.READ)
-        if self.sandbox.confines and Confinement.UNCONFINED not in confinement:
+        if self.sandbox.walls(confinement):
             temporary = "/tmp" if self.sandbox.kind == "bubblewrap" else str(scratch / "tmp")
             environment.update(walled_environment(environment, temporary, confinement))
             environment.update(hide_committed_secrets(environment, mounted=self.sandbox.kind == "bubblewrap"))
@@ -338,9 +338,9 @@ class BashCall(TypedInvocation[BashArguments]):
                 undo.note(f"what the background command changed is not restored: {self.given.command}")
             return self._start(session, confinement)
         progress = Progress(context.report)
-        masked = self.bash.sandbox.confines and not confinement & (Confinement.NAMED | Confinement.UNCONFINED)
+        masked = self.bash.sandbox.walls(confinement) and Confinement.NAMED not in confinement
         async with undo.watching(roots, self.named_paths().writes, masked=masked):
-            walled = self.bash.sandbox.confines and Confinement.UNCONFINED not in confinement
+            walled = self.bash.sandbox.walls(confinement)
             left = _WALL_ATTEMPTS
             while True:
                 ended, confined = await self._run_line(session, confinement, progress, context)
@@ -374,7 +374,7 @@ class BashCall(TypedInvocation[BashArguments]):
             running = Running(walled.command, caps=self.bash.caps)
             running.when_ended(held.pop_all().close)  # the sandbox must outlive this call
         outside = None
-        if self.bash.sandbox.confines and Confinement.UNCONFINED not in confinement:
+        if self.bash.sandbox.walls(confinement):
             outside = partial(self._run_outside, session.scratch)  # not the session, which its jobs would keep alive
         job = session.add(self.given.command, running, walled=WalledJob(confinement, str(self.folder), outside))
         return Output(

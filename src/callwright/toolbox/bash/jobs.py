@@ -168,11 +168,16 @@ def _stop_all(jobs: dict[str, Job]) -> None:
         job.running.stop()
 
 
-class BashOutputArguments(Arguments):
-    """Arguments of `bash_output`."""
+class JobArguments(Arguments):
+    """Arguments of `bash_kill`."""
 
     id: str = Field(validation_alias=AliasChoices("id", "job_id", "bash_id", "shell_id", "task_id"))
     """The job id that bash returned."""
+
+
+class BashOutputArguments(JobArguments):
+    """Arguments of `bash_output`."""
+
     wait_seconds: float = Field(default=0.0, ge=0.0)
     """Wait this long for the job to end, at most 60."""
 
@@ -203,14 +208,7 @@ class BashOutput(TypedTool[BashOutputArguments]):
         return Output(f"{output.rstrip()}\njob {job.id} ({job.line}): {status}")
 
 
-class BashKillArguments(Arguments):
-    """Arguments of `bash_kill`."""
-
-    id: str = Field(validation_alias=AliasChoices("id", "job_id", "bash_id", "shell_id", "task_id"))
-    """The job id that bash returned."""
-
-
-class BashKill(TypedTool[BashKillArguments]):
+class BashKill(TypedTool[JobArguments]):
     """Stops a background job and every process it started."""
 
     spec = describe(
@@ -223,7 +221,7 @@ class BashKill(TypedTool[BashKillArguments]):
         search_hint="stop background job process",
     )
 
-    async def run(self, arguments: BashKillArguments, context: ToolContext) -> Output:
+    async def run(self, arguments: JobArguments, context: ToolContext) -> Output:
         """Stop the job and return its last output."""
         job = ShellSession.of(context.state, context.session_id).find(arguments.id)
         job.running.stop()

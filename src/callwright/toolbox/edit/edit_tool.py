@@ -1,6 +1,7 @@
 """The `edit` tool: replaces text that occurs in a file exactly once, all changes or none."""
 
 import asyncio
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -184,9 +185,7 @@ def _apply(so_far: _Result, change: Replacement, name: str, *, literal: bool) ->
     if old == new:
         raise ToolFailed("old_string and new_string differ in line breaks only; there is nothing to change")
     if not old:
-        raise ToolFailed(
-            "old_string is half of a line break (\\r\\n); change line breaks with a command, such as sed"
-        )
+        raise ToolFailed("old_string is half of a line break (\\r\\n); change line breaks with a command, such as sed")
     if change.replace_all:
         return _apply_everywhere(so_far, old, new, literal=literal)
     place = locate(unify_line_breaks(text), old, new, literal=literal)
@@ -228,12 +227,9 @@ def _replace_everywhere(text: str, plain: str, old: str, new: str) -> str:
         return text.replace(old, new)
     if text.count("\r\n") == plain.count("\n"):
         return plain.replace(old, new).replace("\n", "\r\n")
-    starts, start = list[int](), plain.find(old)
-    while start >= 0:
-        starts.append(start)
-        start = plain.find(old, start + len(old))
-    for start in reversed(starts):  # from the end, so that earlier offsets stay valid
-        text = replace_range(text, start, start + len(old), new)
+    found = [match.span() for match in re.finditer(re.escape(old), plain)]
+    for start, end in reversed(found):  # from the end, so that earlier offsets stay valid
+        text = replace_range(text, start, end, new)
     return text
 
 
