@@ -20,6 +20,7 @@ from callwright.agent.undo import Rewinding, UndoConflict, UndoHistory
 from callwright.app.app import App
 from callwright.app.conversation import Conversation
 from callwright.app.costs import cost_of_records, prices_in
+from callwright.app.models import fallback_names
 from callwright.app.prompts import INIT_PROMPT
 from callwright.core.errors import CallwrightError, UsageError
 from callwright.policy.modes import Mode, mode_named
@@ -71,9 +72,7 @@ def config_options(app: App) -> list[SessionConfigOptionSelect | SessionConfigOp
 
 def _model_names(app: App) -> list[str]:
     """Return the model in use and the others that the settings name; every other one takes `/model NAME`."""
-    fallbacks = app.settings.last("fallbackModel") or ()
-    others = (fallbacks,) if isinstance(fallbacks, str) else tuple(fallbacks)
-    return list(dict.fromkeys((app.agent.provider.model, *others)))
+    return list(dict.fromkeys((app.agent.provider.model, *fallback_names(app.settings))))
 
 
 def set_mode(app: App, name: str) -> None:

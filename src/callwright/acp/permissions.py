@@ -17,7 +17,7 @@ from acp.schema import (
 from acp.utils import serialize_params
 from pydantic import ValidationError
 
-from callwright.acp.updates import Content, diffs_of, kind_of, locations_of
+from callwright.acp.updates import Content, diffs_of, fence, kind_of, locations_of
 from callwright.app.app import App
 from callwright.app.shared_questions import Settled, SharedQuestions
 from callwright.core.calls import Answers, Decline, Question, Reply, ToolCall
@@ -164,7 +164,11 @@ class Permissions:
             rules = propose_for(question).rules if can_last(question) else ()
             rows = [visible_line(question.summary), *self._describe(question)]
             rows += [f"always saves the rule {visible_line(rule)}" for rule in rules]
-        content: list[Content] = [*diffs_of(call, cwd, on_disk=True), _rows_content(rows)]
+        block = TextContentBlock(type="text", text=fence("\n".join(rows)))
+        content: list[Content] = [
+            *diffs_of(call, cwd, on_disk=True),
+            ContentToolCallContent(type="content", content=block),
+        ]
         return ToolCallUpdate(
             tool_call_id=await self._announce(question),
             title=visible_line(question.reason if question.kind == "input" else question.summary),
@@ -181,15 +185,6 @@ def _read_form(question: Question, answer: object) -> Reply:
     filled_in = cast("dict[str, Any]", content) if given.get("action") == "accept" and isinstance(content, dict) else {}
     reply = read_reply_form(question.arguments, filled_in)
     return Decline("the user gave no reply") if reply is None else make_reply(True, arguments=reply)
-
-
-def _rows_content(rows: Sequence[str]) -> ContentToolCallContent:
-    """Return rows as a block of code, so that no argument can be rendered as Markdown."""
-    body = "\n".join(rows)
-    mark = "```"
-    while mark in body:
-        mark += "`"
-    return ContentToolCallContent(type="content", content=TextContentBlock(type="text", text=f"{mark}\n{body}\n{mark}"))
 
 
 def _find_reply(option_id: str, options: Options) -> Reply:

@@ -92,11 +92,11 @@ def title_of(call: ToolCall) -> str:
     return f"`{shown}`" if canonical(call.name) == "bash" else f"{name} {shown}"
 
 
-def locations_of(call: ToolCall, cwd: Path, *, line: int | None = None) -> list[ToolCallLocation]:
+def locations_of(call: ToolCall, cwd: Path) -> list[ToolCallLocation]:
     """Return the files a call names, as absolute paths."""
     given = arguments_of(call)
     offset = given.get("offset") if canonical(call.name) == "read" else None
-    line = offset if type(offset) is int and offset > 0 else line
+    line = offset if type(offset) is int and offset > 0 else None
     named = (given[name] for name in _PATH_FIELDS if isinstance(given.get(name), str) and given[name])
     return [ToolCallLocation(path=_absolute(path, cwd), line=line) for path in dict.fromkeys(named)]
 
@@ -246,13 +246,19 @@ def _image_block(image: Image) -> ImageContentBlock:
 
 
 def _text_content(text: str) -> ContentToolCallContent:
-    block = TextContentBlock(type="text", text=escape_controls(text))
-    return ContentToolCallContent(type="content", content=block)
+    return ContentToolCallContent(type="content", content=_text_block(text))
+
+
+def _text_block(text: str) -> TextContentBlock:
+    return TextContentBlock(type="text", text=escape_controls(text))
 
 
 def _fence(text: str) -> str:
-    """Return a text as a block of code; the editor reads Markdown, and output must not become links or headings."""
-    body = _cut(text).rstrip("\n")
+    return fence(_cut(text).rstrip("\n"))
+
+
+def fence(body: str) -> str:
+    """Return a text as a block of code; the editor reads Markdown, and it must not become links or headings."""
     mark = _FENCE
     while mark in body:
         mark += "`"
@@ -272,14 +278,12 @@ def escape_controls(text: str) -> str:
 
 def message_chunk(text: str) -> AgentMessageChunk:
     """Return a piece of the agent's answer."""
-    block = TextContentBlock(type="text", text=escape_controls(text))
-    return AgentMessageChunk(session_update="agent_message_chunk", content=block)
+    return AgentMessageChunk(session_update="agent_message_chunk", content=_text_block(text))
 
 
 def thought_chunk(text: str) -> AgentThoughtChunk:
     """Return a piece of the model's reasoning, or a notice beside the answer."""
-    block = TextContentBlock(type="text", text=escape_controls(text))
-    return AgentThoughtChunk(session_update="agent_thought_chunk", content=block)
+    return AgentThoughtChunk(session_update="agent_thought_chunk", content=_text_block(text))
 
 
 def plan_of(items: Iterable[TodoItem]) -> AgentPlanUpdate:
@@ -329,11 +333,10 @@ def replay_message(message: Message, ids: CallIds, cwd: Path) -> Iterator[Update
     match message:
         case UserMessage(content):
             text = content if isinstance(content, str) else next((p.text for p in content if isinstance(p, Text)), "")
-            block = TextContentBlock(type="text", text=escape_controls(text))
             images = (
                 [] if isinstance(content, str) else [_image_block(part) for part in content if isinstance(part, Image)]
             )
-            for shown in [*([block] if text or not images else []), *images]:
+            for shown in [*([_text_block(text)] if text or not images else []), *images]:
                 yield UserMessageChunk(session_update="user_message_chunk", content=shown)
         case AssistantMessage(parts):
             for part in parts:

@@ -111,18 +111,14 @@ class Observability:
             self._closing.pop()()
 
 
-def open_observability(
-    settings: Settings, log: str = "", environment: Mapping[str, str] | None = None
-) -> Observability:
+def open_observability(settings: Settings, log: str = "") -> Observability:
     """Open the configured observers: the option takes precedence, then the environment, then the settings.
 
     Args:
         settings: The merged settings.
         log: The value of `--log`: a file, or `-` for stderr.
-        environment: By default that of the process.
     """
-    variables = os.environ if environment is None else environment
-    made = Observability()
+    variables, made = os.environ, Observability()
     target = log or variables.get(LOG) or settings.last("log")
     if target:
         _add_log(made, str(target))

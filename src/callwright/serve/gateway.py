@@ -6,7 +6,6 @@ import shlex
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import mcp_types as types
@@ -59,8 +58,8 @@ _ALL = "arguments"
 class ListedSkills:
     """The tool `skill`; its description lists the skills, because a client does not have our system prompt."""
 
-    def __init__(self, skills: Skills, *, project: Path | None = None) -> None:
-        self._tool = cast("Tool", SkillTool(skills, project=project))
+    def __init__(self, skills: Skills) -> None:
+        self._tool = cast("Tool", SkillTool(skills))
         about = f"{self._tool.spec.description} The skills:\n{list_skills(skills)}"
         self.spec: ToolSpec = replace(self._tool.spec, description=about)
 

@@ -9,8 +9,6 @@ from callwright.skills.render import COMMAND, expand
 from callwright.skills.skill import (
     FULL_AGENTS,
     READ_ONLY_AGENTS,
-    Kind,
-    Scope,
     Skill,
     check_inside,
     read_inside,
@@ -22,11 +20,9 @@ _LINK = re.compile(r"\]\(\s*<?([^)\s>#]+)[^)]*\)")
 _NOT_A_FILE = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:|/|#")
 
 
-def check_skill_file(
-    file: Path, *, kind: Kind = "skill", scope: Scope = "project", name: str = ""
-) -> tuple[Skill | None, list[SkillProblem]]:
+def check_skill_file(file: Path) -> tuple[Skill | None, list[SkillProblem]]:
     """Read a skill and return it with all problems of its fields and instructions, by line; see `read_skill`."""
-    skill, problems = read_skill(file, kind=kind, scope=scope, name=name)
+    skill, problems = read_skill(file)
     if skill is not None:
         problems = [*problems, *check_body(skill)]
     return skill, sorted(problems, key=lambda problem: problem.line)

@@ -205,11 +205,11 @@ def read_skill(
     return (None if fields.broken else skill), fields.problems
 
 
-def check_hooks(fields: FieldReader, guards: frozenset[str] = _GUARDS) -> None:
+def check_hooks(fields: FieldReader) -> None:
     """Refuse a file whose hooks would guard something, as such hooks are not run here; warn about other hooks."""
     given = fields.document.fields.get("hooks")
     events = list(given) if isinstance(given, dict) else [] if given is None else [str(given)]
-    guarding = [event for event in events if event in guards or not isinstance(given, dict)]
+    guarding = [event for event in events if event in _GUARDS or not isinstance(given, dict)]
     if guarding:
         named = ", ".join(guarding)
         fields.add_error("hooks", f"its hooks ({named}) guard calls and are not run here; move them to the settings")
