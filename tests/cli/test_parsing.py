@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from callwright.cli.options import parse_options, split_rules
+from callwright.cli.options import parse_options
 from callwright.cli.parsing import Parser, positive_amount, positive_int
+from callwright.cli.startup import run_options
 
 
 def sample() -> Parser:
@@ -109,12 +110,12 @@ def test_contradicting_options_are_errors(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_rules_are_split_outside_parentheses() -> None:
-    assert split_rules(["Bash(git log *),Edit", "Read(a, b) Write"]) == [
-        "Bash(git log *)",
-        "Edit",
-        "Read(a, b)",
-        "Write",
-    ]
+    options = parse_options(
+        ["--allowedTools", "Bash(git log *),Edit", "Read(a, b) Write", "--disallowedTools", "Bash(echo {),Read(c)"]
+    )
+    asked = run_options(options)
+    assert asked.allow == ("Bash(git log *)", "Edit", "Read(a, b)", "Write")
+    assert asked.deny == ("Bash(echo {)", "Read(c)")
 
 
 def test_version_imports_neither_argparse_nor_pydantic() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from callwright.app.locations import Locations
+from callwright.app.skills.grants import OWN_MODEL
 from callwright.core.errors import ToolError, UsageError
 from callwright.core.json import hash_text
 from callwright.core.spec import ToolSpec
@@ -31,7 +32,6 @@ _MAX_FOLDERS = 1_000
 """How many folders to look into: a project that is only opened must not make the start slow."""
 _MAX_DESCRIPTION = 2_000
 _MAX_TURNS = 40
-_OWN_MODEL = frozenset({"", "inherit", "default"})
 _READERS = ("read", "grep", "glob", "list", "web_fetch", "web_search", "read_output", "bash")
 _EXPLORE = """\
 You explore a code base for another agent. Search with glob and grep, read what matters, and follow the code. You can
@@ -144,7 +144,7 @@ def _read_given_agent(name: str, given: object) -> AgentDefinition:
         texts["prompt"],
         tuple(lists["tools"]) if "tools" in entry else None,
         tuple(lists["disallowedTools"]),
-        "" if texts["model"] in _OWN_MODEL else texts["model"],
+        "" if texts["model"] in OWN_MODEL else texts["model"],
         turns,
         scope="user",
     )
@@ -152,10 +152,9 @@ def _read_given_agent(name: str, given: object) -> AgentDefinition:
 
 def project_agents(locations: Locations) -> tuple[tuple[AgentDefinition, ...], tuple[str, ...]]:
     """Return the definitions in the project's folders, and the problems of its files, with file and line."""
-    own = {
-        resolve_links(folder) for folder in _user_folders(locations)
-    }  # the same ones if the project is the home folder
-    folders = [folder for folder in _agent_folders(locations.project) if resolve_links(folder) not in own]
+    own = set(map(resolve_links, _user_folders(locations)))  # the same ones if the project is the home folder
+    folders = [locations.project / folder / "agents" for folder in _FOLDERS]
+    folders = [folder for folder in folders if resolve_links(folder) not in own]
     return _read_folders(folders, "project", locations.project)
 
 
@@ -184,10 +183,6 @@ def describe_agents(definitions: Iterable[AgentDefinition]) -> Iterator[str]:
         tools = "all tools" if definition.tools is None else f"tools {', '.join(definition.tools) or 'none'}"
         model = f", model {definition.model}" if definition.model else ""
         yield f"sub-agent {definition.name}: {tools}{model} ({definition.file})"
-
-
-def _agent_folders(base: Path) -> list[Path]:
-    return [base / folder / "agents" for folder in _FOLDERS]
 
 
 def _read_folders(
@@ -309,7 +304,7 @@ def _build(fields: FieldReader, document: "FrontMatter", body: str, text: str, s
         body.strip(),
         fields.rules("tools") if "tools" in document.fields else None,
         fields.rules("disallowedTools"),
-        "" if model in _OWN_MODEL else model,
+        "" if model in OWN_MODEL else model,
         _turns(fields),
         # other modes would give more than the conversation has, which a definition cannot
         read_only=fields.text("permissionMode") == "plan",

@@ -120,8 +120,8 @@ def _permissions(used: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple[Se
 
 
 def _faults(used: Mapping[str, Any]) -> Iterator[tuple[Sequence[str | int], str]]:
-    for key, kind in (("permissions", Mapping), ("hooks", Mapping), ("env", Mapping), ("enabledPlugins", Mapping)):
-        if not isinstance(used.get(key, {}), kind):
+    for key in ("permissions", "hooks", "env", "enabledPlugins"):
+        if not isinstance(used.get(key, {}), Mapping):
             yield (key,), f"expected an object, got {used[key]!r:.80}"
     disabled = used.get("disabledMcpjsonServers", [])
     if not isinstance(disabled, list) or not all(isinstance(each, str) for each in cast("list[Any]", disabled)):

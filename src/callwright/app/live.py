@@ -16,7 +16,6 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, cast
@@ -43,15 +42,11 @@ _MOST_WAITS = 500
 Fields = dict[str, Any]
 
 
-@dataclass(slots=True, eq=False)
-class _Reader:
-    writer: asyncio.StreamWriter
-
-    def send(self, line: bytes) -> None:
-        if self.writer.transport.get_write_buffer_size() > _MOST_UNSENT_BYTES:
-            self.writer.transport.abort()
-        elif not self.writer.is_closing():
-            self.writer.write(line)
+def _send(reader: asyncio.StreamWriter, line: bytes) -> None:
+    if reader.transport.get_write_buffer_size() > _MOST_UNSENT_BYTES:
+        reader.transport.abort()
+    elif not reader.is_closing():
+        reader.write(line)
 
 
 class LiveAgent:
@@ -83,7 +78,7 @@ class LiveAgent:
         self._folder = socket_folder(folder)
         self._path: Path | None = None
         self._server: asyncio.Server | None = None
-        self._readers: set[_Reader] = set()
+        self._readers: set[asyncio.StreamWriter] = set()
         self._serving: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
         self._text: list[str] = []
         self._thinking: list[str] = []
@@ -149,7 +144,7 @@ class LiveAgent:
             return
         line = _encode({"session": self.session_id, **event})
         for reader in list(self._readers):
-            reader.send(line)
+            _send(reader, line)
         if event["type"] in ("asked", "settled"):
             self._publish_state()
 
@@ -270,16 +265,15 @@ class LiveAgent:
         if not is_own_peer(writer.get_extra_info("socket")):
             writer.transport.abort()
             return
-        reader = _Reader(writer)
         try:
             writer.write(_encode(self.hello()))
-            self._readers.add(reader)
+            self._readers.add(writer)
             while line := await stream.readline():
-                reader.send(_encode({"type": "result", **self._perform(line)}))
+                _send(writer, _encode({"type": "result", **self._perform(line)}))
         except (OSError, ValueError, asyncio.IncompleteReadError):  # the other side is gone, or sent too long a line
             pass
         finally:
-            self._readers.discard(reader)
+            self._readers.discard(writer)
 
     def _perform(self, line: bytes) -> Fields:
         """Return the result of a request; what is not understood is refused and changes nothing."""

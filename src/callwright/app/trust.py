@@ -51,7 +51,7 @@ class Trust:
     def covers(self, review: TrustReview) -> bool:
         """Whether files that were read request nothing, or exactly what the user agreed to."""
         # compared by content, not by time: a checkout that restores the files restores the trust
-        return not review.repository.requests or self._stored_digest() == review.digest
+        return not review.repository.requests or self._folders().get(str(self._locations.project)) == review.digest
 
     def covers_own(self, review: TrustReview) -> bool:
         """Whether the user's settings of Claude Code request nothing, or exactly what the user agreed to."""
@@ -117,9 +117,6 @@ class Trust:
                 if folder not in (str(self._locations.project), self._own_key)
             }
         )
-
-    def _stored_digest(self) -> str | None:
-        return self._folders().get(str(self._locations.project))
 
     def _folders(self) -> Mapping[str, str]:
         with suppress(FileNotFoundError):

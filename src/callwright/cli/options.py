@@ -224,19 +224,3 @@ def _contradictions(options: argparse.Namespace) -> Iterator[tuple[bool, str]]:
     yield hook_events, "--include-hook-events needs --output-format stream-json"
     partial = options.include_partial_messages and options.output_format != "stream-json"
     yield partial, "--include-partial-messages needs --output-format stream-json"
-
-
-def split_rules(texts: Sequence[str]) -> list[str]:
-    """Split `Bash(git log *),Edit Read` into rules; commas and spaces inside parentheses belong to the rule."""
-    found: list[str] = []
-    for text in texts:
-        depth, current = 0, ""
-        for character in text:
-            depth += (character == "(") - (character == ")")
-            if character in ", " and depth == 0:
-                found.append(current)
-                current = ""
-            else:
-                current += character
-        found.append(current)
-    return [rule.strip() for rule in found if rule.strip()]

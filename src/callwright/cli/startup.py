@@ -8,7 +8,7 @@ import asyncio
 import os
 import signal
 import uuid
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -31,12 +31,12 @@ from callwright.app.settings import REMOVABLE_SOURCES, Settings, load_settings
 from callwright.app.settings_file import read_named
 from callwright.app.trust import Trust
 from callwright.app.web_search import is_own_server
-from callwright.cli.options import split_rules
 from callwright.core.errors import UsageError
 from callwright.core.events import Event
 from callwright.providers.base import Provider
 from callwright.providers.options import ModelOptions
 from callwright.sessions.base import SessionStore
+from callwright.skills.fields import split_list
 from callwright.toolbox import FileAccess
 
 _MOST_SESSIONS = 10_000
@@ -87,9 +87,9 @@ def run_options(options: argparse.Namespace) -> RunOptions:
     given = vars(options)
     return RunOptions(
         mode="bypass" if given.get("dangerously_skip_permissions") else options.permission_mode,
-        allow=tuple(split_rules(options.allow)),
-        ask=tuple(split_rules(given.get("ask", ()))),
-        deny=tuple(split_rules(options.deny)),
+        allow=_rules(options.allow),
+        ask=_rules(given.get("ask", ())),
+        deny=_rules(options.deny),
         directories=tuple(options.add_dir),
         servers=tuple(given.get("mcp_config", ())),
         turns=given.get("max_turns"),
@@ -103,6 +103,10 @@ def run_options(options: argparse.Namespace) -> RunOptions:
         agents=given.get("agents", ""),
         plugins=tuple(given.get("plugin_dir", ())),
     )
+
+
+def _rules(texts: Sequence[str]) -> tuple[str, ...]:
+    return tuple(rule for text in texts for rule in split_list(text, "()"))  # a brace may be part of a command
 
 
 def _tool_set(given: Mapping[str, Any]) -> str:

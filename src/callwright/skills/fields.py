@@ -155,11 +155,11 @@ class FieldReader:
         return self.document.fields.get(name)
 
 
-def split_list(text: str) -> list[str]:
-    """Split a text at spaces and commas outside of parentheses and braces."""
+def split_list(text: str, brackets: str = "(){}") -> list[str]:
+    """Split a text at spaces and commas outside of these brackets."""
     items, depth, current = list[str](), 0, ""
     for char in text:
-        depth += (char in "({") - (char in ")}")
+        depth += (char in brackets[::2]) - (char in brackets[1::2])
         if depth <= 0 and (char == "," or char.isspace()):
             items.append(current)
             current = ""

@@ -13,7 +13,7 @@ from callwright.policy.rules.rule import Rule, RuleKind, parse_rule
 from callwright.skills import Skill, Skills
 
 OWN_MODEL = frozenset({"", "inherit", "default"})
-"""Values of a skill's `model` that mean the model of the conversation."""
+"""Values of the field `model` that mean the model of the conversation."""
 
 
 def requesting_skills(locations: Locations) -> tuple[Skill, ...]:

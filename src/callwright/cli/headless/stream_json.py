@@ -82,18 +82,12 @@ def partial_line(delta: dict[str, Any], session_id: str) -> dict[str, Any]:
 
 def hook_line(hook: ShellHook, run: HookRun | None, session_id: str) -> dict[str, Any]:
     """Return the line for the start of a hook, or with its result for the end."""
-    line: dict[str, Any] = {
-        "type": "system",
-        "subtype": "hook_started" if run is None else "hook_response",
-        "hook_name": f"{hook.event}:{hook.matcher}" if hook.matcher else hook.event,
-        "hook_event": hook.event,
-        "session_id": session_id,
-        "uuid": str(uuid.uuid4()),
-    }
+    name = f"{hook.event}:{hook.matcher}" if hook.matcher else hook.event
+    hooked = {"hook_name": name, "hook_event": hook.event}
     if run is None:
-        return line
+        return _system_line("hook_started", session_id, **hooked)
     outcome = "error" if run.problem or run.exit_code else "success"
-    return line | {
+    return _system_line("hook_response", session_id, **hooked) | {
         "stdout": run.stdout,
         "stderr": run.problem or run.stderr,
         "exit_code": run.exit_code,
@@ -103,14 +97,11 @@ def hook_line(hook: ShellHook, run: HookRun | None, session_id: str) -> dict[str
 
 def state_line(state: str, session_id: str) -> dict[str, Any]:
     """Return the line that tells an SDK whether further turns follow; it keeps the line from its caller."""
-    return {
-        "type": "system",
-        "subtype": "session_state_changed",
-        "state": state,
-        "sdk_host_only": True,
-        "session_id": session_id,
-        "uuid": str(uuid.uuid4()),
-    }
+    return _system_line("session_state_changed", session_id, state=state, sdk_host_only=True)
+
+
+def _system_line(subtype: str, session_id: str, **fields: Any) -> dict[str, Any]:
+    return {"type": "system", "subtype": subtype, **fields, "session_id": session_id, "uuid": str(uuid.uuid4())}
 
 
 def _part(part: Text | Thinking | ToolCall) -> dict[str, Any]:
