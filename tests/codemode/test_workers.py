@@ -1,11 +1,14 @@
 """The workers that the programs of a process share, and the calls that end by a cancellation."""
 
 import asyncio
+import os
+import warnings
 from typing import Any
 
 import pytest
+from tests.waiting import LONG_SECONDS
 
-from callwright import Effect, Executor, Registry, tool
+from callwright import Effect, Executor, Failed, Registry, tool
 from callwright.codemode import CodeMode
 from callwright.core.errors import Cancelled
 from callwright.policy import AllowEverything
@@ -52,3 +55,26 @@ async def test_cancelled_work_of_a_tool_is_an_exception_in_the_program() -> None
     code = "try:\n    await job()\nexcept RuntimeError as error:\n    print('caught', error)"
     outcome = await Executor(CodeMode(Registry(job)), AllowEverything()).run("run_code", {"code": code})
     assert outcome.text == "caught the job was cancelled\n"
+
+
+async def _run_one() -> str:
+    outcome = await Executor(CodeMode(Registry()), AllowEverything()).run("run_code", {"code": "1 + 1"})
+    return outcome.error.message if isinstance(outcome, Failed) else outcome.text
+
+
+def test_program_in_a_forked_process_is_refused_and_does_not_hang() -> None:
+    assert asyncio.run(_run_one()) == "2"
+    read, write = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # forking beside threads is what is tested
+        child = os.fork()
+    if not child:
+        try:
+            os.write(write, asyncio.run(asyncio.wait_for(_run_one(), LONG_SECONDS)).encode())
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as told:
+        assert "it was forked after its parent had run one" in told.read()
+    os.waitpid(child, 0)
+    assert asyncio.run(_run_one()) == "2"

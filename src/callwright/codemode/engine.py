@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 import pydantic_monty as monty
 
 from callwright.codemode.sizes import MAX_CHARS, measure
-from callwright.core.errors import check_number
+from callwright.core.errors import ToolFailed, check_number
 
 _MAX_WORKERS = 64
 _MAX_LIMIT = 10**15
@@ -40,6 +40,7 @@ _MAX_SLEEP_SECONDS = 60.0
 _NOT_AWAITED = re.compile(r"<coroutine (?:external_future\(\d+\)|object \w+)>|<gather\(\d+\)>")
 """What stands in texts for calls without `await`: the engine hands over the representation of what is not data."""
 _LINE_END = ord("\n")
+_FORKED = "no program can run in this process: it was forked after its parent had run one; start it with spawn"
 _LATER: monty.ExternalFuture = {"future": ...}
 _SUSPENSIONS_PER_CALL = 3
 """A call stops the program when it is made and when it is awaited, and once more to look its name up."""
@@ -121,9 +122,11 @@ _pools: dict[int, monty.Monty] = {}
 
 
 def _open_pool() -> monty.Monty:
-    """Return this process's pool; a forked child has its own, because it cannot use its parent's workers."""
+    """Return this process's pool; a process forked from one that has a pool cannot have any: it lacks its threads."""
     pool = _pools.get(os.getpid())
     if pool is None:
+        if _pools:
+            raise ToolFailed(_FORKED)
         pool = monty.Monty(
             min_processes=0,
             max_processes=_MAX_WORKERS,
@@ -131,15 +134,13 @@ def _open_pool() -> monty.Monty:
             turn_duration_limit_grace=_STEP_GRACE_SECONDS,
         )
         pool.__enter__()
-        _pools.clear()
         _pools[os.getpid()] = pool
         atexit.register(_close_pool, os.getpid())
     return pool
 
 
 def _close_pool(process_id: int) -> None:
-    pool = _pools.pop(process_id, None)
-    if pool is not None and process_id == os.getpid():
+    if process_id == os.getpid() and (pool := _pools.pop(process_id, None)) is not None:
         pool.__exit__(None, None, None)
 
 
