@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,14 @@ from callwright.app.mcp_servers import load_servers
 from callwright.app.permissions import HookAllows
 from callwright.app.run_context import RunOptions
 from callwright.app.settings import load_settings
-from callwright.core.access import Allow, UseTool
+from callwright.core.access import Allow, Decision, Deny, UseTool
 from callwright.core.calls import digest_of
 from callwright.core.spec import REPOSITORY, SHADOWS
 from callwright.hooks.shell.hooks import ShellHooks
 from callwright.mcp import McpServers, ServerConfig
 from callwright.policy import Policies, Rules, rules_of
 from callwright.policy.dry_run import DryRunCall
+from callwright.policy.rules.rule import Rule
 from callwright.testing.fakes import ScriptedProvider
 
 HOSTILE = str(Path(__file__).parents[1] / "mcp" / "servers" / "hostile.py")
@@ -102,17 +103,25 @@ def test_server_on_the_command_line_is_the_users(locations: Locations) -> None:
     assert server.repository == "" and server.shadows == ""
 
 
+def _decide(rules: Sequence[Rule], metadata: dict[str, Any]) -> Decision:
+    spec = ToolSpec("mcp__h__echo", "Echoes.", {"type": "object"}, group="mcp:h", metadata=metadata)
+    call = DryRunCall(spec, {"text": "x"}, "")
+    return Policies(Rules(rules)).decide(UseTool("mcp__h__echo", spec.annotations.effect), call)
+
+
 @pytest.mark.parametrize("scope", ["user", "managed", "unknown"])
 @pytest.mark.parametrize("rule", ["mcp__h", "mcp__h__*", "mcp__h__echo", "group:mcp:h", "mcp__h__echo(text:*)"])
 def test_no_form_of_a_users_rule_covers_a_projects_server(scope: str, rule: str) -> None:
-    def decide(metadata: dict[str, Any]) -> bool:
-        spec = ToolSpec("mcp__h__echo", "Echoes.", {"type": "object"}, group="mcp:h", metadata=metadata)
-        call = DryRunCall(spec, {"text": "x"}, "")
-        policies = Policies(Rules(rules_of(allow=[rule], scope=scope)))
-        return isinstance(policies.decide(UseTool("mcp__h__echo", spec.annotations.effect), call), Allow)
+    project = {REPOSITORY: "/project"}
+    assert isinstance(_decide(rules_of(allow=[rule], scope=scope), {}), Allow)
+    for metadata in (project, project | {SHADOWS: "h"}):
+        assert not isinstance(_decide(rules_of(allow=[rule], scope=scope), metadata), Allow)
+        assert isinstance(_decide(rules_of(deny=[rule], scope=scope), metadata), Deny)
 
-    assert decide({})
-    assert not decide({REPOSITORY: "/project"}) and not decide({REPOSITORY: "/project", SHADOWS: "h"})
+
+@pytest.mark.parametrize("scope", ["", "project", "local"])
+def test_answers_and_rules_of_the_project_cover_its_server(scope: str) -> None:
+    assert isinstance(_decide(rules_of(allow=["mcp__h"], scope=scope), {REPOSITORY: "/project"}), Allow)
 
 
 @pytest.mark.parametrize("shadows", ["", "gh"])

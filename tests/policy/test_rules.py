@@ -52,6 +52,45 @@ def test_invalid_rule_raises(text: str) -> None:
         parse_rule("deny", text)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Bash,Read",
+        "Bash|Read(x)",
+        "Bash:rm",
+        "mcp__a__b,mcp__c",
+        "Bash*,Read*",
+        "Read(a),Edit(b)",
+        "Bash(rm *) Bash(mv *)",
+    ],
+)
+def test_several_rules_in_one_text_are_refused(text: str) -> None:
+    for kind in ("deny", "ask"):
+        with pytest.raises(UsageError, match="write one rule for each"):
+            parse_rule(kind, text)
+
+
+@pytest.mark.parametrize("line", ["python -c 'f(a),Read(b)'", "echo 'Read(b)'", "awk '{print(a), Bash(b)}'"])
+def test_parentheses_in_a_pattern_are_text(line: str) -> None:
+    assert isinstance(_judge_line(f"Bash({line})", "deny", RunCommand(line, "/w"), _call("bash")), Deny)
+
+
+@pytest.mark.parametrize("text", ["deploy", "deploy()", "deploy(*)", "deploy(:*)", "deploy(**)"])
+def test_rule_against_every_call_needs_no_argument(text: str) -> None:
+    access, calls = UseTool("deploy", Effect.WRITE), (_call("deploy"), _call("deploy", {"to": "x"}))
+    for call in calls:
+        assert isinstance(_judge(rules_of(deny=[text]), access, call=call), Deny)
+        if "*" in text:
+            assert _judge(rules_of(allow=[text]), access, call=call) is None
+
+
+def test_argument_of_another_tool_keeps_its_name() -> None:
+    access, call = UseTool("deploy", Effect.WRITE), _call("deploy", {"run_in_background": True, "path": "a"})
+    for text in ("deploy(run_in_background:true)", "deploy(path:a)"):
+        assert isinstance(_judge(rules_of(deny=[text]), access, call=call), Deny)
+    assert _judge(rules_of(deny=["deploy(path:a)"]), access, call=_call("deploy", {"to": "a"})) is None
+
+
 @pytest.mark.parametrize("text", ["Bash()", "Read( )", "mcp__shop__order()"])
 def test_empty_parentheses_allow_nothing_and_deny_everything(text: str) -> None:
     with pytest.raises(UsageError, match="names nothing between its parentheses; write"):

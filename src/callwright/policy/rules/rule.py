@@ -16,6 +16,9 @@ RuleKind: TypeAlias = Literal["deny", "ask", "allow"]
 NAMED_ARGUMENTS = re.compile(r"\s*\w+:[^,]*(?:,\s*\w+:[^,]*)*")
 """A specifier that names arguments: `model:opus, type:code`."""
 _NEXT_ARGUMENT = re.compile(r",\s*\w+:")
+_SEPARATOR = re.compile(r"[,;|&]")
+_SECOND_RULE = re.compile(r"[^()]*\)[\s,;|&]*([\w:*.-]+)\(")
+"""Behind a parenthesis that closes what the rule opened, so that it is no text such as `f(a),g(b)`."""
 _BACKGROUND = re.compile(r"(^|,\s*)(?:run_in|is)_background:")
 """Other agents' names of the argument `background`."""
 
@@ -93,7 +96,7 @@ def parse_rule(
         raise UsageError(
             f"the {kind} rule {text!r} is not of the form Tool or Tool(specifier), such as Bash(git log *)"
         )
-    if kind != "allow" and not is_known(name) and any(is_known(part) for part in re.split(r"[^\w*.-]+", name) if part):
+    if kind != "allow" and _names_several(name, rest):
         raise UsageError(
             f"the {kind} rule {text!r} names several tools, or one in another form; write one rule for each, such as "
             "Bash(git push *)"
@@ -117,6 +120,15 @@ def parse_rule(
                 f"the {kind} rule {text!r}: {error}; write \\[ for a bracket that is part of a name"
             ) from None
     return Rule(kind, text.strip(), canonical(name), specifier or None, written_in, base, session, scope)
+
+
+def _names_several(name: str, rest: str) -> bool:
+    """Whether a text holds several rules, of which none would apply: `Bash,Read`, `Read(a),Edit(b)`."""
+    one = is_known(name) and not _SEPARATOR.search(name)
+    if not one and any(is_known(part) for part in re.split(r"[^\w*.-]+", name) if part):
+        return True
+    second = _SECOND_RULE.match(rest)
+    return second is not None and is_known(second[1])
 
 
 def _without_argument_name(tool: str, specifier: str) -> str:
