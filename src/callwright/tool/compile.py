@@ -22,12 +22,12 @@ _NOISE = frozenset({"title", "$schema", "discriminator"})  # the last points at 
 def compact_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Drop titles and inline non-recursive definitions, because every model request repeats the schema."""
     definitions = cast("Mapping[str, Any]", schema.get("$defs", {}))
-    recursive = {name for name in definitions if _reaches(name, definitions)}
-    body = _Inliner(definitions, recursive).shrink({key: value for key, value in schema.items() if key != "$defs"})
-    kept = {name: definitions[name] for name in sorted(recursive) if _mentions(body, name, definitions)}
+    recursive = {name for name, part in definitions.items() if name in _list_mentioned(part, definitions)}
+    inliner = _Inliner(definitions, recursive)
+    body = inliner.shrink({key: value for key, value in schema.items() if key != "$defs"})
+    kept = recursive & _list_mentioned(body, definitions)
     if kept:
-        inliner = _Inliner(definitions, recursive)
-        body["$defs"] = {name: inliner.shrink(part) for name, part in kept.items()}
+        body["$defs"] = {name: inliner.shrink(definitions[name]) for name in sorted(kept)}
     return body
 
 
@@ -96,23 +96,16 @@ def _references(value: Any) -> set[str]:
     return set()
 
 
-def _closure(start: set[str], definitions: Mapping[str, Any]) -> set[str]:
+def _list_mentioned(part: Any, definitions: Mapping[str, Any]) -> set[str]:
+    """Return the definitions that a part of a schema refers to, directly or through others."""
     seen: set[str] = set()
-    waiting = list(start)
+    waiting = list(_references(part))
     while waiting:
         name = waiting.pop()
         if name not in seen and name in definitions:
             seen.add(name)
             waiting.extend(_references(definitions[name]))
     return seen
-
-
-def _reaches(name: str, definitions: Mapping[str, Any]) -> bool:
-    return name in _closure(_references(definitions[name]), definitions)
-
-
-def _mentions(body: Any, name: str, definitions: Mapping[str, Any]) -> bool:
-    return name in _closure(_references(body), definitions)
 
 
 INTEGER_RANGE = (-(2**63), 2**64 - 1)
