@@ -40,6 +40,5 @@ async def read_prompt(store: BlobStore, reference: str) -> Prompt | None:
     """Return a prompt; None if there is none under this reference."""
     found = await store.read_blob(reference)
     if isinstance(found, Said) and isinstance(found.message, UserMessage):
-        content = found.message.content
-        return content if isinstance(content, str) else tuple(content)
+        return found.message.content
     return None

@@ -189,7 +189,7 @@ class Runs:
             except RPCError as error:
                 if error.status in _REFUSALS:  # otherwise the run may have been started, and will read its prompt
                     await self._sessions.delete_blobs([reference])
-                raise explain_refusal(error, "") from error
+                raise explain_refusal(error) from error
         return Run(handle, self._sessions, session_id, reference)
 
     def get(self, session: str) -> "Run":
@@ -210,7 +210,7 @@ class Runs:
             found = self._client.list_workflows(query, limit=limit)
             return [await describe_run(execution) async for execution in found]
         except RPCError as error:
-            raise explain_refusal(error, "") from error
+            raise explain_refusal(error) from error
 
     async def waiting(self, *, limit: int = 100) -> Sequence[WaitingRun]:
         """Return the sessions that wait for answers, from the store: no worker needs to run.

@@ -1,8 +1,8 @@
 """One run on a Temporal server: its questions, its result, and what it records meanwhile."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
@@ -147,7 +147,7 @@ class Run:
                 raise TemporalError(
                     f"session {self.session_id!r} has no run on this server that waits; the answer is on record"
                 ) from None
-            raise explain_refusal(error, "") from error
+            raise explain_refusal(error) from error
 
     async def cancel(self) -> None:
         """Cancel the run: a running call is stopped, open questions are declined, and the result is `Stopped`.
@@ -155,14 +155,12 @@ class Run:
         Raises:
             TemporalError: the server cannot be reached, there is no such run, or it has ended.
         """
-        try:
+        with self._explaining():
             described = await self._handle.describe()
             if _STATUSES.get(described.status.name if described.status else "") != "running":
                 # the server would accept it, and the caller would believe that something was stopped
                 raise TemporalError(f"the run of session {self.session_id!r} has ended; there is nothing to cancel")
             await self._handle.cancel()
-        except RPCError as error:
-            raise self._explain_missing(error) from error
 
     async def result(self) -> Done | Stopped:
         """Wait until the run has ended and return its result, read from the session.
@@ -173,11 +171,10 @@ class Run:
             SessionError: the session cannot be read.
         """
         try:
-            report = await self._handle.result()
+            with self._explaining():
+                report = await self._handle.result()
         except WorkflowFailureError as error:
             return await self._explain_failure(error)
-        except RPCError as error:
-            raise self._explain_missing(error) from error
         return await self._read_result(report)
 
     async def watch(self, position: int = 0) -> AsyncGenerator[StoredRecord, None]:
@@ -206,13 +203,7 @@ class Run:
                     if done:
                         ended.result()
                         return
-                    hearing = asyncio.ensure_future(changed.wait())
-                    try:
-                        await asyncio.wait(
-                            [ended, hearing], timeout=_WATCH_SECONDS, return_when=asyncio.FIRST_COMPLETED
-                        )
-                    finally:
-                        hearing.cancel()
+                    await _wait_for_first(ended, changed)
         finally:
             ended.cancel()
 
@@ -222,10 +213,8 @@ class Run:
         Raises:
             TemporalError: the server cannot be reached, or there is no such run.
         """
-        try:
+        with self._explaining():
             described = await self._handle.describe()
-        except RPCError as error:
-            raise self._explain_missing(error) from error
         size = described.raw_description.workflow_execution_info.history_size_bytes
         return await describe_run(described, size)
 
@@ -235,22 +224,16 @@ class Run:
         Raises:
             TemporalError: the server cannot be reached, or there is no such run.
         """
-        try:
+        with self._explaining():
             return (await self._handle.describe()).history_length > _EVENTS_BEFORE_A_WORKER
-        except RPCError as error:
-            raise self._explain_missing(error) from error
 
     async def fetch_history(self) -> WorkflowHistory:
         """Return the workflow's own history: references and counts, for looking into problems."""
         return await self._handle.fetch_history()
 
     async def _wait(self) -> None:
-        try:
+        with self._explaining(), suppress(WorkflowFailureError):  # it has ended all the same
             await self._handle.result()
-        except WorkflowFailureError:
-            pass  # it has ended all the same
-        except RPCError as error:
-            raise self._explain_missing(error) from error
 
     async def _read_from(self, position: int) -> Sequence[StoredRecord]:
         try:
@@ -284,10 +267,16 @@ class Run:
         kind, reason = str(report.get("kind", "cancelled")), str(report.get("reason", "the run was cancelled"))
         return Stopped(reason, cast("StopKind", kind), usage, self.session_id, text, len(replies))
 
-    def _explain_missing(self, error: RPCError) -> TemporalError:
-        if error.status is RPCStatusCode.NOT_FOUND:
-            return TemporalError(f"session {self.session_id!r} has no run on this server, or it has ended")
-        return explain_refusal(error, "")
+    @contextmanager
+    def _explaining(self) -> Generator[None]:
+        """Raise a `TemporalError` for a request inside that fails."""
+        try:
+            yield
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                missing = f"session {self.session_id!r} has no run on this server, or it has ended"
+                raise TemporalError(missing) from error
+            raise explain_refusal(error) from error
 
 
 def _find_run(records: Sequence[Record], key: str) -> Sequence[Record]:
@@ -309,7 +298,7 @@ async def describe_run(execution: WorkflowExecution, history_bytes: int = 0) -> 
     )
 
 
-def explain_refusal(error: RPCError, address: str) -> TemporalError:
+def explain_refusal(error: RPCError, address: str = "") -> TemporalError:
     """Return the error for a request that failed."""
     place = f" at {address}" if address else ""
     what = "does not answer" if error.status in _AWAY else "refused the request"
@@ -319,6 +308,15 @@ def explain_refusal(error: RPCError, address: str) -> TemporalError:
 def first_line(error: BaseException | None) -> str:
     """Return a short description of a foreign error."""
     return str(error).partition("\n")[0][:300]
+
+
+async def _wait_for_first(ended: "asyncio.Future[None]", changed: asyncio.Event) -> None:
+    """Wait until a run has ended or its session has changed, but not for long: not every store tells of changes."""
+    hearing = asyncio.ensure_future(changed.wait())
+    try:
+        await asyncio.wait([ended, hearing], timeout=_WATCH_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        hearing.cancel()
 
 
 @asynccontextmanager
