@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 from callwright.core.calls import Repair
-from callwright.core.json import JsonObject, make_object, thaw
+from callwright.core.json import JsonObject, make_object, refuse_constant, thaw
 from callwright.repairs.lenient_json import CutOff, NotJson, TwoReadings, TwoValues, read_lenient, try_read
 from callwright.repairs.schemas import Object, Target, fits, kinds_of, required_of
 
@@ -67,10 +67,7 @@ def _name_only_field(value: Any, target: Target, repairs: list[Repair]) -> ReadA
 def _read_strictly(text: str) -> Any:
     from json import loads
 
-    def refuse(name: str) -> None:
-        raise ValueError(name)
-
-    return loads(text, object_pairs_hook=make_object, parse_constant=refuse)
+    return loads(text, object_pairs_hook=make_object, parse_constant=refuse_constant)
 
 
 def advise(arguments: JsonObject | str | bytes, target: Target, error: str) -> str:
