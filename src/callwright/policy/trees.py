@@ -3,9 +3,11 @@
 import os
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from glob import has_magic, iglob
 from itertools import islice
+from typing import NamedTuple
 
 from callwright.policy.git_index import find_tracked
 from callwright.policy.tool_names import words
@@ -93,42 +95,75 @@ def find_in_tree(
             pass  # outside a repository git searches the folder itself, or nothing
     if not os.path.isdir(tree.folder):  # noqa: PTH112 - a path as text
         return tree.folder if wanted(tree.folder) or wanted(os.path.realpath(tree.folder)) else ""
-    root = os.path.realpath(tree.folder)
-    pending, seen = [(tree.folder, root, True, tree.pattern)], 0
-    most = _MAX_NAMED_ENTRIES if tree.follows else _MAX_ENTRIES
-    entered = {root}
-    while pending:
-        folder, place, counts, pattern = pending.pop()
-        try:
-            with os.scandir(folder) as entries:
+    return _TreeSearch(tree, wanted, folders=folders, every=every).run()
+
+
+class _Folder(NamedTuple):
+    """A folder to search."""
+
+    path: str
+    real: str
+    counts: bool
+    """Whether its files count that are no links; those in the folders of tools do not."""
+    pattern: str
+
+
+class _TreeSearch:
+    """One search of `find_in_tree` in a folder."""
+
+    def __init__(self, tree: Tree, wanted: Callable[[str], bool], *, folders: bool, every: bool) -> None:
+        self._tree = tree
+        self._wanted = wanted
+        self._folders = folders
+        self._every = every
+        root = os.path.realpath(tree.folder)
+        self._entered = {root}
+        self._pending = [_Folder(tree.folder, root, True, tree.pattern)]
+
+    def run(self) -> str | None:
+        left = _MAX_NAMED_ENTRIES if self._tree.follows else _MAX_ENTRIES
+        while self._pending:
+            folder = self._pending.pop()
+            # what cannot be listed cannot be read through it either
+            with suppress(OSError), os.scandir(folder.path) as entries:
                 for entry in entries:
-                    seen += 1
-                    if seen > most:
+                    left -= 1
+                    if left < 0:
                         return None
-                    if tree.visible and entry.name[0] == ".":
-                        continue
-                    path = entry.path[len(tree.folder) :]
-                    strange = tree.split and _STRANGE.search(path) and fnmatchcase(entry.name, tree.pattern)
-                    if strange and _names_others(tree.folder, path, wanted):
+                    if not (self._tree.visible and entry.name[0] == ".") and self._look(entry, folder):
                         return entry.path
-                    link = tree.follows and entry.is_symlink()
-                    real = os.path.realpath(entry.path) if link else f"{place}/{entry.name}"
-                    if entry.is_dir(follow_symlinks=False) or (tree.enters and link and entry.is_dir()):
-                        if folders and counts and (wanted(entry.path) or wanted(real)):
-                            return entry.path
-                        kept = counts and (every or entry.name not in _SKIPPED)
-                        if (kept or tree.follows) and not (link and real in entered):
-                            entered |= {real} if link else set()
-                            # `find -name x -exec mv {} y` takes all that is in a folder x
-                            taken = every and fnmatchcase(entry.name, pattern)
-                            pending.append((entry.path, real, kept, "*" if taken else pattern))
-                    elif not (counts or link) or not fnmatchcase(entry.name, pattern):
-                        continue
-                    elif wanted(entry.path) or wanted(real):
-                        return entry.path
-        except OSError:
-            continue  # what cannot be listed cannot be read through it either
-    return ""
+        return ""
+
+    def _look(self, entry: os.DirEntry[str], folder: _Folder) -> bool:
+        """Return whether an entry is wanted; a folder is searched later."""
+        tree = self._tree
+        if tree.split and self._names_others(entry):
+            return True
+        link = tree.follows and entry.is_symlink()
+        real = os.path.realpath(entry.path) if link else f"{folder.real}/{entry.name}"
+        if entry.is_dir(follow_symlinks=False) or (tree.enters and link and entry.is_dir()):
+            if self._folders and folder.counts and (self._wanted(entry.path) or self._wanted(real)):
+                return True
+            self._enter(entry, real, folder, link=link)
+            return False
+        if not (folder.counts or link) or not fnmatchcase(entry.name, folder.pattern):
+            return False
+        return self._wanted(entry.path) or self._wanted(real)
+
+    def _names_others(self, entry: os.DirEntry[str]) -> bool:
+        path = entry.path[len(self._tree.folder) :]
+        strange = _STRANGE.search(path) and fnmatchcase(entry.name, self._tree.pattern)
+        return bool(strange) and _names_others(self._tree.folder, path, self._wanted)
+
+    def _enter(self, entry: os.DirEntry[str], real: str, folder: _Folder, *, link: bool) -> None:
+        counts = folder.counts and (self._every or entry.name not in _SKIPPED)
+        if not (counts or self._tree.follows) or (link and real in self._entered):
+            return
+        if link:
+            self._entered.add(real)
+        # `find -name x -exec mv {} y` takes all that is in a folder x
+        taken = self._every and fnmatchcase(entry.name, folder.pattern)
+        self._pending.append(_Folder(entry.path, real, counts, "*" if taken else folder.pattern))
 
 
 def find_option_file(arguments: Sequence[str], folder: str) -> str:
