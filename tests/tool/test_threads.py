@@ -14,16 +14,16 @@ number: ContextVar[int] = ContextVar("number", default=0)
 
 @pytest.mark.slow
 async def test_a_thousand_functions_run_at_once() -> None:
-    threads = Threads("many")
+    threads = Threads()
     barrier = threading.Barrier(1000)
     done = await asyncio.gather(*(threads.run(lambda: barrier.wait(timeout=60)) for _ in range(1000)))
     assert sorted(done) == list(range(1000))
 
 
 async def test_threads_are_named_reused_and_daemons() -> None:
-    threads = Threads("named")
+    threads = Threads()
     seen = {await threads.run(threading.current_thread) for _ in range(50)}
-    assert all(thread.daemon and thread.name.startswith("named-") for thread in seen)
+    assert all(thread.daemon and thread.name.startswith("callwright-tool-") for thread in seen)
     assert len(seen) < 10
 
 

@@ -62,7 +62,7 @@ class CurrentSpan:
         end_span(self.span, error, description)
 
 
-def end_span(span: Span, error: str = "", description: str = "") -> None:
+def end_span(span: Span, error: str, description: str) -> None:
     """End a span, with an error if there is one."""
     if error:
         span.set_attribute(names.ERROR, error)

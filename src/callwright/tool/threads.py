@@ -93,8 +93,7 @@ class _ThreadRun:
 class Threads:
     """Runs functions in worker threads, without a limit on their number."""
 
-    def __init__(self, name: str = "callwright-tool") -> None:
-        self._name = name
+    def __init__(self) -> None:
         self._work: SimpleQueue[_ThreadRun] = SimpleQueue()
         # one token per waiting thread; a deque, because a thousand threads that end together would queue up for a lock
         self._idle: deque[None] = deque()
@@ -125,7 +124,7 @@ class Threads:
             self._idle.pop()
         except IndexError:
             # daemon: an abandoned tool must not keep the interpreter from ending
-            threading.Thread(target=self._serve, name=f"{self._name}-{next(self._started)}", daemon=True).start()
+            threading.Thread(target=self._serve, name=f"callwright-tool-{next(self._started)}", daemon=True).start()
         self._work.put(run)
 
     def _serve(self) -> None:

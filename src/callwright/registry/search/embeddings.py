@@ -30,10 +30,6 @@ _INSTALL = "run " + install_command("'callwright[semantic]'") + ", or pass your 
 class MiniLM:
     """The embedding model all-MiniLM-L6-v2, loaded once; call it with texts.
 
-    Args:
-        model: ONNX file to load instead of the installed one.
-        tokenizer: `tokenizer.json` to load instead of the installed one.
-
     Raises:
         UsageError: A package or a file of the extra `semantic` is missing.
     """
@@ -41,9 +37,9 @@ class MiniLM:
     width = 384
     """Numbers per vector."""
 
-    def __init__(self, model: Path | None = None, tokenizer: Path | None = None) -> None:
-        tokenizer = tokenizer or _package_file(_TOKENIZER_PACKAGE, _TOKENIZER_FILE)
-        model = model or _package_file(_MODEL_PACKAGE, "model.onnx")
+    def __init__(self) -> None:
+        tokenizer = _package_file(_TOKENIZER_PACKAGE, _TOKENIZER_FILE)
+        model = _package_file(_MODEL_PACKAGE, "model.onnx")
         self.identity = " ".join((_fingerprint(model), _fingerprint(tokenizer), str(_MAX_TOKENS)))
         """Names everything a vector depends on; the key of cached vectors."""
         self._tokenizer = _load_tokenizer(tokenizer)
