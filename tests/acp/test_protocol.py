@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import sys
-from asyncio.subprocess import PIPE
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -17,6 +17,7 @@ from acp.schema import InitializeResponse, McpServerStdio
 from hypothesis import given, strategies as st
 from tests.acp.conftest import Connect
 from tests.acp.editor import Connected
+from tests.waiting import LONG_SECONDS
 
 from callwright.acp.requests import read_servers
 from callwright.acp.transport import BadMessage, LineTransport, check_message
@@ -197,6 +198,17 @@ async def test_long_line_is_skipped() -> None:
     assert await transport.receive() == {"id": 2, "method": "next"}
     assert "400" in json.loads(sent[0])["error"]["message"]
     assert await transport.receive() is None
+
+
+@pytest.mark.slow
+async def test_input_that_asyncio_cannot_wait_for_ends_the_process(project: Path, script: Callable[..., str]) -> None:
+    """Neither a traceback nor a process that waits for ever."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "callwright", "acp", script("hello"), stdin=DEVNULL, stdout=PIPE, stderr=PIPE, cwd=project
+    )
+    async with asyncio.timeout(LONG_SECONDS):
+        output, errors = await process.communicate()
+    assert (process.returncode, output, errors) == (0, b"", b"")
 
 
 @pytest.mark.slow

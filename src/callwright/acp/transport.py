@@ -181,11 +181,11 @@ async def standard_streams() -> AsyncGenerator[LineTransport, None]:
     if sys.platform == "win32":
         raise UsageError("callwright acp needs pipes that asyncio can wait for; on Windows run it in WSL")
     wire_in, wire_out = take_standard_streams()
+    if not _is_pipe(wire_out):
+        raise UsageError("callwright acp writes to a pipe: start it from an editor or another ACP client")
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()
     stop_reading = await _feed(reader, wire_in)
-    if not _is_pipe(wire_out):
-        raise UsageError("callwright acp writes to a pipe: start it from an editor or another ACP client")
     protocol = asyncio.StreamReaderProtocol(asyncio.StreamReader())
     outgoing, _ = await loop.connect_write_pipe(lambda: protocol, os.fdopen(wire_out, "wb"))
     try:
@@ -197,7 +197,7 @@ async def standard_streams() -> AsyncGenerator[LineTransport, None]:
 
 def _is_pipe(descriptor: int) -> bool:
     mode = os.fstat(descriptor).st_mode
-    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode)
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(descriptor)
 
 
 async def _feed(reader: asyncio.StreamReader, descriptor: int) -> Callable[[], None]:
@@ -208,7 +208,7 @@ async def _feed(reader: asyncio.StreamReader, descriptor: int) -> Callable[[], N
         incoming, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), source)
         return incoming.close
 
-    def read_file() -> None:  # a regular file, which asyncio cannot wait for: messages kept for a test
+    def read_file() -> None:  # a regular file or /dev/null, which asyncio cannot wait for: messages kept for a test
         with os.fdopen(descriptor, "rb") as file:
             while chunk := file.read(_CHUNK):
                 loop.call_soon_threadsafe(reader.feed_data, chunk)
