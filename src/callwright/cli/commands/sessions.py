@@ -3,21 +3,21 @@
 import argparse
 import asyncio
 import sys
-import time
 import uuid
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from callwright.agent.replay import SessionReplay
-from callwright.agent.undo import RewindScope, UndoConflict, UndoHistory
+from callwright.agent.undo import Rewinding, UndoConflict, UndoHistory
 from callwright.app.costs import cost_of_records, price_lookup
 from callwright.app.delete_session import delete_session
 from callwright.app.locations import Locations
 from callwright.app.session_search import find_excerpt
 from callwright.app.transcripts import export_redacted, redact_records
 from callwright.cli.parsing import Parser, positive_int
-from callwright.cli.render.calls import one_line, point_lines, rewind_lines, transcript
+from callwright.cli.render.calls import format_time, one_line, point_lines, rewind_lines, transcript
 from callwright.cli.render.text import print_json, print_text, visible, visible_line
 from callwright.cli.startup import find_session
 from callwright.core.errors import UsageError, describe_exception
@@ -26,7 +26,6 @@ from callwright.sessions.records import sum_usage
 from callwright.system.private_files import write_private
 from callwright.system.undo.undo_store import UndoStore
 
-_DAY_SECONDS = 86_400
 _MOST_HITS = 10_000
 _NO_SESSIONS = "No sessions in this project. Run callwright to start one."
 _LATEST_BY_DEFAULT = ("undo", "redo")
@@ -101,7 +100,7 @@ async def _perform(options: argparse.Namespace) -> int:
         "export": _export,
         "delete": _delete,
         "undo": undo,
-        "redo": redo,
+        "redo": undo,
     }
     async with SqliteStore(Locations.of().sessions) as store:
         if hasattr(options, "id"):
@@ -132,12 +131,7 @@ async def _list(options: argparse.Namespace, store: SqliteStore) -> None:
         print_text(_NO_SESSIONS)
     width = max((len(entry.session_id) for entry in entries), default=0)
     for entry in entries:
-        print_text(f"{entry.session_id:<{width}}  {_when(entry.updated_at):>12}  {one_line(entry.title, 60)}")
-
-
-def _when(stamp: float) -> str:
-    recent = time.time() - stamp < _DAY_SECONDS
-    return time.strftime("%H:%M:%S" if recent else "%Y-%m-%d", time.localtime(stamp))
+        print_text(f"{entry.session_id:<{width}}  {format_time(entry.updated_at):>12}  {one_line(entry.title, 60)}")
 
 
 async def _search(options: argparse.Namespace, store: SqliteStore) -> None:
@@ -228,8 +222,11 @@ def add_undo_actions(actions: Any) -> None:
 
 
 async def undo(options: argparse.Namespace, store: SessionStore) -> None:
-    """Undo, or list the points."""
-    history = _history(options, store)
+    """Undo, redo, or list the points."""
+    history = UndoHistory(store, options.id, UndoStore(Locations.of().undo))
+    if options.action == "redo":
+        await _perform_undo("redone", history.redo, options)
+        return
     if options.list:
         points = await history.points()
         if options.json:
@@ -238,28 +235,13 @@ async def undo(options: argparse.Namespace, store: SessionStore) -> None:
             return
         print_text("\n".join(point_lines(points, _WIDTH)) if points else "no points: the session has no prompt")
         return
-    scope: RewindScope = options.scope
+    await _perform_undo("undone", partial(history.rewind, options.to, scope=options.scope), options)
+
+
+async def _perform_undo(verb: str, act: Callable[..., Awaitable[Rewinding]], options: argparse.Namespace) -> None:
     try:
-        result = await history.rewind(options.to, scope=scope, overwrite=options.overwrite, dry_run=options.dry_run)
+        result = await act(overwrite=options.overwrite, dry_run=options.dry_run)
     except UndoConflict as conflict:
         raise UsageError(f"{conflict}; --overwrite restores them too") from None
-    _print(result, "undone", options)
-
-
-async def redo(options: argparse.Namespace, store: SessionStore) -> None:
-    """Take the last undo back."""
-    try:
-        result = await _history(options, store).redo(overwrite=options.overwrite, dry_run=options.dry_run)
-    except UndoConflict as conflict:
-        raise UsageError(f"{conflict}; --overwrite restores them too") from None
-    _print(result, "redone", options)
-
-
-def _history(options: argparse.Namespace, store: SessionStore) -> UndoHistory:
-    return UndoHistory(store, options.id, UndoStore(Locations.of().undo))
-
-
-def _print(result: Any, verb: str, options: argparse.Namespace) -> None:
-    cwd = Locations.of().cwd
-    for line in rewind_lines(result, cwd, verb=verb, dry_run=options.dry_run):
+    for line in rewind_lines(result, Locations.of().cwd, verb=verb, dry_run=options.dry_run):
         print_text(visible(line))

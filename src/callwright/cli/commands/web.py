@@ -16,7 +16,7 @@ from callwright.app.app import App, assemble
 from callwright.app.locations import Locations
 from callwright.app.models import choose_model
 from callwright.app.run_context import RunOptions
-from callwright.app.settings import load_settings
+from callwright.app.settings import Settings, load_settings
 from callwright.cli.commands.call import NoModel
 from callwright.cli.commands.demo import TASK, make_project
 from callwright.cli.main import DONE
@@ -88,21 +88,15 @@ def _open_server(options: argparse.Namespace) -> "Generator[WebServer, None, Non
             f"the page is reachable from other machines at {options.host}, and the connection is not encrypted"
         )
     if not options.demo:
-        yield WebServer(
-            Locations.of(),
-            partial(start, options),
-            _BareApps(options),
-            replace(served, model=_model_name(options)),
-        )
+        locations = Locations.of()
+        bare = _BareApps(locations, lambda: settings_for(options, locations), run_options(options))
+        yield WebServer(locations, partial(start, options), bare, replace(served, model=_model_name(options)))
         return
     with tempfile.TemporaryDirectory(prefix="callwright-demo-") as folder:
         demo = _Demo(Path(folder).resolve())
-        yield WebServer(
-            demo.locations,
-            demo.open_app,
-            demo.open_bare,
-            replace(served, demo=True, model="scripted", prompt=TASK),
-        )
+        bare = _BareApps(demo.locations, demo.load_settings, RunOptions())
+        shown = replace(served, demo=True, model="scripted", prompt=TASK)
+        yield WebServer(demo.locations, demo.open_app, bare, shown)
 
 
 def _model_name(options: argparse.Namespace) -> str | None:
@@ -111,25 +105,19 @@ def _model_name(options: argparse.Namespace) -> str | None:
 
 
 class _BareApps:
-    """Builds apps without a model for a command line."""
+    """Builds apps without a model."""
 
-    def __init__(self, options: argparse.Namespace) -> None:
-        self._options = options
+    def __init__(self, locations: Locations, load: Callable[[], Settings], asked: RunOptions) -> None:
+        self._locations = locations
+        self._load = load
+        self._asked = replace(asked, keep=False)
 
     def __call__(
         self, *, mode: str = "", allow: Sequence[str] = (), ask: Sequence[str] = (), deny: Sequence[str] = ()
     ) -> App:
-        options, locations = self._options, Locations.of()
-        asked = run_options(options)
-        asked = replace(
-            asked,
-            mode=mode or asked.mode,
-            allow=(*asked.allow, *allow),
-            ask=(*asked.ask, *ask),
-            deny=(*asked.deny, *deny),
-            keep=False,
-        )
-        return assemble(NoModel(), settings_for(options, locations), locations, asked)
+        asked = self._asked
+        rules = {"allow": (*asked.allow, *allow), "ask": (*asked.ask, *ask), "deny": (*asked.deny, *deny)}
+        return assemble(NoModel(), self._load(), self._locations, replace(asked, mode=mode or asked.mode, **rules))
 
 
 class _Demo:
@@ -143,15 +131,11 @@ class _Demo:
     ) -> App:
         """Build an app whose model follows the script from its start."""
         provider = wrap(ScriptedProvider.from_file(self._script))
-        settings = load_settings(self.locations, trusted=True)
-        return assemble(provider, settings, self.locations, RunOptions(), report=report, observe=observe)
+        return assemble(provider, self.load_settings(), self.locations, RunOptions(), report=report, observe=observe)
 
-    def open_bare(
-        self, *, mode: str = "", allow: Sequence[str] = (), ask: Sequence[str] = (), deny: Sequence[str] = ()
-    ) -> App:
-        """Build an app without a model."""
-        options = RunOptions(mode=mode, allow=tuple(allow), ask=tuple(ask), deny=tuple(deny), keep=False)
-        return assemble(NoModel(), load_settings(self.locations, trusted=True), self.locations, options)
+    def load_settings(self) -> Settings:
+        """Read the settings."""
+        return load_settings(self.locations, trusted=True)
 
 
 def _print_link(link: str, options: argparse.Namespace) -> None:

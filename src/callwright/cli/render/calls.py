@@ -258,8 +258,11 @@ def _count(files: int) -> str:
     return "" if not files else "1 file changed" if files == 1 else f"{files} files changed"
 
 
-def _when(stamp: float) -> str:
-    if not stamp:
-        return ""
+def format_time(stamp: float, day: str = "%Y-%m-%d") -> str:
+    """Return a time of the last 24 hours, or the day of an earlier one in the given form."""
     recent = time.time() - stamp < _DAY_SECONDS
-    return time.strftime("%H:%M:%S" if recent else "%b %d", time.localtime(stamp))
+    return time.strftime("%H:%M:%S" if recent else day, time.localtime(stamp))
+
+
+def _when(stamp: float) -> str:
+    return format_time(stamp, "%b %d") if stamp else ""
