@@ -338,7 +338,7 @@ class Session:
 
     def _count_arguments(self, call: PendingCall) -> None:
         """End a program whose calls hold much more outside its worker than inside."""
-        chars = measure((call.positional, call.named))
+        chars = sum(map(len, call.named)) + sum(map(measure, (*call.positional, *call.named.values())))
         if chars > MAX_CHARS:
             raise ProgramFailed(
                 f"line {call.line}: the arguments of {call.function}() have over {MAX_CHARS} characters"

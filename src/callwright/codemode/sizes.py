@@ -1,5 +1,7 @@
 """How long values of a program are when written out: in it, one list in a thousand places takes hardly any memory."""
 
+from collections import deque
+from collections.abc import Collection
 from typing import Any, cast
 
 import pydantic_monty as monty
@@ -17,23 +19,33 @@ def measure(value: object, most: int = MAX_CHARS) -> int:
         value: The value.
         most: Where to stop counting.
     """
-    chars = 0
-    rest: list[Any] = [value]
+    if isinstance(value, str):  # what most arguments are
+        return _PART_CHARS + len(value)
+    chars = _PART_CHARS
+    rest: deque[Any] = deque([value])  # wide parts first: what is repeated is seen soon
     while rest and chars <= most:
-        part = rest.pop()
-        chars += _PART_CHARS
+        part = rest.popleft()
         if isinstance(part, (str, bytes)):
             chars += len(part)
         elif isinstance(part, int):
             chars += part.bit_length() // _BITS_PER_DIGIT
-        elif isinstance(part, dict):
-            held = cast("dict[Any, Any]", part)
-            rest += held.keys()
-            rest += held.values()
-        elif isinstance(part, (list, tuple, set, frozenset)):
-            rest += cast("list[Any]", part)
-        elif isinstance(part, monty.MontyClassProxy):
-            rest.append(part.attributes)
-        elif isinstance(part, BaseException):
-            rest += part.args
+        else:
+            for held in _held_by(part):
+                chars += _PART_CHARS * len(held)
+                rest += held if chars <= most else ()
     return chars
+
+
+def _held_by(part: object) -> tuple[Collection[Any], ...]:
+    match part:
+        case dict():
+            held = cast("dict[Any, Any]", part)
+            return held.keys(), held.values()
+        case list() | tuple() | set() | frozenset():
+            return (cast("Collection[Any]", part),)
+        case monty.MontyClassProxy():
+            return ((part.attributes,),)
+        case BaseException():
+            return (part.args,)
+        case _:
+            return ()
