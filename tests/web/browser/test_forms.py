@@ -1,6 +1,10 @@
 """Forms from schemas: every tool of the toolbox, and the shapes that other inspectors fail on."""
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -177,6 +181,24 @@ def test_verdict_follows_the_typing_and_run_shows_the_outcome(page: Page, served
     press(page, "Yes")
     expect(page.get_by_text("As the model reads it")).to_be_visible()
     assert (served.project / "made.txt").exists()
+
+
+def test_copied_test_passes(page: Page, served: Served, desktop: BrowserContext):
+    desktop.grant_permissions(["clipboard-read", "clipboard-write"])
+    (served.project / "notes.txt").write_text("find me\n")
+    page.goto(served.origin + "/tools?name=bash")
+    page.get_by_label("command").fill("cat notes.txt")
+    expect(page.locator(".judged")).to_contain_text("Allowed")
+    page.get_by_role("button", name="Run").click()
+    expect(page.locator(".outcome")).to_contain_text("find me")
+    page.get_by_role("button", name="Copy as test").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    code = page.evaluate("navigator.clipboard.readText()")
+    assert "'find me'" in code or '"find me"' in code
+    command = [sys.executable, "-c", f"{code}\ntest_bash()"]
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "CALLWRIGHT_HOME": str(served.home), "HOME": str(served.home)}
+    subprocess.run(command, cwd=served.project, env=environment, check=True)
 
 
 def test_question_of_a_tool_is_answered_where_it_is_tried(page: Page, served: Served):

@@ -113,7 +113,7 @@ function asCommand(tool, value, verdict) {
 function asTest(tool, value, verdict, result) {
   const name = tool.name.replace(/\W+/g, "_").toLowerCase();
   const flags = verdict?.decision === "ask" ? `"--json", "--yes"` : `"--json"`;
-  const expected = result?.outcome?.ok && result.outcome.text ? `\n    assert ${pythonOf(result.outcome.text.split("\n")[0].slice(0, 120))} in json.loads(done.stdout)["text"]` : "";
+  const expected = result?.outcome?.ok && result.outcome.text ? `\n    assert ${pythonOf(result.outcome.text.split("\n")[0].slice(0, 120))} in json.loads(done.stdout)["output"]` : "";
   return `import json\nimport subprocess\n\n\ndef test_${name}():\n    arguments = ${pythonOf(value)}\n    command = ["callwright", "call", ${pythonOf(tool.name)}, json.dumps(arguments), ${flags}]\n    done = subprocess.run(command, capture_output=True, text=True)\n    assert done.returncode == ${result?.outcome && !result.outcome.ok ? 1 : 0}, done.stdout + done.stderr${expected}\n`;
 }
 
