@@ -25,6 +25,7 @@ from callwright import (
     Registry,
     ToolCall,
     ToolContext,
+    ToolFailed,
     Turn,
     tool,
 )
@@ -341,6 +342,56 @@ async def test_foreign_record_is_refused(tmp_path: Path, change: str) -> None:
     assert "stay done" in outcome.error.message
     assert effects(tmp_path) == ["quote 1"]
     store.close()
+
+
+async def test_call_without_a_result_on_record_is_not_made_again(tmp_path: Path) -> None:
+    code = """
+try:
+    await pay(amount=1)
+except RuntimeError as error:
+    print(error)
+print(await quote(amount=2))
+"""
+    call, executor = (
+        ToolCall("c", "run_code", {"code": code}),
+        Executor(CodeMode(registry(tmp_path)), AllowEverything()),
+    )
+    notes: list[Any] = []
+
+    async def keep(path: str, note: object, wait: bool) -> None:
+        notes.append(note)
+
+    await executor.execute([call], turn=Turn(keep=keep))
+    begun = [note.get("function") for note in notes].index("pay")
+    (outcome,) = await executor.execute([call], turn=Turn(keep=keep, kept={"c": notes[: begun + 1]}))
+    assert effects(tmp_path) == ["pay 1", "quote 2", "quote 2"]
+    assert "may have had an effect" in outcome.text and outcome.text.endswith("\n2\n")
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_call_that_failed_may_be_made_again(restarted: bool) -> None:
+    made: list[str] = []
+
+    @tool(effect=Effect.WRITE)
+    async def send() -> str:
+        """Send the receipt."""
+        made.append("send")
+        if len(made) == 1:
+            raise ToolFailed("busy")
+        return "sent"
+
+    code = "try:\n    await send()\nexcept Exception as error:\n    print(error)\nprint(await send())"
+    call, executor = ToolCall("c", "run_code", {"code": code}), Executor(CodeMode(Registry(send)), AllowEverything())
+    notes: list[Any] = []
+
+    async def keep(path: str, note: object, wait: bool) -> None:
+        notes.append(note)
+
+    (outcome,) = await executor.execute([call], turn=Turn(keep=keep))
+    if restarted:
+        failed = next(place for place, note in enumerate(notes) if "raised" in note)
+        (outcome,) = await executor.execute([call], turn=Turn(keep=keep, kept={"c": notes[: failed + 1]}))
+    assert outcome.text == "busy\nsent\n" and len(made) == (3 if restarted else 2)
 
 
 @pytest.mark.parametrize("change", ["removed", "fewer parameters"])
