@@ -400,6 +400,41 @@ def test_command_rule_covers_what_the_command_writes_and_not_its_redirect() -> N
     assert _judge_part(rules_of(allow=["Bash(make *)"]), WritePath("/w/b"), part) is None
     assert _judge_part(rules_of(allow=["Bash(cp * c)"]), WritePath("/w/b"), part) is None
     assert _judge(rules, WritePath("/w/b"), call=_call("copier")) is None
+    others = rules_of(allow=["Read(*)", "Read(cp *)", "WebFetch(domain:*)", "group:file(cp *)"])
+    assert _judge_part(others, WritePath("/w/b"), part) is None
+
+
+def test_pattern_with_a_slash_starts_where_the_rule_was_written() -> None:
+    assert isinstance(_judge([parse_rule("allow", "Read(/a)", base="/x")], ReadPath("/x/a")), Allow)
+    assert _judge([parse_rule("allow", "Read(/a)", base="/x")], ReadPath("/w/a")) is None
+    assert isinstance(_judge([parse_rule("deny", "Read(/a)", base="/x")], ReadPath("/x/a")), Deny)
+    assert _judge([parse_rule("deny", "Read(/a)", base="/x")], ReadPath("/w/a")) is None
+
+
+def test_rule_that_allows_what_is_in_a_folder_does_not_allow_removing_it(tmp_path: Path) -> None:
+    (tmp_path / "src/a").mkdir(parents=True)
+    (tmp_path / "src/a/x.py").touch()
+    for text in ("Edit(src/**)", "Edit(src/a/**)"):
+        rules = rules_of(allow=[text])
+        assert _judge(rules, DeletePath(f"{tmp_path}/src"), tmp_path, _call("delete")) is None
+        assert _judge(rules, WritePath(f"{tmp_path}/src"), tmp_path, _call("mover")) is None
+
+
+@pytest.mark.parametrize("path", ["$X/a", "~bob/a", "/w/$(x)"])
+def test_path_that_is_not_known_is_not_allowed(path: str) -> None:
+    assert _judge_part(rules_of(allow=["Edit(//**)"]), WritePath(path), _part("cp a b")) is None
+
+
+def test_pattern_for_another_tool_is_no_path() -> None:
+    assert _judge(rules_of(allow=["walker(a)"]), ReadPath("/w/a"), call=_call("walker", {"folder": "a"})) is None
+
+
+def test_rule_against_every_tool_holds_for_each() -> None:
+    for text in ("*", "mcp__*", "mcp__h__*"):
+        call = _call("echo", group="mcp:h")
+        assert isinstance(_judge(rules_of(deny=[text]), UseTool("echo", Effect.WRITE), call=call), Deny)
+        allowed = _judge(rules_of(allow=[text]), UseTool("echo", Effect.WRITE), call=call)
+        assert isinstance(allowed, Allow) is (text == "mcp__h__*")
 
 
 def test_bare_tool_rule_allows_no_redirect() -> None:
