@@ -22,6 +22,7 @@ _OLD_REMOTES = ("remotes", "branches")
 _LOCAL = ("/", ".", "~", "file:")
 _SCHEME_OR_HOST = re.compile(r"[^/\s]+:")
 _COMPUTED = frozenset("$`*?[{")
+_INCLUDES = ("include", "includeif")
 _MOST_INCLUDES = 40
 
 
@@ -123,16 +124,22 @@ def _read_settings(repositories: Sequence[GitFolders]) -> Iterator[Setting]:
             raise ValueError(f"{file} is one include too many")
         for setting in parse_git_settings(read_settings(file)):
             yield setting
-            if setting.section in ("include", "includeif") and setting.key == "path":
+            if setting.section in _INCLUDES and setting.key == "path":
                 # in doubt the condition of an include holds
                 pending.append(resolve_links(file.parent / os.path.expanduser(setting.value)))  # noqa: PTH111 - as above
 
 
 def _list_given_settings(given: Sequence[str]) -> Iterator[Setting]:
-    """Yield the settings of a command line: `git -c remote.x.url=https://host/y`."""
+    """Yield the settings of a command line: `git -c remote.x.url=https://host/y`.
+
+    Raises:
+        ValueError: It includes a file.
+    """
     for option, word in pairwise(given):
         name, _, value = word.partition("=")
         section, _, rest = name.partition(".")
         subsection, _, key = rest.rpartition(".")
         if option == "-c":
+            if section.lower() in _INCLUDES:
+                raise ValueError(f"{word} includes a file")
             yield Setting(section.lower(), subsection, key.lower(), value)
