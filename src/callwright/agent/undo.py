@@ -157,11 +157,10 @@ class UndoHistory:
         point = _choose(await self.points(), to)
         hold = await self._hold()
         try:
-            record = cast("UndoPoint", hold.records[point.position])
-            log, plan = None, None
-            if scope != "conversation":
-                log = await asyncio.to_thread(self._open_log)
-                plan = await asyncio.to_thread(_plan_undo, log, hold.records, point.position, record)
+            log = None if scope == "conversation" else await asyncio.to_thread(self._open_log)
+            plan = None
+            if log is not None:
+                plan = await asyncio.to_thread(_plan_undo, log, hold.records, point.position)
             result = _describe(point.label, plan, conversation=scope != "files")
             if dry_run:
                 return result
@@ -188,10 +187,8 @@ class UndoHistory:
         try:
             position = _find_redo(hold.records)
             undone = cast("Rewound", hold.records[position])
-            log, plan = None, None
-            if undone.restored:
-                log = await asyncio.to_thread(self._open_log)
-                plan = await asyncio.to_thread(log.plan_redo, undone.restored)
+            log = await asyncio.to_thread(self._open_log) if undone.restored else None
+            plan = None if log is None else await asyncio.to_thread(log.plan_redo, undone.restored)
             label = next((each.label for each in hold.records[undone.position :] if isinstance(each, UndoPoint)), "")
             result = _describe(label, plan, conversation=undone.position < position)
             if dry_run:
@@ -276,8 +273,8 @@ def _read_data(record: UndoPoint) -> tuple[str, int]:
             raise UndoError("the changes after this point were not kept")
 
 
-def _plan_undo(log: "ChangeLog", records: Sequence[Record], position: int, record: UndoPoint) -> "UndoPlan":
-    log_id, turn = _read_data(record)
+def _plan_undo(log: "ChangeLog", records: Sequence[Record], position: int) -> "UndoPlan":
+    log_id, turn = _read_data(cast("UndoPoint", records[position]))
     later = (_read_data(each)[0] for each in records[position:] if isinstance(each, UndoPoint))
     if not log.covers(log_id) or not all(log.covers(each) for each in later if each):
         raise UndoError(
