@@ -233,21 +233,7 @@ class SubAgent:
         hooks = () if lineage.executor is None else lineage.executor.hooks
         notes = [await _limit(hook, hook.agent_began(inner)) for hook in hooks]
         prompt = "\n\n".join((prompt, *filter(None, notes)))
-        running = lineage.running
-        if session_id in running:  # it would take the session away from the other one
-            raise ToolFailed("this very call is running already; wait for it, or make the second one with another id")
-        running.add(session_id)
-        try:
-            result = await self.agent.run_inside(prompt, session_id, lineage, context.call.name)
-        except (SessionDamaged, StoreTooNew):  # which it would be again
-            raise
-        except SessionError as error:
-            if lineage.fail is not None and self.agent.durable:
-                lineage.fail(error)
-            raise
-        finally:
-            running.discard(session_id)
-        match result:
+        match await self._run_inside(prompt, session_id, lineage, name):
             case Done(text):
                 return await _run_end_hooks(hooks, inner, text)
             case Paused(questions):
@@ -258,6 +244,23 @@ class SubAgent:
                 raise ToolFailed(
                     f"the agent stopped before it was done: {reason}" + (f"; its last message: {text}" if text else "")
                 )
+
+    async def _run_inside(self, prompt: str, session_id: str, lineage: Lineage, name: str) -> Result:
+        """Run the agent in its session; if that cannot be stored, the outer run ends too, to be resumed with it."""
+        running = lineage.running
+        if session_id in running:  # it would take the session away from the other one
+            raise ToolFailed("this very call is running already; wait for it, or make the second one with another id")
+        running.add(session_id)
+        try:
+            return await self.agent.run_inside(prompt, session_id, lineage, name)
+        except (SessionDamaged, StoreTooNew):  # which it would be again
+            raise
+        except SessionError as error:
+            if lineage.fail is not None and self.agent.durable:
+                lineage.fail(error)
+            raise
+        finally:
+            running.discard(session_id)
 
 
 async def _run_end_hooks(hooks: Sequence[Hook], inner: InnerAgent, answer: str) -> str:
