@@ -5,6 +5,7 @@ import os
 import resource
 import sqlite3
 import stat
+import time
 import warnings
 from contextlib import closing, suppress
 from pathlib import Path
@@ -346,3 +347,23 @@ async def test_usage_is_summed_over_a_session() -> None:
 
     records = [Said(AssistantMessage((), usage=Usage(1, 2, 3, 4))), said("x"), Compacted((), Usage(10, 20))]
     assert sum_usage([*records, Spent(Usage(100))]) == Usage(111, 22, 3, 4)
+
+
+async def test_list_does_not_read_the_records(tmp_path: Path) -> None:
+    """The time of a record stands behind its body, so that a list would read all pages of long ones."""
+
+    async def measure(chars: int) -> float:
+        async with SqliteStore(tmp_path / f"{chars}.db") as store:
+            for number in range(100):
+                hold = await store.hold(f"s{number}")
+                hold.note(said("x" * chars))
+                await hold.release()
+            return min([await _time_list(store) for _ in range(7)])
+
+    assert await measure(500_000) < 10 * await measure(1)
+
+
+async def _time_list(store: SqliteStore) -> float:
+    began = time.process_time()
+    assert len(await store.list()) == 100
+    return time.process_time() - began

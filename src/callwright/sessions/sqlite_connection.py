@@ -40,6 +40,7 @@ _MIGRATIONS = (
     UPDATE sessions SET waiting = 1 WHERE
         (SELECT body FROM records WHERE session = key ORDER BY position DESC LIMIT 1) LIKE '{"kind":"asked"%';
     """,
+    "CREATE INDEX records_at ON records (session, position, at);",
 )
 """Step n migrates a file from version n to n + 1. Only append: released files depend on the existing steps."""
 

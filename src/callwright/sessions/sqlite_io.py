@@ -26,11 +26,12 @@ from callwright.sessions.text_search import escape_query, make_excerpt, make_lik
 from callwright.system.platforms import keep_forever
 
 # Positions are dense, so the last record tells both the count and the time: no other record is read. CROSS JOIN makes
-# SQLite go through the sessions first.
+# SQLite go through the sessions first. By itself it would read the record, in which the time stands behind the body:
+# seconds for ten thousand sessions.
 _ENTRY = """
     SELECT CAST(id AS BLOB), CAST(title AS BLOB), created_at, at AS updated_at, position + 1
-    FROM sessions CROSS JOIN records ON session = key
-    WHERE position = (SELECT max(position) FROM records WHERE session = key)
+    FROM sessions CROSS JOIN records INDEXED BY records_at ON session = key
+    WHERE position = (SELECT max(position) FROM records INDEXED BY records_at WHERE session = key)
 """
 _LIST = f"{_ENTRY} AND (waiting OR NOT ?) ORDER BY updated_at DESC, key DESC LIMIT ?"
 # Sessions are found by their ids within each statement: between two statements another process may delete a session,
