@@ -9,7 +9,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from callwright.clip import READER, Outputs, clip_text
 from callwright.core.calls import Completed, Failed, ToolCall
-from callwright.core.content import Part, Text, tokens_for
+from callwright.core.content import Output, Part, Text, tokens_for
 from callwright.core.errors import UsageError
 from callwright.core.messages import (
     AssistantMessage,
@@ -175,16 +175,12 @@ def _describe_removed(removed: Sequence[Message]) -> str:
     """Return what stands in the place of messages that could not be summarised: the user's request is not lost."""
     for message in reversed(removed):
         if isinstance(message, UserMessage):
-            text = message.content if isinstance(message.content, str) else _join_text(message.content)
+            text = Output(message.content).text
             if text.startswith(_LEFT_OUT):  # of an earlier time, with the request in it
                 return text
             if text:
                 return f"{_LEFT_OUT} {_LAST_REQUEST}\n\n{clip_text(text, _KEPT_REQUEST_CHARS, '[…]')}"
     return _LEFT_OUT
-
-
-def _join_text(content: tuple[Part, ...]) -> str:
-    return "\n".join(part.text for part in content if isinstance(part, Text))
 
 
 async def summarise_history(

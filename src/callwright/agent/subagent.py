@@ -10,7 +10,7 @@ from callwright.agent.results import Done, Paused, Result, Stopped
 from callwright.agent.run_limits import Spending
 from callwright.core._fast import replace
 from callwright.core.access import Access, Allow, Ask, Confinement, Decision, Deny, RunCommand
-from callwright.core.calls import Answers, Question
+from callwright.core.calls import Answers, Decline, Question
 from callwright.core.errors import Halted, ToolFailed
 from callwright.core.events import BatchBegan, CallBegan, CallEnded, CallProgressed, CallRetried, CallWaits, Event
 from callwright.core.json import JsonObject, hash_text
@@ -187,10 +187,7 @@ def inherit_executor(executor: Executor, lineage: Lineage) -> Executor:
 
 async def decline_all(questions: Sequence[Question]) -> Answers:
     """Decline all questions: a run inside a call cannot pause until the user answers."""
-    answers = Answers()
-    for question in questions:
-        answers.decline(question, "the user cannot be asked from inside this agent")
-    return answers
+    return Answers({question.id: Decline("the user cannot be asked from inside this agent") for question in questions})
 
 
 class InnerRunner(Protocol):

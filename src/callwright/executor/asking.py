@@ -57,10 +57,9 @@ async def ask_user(
         if isinstance(error, asyncio.CancelledError) and is_cancelling():
             raise
         if isinstance(error, asyncio.CancelledError) and cancellation is not None and cancellation.requested:
-            return Answers(
-                {question.id: Decline(cancellation.reason or "the run was stopped") for question in questions}
-            )
-        # the programmer's mistake explains itself, anything else needs its traceback
-        _log.error("asking the user failed: %s", safe_str(error), exc_info=not isinstance(error, UsageError))
-        reason = f"asking the user failed ({describe_raised(error)})"
+            reason = cancellation.reason or "the run was stopped"
+        else:
+            # the programmer's mistake explains itself, anything else needs its traceback
+            _log.error("asking the user failed: %s", safe_str(error), exc_info=not isinstance(error, UsageError))
+            reason = f"asking the user failed ({describe_raised(error)})"
         return Answers({question.id: Decline(reason) for question in questions})

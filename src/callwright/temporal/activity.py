@@ -173,10 +173,8 @@ class _Slice:
     async def _decline_lapsed(self, paused: Paused) -> Result:
         """Decline the questions that expired; they were asked again when the session was resumed."""
         asked = set(self._order["open"])
-        answers = Answers()
-        for question in paused.questions:
-            if question_key(question.id) in asked:
-                answers.decline(question, _LAPSED)
+        lapsed = (question for question in paused.questions if question_key(question.id) in asked)
+        answers = Answers({question.id: Decline(_LAPSED) for question in lapsed})
         return await self._resume(answers) if len(answers) else paused
 
     async def _close(self) -> Data:
