@@ -68,17 +68,12 @@ class RunRoutes:
             return {"runs": [], "error": str(error)}
 
     async def answer(self, request: Request) -> Fields:
-        body = await read_body(
-            request, {"session": str, "question": str, "approved": bool}, "scope", "arguments", "reason"
-        )
-        session_id, question_id = body.pop("session"), body.pop("question")
+        session_id, question_id, body = await _read_answer(request)
         try:
             question = await answer_run(await self._find_store(), session_id, question_id, body, place="the page")
         except QuestionClosed as error:
             raise ApiError(409, "answered", str(error)) from None
-        approved = body["approved"] is True
-        settled = {"question": question_id, "approved": approved, "scope": body.get("scope", "once"), "by": "page"}
-        return {"settled": settled, "summary": question.summary}
+        return {"settled": _describe_answer(question_id, body), "summary": question.summary}
 
     async def _find_store(self) -> SessionStore:
         async with self._lock:
@@ -141,10 +136,7 @@ class SessionActions:
         ]
 
     async def answer(self, request: Request) -> Any:
-        body = await read_body(
-            request, {"session": str, "question": str, "approved": bool}, "scope", "arguments", "reason"
-        )
-        session_id, question_id = body.pop("session"), body.pop("question")
+        session_id, question_id, body = await _read_answer(request)
         link = self._hub.agents.find(session_id)
         if link is None:
             return await self._answer_paused(session_id, question_id, body)
@@ -156,7 +148,7 @@ class SessionActions:
                 if self._hosts.find(session_id) is not None:  # perhaps asked again under another id
                     return await self._answer_paused(session_id, question_id, body)
             raise _refused(result)
-        return {"settled": {"question": question_id, **_reply_summary(body), "by": "page"}, "resumed": False}
+        return {"settled": _describe_answer(question_id, body), "resumed": False}
 
     async def _answer_paused(self, session_id: str, question_id: str, body: Fields) -> Fields:
         """Answer a question of a session that no process runs, and go on with it here."""
@@ -283,9 +275,17 @@ def _find_open(records: Sequence[Record], question_id: str) -> Question | None:
     return next((each for each in asked if each.id == question_id or each.matches(question_id)), None)
 
 
-def _reply_summary(body: Fields) -> Fields:
-    approved = body.get("approved") is True
-    return {"approved": approved, "scope": body.get("scope", "once"), "edited": body.get("arguments") is not None}
+async def _read_answer(request: Request) -> tuple[str, str, Fields]:
+    """Return the session, the question and the reply that a page sends."""
+    fields = {"session": str, "question": str, "approved": bool}
+    body = await read_body(request, fields, "scope", "arguments", "reason")
+    return body.pop("session"), body.pop("question"), body
+
+
+def _describe_answer(question_id: str, body: Fields) -> Fields:
+    edited = body.get("arguments") is not None
+    reply = {"approved": body["approved"] is True, "scope": body.get("scope", "once"), "edited": edited}
+    return {"question": question_id, **reply, "by": "page"}
 
 
 def _late(settled: Settled) -> ApiError:

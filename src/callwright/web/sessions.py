@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from urllib.parse import quote
 
@@ -221,8 +221,7 @@ class SessionRoutes:
     async def _show_tail(self, entry: SessionEntry, link: AgentLink | None, tail: Sequence[StoredRecord]) -> Fields:
         records = [each.record for each in tail]
         questions = await self._open_questions(entry.session_id, link, records)
-        points = [(each.position, each.record) for each in tail if isinstance(each.record, UndoPoint)]
-        undo = [{"position": at, "id": point.point_id, "label": point.label} for at, point in points]
+        undo = _undo_points((each.position, each.record) for each in tail)
         unknown = {"usage": None, "cost": None, "todos": _todos(records), "undo": undo, "damaged": []}
         return {**self._fields(entry, link, records, questions), **unknown}
 
@@ -334,13 +333,17 @@ def _entry_fields(entry: SessionEntry) -> Fields:
 def _summarize(records: Sequence[Record], prices_of: Callable[[str], Prices | None]) -> Fields:
     cost = cost_of_records(records, prices_of)
     counting = [records[at] for at in follow_rewinds(records)]
-    points = ((at, record) for at, record in enumerate(records) if isinstance(record, UndoPoint))
     return {
         "usage": usage_fields(sum_usage(records)),
         "cost": {"usd": cost.usd, "unpriced_tokens": cost.unpriced_tokens},
         "todos": _todos(counting),
-        "undo": [{"position": at, "id": record.point_id, "label": record.label} for at, record in points],
+        "undo": _undo_points(enumerate(records)),
     }
+
+
+def _undo_points(placed: Iterable[tuple[int, Record]]) -> list[Fields]:
+    points = ((at, record) for at, record in placed if isinstance(record, UndoPoint))
+    return [{"position": at, "id": point.point_id, "label": point.label} for at, point in points]
 
 
 def holds(item: Fields, partial: Fields | None) -> bool:

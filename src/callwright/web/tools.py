@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.routing import Route
 
 from callwright.app.app import App
+from callwright.app.mcp_servers import ServerEntry
 from callwright.app.permission_test import judge_call
 from callwright.app.permissions import change_rule, rule_file, withheld_rules
 from callwright.app.questions import preview_fields, question_fields, read_reply
@@ -240,13 +241,8 @@ class ToolRoutes:
         statuses = {status.name: status for status in (app.servers.status() if app.servers is not None else ())}
         found: list[Fields] = []
         for name, (layer, entry) in entries.items():
-            target = entry.get("url") or " ".join([str(entry.get("command", "")), *map(str, entry.get("args", ()))])
-            server: Fields = {
-                "name": name,
-                "scope": layer.scope,
-                "file": layer.source,
-                "target": Redact().clean(target),
-            }
+            target = Redact().clean(ServerEntry(name, layer.scope, Path(layer.source), entry).target)
+            server: Fields = {"name": name, "scope": layer.scope, "file": layer.source, "target": target}
             status = statuses.get(name)
             shown = ("condition", "reason", "sign_in_url", "protocol", "server", "log", "seconds")
             lists = ("tools", "held", "problems")
@@ -382,10 +378,10 @@ def _skill_fields(skill: Skill) -> Fields:
 
 
 def _rule_kind(text: str) -> RuleKind:
-    kinds: dict[str, RuleKind] = {"allow": "allow", "ask": "ask", "deny": "deny"}
-    if text not in kinds:
-        raise ApiError(400, "invalid", f"expected allow, ask or deny, got {text!r}")
-    return kinds[text]
+    for kind in _KINDS:
+        if text == kind:
+            return kind
+    raise ApiError(400, "invalid", f"expected allow, ask or deny, got {text!r}")
 
 
 def _texts(given: Any) -> list[str]:
