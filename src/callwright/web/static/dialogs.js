@@ -1,6 +1,7 @@
 // What the find bar finds, the undo dialog and the export of a session, loaded when they are used.
 import { html, useEffect, useRef, useState } from "./vendor.js";
 import { blob, get } from "./api.js";
+import { askLater } from "./parts.js";
 import { oneLine, plain, show } from "./text.js";
 
 /** The hits of the find bar; `keys.current` gets the keys that are typed into it. */
@@ -10,14 +11,12 @@ export function Hits({ id, text, keys, onHit, onClose, scroller }) {
   const [error, setError] = useState("");
   useEffect(() => {
     if (!text.trim()) return void setHits(null);
-    const abort = new AbortController();
-    const timer = setTimeout(() => get("find", { id, q: text }, abort.signal).then((data) => {
+    return askLater(120, (signal) => get("find", { id, q: text }, signal), (data) => {
       setError("");
       setHits(data);
       setPlace(data.hits.length - 1);
       if (data.hits.length) onHit(data.hits.at(-1).position);
-    }, (failure) => failure.name === "AbortError" || setError(failure.message)), 120);
-    return () => (clearTimeout(timer), abort.abort());
+    }, (failure) => setError(failure.message));
   }, [text, id]);
   useEffect(() => {
     if (!CSS.highlights) return;

@@ -1,4 +1,4 @@
-// Small pieces that every page uses: problems, and parts that come later.
+// Small pieces that every page uses: problems, questions to the server while typing, and parts that come later.
 import { html, useEffect, useState } from "./vendor.js";
 import { show } from "./text.js";
 
@@ -7,6 +7,13 @@ export function Problem({ error, retry }) {
   if (!error) return null;
   const text = typeof error === "string" ? error : error.message;
   return html`<div class="problem" role="alert"><p>${show(text)}</p>${retry && html`<button onClick=${retry}>Try again</button>`}</div>`;
+}
+
+/** Ask after a pause in the typing, with a signal; gives what calls it off, so that a late answer is dropped. */
+export function askLater(pause, ask, done, failed) {
+  const abort = new AbortController();
+  const timer = setTimeout(() => ask(abort.signal).then(done, (failure) => failure.name === "AbortError" || failed(failure)), pause);
+  return () => (clearTimeout(timer), abort.abort());
 }
 
 /** The exports of a module that is loaded once it is `needed`; `failed` says why it is not there. */

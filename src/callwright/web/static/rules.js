@@ -3,7 +3,7 @@ import { html, useEffect, useState } from "./vendor.js";
 import { get, post } from "./api.js";
 import { sessionPath } from "./app.js";
 import { useLoad } from "./page_parts.js";
-import { Problem } from "./parts.js";
+import { Problem, askLater } from "./parts.js";
 import { many, oneLine, plain, show } from "./text.js";
 import { Verdict } from "./verdict.js";
 
@@ -52,9 +52,7 @@ function Tester() {
   const [error, setError] = useState(null);
   useEffect(() => {
     if (!argument.trim()) return void setVerdict(null);
-    const abort = new AbortController();
-    const timer = setTimeout(() => post("rules/test", { tool, argument, mode }, abort.signal).then((found) => (setVerdict(found), setError(null)), (failure) => failure.name === "AbortError" || (setVerdict(null), setError(failure))), 150);
-    return () => (clearTimeout(timer), abort.abort());
+    return askLater(150, (signal) => post("rules/test", { tool, argument, mode }, signal), (found) => (setVerdict(found), setError(null)), (failure) => (setVerdict(null), setError(failure)));
   }, [tool, argument, mode]);
   return html`<section><h2>Test a call</h2><div class="sheet pad stack">
     <div class="inline"><input class="mono tool-name" list="tool-names" aria-label="Tool" value=${tool} onInput=${(event) => setTool(event.target.value)} />
@@ -76,9 +74,7 @@ function Draft({ onSaved }) {
     setReplay(null);
     setSaved("");
     if (!rule.trim()) return void setError(null);
-    const abort = new AbortController();
-    const timer = setTimeout(() => post("rules/replay", { kind, rule }, abort.signal).then((found) => (setReplay(found), setError(null)), (failure) => failure.name === "AbortError" || setError(failure)), 400);
-    return () => (clearTimeout(timer), abort.abort());
+    return askLater(400, (signal) => post("rules/replay", { kind, rule }, signal), (found) => (setReplay(found), setError(null)), setError);
   }, [kind, rule]);
   const save = (event) => {
     event.preventDefault();

@@ -3,7 +3,7 @@ import { html, useEffect, useState } from "./vendor.js";
 import { get } from "./api.js";
 import { go, sessionPath } from "./app.js";
 import { Empty } from "./page_parts.js";
-import { Problem } from "./parts.js";
+import { Problem, askLater } from "./parts.js";
 import { many, oneLine, show } from "./text.js";
 
 export default function Search({ url }) {
@@ -14,12 +14,11 @@ export default function Search({ url }) {
   useEffect(() => setText(wanted), [wanted]);
   useEffect(() => {
     if (!text.trim()) return void setData(null);
-    const abort = new AbortController();
-    const timer = setTimeout(() => {
+    const ask = (signal) => {
       if (text !== wanted) go(`/search?q=${encodeURIComponent(text)}`, true);
-      get("search", { q: text }, abort.signal).then((found) => (setData(found), setError(null)), (failure) => failure.name === "AbortError" || setError(failure));
-    }, 200);
-    return () => (clearTimeout(timer), abort.abort());
+      return get("search", { q: text }, signal);
+    };
+    return askLater(200, ask, (found) => (setData(found), setError(null)), setError);
   }, [text]);
   const most = data?.tools[0]?.score || 1;
   return html`<div class="page"><h1>Search</h1>

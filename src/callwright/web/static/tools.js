@@ -5,7 +5,7 @@ import { ArgumentsEditor } from "./form.js";
 import { Markdown } from "./markdown.js";
 import { LongText, Outcome, Preview, outcomeFacts } from "./calls.js";
 import { Copy, Empty, Title, useLoad } from "./page_parts.js";
-import { Problem } from "./parts.js";
+import { Problem, askLater } from "./parts.js";
 import { QuestionCard } from "./question.js";
 import { HIDDEN, count, oneLine, plain, show } from "./text.js";
 import { initial } from "./schema.js";
@@ -44,17 +44,9 @@ function Tool({ tool, server }) {
   const text = JSON.stringify(value);
 
   useEffect(() => {
-    const abort = new AbortController();
-    const timer = setTimeout(async () => {
-      try {
-        const [judged, seen] = await Promise.all([post("verdict", { tool: tool.name, arguments: value }, abort.signal), post("preview", { tool: tool.name, arguments: value }, abort.signal).catch(() => ({ preview: null }))]);
-        setVerdict(judged);
-        setPreview(seen.preview);
-      } catch (failure) {
-        if (failure.name !== "AbortError") setVerdict({ decision: "error", reason: failure.message });
-      }
-    }, 180);
-    return () => (clearTimeout(timer), abort.abort());
+    const call = { tool: tool.name, arguments: value };
+    const ask = (signal) => Promise.all([post("verdict", call, signal), post("preview", call, signal).catch(() => ({ preview: null }))]);
+    return askLater(180, ask, ([judged, seen]) => (setVerdict(judged), setPreview(seen.preview)), (failure) => setVerdict({ decision: "error", reason: failure.message }));
   }, [text]);
 
   const run = async (answers = {}) => {
