@@ -174,6 +174,21 @@ WGET_WRITES = (
         ("wget -P b https://a.example/x", WritePath("/w/b/x")),
         ("wget -b -O x https://a.example/", WritePath("/w/wget-log")),
         ("curl -d a https://a.example", Reach("https://a.example")),
+        ("sort -o x a", WritePath("/w/x")),
+        ("sort -ox a", WritePath("/w/x")),
+        ("sort -o=x a", WritePath("/w/x")),
+        ("sort -ro x a", WritePath("/w/x")),
+        ("sort -rox a", WritePath("/w/x")),
+        ("sort --output x a", WritePath("/w/x")),
+        ("sort --output=x a", WritePath("/w/x")),
+        ("sort --outp=x a", WritePath("/w/x")),
+        ("sort --o=x a", WritePath("/w/x")),
+        ("gcc -MF x a.c", WritePath("/w/x")),
+        ("gcc -ox a.c", WritePath("/w/x")),
+        ("go test -coverprofile=x ./...", WritePath("/w/x")),
+        ("go test -coverprofile x", WritePath("/w/x")),
+        ("sed -nf x a", ReadPath("/w/x")),
+        ("sed --file=x a", ReadPath("/w/x")),
         ("git config -f x a.b c", WritePath("/w/x")),
         ("git config --file x a.b c", WritePath("/w/x")),
         ("dd if=a of=~/x", WritePath(f"{home_folder()}/x")),
@@ -203,6 +218,11 @@ def test_writes_list_their_accesses(line: str, access: object) -> None:
         assert any(isinstance(found, Reach) and found.url == access.url for found in accesses)
     else:
         assert access in accesses
+
+
+@pytest.mark.parametrize("line", ["sort -n x", "sort --reverse x", "gcc -foo x", "gcc -c x", "sort -o /dev/null x"])
+def test_other_options_list_no_writes(line: str) -> None:
+    assert not [access for access in analyze(line, "/w").accesses if isinstance(access, WritePath)]
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def list_inputs(
 def _find_value(text: str, option: str, following: str, *, joined: bool) -> str:
     name, equals, value = text.partition("=")
     if len(option) > 2:  # GNU programs accept any beginning of a long option that is not ambiguous
-        beginning = name.startswith("--") and len(name) > 3 and option.startswith(name)
+        beginning = name.startswith("--") and len(name) > 2 and option.startswith(name)
         return (value if equals else following) if beginning or name == option else ""
     if text.startswith(option):
         return text[2:].removeprefix("=") or following
