@@ -25,6 +25,18 @@ from callwright.sessions import SqliteStore
 _WRITE = call("write", path="a.txt", content="hi\n")
 
 
+async def leave_at_a_question(connect: Connect) -> str:
+    """Disconnect while the question about a write waits; return the session."""
+    client = EditorClient(lambda _: asyncio.Event().wait())
+    async with connect(_WRITE, "never said", client=client) as editor:
+        session = await editor.start()
+        answer = asyncio.create_task(editor.say(session, "write it"))
+        await client.question_arrived.wait()
+    answer.cancel()
+    assert not (editor.project / "a.txt").exists()
+    return session
+
+
 async def test_load_replays_the_conversation(connect: Connect) -> None:
     async with connect({**_WRITE, "text": "I write."}, "done") as editor:
         session = await editor.start()
@@ -187,13 +199,7 @@ async def test_variables_of_a_project_that_fails_to_open_are_taken_back(connect:
 
 
 async def test_disconnect_at_a_question_keeps_it_open(connect: Connect) -> None:
-    client = EditorClient(lambda _: asyncio.Event().wait())
-    async with connect(_WRITE, "never said", client=client) as editor:
-        session = await editor.start()
-        answer = asyncio.create_task(editor.say(session, "write it"))
-        await client.question_arrived.wait()
-    answer.cancel()
-    assert not (editor.project / "a.txt").exists()
+    session = await leave_at_a_question(connect)
     async with connect("after the answer", client=EditorClient(choose("once"))) as again:
         await again.connection.initialize(1)
         await again.connection.load_session(str(again.project), session, mcp_servers=[])
@@ -348,12 +354,7 @@ async def test_answer_on_the_page_counts_for_the_editor(connect: Connect) -> Non
 
 
 async def test_prompt_after_load_withdraws_the_question(connect: Connect) -> None:
-    client = EditorClient(lambda _: asyncio.Event().wait())
-    async with connect(_WRITE, client=client) as editor:
-        session = await editor.start()
-        answer = asyncio.create_task(editor.say(session, "write it"))
-        await client.question_arrived.wait()
-    answer.cancel()
+    session = await leave_at_a_question(connect)
     client = EditorClient(lambda _: asyncio.Event().wait())
     async with connect("something else then", client=client) as again:
         await again.connection.initialize(1)
@@ -366,12 +367,7 @@ async def test_prompt_after_load_withdraws_the_question(connect: Connect) -> Non
 
 @pytest.mark.parametrize("how", ["cancel", "close"])
 async def test_prompt_that_waits_for_the_old_question_can_be_stopped(connect: Connect, how: str) -> None:
-    client = EditorClient(lambda _: asyncio.Event().wait())
-    async with connect(_WRITE, client=client) as editor:
-        session = await editor.start()
-        answer = asyncio.create_task(editor.say(session, "write it"))
-        await client.question_arrived.wait()
-    answer.cancel()
+    session = await leave_at_a_question(connect)
     client = EditorClient(lambda _: asyncio.Event().wait())
     async with connect("never said", client=client) as again:
         await again.connection.initialize(1)

@@ -7,7 +7,7 @@ question.
 import json
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -140,24 +140,24 @@ def form_text(server: str, arguments: Mapping[str, Any], palette: Palette, width
         rows += [f"{mark_text(field.name)}: {field.hint}", *_quoted(_description(field))]
     warning = _warning(arguments, fields)
     choices = "  y I have opened it · n no" if arguments.get("url") else "  y fill in the form · n no"
-    return DialogText(
-        [palette.paint(f"The MCP server {mark_text(server)} asks:", "bold", "yellow")],
-        [f"  {row}" for row in wrap_rows([*rows, *warning], max(width - 4, 20))],
-        [f"  {palette.paint(row, 'yellow')}" for row in wrap_rows(warning, max(width - 4, 20))],
-        [choices if fields or arguments.get("url") else "  y yes · n no"],
-    )
+    deciding = [f"  {palette.paint(row, 'yellow')}" for row in wrap_rows(warning, max(width - 4, 20))]
+    choices = choices if fields or arguments.get("url") else "  y yes · n no"
+    heading = f"The MCP server {mark_text(server)} asks:"
+    return _dialog(heading, [*rows, *warning], choices, palette, width, deciding)
+
+
+def _dialog(
+    heading: str, rows: Iterable[str], choices: str, palette: Palette, width: int, deciding: Sequence[str] = ()
+) -> DialogText:
+    body = [f"  {row}" for row in wrap_rows(rows, max(width - 4, 20))]
+    return DialogText([palette.paint(heading, "bold", "yellow")], body, [*deciding], [choices])
 
 
 def field_text(server: str, field: Field, place: str, palette: Palette, width: int = 80) -> DialogText:
     """Return the rows of the question for one field."""
     rows = [*_quoted(_description(field)), field.hint, *_warning({}, [field])]
     heading = f"{mark_text(server)} asks for {mark_text(field.name)} ({place})"
-    return DialogText(
-        [palette.paint(heading[: max(width - 1, 20)], "bold", "yellow")],
-        [f"  {row}" for row in wrap_rows(rows, max(width - 4, 20))],
-        [],
-        ["  Esc declines"],
-    )
+    return _dialog(heading[: max(width - 1, 20)], rows, "  Esc declines", palette, width)
 
 
 def sending_text(server: str, content: Mapping[str, Any], palette: Palette, width: int = 80) -> DialogText:
@@ -165,12 +165,8 @@ def sending_text(server: str, content: Mapping[str, Any], palette: Palette, widt
     values = [
         f"{mark_text(name)}: {mark_text(json.dumps(value, ensure_ascii=False))}" for name, value in content.items()
     ]
-    return DialogText(
-        [palette.paint(f"Send this to the MCP server {mark_text(server)}?", "bold", "yellow")],
-        [f"  {row}" for row in wrap_rows(values or ["nothing was filled in"], max(width - 4, 20))],
-        [],
-        ["  y send · n no"],
-    )
+    heading = f"Send this to the MCP server {mark_text(server)}?"
+    return _dialog(heading, values or ["nothing was filled in"], "  y send · n no", palette, width)
 
 
 def _quoted(text: str) -> list[str]:
