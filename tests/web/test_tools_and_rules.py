@@ -299,6 +299,28 @@ async def test_changed_server_tool_is_accepted_as_shown(serve: Serve, tmp_path: 
         assert server["held"] == []
 
 
+async def test_servers_stay_connected_when_a_rule_is_saved(serve: Serve, tmp_path: Path) -> None:
+    hostile = TESTS / "mcp" / "servers" / "hostile.py"
+    entry = {"command": sys.executable, "args": ["-S", str(hostile), "prompts", str(tmp_path / "unchanged")]}
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "settings.json").write_text(json.dumps({"mcpServers": {"h": entry}}))
+
+    async def is_connected() -> bool:
+        found = (await web.get("/api/servers")).data
+        return found["connected"] and [server["condition"] for server in found["servers"]] == ["ready"]
+
+    async with serve() as web:
+        await web.post("/api/servers/connect", {})
+        assert await is_connected()
+        saved = await web.post("/api/rules/save", {"kind": "allow", "rule": "Bash(make *)", "scope": "local"})
+        assert saved.status == 200 and await is_connected() and await is_connected()
+        trial = {"tool": "bash", "arguments": {"command": "touch made"}}
+        (question,) = (await web.post("/api/run", trial)).data["questions"]
+        answers = {question["id"]: {"approved": True, "scope": "always"}}
+        assert (await web.post("/api/run", {**trial, "answers": answers})).data["status"] == "completed"
+        assert await is_connected()
+
+
 async def test_settings_that_are_not_valid_are_said(serve: Serve) -> None:
     async with serve() as web:
         (web.project / ".callwright").mkdir()

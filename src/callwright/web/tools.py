@@ -230,7 +230,7 @@ class ToolRoutes:
         kind = _rule_kind(body["kind"])
         locations = self._workspace.locations
         file = await asyncio.to_thread(change_rule, locations, kind, body["rule"], body["scope"], remove=remove)
-        await self._workspace.reload()
+        await self._workspace.app()
         return file
 
     async def list_servers(self, request: Request) -> Fields:

@@ -44,16 +44,19 @@ class WebWorkspace:
         return self._entered
 
     async def app(self) -> App:
-        """Return the app of the settings as they are now.
+        """Return the app of the settings as they are now; if they changed, servers that were started are started again.
 
         Raises:
             UsageError: The settings are not valid.
         """
         async with self._lock:
-            if self._app is None or self._watch.changes():
-                await self._close()
-                self._app = await asyncio.to_thread(self.open_bare)
-            return self._app
+            changed = self._watch.changes()  # also where there is no app: it is built with these changes
+            if self._app is not None and not changed:
+                return self._app
+            entered = self._entered
+            await self._close()
+            self._app = await asyncio.to_thread(self.open_bare)
+            return await self._enter(self._app) if entered else self._app
 
     async def toolset(self) -> Toolset:
         """Return the tools, for what describes a call; none if the settings are not valid."""
@@ -67,16 +70,13 @@ class WebWorkspace:
         app = await self.app()
         async with self._lock:
             if not self._entered and self._app is app:
-                await app.__aenter__()
-                self._entered = True
+                await self._enter(app)
         return app
 
-    async def reload(self) -> App:
-        """Read the settings again; servers that were started are started again."""
-        entered = self._entered
-        async with self._lock:
-            await self._close()
-        return await (self.connect() if entered else self.app())
+    async def _enter(self, app: App) -> App:
+        await app.__aenter__()
+        self._entered = True
+        return app
 
     async def prices(self) -> Callable[[str], Prices | None]:
         """Return a function that finds the prices of a model; built-in prices if the settings are not valid."""
