@@ -35,10 +35,8 @@ class RateLimit:
     A server that floods us is read more slowly, which stalls only that server.
     """
 
-    def __init__(self, per_second: float = _PER_SECOND, burst: float = _BURST) -> None:
-        self._per_second = per_second
-        self._burst = burst
-        self._left = burst
+    def __init__(self) -> None:
+        self._left: float = _BURST
         self._stamp = time.monotonic()
         self._slices = Slices()
 
@@ -46,7 +44,7 @@ class RateLimit:
         """Count one message; False if there have been too many."""
         if self._left < 1:  # the clock is read only when the bucket is empty
             now = time.monotonic()
-            self._left = min(self._burst, self._left + (now - self._stamp) * self._per_second)
+            self._left = min(_BURST, self._left + (now - self._stamp) * _PER_SECOND)
             self._stamp = now
             if self._left < 1:
                 return False
@@ -56,7 +54,7 @@ class RateLimit:
     async def wait(self) -> None:
         """Count one message; wait if there have been too many, and let other tasks run within a burst."""
         while not self.allows():  # noqa: ASYNC110 - it waits for time to pass, not for an event
-            await asyncio.sleep((1 - self._left) / self._per_second)
+            await asyncio.sleep((1 - self._left) / _PER_SECOND)
         await self._slices.pause()
 
 

@@ -370,7 +370,7 @@ class RequestBodies:
     """Builds the request bodies of one API; everything but the conversation is cached."""
 
     def __init__(
-        self, fields: Callable[[ModelRequest, EncodedTools], Fields], conversation: str, *, merged: Sequence[str] = ()
+        self, fields: Callable[[ModelRequest, EncodedTools], Fields], conversation: str, *, merged: Sequence[str]
     ) -> None:
         """`fields` returns all but the conversation; the request's options add to those named in `merged`."""
         self._fields = fields

@@ -185,10 +185,10 @@ def _check_characters(path: str) -> None:
         raise Unsafe(f"the path {path!r} contains half a character; no file can have that name") from None
 
 
-def open_resolved(path: Path, flags: int, mode: int = 0o666) -> int:
+def open_resolved(path: Path, flags: int) -> int:
     """Open a resolved absolute path, following no link on the way: what was checked is what is opened."""
     with parent_folder(path) as folder:
-        return open_beneath(folder, path.name or ".", flags, mode)
+        return open_beneath(folder, path.name or ".", flags)
 
 
 @contextmanager
@@ -218,10 +218,10 @@ def open_folder(path: Path, *, create: bool = False) -> int:
     return folder
 
 
-def open_beneath(folder: int, name: str, flags: int, mode: int = 0o666) -> int:
+def open_beneath(folder: int, name: str, flags: int) -> int:
     """Open one name in an open folder; a link in its place is `Unsafe`."""
     try:
-        return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=folder)
+        return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666, dir_fd=folder)
     except OSError as error:
         if error.errno in _MAYBE_A_LINK and _is_link(folder, name):
             raise Unsafe(

@@ -144,8 +144,8 @@ class Running:
         """Register a function to call after the end, from another thread."""
         self._future.add_done_callback(lambda _: call())
 
-    def wait_blocking(self, seconds: float | None = None) -> CommandResult:
-        """Wait for the end in the caller's thread."""
+    def wait_blocking(self, seconds: float) -> CommandResult:
+        """Wait for the end in the caller's thread, at most that long."""
         return self._future.result(seconds)
 
     def stop(self, reason: Reason = "stopped") -> None:

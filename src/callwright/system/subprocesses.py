@@ -37,7 +37,7 @@ def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def start_child(command: Sequence[str], folder: Path, *, stdin: int = DEVNULL) -> AsyncGenerator[Process, None]:
+async def _start_child(command: Sequence[str], folder: Path, *, stdin: int) -> AsyncGenerator[Process, None]:
     """Start a child process; leaving the block, also by cancellation, kills it and its process group."""
     process = await asyncio.create_subprocess_exec(
         *command,
@@ -70,7 +70,7 @@ async def run_child(
     command: Sequence[str],
     folder: Path,
     *,
-    max_bytes: int = sys.maxsize,
+    max_bytes: int,
     memory_bytes: int | None = None,
     feed: Awaitable[bytes] | None = None,
 ) -> ChildResult:
@@ -83,7 +83,7 @@ async def run_child(
         memory_bytes: The most memory it may use, where the system can limit that.
         feed: Its input.
     """
-    async with start_child(command, folder, stdin=PIPE if feed else DEVNULL) as process:
+    async with _start_child(command, folder, stdin=PIPE if feed else DEVNULL) as process:
         if memory_bytes is not None:
             _limit_memory(process.pid, memory_bytes)
         assert process.stdout is not None

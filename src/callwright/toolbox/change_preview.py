@@ -84,7 +84,7 @@ def _written(path: str, content: str) -> Iterator[PreviewRow]:
     yield from _compare(old, after, 1, brief=True)
 
 
-def _replaced(text: str | None, old: str, new: str, *, every: bool = False) -> Iterator[PreviewRow]:
+def _replaced(text: str | None, old: str, new: str, *, every: bool) -> Iterator[PreviewRow]:
     start = -1 if text is None or not old else text.find(old)
     if text is None or start < 0:
         yield from (PreviewRow(line, "-") for line in (old.removesuffix("\n").split("\n") if old else ()))

@@ -91,7 +91,7 @@ def _compile_cached(pattern: str, dialect: Dialect) -> re.Pattern[str]:
     return re.compile(glob_regex(pattern, dialect), flags)
 
 
-def glob_regex(pattern: str, dialect: Dialect = SHELL) -> str:
+def glob_regex(pattern: str, dialect: Dialect) -> str:
     """Write a glob as the text of a regular expression; raises `BadGlob`."""
     reader = _GlobReader(pattern, dialect)
     tokens = reader.read()

@@ -1,6 +1,5 @@
 """The environment of commands: no pagers, no prompts, no code from variables, caches where a wall lets them be."""
 
-import os
 from collections.abc import Mapping
 
 from callwright.core.access import Confinement
@@ -45,15 +44,14 @@ _PINNED = {
 }
 
 
-def command_environment(base: Mapping[str, str] | None = None, *, looking: bool = False) -> dict[str, str]:
+def command_environment(base: Mapping[str, str], *, looking: bool = False) -> dict[str, str]:
     """Return the environment of a command, made safe for unattended runs.
 
     Args:
-        base: The variables to start from; those of this process by default.
+        base: The variables to start from.
         looking: The line is proven to be read-only, so git's hooks are switched off too.
     """
-    inherited = os.environ if base is None else base
-    kept = {name: value for name, value in inherited.items() if name not in _DROPPED and not name.startswith(_FUNCTION)}
+    kept = {name: value for name, value in base.items() if name not in _DROPPED and not name.startswith(_FUNCTION)}
     # settings passed already stay; ours come after them and win
     settings = git_environment(READ_ONLY_SETTINGS if looking else ALWAYS_SETTINGS, after=_count_settings(kept))
     return {**kept, **_PINNED, **(READ_ONLY_VARIABLES if looking else {}), **settings}
