@@ -76,6 +76,17 @@ class Choice(BaseModel):
     mode: Literal[Mode.FAST]
 
 
+class Outline(BaseModel):
+    arguments: list[str]
+
+
+async def test_answer_of_another_kind_is_not_called_arguments() -> None:
+    result = await Agent(ScriptedProvider("3", "3", "3")).run("is it so?", output=bool)
+    assert isinstance(result, Stopped) and "schema: expected a boolean, got 3 (integer)" in result.reason
+    result = await Agent(ScriptedProvider("{}", "{}", "{}")).run("why?", output=Outline)
+    assert isinstance(result, Stopped) and "schema: arguments: missing" in result.reason
+
+
 @pytest.mark.parametrize(
     ("kind", "said"),
     [

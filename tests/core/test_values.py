@@ -202,6 +202,12 @@ def test_question_matches_earlier_id_of_same_call_only() -> None:
     assert len(Answers.approving([question, forever])) == 2
 
 
+@pytest.mark.parametrize("given", [None, "abc", Question("c", "t", {}, "d" * 64, "Allow t?"), ["abc"]])
+def test_approving_something_else_than_questions_says_what_to_write(given: Any) -> None:
+    with pytest.raises(UsageError, match=r"expected questions, got .*; write Answers.approving\(result.questions\)"):
+        Answers.approving(given)
+
+
 def test_frozen_class_behaves_like_a_frozen_dataclass() -> None:
     assert str(inspect.signature(_Plain)) == str(inspect.signature(_Quick))
     assert [each.name for each in fields(_Plain)] == [each.name for each in fields(_Quick)]

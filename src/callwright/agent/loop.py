@@ -77,9 +77,9 @@ class OutputSchema:
         schema = compact_schema(read_schema(adapter, output_type, about="output"))
         self.schema: JsonObject = freeze(schema)
         self._is_text = output_type is str
-        fields = tuple(schema.get("properties", ()))
+        self._fields = tuple(schema.get("properties", ()))
         self._parser: ArgumentParser[Any] = ArgumentParser(
-            adapter.validator.validate_json, fields, options=parse_options(adapter.core_schema)
+            adapter.validator.validate_json, self._fields, options=parse_options(adapter.core_schema)
         )
 
     def read(self, text: str) -> Any:
@@ -108,7 +108,9 @@ class OutputSchema:
 
     def describe_error(self, error: InvalidArguments) -> str:
         """Describe the mismatch."""
-        return f"the answer does not match the requested schema: {error.detail}"
+        # the parser is that of calls, and calls a whole value so
+        detail = error.detail if "arguments" in self._fields else error.detail.removeprefix("arguments: ")
+        return f"the answer does not match the requested schema: {detail}"
 
     def ask_again(self, problem: str) -> str:
         """Ask the model to correct the answer, with the schema: some servers accept one and do not show it."""

@@ -249,8 +249,16 @@ class Answers:
 
     @classmethod
     def approving(cls, questions: Iterable[Question]) -> "Answers":
-        """Return answers that approve every question once."""
-        return cls({question.id: Approve() for question in questions})
+        """Return answers that approve every question once.
+
+        Raises:
+            UsageError: These are not questions.
+        """
+        try:
+            return cls({question.id: Approve() for question in questions})
+        except (TypeError, AttributeError):
+            advice = "write Answers.approving(result.questions)"
+            raise UsageError(f"expected questions, got {safe_repr(questions)}; {advice}") from None
 
     def approve(
         self, question: Question, *, arguments: JsonObject | None = None, scope: GrantScope = "once"
