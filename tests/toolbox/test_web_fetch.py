@@ -434,28 +434,9 @@ async def test_environment_proxy_is_ignored(tool: WebFetch, site: Site, monkeypa
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("certificate")
     key, made = folder / "key.pem", folder / "certificate.pem"
-    argv = [
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:prime256v1",
-        "-nodes",
-        "-days",
-        "2",
-    ]
-    argv += [
-        "-subj",
-        "/CN=localhost",
-        "-addext",
-        "subjectAltName=DNS:localhost",
-        "-keyout",
-        str(key),
-        "-out",
-        str(made),
-    ]
+    argv = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2".split()
+    argv += "-subj /CN=localhost -addext subjectAltName=DNS:localhost".split()
+    argv += ["-keyout", str(key), "-out", str(made)]
     try:
         subprocess.run(argv, check=True, capture_output=True)
     except FileNotFoundError:
@@ -463,45 +444,43 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return key, made
 
 
-async def test_certificate_is_checked_against_the_host(certificate: tuple[Path, Path]):
+@pytest.fixture
+def secured(certificate: tuple[Path, Path]) -> Iterator[tuple[Site, ssl.SSLContext]]:
+    """A site with the certificate, and the settings that trust it."""
     key, made = certificate
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(made, key)
     with serving(server) as site:
         site.scheme = "https"
-        site.page("/", "secured", "text/plain")
-        trusting = WebFetch(loopback=True, tls=ssl.create_default_context(cafile=str(made)))
-        assert "secured" in await text_of(trusting, site.url(host="localhost"))
-        for tool, host in ((trusting, "127.0.0.1"), (WebFetch(loopback=True), "localhost")):
-            error = await error_of(tool, site.url(host=host))
-            assert isinstance(error, Unsafe)
-            assert "is not valid" in error.message
+        yield site, ssl.create_default_context(cafile=str(made))
 
 
-async def test_exchange_that_was_ended_keeps_no_connection(certificate: tuple[Path, Path]):
-    key, made = certificate
-    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    server.load_cert_chain(made, key)
-    with serving(server) as site:
-        exchange = HttpExchange(FetchLimits(), tls=ssl.create_default_context(cafile=str(made)), loopback=True)
-        exchange.abort()
-        with pytest.raises(Transient):
-            await asyncio.to_thread(exchange.get, parse_url(f"https://localhost:{site.port}/"))
-        held = exchange._socket  # pyright: ignore[reportPrivateUsage] - the connection has no other name
-        assert held is not None and held.fileno() == -1
+async def test_certificate_is_checked_against_the_host(secured: tuple[Site, ssl.SSLContext]):
+    site, trusted = secured
+    site.page("/", "secured", "text/plain")
+    trusting = WebFetch(loopback=True, tls=trusted)
+    assert "secured" in await text_of(trusting, site.url(host="localhost"))
+    for tool, host in ((trusting, "127.0.0.1"), (WebFetch(loopback=True), "localhost")):
+        error = await error_of(tool, site.url(host=host))
+        assert isinstance(error, Unsafe)
+        assert "is not valid" in error.message
 
 
-async def test_https_redirect_to_http_is_not_followed(certificate: tuple[Path, Path]):
-    key, made = certificate
-    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    server.load_cert_chain(made, key)
-    with serving(server) as site:
-        site.scheme = "https"
-        url = site.page("/", "", status=302, Location=f"http://localhost:{site.port}/").replace(
-            "127.0.0.1", "localhost"
-        )
-        tool = WebFetch(loopback=True, tls=ssl.create_default_context(cafile=str(made)), follow=lambda _: True)
-        assert "redirects to http://" in await text_of(tool, url)
+async def test_exchange_that_was_ended_keeps_no_connection(secured: tuple[Site, ssl.SSLContext]):
+    site, trusted = secured
+    exchange = HttpExchange(FetchLimits(), tls=trusted, loopback=True)
+    exchange.abort()
+    with pytest.raises(Transient):
+        await asyncio.to_thread(exchange.get, parse_url(f"https://localhost:{site.port}/"))
+    held = exchange._socket  # pyright: ignore[reportPrivateUsage] - the connection has no other name
+    assert held is not None and held.fileno() == -1
+
+
+async def test_https_redirect_to_http_is_not_followed(secured: tuple[Site, ssl.SSLContext]):
+    site, trusted = secured
+    url = site.page("/", "", status=302, Location=f"http://localhost:{site.port}/").replace("127.0.0.1", "localhost")
+    tool = WebFetch(loopback=True, tls=trusted, follow=lambda _: True)
+    assert "redirects to http://" in await text_of(tool, url)
 
 
 async def test_slow_servers_do_not_keep_other_threads_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
