@@ -278,22 +278,26 @@ async def ask_trust(terminal: Terminal, locations: Locations, notice: Callable[[
     while True:
         answer = ((await terminal.ask("trust?", view=view, settled=settled)) or "q").strip().lower()
         settled = True
-        if answer in ("y", "yes") and not view.read:
-            view.note = "read to the end first: Space or PgDn shows more"
-        elif answer in ("y", "yes"):
-            try:
-                trust.give(review)  # exactly what was on the screen
-            except UsageError as error:
-                notice(str(error))
-                review = trust.review()
-                view, settled = _trust_view(terminal, locations, review), False
-                continue
-        if (answer in ("y", "yes") and view.read) or answer in ("n", "no"):
-            _leave_on_screen(terminal, view, "trusted" if answer[0] == "y" else "not trusted")
-            return True
         if answer in ("q", "quit"):
             return False
-        view.note = view.note or "y, n or q, please"
+        if answer in ("n", "no"):
+            _leave_on_screen(terminal, view, "not trusted")
+            return True
+        if answer not in ("y", "yes"):
+            view.note = view.note or "y, n or q, please"
+            continue
+        if not view.read:
+            view.note = "read to the end first: Space or PgDn shows more"
+            continue
+        try:
+            trust.give(review)  # exactly what was on the screen
+        except UsageError as error:
+            notice(str(error))
+            review = trust.review()
+            view, settled = _trust_view(terminal, locations, review), False
+            continue
+        _leave_on_screen(terminal, view, "trusted")
+        return True
 
 
 def _trust_view(terminal: Terminal, locations: Locations, review: TrustReview) -> DialogView:
