@@ -103,6 +103,14 @@ def test_requests_are_answered_or_refused_by_name(machine: Any) -> None:
     assert "initialize: unknown not supported" in ended.err
 
 
+def test_context_of_a_session_without_messages_is_known(machine: Any) -> None:
+    assert machine("-p", "earlier", machine.says("another session")).code == 0
+    asked = {"type": "control_request", "request_id": "r2", "request": {"subtype": "get_context_usage"}}
+    ended = machine(*STREAM, machine.says("hi"), stdin=lines(begin(), asked, user("go")))
+    (answer,) = (line["response"] for line in ended.lines if line.get("response", {}).get("request_id") == "r2")
+    assert answer["subtype"] == "success" and answer["response"]["totalTokens"] > 0
+
+
 def test_broken_initialize_stops_the_run(machine: Any) -> None:
     ended = machine(*STREAM, machine.says("hi"), stdin=lines(begin(hooks={"PreToolUse": "x"}), user("go")))
     assert ended.code == 2

@@ -180,7 +180,7 @@ def test_copy_hands_the_answer_to_the_terminal(machine: Any, tmux: Any) -> None:
     ready(tmux, machine, machine.says("the answer is 42"))
     tmux.tmux("set-option", "-s", "set-clipboard", "on")
     tmux.enter("/copy")
-    tmux.shows("no")
+    tmux.shows("! this session has no messages yet")
     tmux.enter("go")
     tmux.shows("the answer is 42")
     tmux.enter("/copy")

@@ -136,8 +136,8 @@ class Host:
         app.use_model(chosen)
 
     async def _context_usage(self, app: App) -> Message:
-        listed = await app.agent.sessions.list(limit=1)
-        messages = await app.agent.messages(self._session_id) if listed else []
+        recorded = await app.agent.sessions.find(self._session_id) is not None
+        messages = await app.agent.messages(self._session_id) if recorded else []
         definitions = app.agent.registry.snapshot().definitions
         sizes = {
             "System prompt": estimate_tokens(app.agent.system),

@@ -183,7 +183,7 @@ class SlashCommands:
             "runs": self._runs.perform,
             "export": self._once_recorded(self._export),
             "diff": workspace.diff,
-            "copy": workspace.copy,
+            "copy": self._once_recorded(workspace.copy),
             "mcp": workspace.mcp,
             "web": workspace.web,
             "config": workspace.config,
