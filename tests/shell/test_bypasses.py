@@ -103,6 +103,8 @@ _EVALUATIONS = [
     "printf -v PATH .",
     "printf -v 'a[$(touch x)]' y",
     "printf $x y",
+    'jq -n a"$x"',
+    'yq .a"$x" f',
     "declare -i x='a[$(touch y)]'",
     "unset 'a[$(touch x)]'",
     "a[$(touch x)]=1",
@@ -118,6 +120,11 @@ _EVALUATIONS = [
     "IFS=, ls",
     "IFS=, command read x",
     "read -ra PATH",
+    "read -p $x answer",
+    "read -n P* answer",
+    "a=wo; word=b; read ${a}rd < f; sort $word",
+    'a=wo; word=b; command read "${a}rd" < f; sort $word',
+    "a=wo; for word in b c; do sort $word; read ${a}rd < f; done",
     "read 'a[$(touch x)]'",
     "mapfile -C 'touch x' -c 1 a",
     'echo "$\\\n(touch x)"',
@@ -515,6 +522,9 @@ _FLAGS = [
     "python x.py",
     "python -c pass",
     "ls | python",
+    'brew --prefix a"$x"',
+    """nm '@'"$x\"""",
+    """nm "@$x\"""",
     "node -e 1",
     "perl -e 1",
     "yarn --version",
@@ -568,6 +578,8 @@ _HIDDEN_SUBCOMMANDS = [
 """An option takes what looks like the sub-command for its value; getent loads the library that a service names."""
 
 _GIT = [
+    'git for-each-ref --format a"$x"',
+    'git branch --sort "s$x"',
     "git config core.editor '--type=x;touch x'",  # behind the name every word is its value
     "git config core.hooksPath --list",
     "git config --local core.hooksPath --get",
@@ -660,6 +672,8 @@ _GIT = [
 ]
 
 _NETWORK = [
+    'ss dst a"$x"',
+    'lsof -i a"$x"',
     "git ls-remote 'ext::sh -c x'",
     "git fetch --dry-run ext::x",
     "pnpm audit fix",

@@ -3,7 +3,7 @@
 import pytest
 
 from callwright.shell.options import grammar, parse_options
-from callwright.shell.words import Certainty, Word
+from callwright.shell.words import Form, Word
 
 _COPY = grammar("-r -v --recursive --verbose", "-t --target-directory -S --suffix", "--backup")
 
@@ -38,6 +38,6 @@ def test_unknown_or_incomplete_option_is_a_problem(words: list[str]) -> None:
 
 
 def test_word_that_may_be_an_option_is_a_problem() -> None:
-    for words in ([Word("*", Certainty.ANYTHING)], [Word("--"), Word("$x", Certainty.ANYTHING)]):
+    for words in ([Word("*", Form.WORDS)], [Word("--"), Word("$x", Form.WORDS)]):
         assert parse_options(words, _COPY).problem
-    assert not parse_options([Word("a*", Certainty.PREFIXED)], _COPY).problem
+    assert not parse_options([Word("a*", Form.NAMES)], _COPY).problem

@@ -13,6 +13,11 @@ _LOCAL = [
     'while IFS= read -r line; do echo "${line%%:*}"; done < x',
     'IFS=: read -ra parts <<< "$PATH"; echo ${parts[0]}',
     'for f in *.txt; do echo "${f##*/} ${f//a/b} ${f:0:5} ${f^^} ${X:-none}"; done',
+    "n=5; timeout $n ls",
+    'n=5 && sed -n "${n}p" f | head -n$n',
+    'd=src; find "$d/a" -name x; sort $d/b',
+    'for f in a b; do sort "$f" "c $f"; done',
+    "for f in src/{a,b}.py; do sort $f; done",
     "npm ls --global --depth 0",
     "git reflog -n 5",
     "git clean -ndx",
@@ -299,6 +304,10 @@ def test_common_lines_that_read_are_proven(lines: list[str], verdict: Verdict) -
         ("rpm -qpl a.rpm", "/srv/project/a.rpm"),
         ("sqlite3 -readonly file:///etc/a%20b?mode=ro 'select 1'", "/etc/a b"),
         ("sqlite3 -readonly a%20b 'select 1'", "/srv/project/a%20b"),
+        ("f=/etc/passwd; cat $f", "/etc/passwd"),
+        ('d=/etc && f="pass word" && cat "$d/$f"', "/etc/pass word"),
+        ("for f in a /etc/shadow; do cat $f; done", "/etc/shadow"),
+        ("for d in a b; do for f in c e; do cat $d/$f; done; done", "/srv/project/b/c"),
     ],
 )
 def test_reads_list_absolute_paths(line: str, path: str) -> None:
@@ -317,9 +326,26 @@ def test_cd_that_may_fail_keeps_both_folders() -> None:
     assert {"/w/a", "/w/src/a"} <= paths
 
 
-def test_unknown_path_is_not_absolute() -> None:
-    plan = analyze('cat "$FILE"', "/w")
-    assert [access.path[0] == "/" for access in plan.accesses if isinstance(access, ReadPath)] == [False]
+@pytest.mark.parametrize(
+    "line",
+    [
+        'cat "$FILE"',
+        'FILE=a | cat "$FILE"',
+        "FILE=a & cat $FILE",
+        "FILE=a && ls & cat $FILE",
+        "false && FILE=a; cat $FILE",
+        "(FILE=a); cat $FILE",
+        "FILE=a; export FILE=b; cat $FILE",
+        "FILE='a b'; cat $FILE",
+        "FILE=a; cat $FILE{b,c}",
+        "FILE=a; cat {$FILE,b}c",
+        "for f in a b; do cat $f{c,d}; done",
+        f"for f in {{1..90}}; do cat $f{'; echo long' * 50}; done",
+    ],
+)
+def test_unknown_path_is_not_absolute(line: str) -> None:
+    accesses = analyze(line, "/w").accesses
+    assert any(isinstance(access, ReadPath) and access.path[0] != "/" for access in accesses)
 
 
 def test_xargs_names_from_a_file_are_unknown() -> None:

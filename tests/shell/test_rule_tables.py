@@ -6,7 +6,7 @@ import pytest
 
 from callwright.shell import tables
 from callwright.shell.rule_tables import ProgramRule, parse_table
-from callwright.shell.words import Certainty, Word
+from callwright.shell.words import Form, Word
 
 _TABLE = parse_table(
     """
@@ -72,8 +72,8 @@ def test_objection_names_the_refused_argument(name: str, words: list[str]) -> No
 
 
 def test_possible_option_is_an_objection_unless_free() -> None:
-    anything = [Word("$x", Certainty.ANYTHING)]
-    prefixed = [Word("a*", Certainty.PREFIXED)]
+    anything = [Word("$x", Form.WORDS)]
+    prefixed = [Word("a*", Form.NAMES)]
     assert _TABLE["free"].objection(anything) == ""
     assert _TABLE["sort"].objection(anything)
     assert _TABLE["sort"].objection(prefixed) == ""
@@ -108,7 +108,7 @@ def test_a_sub_command_is_found_behind_options_only(words: list[str], found: boo
 
 
 def test_an_option_with_a_computed_value_hides_which_sub_command_follows() -> None:
-    words = [Word("-n"), Word("$x", Certainty.ANYTHING), Word("get")]
+    words = [Word("-n"), Word("$x", Form.WORDS), Word("get")]
     assert _TABLE["tool"].descend(words)[0] is None
 
 

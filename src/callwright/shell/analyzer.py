@@ -29,7 +29,7 @@ from callwright.shell.programs.builtins import EVALUATORS, list_substitutions
 from callwright.shell.programs.git import enter_repository
 from callwright.shell.syntax import SyntaxWalker
 from callwright.shell.words import (
-    LITERAL,
+    TEXT,
     Folders,
     Word,
     absolute_folder,
@@ -189,6 +189,8 @@ class LineAnalyzer:
     def _analyze_subscripts(self, plain: str, found: FoundCommand) -> None:
         """Judge what an evaluated word runs: in `test -v 'a[$(x)]'` bash runs x although it is quoted."""
         for word in found.words[1:]:
+            if word.text.partition("=")[0] in self.findings.constants:  # a=wo; read ${a}rd
+                self.findings.add_objection(f"{found.words[0].text} may set {word.text}")
             for script in list_substitutions(plain, word.text):
                 self.findings.add_objection(f"{found.words[0].text} evaluates {word.text}")
                 context = found.context._replace(inside="a subscript", doubt="it stands in an evaluated word")
@@ -273,7 +275,7 @@ def _charge_xargs_input(
 
 def _word_texts(words: Sequence[Word]) -> tuple[tuple[str, ...], bool]:
     for word in words:
-        if word[1] is not LITERAL:
+        if word[1] is not TEXT:
             return tuple([word[0] for word in words]), False
     return tuple([word[0] for word in words]), True
 

@@ -18,7 +18,7 @@ from callwright.shell.findings import (
 )
 from callwright.shell.reader import WordReader
 from callwright.shell.words import (
-    Certainty,
+    WORDS,
     Folders,
     Word,
     enter_folder,
@@ -91,8 +91,8 @@ class CommandReader(WordReader):
             elif child.is_named:
                 word = self.word(child)
                 # [ $x = y ] splits x into words, and one of them may be -v with a subscript that runs something
-                quoted = kind == "string" and "@" not in self.text(child)
-                if not evaluates and word.splits and not quoted:
+                quoted = kind == "string" and "@" not in self.text(child)  # also if it stands for a glob of a loop
+                if not evaluates and word.form is WORDS and not quoted:
                     self.findings.add_objection(f"{word.text} may become an operator of the condition")
 
     def _check_operator(self, node: Node, operator: str, *, evaluates: bool) -> None:
@@ -143,7 +143,7 @@ class CommandReader(WordReader):
             elif child.type in ("subscript", "array", "+="):
                 self.findings.add_objection("arrays and appended values are not followed")
                 self.sweep_words(child)
-                value = Word(self.text(child), Certainty.ANYTHING)
+                value = Word(self.text(child), WORDS)
                 name = name or self.text(child).partition("[")[0]
             else:
                 value = self.word(child)
@@ -297,7 +297,7 @@ class CommandReader(WordReader):
         self.findings.add_objection("the program name is not literal")
         for child in node.children:
             self.word(child)
-        return Word(self.text(node), Certainty.ANYTHING)
+        return Word(self.text(node), WORDS)
 
     def _visit_rest(self, nodes: Iterable[Node], folders: Folders) -> None:
         """Visit the commands that follow the start of a heredoc on the same line."""

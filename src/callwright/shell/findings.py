@@ -288,6 +288,8 @@ class Findings:
         self.dangers: list[str] = []
         self.variables: dict[str, str | None] = {}
         """Literal values set by the line itself; None once a value is not literal."""
+        self.constants: set[str] = set()
+        """The variables that were replaced by the text they hold."""
         self.links = False
         """A command so far makes a link."""
         self.scripts = 0

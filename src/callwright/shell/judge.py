@@ -11,7 +11,7 @@ from callwright.shell.findings import Judgement, unknown
 from callwright.shell.plan import Tree, Verdict
 from callwright.shell.programs.outputs import COMPILERS, list_compiler_outputs, list_outputs
 from callwright.shell.rule_tables import ProgramRule
-from callwright.shell.words import ANYTHING, LITERAL, Folders, Word, resolve_as, resolve_paths
+from callwright.shell.words import TEXT, VALUE, Folders, Word, resolve_as, resolve_paths
 from callwright.system.sensitive_paths import comparable, is_secret
 
 _DEVICE = re.compile(
@@ -63,14 +63,13 @@ _FILE_FLAGS = frozenset(
 _NAME_FILTERS = ("--inc", "--exclude=", "--exclude-d", "--glob", "--iglob", "--type", "--color", "--sort", "--format")
 _ATTACHED_PATH = re.compile(r"[./].*", re.DOTALL)
 _DESCRIPTOR = re.compile(r"/dev/fd/[0-9]+\Z")
-_EXPANSION = re.compile(r"[$`{]")
 _KNOWN_LETTERS = re.compile(r"-[\w=-]*")
 
 
 def program_name(word: Word) -> str | None:
     """Return the plain name of a program, or None when a program elsewhere on the disk may carry that name."""
-    text, certainty = word.text, word.certainty
-    if certainty is not LITERAL:
+    text = word.text
+    if word.form is not TEXT:  # the property is a Python function, and programs are many
         return None
     if "/" not in text:
         return text
@@ -86,7 +85,12 @@ def judge(words: Sequence[Word], folders: Folders) -> Judgement:
     arguments = words[1:]
     special = tables.find_special_judge(name)
     if special is not None:
-        return special(name, arguments, folders)
+        found = special(name, arguments, folders)
+        doubtful = found.verdict is _READ_ONLY and name not in tables.READ_UNKNOWN_WORDS
+        loose = next((word.text for word in arguments if word.form >= VALUE), "") if doubtful else ""
+        return (
+            found._replace(verdict=Verdict.UNKNOWN, reason=f"{name}: {loose} may become an option") if loose else found
+        )
     rule = tables.find_rule(name)
     found = unknown(f"{name} is not a known program") if rule is None else judge_by_rule(name, rule, arguments, folders)
     if name in COMPILERS and found.verdict is Verdict.UNKNOWN:
@@ -137,9 +141,11 @@ def _list_recursive_forms(rule: ProgramRule, arguments: Sequence[Word]) -> Itera
 
 def _may_add_letters(rule: ProgramRule, word: Word) -> bool:
     """Whether a word may hold options that are not written: `"$x"`, `-i"$x"`, but not `-A"$x"`, which is a value."""
+    if word.form is not VALUE or word.named:
+        return False
     known = _KNOWN_LETTERS.match(word.text)
-    if not word.may_be_option or known is None:
-        return word.may_be_option
+    if known is None:
+        return True
     if known[0][:2] == "--":
         return "=" not in known[0]
     return not any(f"-{letter}" in rule.values for letter in known[0][1:])
@@ -194,7 +200,7 @@ def list_reads(rule: ProgramRule, arguments: Sequence[Word], folders: Folders) -
     if not operands and (rule.here or (rule.pattern is not None and any(map(_RECURSES.match, flags)))):
         found.extend(resolve_as(ReadPath, ["."], folders))
     if rule.pattern is not None:  # of `grep c* x`, the first match is the pattern and the others are files
-        loose = [word for word in arguments if not (word.literal or word.single or word.text[:1] == "-")]
+        loose = [word for word in arguments if not (word.single or word.text[:1] == "-")]
         counted = set(operands) if loose else ()
         for word in dict.fromkeys(loose):
             found.extend(() if word in counted else read_accesses(word, folders))
@@ -235,8 +241,7 @@ def _sort_arguments(rule: ProgramRule, arguments: Sequence[Word]) -> tuple[list[
 
 def _may_add_files(word: Word) -> bool:
     """Whether an option or a pattern may become several words, some of them files: `head -n$x y`, `grep $x y`."""
-    several = not (word.literal or word.single or word.named)
-    return several and _EXPANSION.search(word.text) is not None
+    return word.computed and not (word.single or word.named)
 
 
 # with -d and --directories the value decides, which may be "recurse"
@@ -288,9 +293,9 @@ def _list_file_values(arguments: Sequence[Word]) -> list[str]:
 
 def read_accesses(word: Word, folders: Folders) -> list[Access]:
     """Return the reads of a word; an unknown path is kept as written."""
-    text, certainty = word.text, word.certainty
+    text = word.text
     if word.named or text in ("", "-") or _DESCRIPTOR.match(text):
         return []
-    if certainty is ANYTHING and not any(letter in text for letter in "*?["):
+    if (word.may_be_option or text[0] == '"') and not any(letter in text for letter in "*?["):
         return [_read_path(text.lstrip("/") or "?")]
     return [_read_path(path) for path in resolve_paths(text, folders)]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from callwright.shell.words import ANYTHING, Word
+from callwright.shell.words import Word
 
 
 class Grammar:
@@ -55,12 +55,12 @@ def parse_options(arguments: Sequence[Word], rules: Grammar) -> ParsedCall:
         word = arguments[place]
         place += 1
         text = word.text
-        if word.certainty is ANYTHING:
+        if word.may_be_option:
             call.problem = call.problem or f"{text} may become an option"
             call.operands.append(word)
         elif text == "--":
             rest = arguments[place:]
-            if any(other.certainty is ANYTHING for other in rest):
+            if any(other.may_be_option for other in rest):
                 call.problem = call.problem or "the number of operands is not known"
             call.operands.extend(rest)
             break
@@ -86,7 +86,7 @@ def _read_long(word: Word, arguments: Sequence[Word], place: int, rules: Grammar
             return place
         call.options.append((name, arguments[place]))
         return place + 1
-    call.options.append((name, Word(attached, word.certainty)))
+    call.options.append((name, Word(attached, word.form)))
     return place
 
 
@@ -96,7 +96,7 @@ def _read_cluster(word: Word, arguments: Sequence[Word], place: int, rules: Gram
         name = f"-{letter}"
         if name in rules.values:
             if spot + 1 < len(text):
-                call.options.append((name, Word(text[spot + 1 :], word.certainty)))
+                call.options.append((name, Word(text[spot + 1 :], word.form)))
                 return place
             if place >= len(arguments):
                 call.problem = call.problem or f"{name} has no value"
@@ -104,7 +104,7 @@ def _read_cluster(word: Word, arguments: Sequence[Word], place: int, rules: Gram
             call.options.append((name, arguments[place]))
             return place + 1
         if name in rules.optional:
-            call.options.append((name, Word(text[spot + 1 :], word.certainty)))
+            call.options.append((name, Word(text[spot + 1 :], word.form)))
             return place
         if name not in rules.flags:
             call.problem = call.problem or f"{text} is an unknown option"

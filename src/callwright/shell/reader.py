@@ -11,7 +11,7 @@ from callwright.shell.findings import Findings, Redirects
 from callwright.shell.plan import Tree
 from callwright.shell.words import (
     HARMLESS_TARGETS,
-    Certainty,
+    WORDS,
     Folders,
     Piece,
     Word,
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./:=,+%@^-]+\Z")
-_PLAIN_OR_EMPTY = re.compile(r"[A-Za-z0-9_./:=,+%@^-]*\Z")
 _LIVE_IN_DOUBLE = re.compile(r"(?<!\\)(?:\\\\)*(?:`|\$[A-Za-z0-9_{(!?@#*$'\"\[-])")
 _LIVE_BARE = re.compile(r"(?<!\\)(?:\\\\)*[`$]")
 _DESCRIPTOR = re.compile(r"(?:\d+-?|-)\Z")
@@ -52,8 +51,16 @@ _NUMBER = re.compile(r"\$(?:[?#]|\(\([\d\s+*/%-]+\)\))\Z", re.ASCII)
 _SOCKET = re.compile(r"/dev/(?:tcp|udp)/")
 _IN_BACKTICKS = re.compile(r'\\([$`\\"])')
 _NAMED_DESCRIPTOR = re.compile(rb"\{[A-Za-z_][A-Za-z0-9_]*(?:\[[^\]]*\])?\}\Z")
+_EXTENDED = re.compile(r"\$\w+[{},]")
 _STAND_IN = "/dev/fd/63"  # what bash puts in place of a process substitution
-_ASSIGNMENTS = r"""\s*(?:\w+=(?:[\w./:,+%@^-]*|'[^']*'|"[^"$`\\]*")[ \t]*(?:;|\n|&&)\s*)*"""
+_ASSIGNS = re.compile(rb"[A-Za-z_]\w*=")
+_CONSTANT = re.compile(
+    r"""(?!COLUMNS=|LINES=)([A-Za-z_]\w*)=(?:([\w./:=,+%@^-]+)|'([^']+)'|"([^"$`\\]+)")[ \t]*(?:&&\s*|\Z)""", re.ASCII
+)
+"""An assignment of a literal text that always happens, to a variable that bash does not change itself."""
+_MAX_CONSTANTS = 20
+_MAX_REPEATED = 20_000  # characters that are read again because they stand in a loop
+_LIVE = re.compile(r"[$`<>]")
 _QUOTING = re.compile(r"\$(?=['\"])|['\"\\]")
 _SETTERS = re.compile(r"\b(?:read|export|declare|typeset|readonly)\b")
 _OPEN_BRACE = re.compile(r"(?<!\$)\{\S")
@@ -67,6 +74,10 @@ def is_set_once(name: str, script: str) -> bool:
     return len(re.findall(rf"(?<![$\w-])(?<!\$\{{){name}(?!\w)", script)) == 1
 
 
+def _read_unknown(source: str) -> Piece:
+    return read_double_quoted(source, dynamic=True) if _NUMBER.match(source) else Piece(source, source, dynamic=True)
+
+
 class WordReader:
     """Reads the words of one script; whatever is not literal is recorded in the findings or in the word."""
 
@@ -78,11 +89,9 @@ class WordReader:
         """Folders whose files the command that is being read receives from a substitution or a loop."""
         self.loop_globs: dict[str, str] = {}
         """The glob that a loop's variable stands for while its body is read."""
-        self.loop_words: frozenset[str] = frozenset()
-        """The variables of loops over plain words, which bash does not split, while their bodies are read."""
-        self.loop_texts: frozenset[str] = frozenset()
-        """Those of loops over literal texts, none of which begins with a dash."""
-        self._constants: dict[str, bool] = {}
+        self.constants: dict[str, str] = {}
+        """The variables that hold one text wherever the rest of the line reads them, also those of loops."""
+        self._tried = self._repeated = 0
         # in ASCII, byte offsets are string offsets, so a node's source is one slice without decoding
         self._letters = source.decode("ascii") if source.isascii() else None
 
@@ -115,13 +124,40 @@ class WordReader:
     def braced_words(self, node: Node) -> list[Word]:
         """Read an argument with braces, which may be several."""
         source = self.text(node)
-        return join_words(self._pieces(node, source), source)
+        pieces = self._pieces(node, source)
+        # braces come first: of $w{1,2} bash reads the variables w1 and w2
+        return [Word(source, WORDS)] if _EXTENDED.search(source) else join_words(pieces, source)
 
     def sweep_words(self, node: Node) -> None:
         """Report the substitutions in a construct that is otherwise not followed."""
         for child in node.children:
             if child.is_named:
                 self.word(child)
+
+    def hold_constant(self, name: str, value: str) -> None:
+        """Replace a variable by its text from here on."""
+        self.constants = {**self.constants, name: value}
+        self.findings.constants.add(name)
+
+    def learn_constants(self, statement: Node) -> None:
+        """Hold what a statement of the line sets before anything else, unless a subshell does so: `n=5 && … &`."""
+        if not _ASSIGNS.match(self.source, statement.start_byte):
+            return
+        following, text, place = statement.next_sibling, self.text(statement), 0
+        while (found := _CONSTANT.match(text, place)) and self._tried < _MAX_CONSTANTS:
+            place, self._tried = found.end(), self._tried + 1
+            background = following is not None and following.type == "&"
+            if not background and is_set_once(found[1], self.slice(0, len(self.source))):
+                self.hold_constant(found[1], found[2] or found[3] or found[4])
+
+    def list_loop_values(self, loop: Node, parts: Sequence[Node]) -> list[str]:
+        """Return the texts that a loop runs over; none if one of them is not known, or they are too many."""
+        if any(_LIVE.search(self.text(part)) for part in parts):
+            return []
+        words = [word for part in parts for word in self.braced_words(part)]
+        self._repeated += len(words) * (loop.end_byte - loop.start_byte)
+        known = self._repeated <= _MAX_REPEATED and all(word.literal for word in words)
+        return [word.text for word in words] if known else []
 
     def statements(self, node: Node) -> None:
         """Report statements in a place where none belongs; implemented by `SyntaxWalker`."""
@@ -161,11 +197,11 @@ class WordReader:
             case "raw_string":
                 return [read_single_quoted(source[1:-1])]
             case "string":
-                return [self._string(node, source)]
+                return self._string(node, source)
             case "ansi_c_string":
                 return [self._ansi_c(source)]
             case _:
-                return [self._expansion(node, source)]
+                return [self._expansion(node, source, quoted=False)]
 
     def _bare(self, source: str) -> Piece:
         if _LIVE_BARE.search(source):
@@ -177,34 +213,35 @@ class WordReader:
             self.findings.add_objection("characters are written as escape codes")
         return read_ansi_c(source[2:-1])
 
-    def _string(self, node: Node, source: str) -> Piece:
-        inner = source[1:-1]
+    def _string(self, node: Node, source: str) -> list[Piece]:
         live = [child for child in node.children if child.type not in ('"', "string_content")]
+        if not live and _LIVE_IN_DOUBLE.search(source[1:-1]):
+            self.findings.add_objection(f"{source} hides an expansion")
         if not live:
-            if _LIVE_IN_DOUBLE.search(inner):
-                self.findings.add_objection(f"{source} hides an expansion")
-            return read_double_quoted(inner)
-        trees = self.substituted_trees
-        # the parser counts the blanks between two expansions to the second one
-        texts = [self.text(child).lstrip() for child in live]
-        pieces = [self._expansion(child, text) for child, text in zip(live, texts, strict=True)]
-        before = self.slice(node.start_byte + 1, live[0].end_byte).removesuffix(texts[0])
-        after = self.slice(live[0].end_byte, node.end_byte - 1)
-        prefixed = before[:1] != "-" if before else pieces[0].prefixed
-        if len(live) == 1 and pieces[0].glob:
+            return [read_double_quoted(source[1:-1])]
+        trees, end, glob = self.substituted_trees, node.start_byte + 1, False
+        pieces: list[Piece] = []
+        for child in live:
+            # the parser counts the blanks between two expansions to the second one
+            text = self.text(child).lstrip()
+            before = self.slice(end, child.end_byte).removesuffix(text)
+            piece, end = self._expansion(child, text, quoted=True), child.end_byte
+            pieces.extend([read_double_quoted(before)] if before else [])
+            pieces.append(read_single_quoted(piece.text)._replace(dynamic=piece.dynamic or piece.glob))
+            glob = piece.glob and len(live) == 1
+        after = self.slice(end, node.end_byte - 1)
+        pieces.extend([read_double_quoted(after)] if after else [])
+        if glob:
             self.substituted_trees = trees  # quoted, so its names are not split
-            if _PLAIN_OR_EMPTY.match(before) and _PLAIN_OR_EMPTY.match(after):
-                text = before + pieces[0].text + after
-                return Piece(text, text, glob=True)
-            return read_double_quoted(inner, dynamic=True)._replace(prefixed=prefixed)
-        if any(piece.dynamic for piece in pieces) or len(live) > 1:
-            return read_double_quoted(inner, dynamic=True)._replace(prefixed=prefixed)
-        return read_double_quoted(before + pieces[0].text + after)
+            if all(piece.dynamic or _PLAIN.match(piece.text) for piece in pieces):
+                text = "".join([piece.text for piece in pieces])
+                return [Piece(text, text, glob=True)]
+        return pieces
 
-    def _expansion(self, node: Node, source: str) -> Piece:
+    def _expansion(self, node: Node, source: str, *, quoted: bool) -> Piece:
         match node.type:
             case "simple_expansion" | "expansion":
-                return self._read_variable(node, source)
+                return self._read_variable(node, source, quoted=quoted)
             case "command_substitution":
                 if source[:1] == "`" and "\\" in source:
                     self._read_escaped_backticks(source)
@@ -219,9 +256,9 @@ class WordReader:
                 self.statements(node)
                 return Piece(source, source, dynamic=True)
 
-    def _read_variable(self, node: Node, source: str) -> Piece:
+    def _read_variable(self, node: Node, source: str, *, quoted: bool) -> Piece:
         name = _NAME.match(source)
-        value = self._known_value(name[1]) if name else None
+        value = self._known_value(name[1], quoted=quoted) if name else None
         if value is not None:
             return read_single_quoted(value)
         if name and name[1] in self.loop_globs:
@@ -236,29 +273,16 @@ class WordReader:
         if not changed and not _SAFE_EXPANSION.match(source):
             self.findings.add_objection(f"{source} does more than read a variable")
             self.sweep_words(node)
-        if _NUMBER.match(source) or (name and name[1] in self.loop_words):
-            return read_double_quoted(source, dynamic=True)._replace(prefixed=True)
-        return Piece(source, source, dynamic=True, prefixed=name is not None and self._is_constant(name[1]))
-
-    def _is_constant(self, name: str) -> bool:
-        """Whether a variable holds one literal text without a dash at its beginning wherever the line reads it."""
-        if name in self.loop_texts:
-            return True
-        value = self.findings.variables.get(name)
-        if not value or value[0] == "-" or self.findings.scripts > 1:  # a script inside may inherit another value
-            return False
-        if name not in self._constants:
-            script = self.slice(0, len(self.source))
-            sets = re.match(rf"{_ASSIGNMENTS}{name}=", script) is not None  # before anything that may skip it
-            self._constants[name] = sets and is_set_once(name, script)
-        return self._constants[name]
+        return _read_unknown(source)
 
     def calls_read(self, node: Node | None) -> bool:
         """Whether a node calls `read`, for which a variable before it lasts no longer: `IFS= read -r line`."""
         name = node.child_by_field_name("name") if node is not None and node.type == "command" else None
         return name is not None and self.text(name) == "read"
 
-    def _known_value(self, name: str) -> str | None:
+    def _known_value(self, name: str, *, quoted: bool) -> str | None:
+        if (value := self.constants.get(name)) is not None:
+            return value if quoted or _PLAIN.match(value) else None  # or bash splits it, and expands its globs
         if name in self.findings.variables:
             return None
         if name == "HOME":
@@ -269,16 +293,14 @@ class WordReader:
         if not _NUMBERS_ONLY.match(source.strip("$()[] ")):
             self.findings.add_objection("arithmetic may run what variables contain")
             self._sweep_arithmetic(node)
-        if _NUMBER.match(source):
-            return read_double_quoted(source, dynamic=True)
-        return Piece(source, source, dynamic=True)
+        return _read_unknown(source)
 
     def _sweep_arithmetic(self, node: Node) -> None:
         pending = list(node.children)
         while pending:
             child = pending.pop()
             if child.type == "command_substitution":
-                self._expansion(child, self.text(child))
+                self._expansion(child, self.text(child), quoted=True)
             else:
                 pending.extend(child.children)
 
@@ -323,7 +345,7 @@ class WordReader:
         if operator in (">&", "<&") and word.literal and _DESCRIPTOR.match(word.text):
             return Redirects(present=True)
         text = word.text
-        if word.certainty is not Certainty.LITERAL:
+        if not word.literal:
             self.findings.add_objection(f"the redirect's target {text} is not literal")
         if _SOCKET.match(text):
             return Redirects((Reach(text),), f"{text} is a network connection", True)

@@ -34,7 +34,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from itertools import takewhile
 
-from callwright.shell.words import ANYTHING, Word
+from callwright.shell.words import VALUE, Word
 
 _ABBREVIATION = 3  # "--" and one letter: GNU programs accept any unambiguous start of a long option
 _WILD = re.compile(r"[*?\[]")
@@ -93,7 +93,7 @@ class ProgramRule:
         if self.free and not self.network:
             return ""
         for word in words:
-            if word.certainty is ANYTHING or ((self.network or self.urls) and not word.literal):
+            if word.form >= VALUE or ((self.network or self.urls) and not word.literal):
                 return f"{word.text} may become an option"
         if self.needs and not self._meets_needs(self.split(words)[1]):
             return f"without {' or '.join(sorted(self.needs))} it may do more than read"
@@ -182,7 +182,9 @@ class ProgramRule:
                 return f"{operands[self.operands].text} is one operand too many"
             if any(not word.literal for word in operands):
                 return "the number of operands is not known"
-        wrong = next((word.text for word in operands if self.like and not self.like.fullmatch(word.text)), None)
+        if self.like is None:
+            return ""
+        wrong = next((word.text for word in operands if word.computed or not self.like.fullmatch(word.text)), None)
         return f"{wrong} is not an operand known to be read-only" if wrong is not None else ""
 
     def operand_words(self, words: Sequence[Word]) -> list[Word]:

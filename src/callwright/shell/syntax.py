@@ -117,8 +117,6 @@ _PUNCTUATION = frozenset(
     )
 )
 _LOOP_GLOB = re.compile(r"[A-Za-z0-9_./-]*\*[A-Za-z0-9_./*?-]*\Z")
-_LOOP_WORD = re.compile(r"(['\"]?)[A-Za-z0-9_./:,+%@^][A-Za-z0-9_./:=,+%@^-]*\1\Z|\{[0-9]+\.\.[0-9]+\}\Z")
-_LOOP_TEXT = re.compile(r"""'[^'-][^']*'\Z|"[^"$`\\-][^"$`\\]*"\Z""")
 _BLANKS = re.compile(rb"(?:[ \t\n]|\\\n)*")
 _MOVES = re.compile(rb"\b(?:cd|pushd|popd)\b")
 
@@ -235,6 +233,8 @@ class SyntaxWalker(CommandReader):
         ok = bad = before = folders
         for child in node.children:
             kind = child.type
+            if node.type == "program":
+                self.learn_constants(child)
             if kind in self.visits:
                 before = merge_folders(ok, bad)
                 ok, bad = self.visit(child, before)
@@ -302,17 +302,16 @@ class SyntaxWalker(CommandReader):
         texts = [self.text(child) for child in parts]
         if len(names) != 1 or not is_set_once(names[0], self.text(node)):
             return self._visit_branches(node, folders)
-        words, literals, globs = self.loop_words, self.loop_texts, self.loop_globs
-        if texts and all(map(_LOOP_WORD.match, texts)):
-            self.loop_words = words | {names[0]}
-        elif texts and all(_LOOP_WORD.match(text) or _LOOP_TEXT.match(text) for text in texts):
-            self.loop_texts = literals | {names[0]}
-        elif len(parts) == 1 and parts[0].type in ("word", "concatenation") and _LOOP_GLOB.match(texts[0]):
+        constants, globs, exits = self.constants, self.loop_globs, None
+        for value in self.list_loop_values(node, parts):
+            self.hold_constant(names[0], value)
+            exits = self._visit_branches(node, folders)
+        if len(parts) == 1 and parts[0].type in ("word", "concatenation") and _LOOP_GLOB.match(texts[0]):
             self.folders = folders
             self.set_variable(names[0], None)
             self.loop_globs = {**globs, names[0]: texts[0]}
-        exits = self._visit_branches(node, folders)
-        self.loop_words, self.loop_texts, self.loop_globs = words, literals, globs
+        exits = exits or self._visit_branches(node, folders)
+        self.constants, self.loop_globs = constants, globs
         return exits
 
     def _visit_branches(self, node: Node, folders: Folders) -> Exits:

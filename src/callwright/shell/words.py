@@ -149,53 +149,63 @@ def is_name(text: str) -> bool:
     return bool(_NAME.match(text))
 
 
-class Certainty(IntEnum):
-    """How much of a word is known before bash expands it."""
+class Form(IntEnum):
+    """What bash may make of a word."""
 
-    LITERAL = 0
-    PREFIXED = 1
-    """One or more words that all begin with a known letter other than a dash: never an option."""
-    ANYTHING = 2
-    """Any number of words, which may include options."""
+    TEXT = 0
+    """Exactly its text."""
+    NAME = 1
+    """One word that begins with a letter or digit, or as its text does, and never with a dash: `a"$x"`."""
+    NAMES = 2
+    """Any number of such words: `a*`."""
+    VALUE = 3
+    """One word, which may be an option: `"$x"`."""
+    WORDS = 4
+    """Any number of words, which may include options: `$x`, `"$@"`, `*`."""
 
     __hash__ = int.__hash__  # the one of Enum is a Python function, and words are many
 
 
 # module constants: an attribute lookup on the enum costs more than the comparison, and words are many
-LITERAL, PREFIXED, ANYTHING = Certainty
+TEXT, NAME, NAMES, VALUE, WORDS = Form
 
 
 class Word(NamedTuple):
     """One argument: its literal text, or its source when the text is unknown."""
 
     text: str
-    certainty: Certainty = LITERAL
+    form: Form = TEXT
     named: bool = False
     """It stands for a path below one that is already counted, so it adds no access."""
-    single: bool = False
-    """It is not literal but quoted, without globs and braces beside it, so bash makes exactly one word of it."""
-    prefixed: bool = False
-    """It begins with something other than a dash: `"x$y"`, or the variable of a loop over plain words."""
-
-    @property
-    def splits(self) -> bool:
-        """Whether it may become several words, and any of them an option, an operator or a program."""
-        return self.certainty is ANYTHING and not self.single
-
-    @property
-    def may_be_option(self) -> bool:
-        """Whether it is one unknown word, which may be an option unless it stands where none is read: `"$x"`."""
-        return self.certainty is ANYTHING and self.single and not self.prefixed and not self.named
 
     @property
     def literal(self) -> bool:
         """Whether the text is what the program will receive."""
-        return self.certainty is LITERAL
+        return self.form is TEXT
+
+    @property
+    def single(self) -> bool:
+        """Whether bash makes exactly one word of it."""
+        return self.form in _SINGLE
+
+    @property
+    def may_be_option(self) -> bool:
+        """Whether a word that bash makes of it may be an option, an operator or the end of the command."""
+        return self.form >= VALUE
+
+    @property
+    def computed(self) -> bool:
+        """Whether more than the names of files decides what it becomes: `a"$x"`, `{}` of xargs, but not `a*`."""
+        return self.form is not TEXT and _COMPUTED.search(self.text) is not None
+
+
+_SINGLE = frozenset((TEXT, NAME, VALUE))
+_COMPUTED = re.compile(r"[$`{]")
 
 
 def literal_words(texts: Iterable[str]) -> tuple[Word, ...]:
     """Return literal words, made without the constructor of a named tuple, which is a Python function."""
-    return tuple([_new(Word, (text, LITERAL, False, False, False)) for text in texts])
+    return tuple([_new(Word, (text, TEXT, False)) for text in texts])
 
 
 _new: Callable[[type[Word], tuple[object, ...]], Word] = tuple.__new__  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - any tuple
@@ -211,11 +221,10 @@ class Piece(NamedTuple):
     """A substitution that only lists files of folders which are counted already."""
     glob: bool = False
     """A loop's variable, replaced by the glob it runs over."""
-    prefixed: bool = False
-    """It is dynamic, but begins with something other than a dash."""
 
 
 _MASK = "x"
+_PLAIN_START = re.compile(r"[A-Za-z0-9_./]")
 _MULTIPLIES = re.compile(r"[*?\[{]")
 _EXPANDS = re.compile(r"[*?\[{]|\A~|[=:]~")
 _ASSIGNS = re.compile(r"[A-Za-z_]\w*(?:\[[^\]]*\])?\+?=")
@@ -275,17 +284,13 @@ def join_pieces(pieces: Iterable[Piece], source: str) -> Word:
     pieces = tuple(pieces)
     for piece in pieces:
         if piece.dynamic:
-            tight = not any(map(_is_loose, pieces))
-            single = tight and not _MULTIPLIES.search("".join([piece.shadow for piece in pieces]))
-            certainty = _dynamic_certainty(pieces, tight=tight)
-            named = piece.named and len(pieces) == 1
-            return Word(source, certainty, named=named, single=single, prefixed=pieces[0].prefixed)
+            return Word(source, _dynamic_form(pieces, source), named=piece.named and len(pieces) == 1)
     text = "".join([piece.text for piece in pieces])
     shadow = "".join([piece.shadow for piece in pieces])
     if not _may_expand(shadow):
         return Word(text)
     if "~" in shadow and not all(piece.text for piece in pieces):  # ~'' is no home folder
-        return Word(source, Certainty.ANYTHING)
+        return Word(source, WORDS)
     return _read_expanding(text, shadow, source)
 
 
@@ -335,26 +340,25 @@ def _read_expanding(text: str, shadow: str, source: str) -> Word:
     # braces inside braces: bash may drop the outer ones, even if what stands in them is quoted
     nested = not _BALANCED.fullmatch(shadow) and ("," in text or ".." in text)
     if nested or _BRACES.search(shadow):
-        return Word(source, Certainty.ANYTHING)
+        return Word(source, WORDS)
     if shadow.startswith("~"):
-        folder, slash, rest = text.partition("/")
-        if folder != "~":
-            return Word(source, Certainty.ANYTHING)
-        text = home_folder() + slash + rest
+        if shadow[1:2] not in ("", "/"):
+            return Word(source, WORDS)
+        text = home_folder() + text[1:]
         shadow = _MASK * len(home_folder()) + shadow[1:]
     elif (assigned := _ASSIGNS.match(shadow)) and (shadow.startswith("~", assigned.end()) or ":~" in shadow):
         # in `dd of=~/x`, bash expands it too; a name that is quoted is none
         start = assigned.end()
         plain = source.startswith(shadow[:start]) and text.startswith(shadow[:start])
-        if not plain or text[start + 1 : start + 2] not in ("", "/") or ":~" in shadow:
-            return Word(source, Certainty.ANYTHING)
+        if not plain or shadow[start + 1 : start + 2] not in ("", "/") or ":~" in shadow:
+            return Word(source, WORDS)
         text = text[:start] + home_folder() + text[start + 1 :]
         shadow = shadow[:start] + _MASK * len(home_folder()) + shadow[start + 1 :]
     first = min((shadow.find(letter) for letter in "*?[" if letter in shadow), default=-1)
     if first < 0:
         return Word(text)
     safe = first > 0 and text[0] != "-"
-    return Word(text, Certainty.PREFIXED if safe else Certainty.ANYTHING)
+    return Word(text, NAMES if safe else WORDS)
 
 
 def _is_loose(piece: Piece) -> bool:
@@ -362,12 +366,15 @@ def _is_loose(piece: Piece) -> bool:
     return piece.dynamic and (piece.shadow != _MASK * len(piece.text) or _ALL_PARAMETERS.search(piece.text) is not None)
 
 
-def _dynamic_certainty(pieces: tuple[Piece, ...], *, tight: bool) -> Certainty:
-    # an unquoted variable is split into words, and any of them may start with a dash
-    first = pieces[0]
-    if first.dynamic or not first.text or first.text[0] in "-~*?[{":
-        return ANYTHING
-    return PREFIXED if tight else ANYTHING
+def _dynamic_form(pieces: tuple[Piece, ...], source: str) -> Form:
+    if any(map(_is_loose, pieces)):  # an unquoted variable is split into words, and any of them may start with a dash
+        return WORDS
+    first, single = pieces[0], not _MULTIPLIES.search("".join([piece.shadow for piece in pieces]))
+    letter = "" if first.dynamic else first.text[:1]
+    # of '@'"$x" the text does not show the first letter, which makes a file of options of it
+    if _PLAIN_START.match(letter) or (letter and letter == source[0] and letter not in "-~*?[{"):
+        return NAME if single else NAMES
+    return VALUE if single else WORDS
 
 
 def home_folder() -> str:

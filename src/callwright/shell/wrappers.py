@@ -6,7 +6,7 @@ from itertools import dropwhile, pairwise
 from typing import NamedTuple
 
 from callwright.shell.plan import Tree
-from callwright.shell.words import Certainty, Word, is_harmless_variable
+from callwright.shell.words import TEXT, VALUE, WORDS, Word, is_harmless_variable
 from callwright.shell.wrapper_tables import (
     FLOCK,
     PARALLEL,
@@ -114,7 +114,7 @@ def _unwrap_env(name: str, words: Sequence[Word]) -> InnerCommand | None:
         if text in ("-C", "--chdir") and place + 1 < len(words):
             folder, place = words[place + 1], place + 1
         elif text.startswith("--chdir="):
-            folder = Word(text.partition("=")[2], words[place].certainty)
+            folder = Word(text.partition("=")[2], words[place].form)
         elif text in ("-u", "--unset", "-P"):
             doubt, place = doubt or "it changes the environment", place + 1
         elif text in ("-i", "-", "--ignore-environment"):
@@ -163,7 +163,7 @@ def _unwrap_xargs(name: str, words: Sequence[Word]) -> InnerCommand | None:
     if not inner:
         return None
     if mark is None or not any(not word.literal for word in inner):
-        inner = (*inner, Word("{}", Certainty.ANYTHING))
+        inner = (*inner, Word("{}", WORDS))
         mark = "{}"
     whole = _splits_at_zeros([word.text for word in flags])
     return InnerCommand(name, inner, doubt=doubt, mark=mark, whole=whole, loose=find_loose(flags, _COUNTS))
@@ -229,7 +229,7 @@ def _find_replacement(flags: Sequence[Word]) -> str | None:
 
 
 def _mark_replaced(word: Word, mark: str | None, *, single: bool) -> Word:
-    return Word(word.text, Certainty.ANYTHING, single=single and word.literal) if mark and mark in word.text else word
+    return Word(word.text, VALUE if single and word.literal else WORDS) if mark and mark in word.text else word
 
 
 def _unwrap_shell(name: str, words: Sequence[Word]) -> InnerCommand | None:
@@ -271,7 +271,7 @@ def _unwrap_eval(name: str, words: Sequence[Word]) -> InnerCommand | None:
     if not words:
         return None
     literal = all(word.literal for word in words)
-    script = Word(" ".join(word.text for word in words), Certainty.LITERAL if literal else Certainty.ANYTHING)
+    script = Word(" ".join(word.text for word in words), TEXT if literal else WORDS)
     return InnerCommand(name, script=script, doubt="it evaluates a string as code")
 
 
@@ -297,7 +297,7 @@ def _unwrap_dash_c(name: str, words: Sequence[Word]) -> InnerCommand | None:
     for place, word in enumerate(words[:own]):
         if option := _SCRIPT_OPTIONS.get(name, _SCRIPT_OPTION).match(word.text):
             attached = word.text[option.end() :].removeprefix("=")
-            script = words[place + 1] if not attached and place + 1 < len(words) else Word(attached, word.certainty)
+            script = words[place + 1] if not attached and place + 1 < len(words) else Word(attached, word.form)
             return InnerCommand(name, script=script, doubt=f"{name} runs a string as a script")
     inner = tuple(words[skip_options(words, FLOCK)[0] + 1 :]) if name == "flock" else ()
     return InnerCommand(name, inner, doubt="it waits for a lock") if inner else None

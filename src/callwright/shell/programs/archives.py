@@ -12,7 +12,7 @@ from callwright.shell.options import grammar, parse_options
 from callwright.shell.plan import Tree, Verdict
 from callwright.shell.programs.outputs import list_inputs, list_outputs
 from callwright.shell.rule_tables import parse_table
-from callwright.shell.words import Certainty, Folders, Word, resolve_as, resolve_paths
+from callwright.shell.words import Folders, Word, resolve_as, resolve_paths
 
 _TAR_LETTERS = frozenset("tvzjJafk")
 _TAR_LONG = frozenset(
@@ -41,7 +41,7 @@ def tar(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
         written = resolve_as(WritePath, filter(None, (archive, *named)), folders)
         return unknown(f"{name} names several archives", tuple(written))
     files = tuple(resolve_paths(archive, folders)) if archive and archive != "-" else ()
-    if any(word.certainty is Certainty.ANYTHING for word in arguments):
+    if any(word.may_be_option for word in arguments):
         problem = problem or "a word of the tar call may become an option"
     if ":" in archive or (archive.startswith("/dev/") and archive != "/dev/stdin"):
         problem = problem or f"{archive} may be a machine or a device"
@@ -133,13 +133,10 @@ def unzip(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     files = [word for word in arguments if word.text[:1] != "-"]
     touched = resolve_as(ReadPath, files[:1], folders)
     known = all(set(flag[1:]) <= _UNZIP_LETTERS for flag in flags)
-    loose = any(word.certainty is Certainty.ANYTHING for word in arguments)
-    if known and not loose and flags and any(map(_UNZIP_LISTS.match, flags)):
+    if known and flags and any(map(_UNZIP_LISTS.match, flags)):
         return Judgement(Verdict.READ_ONLY, f"{name} lists or tests an archive", tuple(touched))
     target = _find_value([word.text for word in arguments], "d", "--unused-long") or "."
     written = tuple(resolve_as(WritePath, [target], folders))
-    if loose:
-        return unknown("a word of the unzip call may become an option", written)
     return unknown(f"{name} writes files that only the archive names", (*touched, *written))
 
 

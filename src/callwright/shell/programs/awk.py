@@ -7,7 +7,7 @@ from callwright.core.access import Access, ReadPath, WritePath
 from callwright.shell.findings import Judgement, unknown
 from callwright.shell.plan import Verdict
 from callwright.shell.programs.outputs import list_inputs
-from callwright.shell.words import Certainty, Folders, Word, resolve_as
+from callwright.shell.words import Folders, Word, resolve_as
 from callwright.shell.wrappers import InnerCommand
 
 _TOKEN = re.compile(r"\s+|[A-Za-z_]\w*|\d+(?:\.\d*)?|\.\d+|\|\||&&|>=|>>|==|!=|<=|\+\+|--|\|&|.", re.DOTALL)
@@ -102,7 +102,7 @@ def _split(arguments: Sequence[Word]) -> tuple[str | None, list[Word], str]:
         first = rest.pop(0)
         program = first.text
         objection = objection or ("" if first.literal else "the awk program is not literal")
-    if any(word.text.startswith(("/inet", "-")) or word.certainty is Certainty.ANYTHING for word in rest):
+    if any(word.text.startswith(("/inet", "-")) for word in rest):
         objection = objection or "an operand of awk is not a plain file"
     return program, rest, objection
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from callwright.shell.findings import Judgement, unknown
 from callwright.shell.plan import ENVIRONMENT_SHOWN, Verdict
-from callwright.shell.words import Certainty, Folders, Word, is_harmless_variable, is_name
+from callwright.shell.words import WORDS, Folders, Word, is_harmless_variable, is_name
 from callwright.system.environment import is_credential
 
 _READ_FLAGS = re.compile(r"-[rsed]*a?\Z")
@@ -49,9 +49,9 @@ def printf(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     if problem := _find_format_problem(arguments):
         return unknown(problem)
     first = arguments[0] if arguments else Word("")
-    if (first.text[:1] == "-" and first.text not in ("-", "--")) or first.certainty is Certainty.ANYTHING:
+    if (first.text[:1] == "-" and first.text not in ("-", "--")) or first.may_be_option:
         return unknown("printf may set a variable")
-    if len(arguments) > 1 and first.text == "--" and arguments[1].certainty is Certainty.ANYTHING:
+    if len(arguments) > 1 and first.text == "--" and arguments[1].may_be_option:
         return unknown("the format of printf is not literal")
     return Judgement(Verdict.READ_ONLY, "printf only prints")
 
@@ -72,7 +72,7 @@ def test(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
         return unknown(f"{name} -v evaluates subscripts")
     if any(not word.literal and following.text not in _BINARY for word, following in pairwise(arguments)):
         return unknown("an operator of the condition may not be literal")  # test ! "$x" "$y"
-    if any(word.splits for word in arguments):
+    if any(word.form is WORDS for word in arguments):
         return unknown("a word of the condition may become an operator")
     return Judgement(Verdict.READ_ONLY, "a condition only reads")
 
@@ -86,6 +86,8 @@ def read(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
         text = arguments[place].text
         if text in _READ_VALUES:
             place += 1
+            if not all(word.single for word in arguments[place : place + 1]):
+                return unknown(f"{arguments[place].text} may become names of variables")
         elif not _READ_FLAGS.match(text):
             return unknown(f"read {text} is an unknown option")
         place += 1
@@ -123,7 +125,7 @@ def declare(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement
         return Judgement(Verdict.READ_ONLY, ENVIRONMENT_SHOWN)
     for word in arguments:
         text = word.text
-        if word.splits:  # quoted or behind `command`, the name no longer keeps bash from splitting a=$x
+        if not word.single:  # quoted or behind `command`, the name no longer keeps bash from splitting a=$x
             return unknown(f"{text} may set other variables")
         if text[:1] in ("-", "+"):
             if text not in ("-x", "-r", "-rx", "-xr", "-g", "-gx", "--") or not word.literal:

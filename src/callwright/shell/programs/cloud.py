@@ -240,7 +240,7 @@ def kubectl(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement
 def _split_value(word: Word) -> tuple[Word, ...]:
     """Return the option and the value of `-ojson`, which holds no further options."""
     found = _WITH_VALUE.fullmatch(word.text)
-    return (Word(found[1]), Word(found[2], word.certainty)) if found else (word,)
+    return (Word(found[1]), Word(found[2], word.form)) if found else (word,)
 
 
 def _shows_secrets(words: Sequence[str]) -> bool:

@@ -7,7 +7,7 @@ from callwright.core.access import Access, DeletePath, ReadPath, WritePath
 from callwright.shell.findings import FD_OPTIONS, Judgement, unknown
 from callwright.shell.options import Grammar, parse_options
 from callwright.shell.plan import Tree, Verdict
-from callwright.shell.words import Certainty, Folders, Word, enter_folder, resolve_as
+from callwright.shell.words import NAMES, WORDS, Folders, Word, enter_folder, resolve_as
 from callwright.shell.wrappers import InnerCommand
 
 _WITH_VALUE = frozenset(
@@ -30,14 +30,10 @@ def find(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     starts = [word for word in arguments[:split] if word.text[:1] != "-"] or [Word(".")]
     touched = tuple(resolve_as(ReadPath, starts, folders))
     objection = next(
-        (f"{word.text} may become part of the expression" for word in arguments[:split] if _may_become_option(word)), ""
+        (f"{word.text} may become part of the expression" for word in arguments[:split] if word.may_be_option), ""
     )
     follows = any(word.text == "-L" for word in arguments[:split])
     return _judge_expression(name, arguments[split:], starts, (touched, folders, objection), follows=follows)
-
-
-def _may_become_option(word: Word) -> bool:
-    return word.certainty is Certainty.ANYTHING
 
 
 def _starts_expression(word: Word) -> bool:
@@ -86,7 +82,7 @@ def _judge_expression(
             place += 0 if text == "-depth" and not _is_number(words[place + 1 : place + 2]) else 1
         elif text not in _ALONE and not text.startswith(("-O", "-D")):
             objection = objection or f"{text} is an unknown option"
-        if place < len(words) and _may_become_option(words[place]):
+        if place < len(words) and words[place].may_be_option:
             objection = objection or f"{words[place].text} may become part of the expression"
         place += 1
         tests.extend(word.text for word in words[start:place])
@@ -111,14 +107,14 @@ def _find_end(words: Sequence[Word]) -> str:
     Behind the `;` find accepts nothing but expressions: at a path or a second `;` it stops before it runs anything.
     """
     for place, word in enumerate(words):
-        if _may_end(word) and (word.splits or any(map(_may_be_expression, words[place + 1 :]))):
+        if _may_end(word) and (not word.single or any(map(_may_be_expression, words[place + 1 :]))):
             return f"{word.text} may end the command"
     return ""
 
 
 def _may_end(word: Word) -> bool:
-    """Whether a word may become `;` or `+`, also one that begins with it: `\\;"$x"`."""
-    return not word.literal and (_may_become_option(word) or word.text.lstrip("\\\"'$")[:1] in (";", "+"))
+    """Whether a word may become `;` or `+`, also one that begins with it: `+"$x"`."""
+    return word.may_be_option or (not word.literal and word.text[:1] == "+")
 
 
 def _may_be_expression(word: Word) -> bool:
@@ -161,7 +157,7 @@ def _read_exec(name: str, words: Sequence[Word], place: int, trees: tuple[Tree, 
     doubt = "it asks on the terminal" if flag.startswith("-ok") else ""
     if end >= len(words):
         doubt = f"{flag} is not closed"
-    folder = Word("?", Certainty.ANYTHING) if flag.endswith("dir") else None
+    folder = Word("?", WORDS) if flag.endswith("dir") else None
     return InnerCommand(f"{name} {flag}", inner, doubt=doubt, folder=folder, trees=trees), end + 1
 
 
@@ -169,7 +165,7 @@ def _mark_found_path(word: Word) -> Word:
     """Mark the word that find fills in: a path that begins with its starting point, so never an option."""
     if "{}" not in word.text or not word.literal:
         return word
-    return Word(word.text, Certainty.PREFIXED if word.text.startswith("{}") else Certainty.ANYTHING, named=True)
+    return Word(word.text, NAMES if word.text.startswith("{}") else WORDS, named=True)
 
 
 _FD = Grammar(
@@ -188,12 +184,12 @@ def fd(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     attached = [Word(text) for word in arguments[split : split + 1] if (text := _read_fd_run(word.text))]
     inner = tuple(_mark_fd_path(word) for word in (*attached, *arguments[split + 1 :]))
     if inner and all(word.literal for word in inner):
-        inner = (*inner, Word("{}", Certainty.ANYTHING, named=True))
+        inner = (*inner, Word("{}", WORDS, named=True))
     walks = any(word.text == "--follow" or re.match(r"-\w*L", word.text) for word in arguments[:split])
     trees = tuple([Tree(access.path, follows=True, enters=walks) for access in touched])
     inner_commands = (InnerCommand(f"{name} -x", inner, folder=folder, trees=trees),) if inner else ()
     for word in arguments[:split]:
-        if _may_become_option(word):
+        if word.may_be_option:
             return unknown(f"{word.text} may become an option", touched, inner_commands)
         text = word.text
         if text.startswith(("--exec", "--exe")) or (text[:1] == "-" and text[1:2] != "-" and set(text) & {"x", "X"}):
@@ -232,4 +228,4 @@ def _list_fd_folders(arguments: Sequence[Word]) -> tuple[list[Word], Word | None
 
 def _mark_fd_path(word: Word) -> Word:
     marked = word.literal and any(mark in word.text for mark in ("{}", "{/}", "{//}", "{.}", "{/.}"))
-    return Word(word.text, Certainty.ANYTHING, named=True) if marked else word
+    return Word(word.text, WORDS, named=True) if marked else word

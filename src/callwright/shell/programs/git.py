@@ -12,7 +12,7 @@ from callwright.shell.programs.git_remotes import list_remotes
 from callwright.shell.programs.git_shown import SHOWS_CONTENT, list_files, list_shown_trees
 from callwright.shell.programs.outputs import list_outputs
 from callwright.shell.rule_tables import ProgramRule, parse_table
-from callwright.shell.words import Certainty, Folders, Word, enter_folder, resolve_as
+from callwright.shell.words import Folders, Word, enter_folder, resolve_as
 from callwright.system.sensitive_paths import comparable, is_protected
 
 _TABLE = parse_table(
@@ -194,7 +194,7 @@ def _find_verb(words: Sequence[Word]) -> int:
 
 
 def _judge_call(words: Sequence[Word], folders: Folders) -> Judgement:
-    if any(word.certainty is Certainty.ANYTHING for word in words):
+    if any(word.may_be_option for word in words):
         return _judge_change(words, folders, "a word of the git call may become an option")
     if _only_lists(words):
         return Judgement(Verdict.READ_ONLY, f"git {words[0].text} --list is read-only")
@@ -238,8 +238,11 @@ def _only_lists(words: Sequence[Word]) -> bool:
 
 def _format_problem(words: Sequence[Word]) -> str:
     # %G? runs gpg, and the repository's settings choose that program
-    signed = next((word.text for word in words if "%G" in word.text or "signature" in word.text), None)
-    return f"{signed} may run gpg" if signed else ""
+    for before, word in pairwise((Word(""), *words)):
+        given = before.text.startswith(("--f", "--so")) and word.computed
+        if given or "%G" in word.text or "signature" in word.text:
+            return f"{word.text} may run gpg"
+    return ""
 
 
 def _text_problem(verb: str, words: Sequence[Word]) -> str:

@@ -8,7 +8,7 @@ from callwright.core.access import Access, ReadPath, WritePath
 from callwright.shell.findings import Judgement, unknown
 from callwright.shell.plan import Verdict
 from callwright.shell.programs.outputs import list_inputs
-from callwright.shell.words import Certainty, Folders, Word, resolve_as
+from callwright.shell.words import Folders, Word, resolve_as
 from callwright.shell.wrappers import InnerCommand
 
 _ADDRESS_END = frozenset(" \t!,+~0123456789$")
@@ -41,8 +41,6 @@ def sed(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
             return unknown(reason, touched, tuple(_list_run(name, scripts)))
         return Judgement(Verdict.WRITES, "sed -i changes files in place", touched)
     touched = (*resolve_as(ReadPath, files, folders), *named)
-    if any(word.certainty is Certainty.ANYTHING for word in files):
-        objection = objection or "a word of the sed call may become an option"
     objection = objection or first_problem(scripts)
     if objection:
         return unknown(objection, touched, tuple(_list_run(name, scripts)))

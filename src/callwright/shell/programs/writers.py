@@ -130,7 +130,7 @@ def _place_below(targets: Sequence[Word], sources: Sequence[Word]) -> list[Word]
         for source in sources:
             name = source.text.rstrip("/").rpartition("/")[2]
             if name not in ("", ".", ".."):
-                found.append(Word(f"{target.text.rstrip('/') or '/'}/{name}", source.certainty))
+                found.append(Word(f"{target.text.rstrip('/') or '/'}/{name}", source.form))
     return found
 
 
@@ -221,9 +221,7 @@ def _link_target(source: Word, made: Sequence[Word]) -> list[Word]:
     """Return what a symbolic link may mean: a relative target starts from the folder that the link is in."""
     if source.text.startswith("/"):
         return []
-    return [
-        Word(f"{word.text.rpartition('/')[0]}/{source.text}", source.certainty) for word in made if "/" in word.text
-    ]
+    return [Word(f"{word.text.rpartition('/')[0]}/{source.text}", source.form) for word in made if "/" in word.text]
 
 
 def _dd(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
@@ -319,7 +317,7 @@ def _split_sync(name: str, arguments: Sequence[Word]) -> tuple[list[Word], list[
             options[-1] = (options[-1][0], word)
             waiting = False
         elif word.text[:1] == "-":
-            options.append((flag, Word(value, word.certainty)))
+            options.append((flag, Word(value, word.form)))
             waiting = not equals and flag in _SYNC_VALUES[name]
         else:
             operands.append(word)

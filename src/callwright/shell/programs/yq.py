@@ -64,7 +64,7 @@ def _drop_given_values(arguments: Sequence[Word]) -> tuple[list[Word], list[Word
     while place < len(arguments):
         text = arguments[place].text
         given = arguments[place + 1 : place + 1 + _GIVES.get(text, 0)]
-        if _HIDES_OPTIONS.fullmatch(text) or not all(word.literal or word.single for word in given):
+        if _HIDES_OPTIONS.fullmatch(text) or not all(word.single for word in given):
             break  # from here on it is not known what is an option
         kept += [] if given else [arguments[place]]
         files += given[1:] if text in _GIVES_FILE else []
@@ -74,6 +74,8 @@ def _drop_given_values(arguments: Sequence[Word]) -> tuple[list[Word], list[Word
 
 def _judge_expression(name: str, rule: ProgramRule, arguments: Sequence[Word], folders: Folders) -> Judgement:
     judgement = judge_by_rule(name, rule, arguments, folders)
+    if any(word.computed for word in rule.operand_words(arguments)[:1]):
+        return judgement._replace(verdict=Verdict.UNKNOWN, reason=f"the expression of {name} is not literal")
     from_file = rule.gives_pattern([flag for flag in rule.split(arguments)[1] if not flag.startswith("--ex")])
     if judgement.verdict is Verdict.READ_ONLY and (
         from_file or any(prints_environment(word.text) for word in arguments)

@@ -70,6 +70,13 @@ _SPECIAL = {
 }
 
 
+READ_UNKNOWN_WORDS = frozenset(
+    "printf test [ [[ read ps export declare typeset readonly jq gojq find gfind fd fdfind psql mysql mariadb "
+    "sqlcmd".split()
+)
+"""The programs above whose judges say themselves where a word that may become an option can stand."""
+
+
 @cache
 def _family(name: str) -> dict[str, ProgramRule]:
     return parse_table(import_module(f"{__name__}.{name}").TABLE)
