@@ -203,7 +203,7 @@ _PROTECTED = re.compile(
 _SECRET_FOLDER = re.compile(_pattern(_SECRET_FOLDERS, below=True))
 _HARMLESS = re.compile(_pattern(_HARMLESS_IN_SSH, below=False))
 _SECRET = re.compile(f"{_pattern(_SECRET_NESTED, below=True)}|{_pattern(_SECRET_FILES, below=False)}")
-_INSTALLER = _pattern(map(str.casefold, INSTALLER_SECRETS), below=False)
+_INSTALLER = tuple(f"/{name.casefold()}" for name in INSTALLER_SECRETS)
 _ENVIRONMENT = re.compile(rf"/(?!{_TEMPLATE})\.env(?:\.[^/]*)?$")
 _TRAILING = re.compile(r"(?<=[^/. ])[. ]+(?=/|$)")
 
@@ -233,14 +233,17 @@ def _own_folders(home: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=8)
-def _installer_pattern(home: str) -> re.Pattern[str]:
+def _homes_pattern(home: str) -> re.Pattern[str]:
     own = {re.escape(comparable(home)), re.escape(comparable(os.path.realpath(home)))}
-    return re.compile(rf"(?:{'|'.join(sorted(own))}|/root|/(?:home|users)/[^/]+){_INSTALLER}")
+    return re.compile(rf"(?:{'|'.join(sorted(own))}|/root|/(?:home|users)/[^/]+)\Z")
 
 
 def is_installer_secret(path: str) -> bool:
     """Whether a comparable path holds the settings of a package manager for a user."""
-    return _installer_pattern(os.path.expanduser("~")).match(path) is not None  # noqa: PTH111 - compared as text
+    if not path.endswith(_INSTALLER):
+        return False
+    homes = _homes_pattern(os.path.expanduser("~"))  # noqa: PTH111 - compared as text
+    return any(homes.match(path.removesuffix(name)) for name in _INSTALLER if path.endswith(name))
 
 
 def is_ours(path: str) -> bool:
