@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 from acp import RequestError
-from acp.schema import ClientCapabilities
+from acp.schema import ClientCapabilities, ResourceContentBlock
 from tests.acp.conftest import Connect
 from tests.acp.editor import EditorClient, call, choose, until
 
+from callwright.acp.requests import read_prompt
 from callwright.agent.replay import SessionReplay
+from callwright.app.attachments import Mention
 from callwright.app.conversation import Conversation
 from callwright.app.locations import Locations
 from callwright.core.content import Image, Text
@@ -142,6 +144,26 @@ async def test_linked_file_is_read_under_the_rules(connect: Connect) -> None:
         text = str((await stored_prompt(editor.project, session)).content)
         assert "l2" in text and "l4" not in text
         assert "hidden words" not in text and "secret.txt" in text
+
+
+def _link(uri: str) -> ResourceContentBlock:
+    return ResourceContentBlock(type="resource_link", uri=uri, name="a")
+
+
+@pytest.mark.parametrize(
+    "uri",
+    ["https://a.example/etc/hosts", "file://a.example/etc/hosts", "zed:///etc/hosts", "file:hosts", "file:///a%00b"],
+)
+def test_link_to_anything_but_a_file_of_this_machine_is_not_read(uri: str) -> None:
+    prompt = read_prompt([_link(uri)], Path("/w"))
+    assert prompt.links == [] and prompt.text == f"[a]({uri})"
+
+
+def test_links_to_files_are_few() -> None:
+    links = [_link(f"file://localhost/w/{number}#L2:3") for number in range(50)]
+    assert read_prompt(links, Path("/w")).links == [Mention(f"/w/{number}", 2, 3) for number in range(50)]
+    with pytest.raises(RequestError):
+        read_prompt([*links, links[0]], Path("/w"))
 
 
 async def test_embedded_file_is_not_attached_again(connect: Connect) -> None:
