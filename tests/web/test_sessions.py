@@ -1,9 +1,11 @@
 """Sessions over HTTP: live runs, answers that race, paused and damaged sessions, export."""
 
 import asyncio
+import gc
 import json
 import sqlite3
 import threading
+import tracemalloc
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -18,9 +20,9 @@ from callwright.app.live import LiveAgent
 from callwright.app.live_client import LiveAgents
 from callwright.app.locations import Locations
 from callwright.app.settings import load_settings
-from callwright.core.calls import Completed, ToolCall
+from callwright.core.calls import Completed, Failed, ToolCall
 from callwright.core.content import Image, Output
-from callwright.core.errors import CallwrightError
+from callwright.core.errors import CallwrightError, ToolFailed
 from callwright.core.events import CallBegan, CallWaits
 from callwright.core.json import thaw
 from callwright.core.messages import AssistantMessage, Text, ToolMessage, Usage, UserMessage
@@ -589,6 +591,31 @@ async def test_costs_count_summaries_and_sub_agents(serve: Serve) -> None:
         fork = (await web.post("/api/fork", {"session": "s"})).data["session"]
         await web.until("/api/sessions", lambda data: fork in [each["id"] for each in data["sessions"]])
         assert (await web.get("/api/costs")).data == found  # what a fork has copied was spent once
+
+
+async def test_costs_keep_figures_of_calls_and_no_texts(serve: Serve) -> None:
+    async with serve() as web:
+        web.locations.record.mkdir(parents=True, exist_ok=True)
+        async with SqliteStore(web.locations.sessions) as store:
+            hold = await store.hold("s")
+            for number in range(50):
+                made = ToolCall(f"c{number}", "bash", {"command": f"{number} " * 10_000})
+                ended = Completed(made, Output(f"{number:04}" * 25_000), 2.0)
+                failed = Failed(ToolCall(f"f{number}", "bash", {}), ToolFailed("no"))
+                said = UserMessage((Text("say " * 10_000),)), AssistantMessage((made,)), ToolMessage((ended, failed))
+                await hold.append(*map(Said, said))
+            await hold.release()
+        await web.get("/api/tools")
+        tracemalloc.start()
+        try:
+            (tool,) = (await web.get("/api/costs")).data["tools"]
+            await web.get("/api/sessions")  # the thread of the store holds its last result
+            gc.collect()
+            kept_bytes, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert (tool["calls"], tool["failed"], tool["max"]) == (100, 50, 2.0) and tool["tokens"] > 1_000_000
+        assert kept_bytes < 1_000_000
 
 
 async def test_costs_count_sessions_that_are_written_at_the_same_time(serve: Serve) -> None:

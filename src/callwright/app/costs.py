@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol, TypeVar
 
 from callwright.app.locations import Locations
 from callwright.app.settings import Settings
@@ -10,7 +11,7 @@ from callwright.app.trust import load_trusted_settings
 from callwright.core.errors import UsageError
 from callwright.core.messages import AssistantMessage, Usage
 from callwright.providers.pricing import Prices, prices_for
-from callwright.sessions.base import SessionEntry, StoredRecord
+from callwright.sessions.base import SessionEntry
 from callwright.sessions.records import Compacted, Record, Said, Spent
 
 
@@ -51,13 +52,26 @@ def price_lookup(locations: Locations) -> Callable[[str], Prices | None]:
     return partial(prices_in, load_trusted_settings(locations))
 
 
+class _Placed(Protocol):
+    """A record, or what is kept of it."""
+
+    @property
+    def position(self) -> int: ...
+
+    @property
+    def at(self) -> float: ...
+
+
+Placed = TypeVar("Placed", bound=_Placed)
+
+
 class CopiedRecords:
     """Tells what forks have copied, which was spent once. Sessions are given in the order of their creation."""
 
     def __init__(self) -> None:
         self._seen: set[tuple[int, float]] = set()
 
-    def leave_out(self, entry: SessionEntry, stored: Sequence[StoredRecord]) -> list[StoredRecord]:
+    def leave_out(self, entry: SessionEntry, stored: Sequence[Placed]) -> list[Placed]:
         """Return the records of a session without copies: those are older than the session."""
         own = [each for each in stored if each.at >= entry.created_at or (each.position, each.at) not in self._seen]
         self._seen |= {(each.position, each.at) for each in stored}

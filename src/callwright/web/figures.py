@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from starlette.requests import Request
 from starlette.routing import Route
 
 from callwright.app.costs import CopiedRecords
+from callwright.core.calls import Completed, Outcome, ToolCall
 from callwright.core.messages import AssistantMessage, ToolMessage, Usage
 from callwright.providers.pricing import Prices
 from callwright.sessions import SessionError, SessionStore
@@ -46,6 +47,27 @@ class _Spent:
         self.by_model[model] = self.by_model.get(model, 0.0) + (cost or 0.0)
 
 
+@dataclass(frozen=True, slots=True)
+class _Figures:
+    """What figures need of a record: what a request used, or the calls that ended. Texts are left out."""
+
+    position: int
+    at: float
+    model: str = ""
+    usage: Usage = Usage()
+    cost: float | None = None
+    """Known for sub-agents; anything else is priced by its model."""
+    calls: Sequence["_Completed | Outcome"] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Completed:
+    name: str
+    attempts: int
+    seconds: float
+    chars: int
+
+
 class FigureRoutes:
     """Answers the requests for figures.
 
@@ -57,7 +79,7 @@ class FigureRoutes:
     def __init__(self, hub: Hub, workspace: WebWorkspace) -> None:
         self._hub = hub
         self._workspace = workspace
-        self._read: dict[str, tuple[int, Sequence[StoredRecord]]] = {}
+        self._read: dict[str, tuple[int, Sequence[_Figures]]] = {}
 
     def routes(self) -> list[Route]:
         """Return the routes."""
@@ -75,12 +97,12 @@ class FigureRoutes:
             if store is None or entry.updated_at < since:
                 continue
             spent = _Spent()
-            for stored in copied.leave_out(entry, await self._stored(store, entry)):
-                if stored.at >= since:
-                    _count(stored, prices_of, (total, spent), by_day, by_model, stats)
+            for figures in copied.leave_out(entry, await self._figures(store, entry)):
+                if figures.at >= since:
+                    _count(figures, prices_of, (total, spent), by_day, by_model, stats)
             if spent.messages:
-                figures = {"usd": round(spent.usd, 6), "tokens": spent.tokens}
-                sessions.append({"id": entry.session_id, "title": entry.title, **figures})
+                used = {"usd": round(spent.usd, 6), "tokens": spent.tokens}
+                sessions.append({"id": entry.session_id, "title": entry.title, **used})
         sessions.sort(key=lambda each: (-each["usd"], -each["tokens"]))
         return {
             "days": [_day_fields(day, spent) for day, spent in sorted(by_day.items())],
@@ -90,8 +112,8 @@ class FigureRoutes:
             "total": {"usd": round(total.usd, 6), "unpriced_tokens": total.unpriced_tokens, "tokens": total.tokens},
         }
 
-    async def _stored(self, store: SessionStore, entry: SessionEntry) -> Sequence[StoredRecord]:
-        """Return the messages of a session; read again only if it has grown."""
+    async def _figures(self, store: SessionStore, entry: SessionEntry) -> Sequence[_Figures]:
+        """Return the figures of a session; read again only if it has grown."""
         known = self._read.get(entry.session_id)
         if known is not None and known[0] == entry.records:
             return known[1]
@@ -118,44 +140,51 @@ class FigureRoutes:
         return {"turns": numbered[-turns:]}
 
 
-def _keep_figures(found: Sequence[StoredRecord]) -> Iterator[StoredRecord]:
-    """Yield what figures need of a session: messages without their text, and what summaries and sub-agents used."""
+def _keep_figures(found: Sequence[StoredRecord]) -> Iterator[_Figures]:
+    """Yield what figures need of the records of a session."""
     model = ""
     for stored in found:
+        position, at = stored.position, stored.at
         match stored.record:
             case Said(AssistantMessage() as message):
-                model, usage = message.model or model, message.usage
-            case Said() | Spent(cost=float() | int()):
-                yield stored
-                continue
+                model = message.model or model
+                yield _Figures(position, at, model, message.usage)
+            case Said(ToolMessage(outcomes)):
+                yield _Figures(position, at, calls=tuple(map(_without_texts, outcomes)))
+            case Spent(usage, float() | int() as cost):
+                yield _Figures(position, at, _INNER, usage, cost)
             case Compacted(_, usage) | Spent(usage):  # does not name its model: it was the last one before
-                pass
+                yield _Figures(position, at, model, usage)
             case _:
-                continue
-        yield StoredRecord(stored.position, stored.at, Said(AssistantMessage((), "end", usage, model)))
+                pass
+
+
+def _without_texts(outcome: Outcome) -> _Completed | Outcome:
+    if isinstance(outcome, Completed):
+        return _Completed(outcome.call.name, outcome.attempts, outcome.seconds, len(outcome.text))
+    return replace(outcome, call=ToolCall(outcome.call.id, outcome.call.name, ""))
 
 
 def _count(
-    stored: StoredRecord,
+    figures: _Figures,
     prices_of: Callable[[str], Prices | None],
     spent: Sequence[_Spent],
     by_day: dict[str, _Spent],
     by_model: dict[str, _Spent],
     stats: Stats,
 ) -> None:
-    match stored.record:
-        case Said(ToolMessage(outcomes)):
-            for outcome in outcomes:
-                stats.record(outcome.call.name, outcome)
+    for call in figures.calls:
+        if isinstance(call, _Completed):
+            stats.tally(call.name).note("completed", call.attempts, call.seconds, 0, call.chars)
+        else:
+            stats.record(call.call.name, call)
+    model, usage, cost = figures.model, figures.usage, figures.cost
+    if cost is None:
+        if not usage.total:
             return
-        case Said(AssistantMessage(usage=usage, model=model)) if usage.total:
-            prices = prices_of(model)
-            cost = None if prices is None else prices.request_cost(usage)
-        case Spent(usage, cost):
-            model = _INNER
-        case _:
-            return
-    day = time.strftime("%Y-%m-%d", time.localtime(stored.at))
+        prices = prices_of(model)
+        cost = None if prices is None else prices.request_cost(usage)
+    day = time.strftime("%Y-%m-%d", time.localtime(figures.at))
     for target in (*spent, by_day.setdefault(day, _Spent()), by_model.setdefault(model, _Spent())):
         target.add(model, usage, cost)
 
