@@ -99,8 +99,7 @@ class Menu:
         first, *more = wrap_columns(entry.label, max(width - 8, 12))
         sign = "❯" if at == self._selected else " "
         gap = " " * max(_KEY_COLUMN - 3 - width_of(first), 2) if not more else "  "
-        style = ("bold",) if at == self._selected else ()
-        yield f" {sign} {self._palette.paint(first, *style) if style else first}{gap}{entry.key}"
+        yield f" {sign} {self._palette.paint(first, 'bold' if at == self._selected else '')}{gap}{entry.key}"
         yield from (f"     {row}" for row in more)
 
 
@@ -212,21 +211,21 @@ class _Box:
         line = "─" * max(self.room - width_of(shown), 0)
         return f"{left} {self.palette.paint(shown, style)} {line}{right}"
 
-    def row(self, text: str, *styles: str) -> str:
+    def row(self, text: str, style: str = "") -> str:
         """Frame one row that fits."""
         pad = " " * max(self.room - width_of(text), 0)
-        return f"│ {self.palette.paint(text, *styles) if styles else text}{pad} │"
+        return f"│ {self.palette.paint(text, style)}{pad} │"
 
-    def paint(self, texts: Iterable[str], *styles: str) -> Iterator[str]:
-        return (self.row(text, *styles) for text in texts)
+    def paint(self, texts: Iterable[str], style: str) -> Iterator[str]:
+        return (self.row(text, style) for text in texts)
 
     def change(self, change: ChangeRow) -> Iterator[str]:
         """Frame a row of a diff; a longer one goes on in rows that start with `↪`, below the text."""
         indent = min(len(change.gutter), self.room // 2)
-        styles = {"+": ("green",), "-": ("red",)}.get(change.mark, ())
+        style = {"+": "green", "-": "red"}.get(change.mark, "")
         pieces = list(wrap_rows([change.text], self.room - indent)) or [""]
-        yield self.row(f"{change.gutter}{pieces[0]}", *styles)
-        yield from (self.row(f"{' ' * indent}{piece}", *styles) for piece in pieces[1:])
+        yield self.row(f"{change.gutter}{pieces[0]}", style)
+        yield from (self.row(f"{' ' * indent}{piece}", style) for piece in pieces[1:])
 
 
 class _Card:

@@ -179,9 +179,8 @@ def wrap_rows(texts: Iterable[str], room: int) -> Iterator[str]:
 
 def _wrap_painted(rows: Iterable[str], room: int, palette: Palette) -> Iterator[str]:
     for row in rows:
-        colour = {"+ ": "green", "- ": "red"}.get(row[:2])
-        for piece in _wrap(row, room) or [""]:
-            yield palette.paint(piece, colour) if colour else piece
+        colour = {"+ ": "green", "- ": "red"}.get(row[:2], "")
+        yield from (palette.paint(piece, colour) for piece in _wrap(row, room) or [""])
 
 
 def deciding_texts(question: Question) -> list[str]:

@@ -107,7 +107,7 @@ class CallLines:
         first = f"{mark} {shown}{slow}"
         diff = list(self._diff(outcome.text)) if worked else []
         rows = self._result_rows(outcome, self.width - 6)
-        result = diff or [f"  {self._palette.paint(row, *(() if worked else ('red',)))}" for row in rows]
+        result = diff or [f"  {self._palette.paint(row, '' if worked else 'red')}" for row in rows]
         return [first, *program, *result]
 
     def _program(self, arguments: object) -> Iterator[str]:
@@ -138,9 +138,8 @@ class CallLines:
             return
         lines = visible(changed[start:]).splitlines()[2:]
         for line in lines[:_MOST_DIFF_LINES]:
-            style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
-            shown = cut(line.replace("\t", "    "), self.width - 2)
-            yield f"  {self._palette.paint(shown, style) if style else shown}"
+            style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
+            yield f"  {self._palette.paint(cut(line.replace(chr(9), '    '), self.width - 2), style)}"
         if len(lines) > _MOST_DIFF_LINES:
             yield f"  … {len(lines) - _MOST_DIFF_LINES} more lines"
 

@@ -191,8 +191,8 @@ class Palette:
         return cls(stream.isatty() and os.environ.get("TERM", "") not in ("", "dumb"))
 
     def paint(self, text: str, *styles: str) -> str:
-        """Return the text in these styles."""
-        if not self.on or not text or not styles:
+        """Return the text in these styles; an empty one changes nothing."""
+        if not self.on or not text or not any(styles):
             return text
         codes = _LIGHT_CODES if self.theme == "light" else _CODES
-        return f"\x1b[{';'.join(codes[style] for style in styles)}m{text}\x1b[0m"
+        return f"\x1b[{';'.join(codes[style] for style in styles if style)}m{text}\x1b[0m"

@@ -68,7 +68,7 @@ class RunningCalls:
 
 _MOST_TODOS = 10
 _TODO_MARKS = {"pending": "☐", "in_progress": "▸", "completed": "☑"}
-_TODO_STYLES = {"pending": (), "in_progress": ("bold",), "completed": ("dim",)}
+_TODO_STYLES = {"pending": "", "in_progress": "bold", "completed": "dim"}
 
 
 class TodoRows:
@@ -90,20 +90,15 @@ class TodoRows:
         if not self.items:
             return []
         done = sum(item.status == "completed" for item in self.items)
-        first = max(
-            0,
-            min(
-                next((at for at, item in enumerate(self.items) if item.status != "completed"), 0) - 2,
-                len(self.items) - most,
-            ),
-        )
+        current = next((at for at, item in enumerate(self.items) if item.status != "completed"), 0)
+        first = max(0, min(current - 2, len(self.items) - most))
         shown = [self._row(item, width) for item in self.items[first : first + most]]
         more = f" · {len(self.items) - len(shown)} more" if len(self.items) > len(shown) else ""
         return [self._palette.paint(f"todo: {done} of {len(self.items)} done{more}", "dim"), *shown]
 
     def _row(self, item: TodoItem, width: int) -> str:
         text = cut(f"  {_TODO_MARKS[item.status]} {visible_line(item.content)}", width)
-        return self._palette.paint(text, *_TODO_STYLES[item.status])
+        return self._palette.paint(text, _TODO_STYLES[item.status])
 
 
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"

@@ -258,4 +258,4 @@ class Picker:
         title = cut(visible_line(entry.title), room)
         sign = "❯" if at == self._marked else " "
         text = cut(f" {sign} {title}{' ' * max(room - width_of(title), 0)}  {details}", width)
-        return self._palette.paint(text, "bold") if at == self._marked else text
+        return self._palette.paint(text, "bold" if at == self._marked else "")

@@ -62,8 +62,7 @@ class WorkspaceCommands:
         terminal = self._chat.terminal
         lines = [line for line in visible(outcome.text).splitlines() if not line.startswith("exit code: ")]
         for line in lines or ["  no changes"]:
-            style = _STYLES.get(line[:1])
-            terminal.show(terminal.palette.paint(line, style) if style else line)
+            terminal.show(terminal.palette.paint(line, _STYLES.get(line[:1], "")))
 
     async def web(self, rest: str) -> None:
         """Show the link of the page of this project; its server is started if none runs, and ends with the terminal."""
