@@ -270,6 +270,12 @@ def test_matcher_is_a_name_list_or_a_pattern(matcher: str, names: tuple[str, ...
     assert before("true", matcher=matcher).matches(names) is expected
 
 
+@pytest.mark.parametrize(("matcher", "denied"), [("Bash", True), ("Edit", False), ("", True)])
+async def test_hook_runs_for_the_calls_it_matches(executor: Make, matcher: str, denied: bool) -> None:
+    outcome = await executor(before(says(decision("deny")), matcher=matcher)).run("bash", {"command": "ls"})
+    assert isinstance(outcome, Failed) is denied
+
+
 def test_unsupported_hooks_in_settings_are_reported() -> None:
     hooks, problems = parse_shell_hooks(
         {
