@@ -525,6 +525,7 @@ _FLAGS = [
     'brew --prefix a"$x"',
     """nm '@'"$x\"""",
     """nm "@$x\"""",
+    "find @opts -exec nm {} \\;",
     "node -e 1",
     "perl -e 1",
     "yarn --version",

@@ -21,6 +21,7 @@ _ALONE = frozenset(
     "-or -not ! ( ) , -depth -H -L -P -E -X -s --help --version -help -version -sparse".split()
 )
 _RUN = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
+_ODD = re.compile(r"[^\w./\"]")  # to nm, @file names a file of options
 _WRITE = frozenset(("-fprint", "-fprint0", "-fprintf", "-fls"))
 
 
@@ -67,7 +68,10 @@ def _judge_expression(
         text = words[place].text
         if text in _RUN:
             command, end = _read_exec(name, words, place, _list_trees(tests, touched))
-            objection = objection or _find_end(words[place:end])
+            odd = next(
+                (f"{word.text} may be more than a path to what runs" for word in starts if _ODD.match(word.text)), ""
+            )
+            objection = objection or odd or _find_end(words[place:end])
             inner_commands.append(command)
             place = end
             continue
