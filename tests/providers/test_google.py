@@ -9,7 +9,7 @@ import pytest
 from callwright.core.calls import Failed, ToolCall
 from callwright.core.content import Text
 from callwright.core.errors import ToolFailed
-from callwright.core.messages import AssistantMessage, ToolMessage, UserMessage
+from callwright.core.messages import AssistantMessage, Thinking, ToolMessage, UserMessage
 from callwright.providers.base import MessageDone, ProviderError, TextDelta
 from callwright.providers.google import GoogleGemini
 from callwright.testing.loopback import Loopback, LoopbackReply
@@ -85,6 +85,24 @@ async def test_lone_surrogate_is_replaced(
     failed = ToolMessage((Failed(call, ToolFailed(half)),))
     await asked(gemini, request_for(UserMessage(half), AssistantMessage((Text(half), call)), failed, system=half))
     assert server.received[0].body.count(b"x?") == 5
+
+
+@pytest.mark.parametrize("signed", [True, False])
+@pytest.mark.parametrize("thought", [True, False])
+async def test_character_in_two_halves_is_joined(
+    server: Loopback, gemini: GoogleGemini, request_for: Requests, *, signed: bool, thought: bool
+) -> None:
+    first = {"text": "a\ud83d", "thought": thought, **({"thoughtSignature": "c2ln"} if signed else {})}
+    parts = [first, {"text": "\ude00b", "thought": thought}, {"text": " end\ud83d"}]
+    ends = [None, None, "STOP"]
+    chunks = [
+        {"candidates": [{"content": {"parts": [part]}, "finishReason": end}]}
+        for part, end in zip(parts, ends, strict=True)
+    ]
+    server.reply(LoopbackReply([sse(*chunks)]))
+    message = await asked(gemini, request_for(UserMessage("hi")))
+    texts = [part.text for part in message.parts if isinstance(part, (Text, Thinking))]
+    assert "".join(texts) == "a😀b end"
 
 
 async def test_non_thinking_model_gets_no_thinking_option(

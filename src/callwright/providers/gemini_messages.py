@@ -12,6 +12,7 @@ from callwright.core.json import compact, thaw
 from callwright.core.messages import AssistantMessage, AssistantPart, Message, Stop, Thinking, ToolMessage, Usage
 from callwright.providers.base import CallDelta, ModelEvent, TextDelta, ThinkingDelta
 from callwright.providers.encoding import (
+    FIRST_HALVES,
     PDF,
     base64_text,
     file_text,
@@ -196,7 +197,10 @@ class GoogleDraft:
             last.text += text
             last.signature = signature
         else:
-            self._parts.append(_Stretch(text, thought, signature))
+            half = ""
+            if isinstance(last, _Stretch) and last.thought == thought and last.text[-1:] in FIRST_HALVES:
+                last.text, half = last.text[:-1], last.text[-1]  # the other half of the character follows the signature
+            self._parts.append(_Stretch(half + text, thought, signature))
         if not text:
             return None
         return ThinkingDelta(text) if thought else TextDelta(text)
