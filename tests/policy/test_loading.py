@@ -49,7 +49,18 @@ def test_rule_that_never_matches_is_reported(text: str) -> None:
     assert _problems(deny=[text]) == {text: "never matches"}
 
 
-@pytest.mark.parametrize("text", ["mcp*", "*", "WebFetch(https://example.com/*)", "Bash(env *)", "Bash(command:rm *)"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mcp*",
+        "*",
+        "WebFetch(https://example.com/*)",
+        "Bash(env *)",
+        "Bash(command:rm *)",
+        "Bash(CI=1 npm test)",
+        "Bash(find . -exec wc {} +)",
+    ],
+)
 def test_allow_rule_that_never_matches_is_reported(text: str) -> None:
     assert _problems(allow=[text]) == {text: "never matches"}
 
@@ -59,6 +70,8 @@ def test_allow_rule_that_never_matches_is_reported(text: str) -> None:
     [
         ("deny", "Bash(echo 'a && b')", "echo 'a && b'"),
         ("deny", "Bash(env *)", "env rm a"),
+        ("deny", "Bash(CI=1 npm test)", "CI=1 npm test"),
+        ("allow", "Bash(npm test)", "CI=1 npm test"),
         ("allow", "Bash(env make)", "env make"),
         ("deny", "WebFetch(https://example.com/*)", "https://example.com/a"),
         ("allow", "WebFetch(domain:example.com)", "https://example.com/a"),

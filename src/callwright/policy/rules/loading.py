@@ -102,12 +102,12 @@ def _why_command_never_matches(rule: Rule, specifier: str) -> str:
         return "a line is judged command by command and redirects by Edit rules; write one rule for each command"
     if ":*" in specifier[:-2] and "\\:*" not in specifier:
         return "`:*` means `anything` only at the end; write a space and * instead"
+    if not rule.restricts and re.match(r"[A-Za-z_]\w*=", specifier):
+        return "variables are judged apart from the command behind them; write the rule without them"
+    if not rule.restricts and re.match(r"find\b.*-exec\b", specifier):
+        return "no rule allows what find runs by -exec"
     pattern = command_pattern(specifier)
-    if (
-        not rule.restricts
-        and not pattern.exact
-        and re.match(r"(env|watch|setsid|ionice|flock|find\b.*-exec)\b", specifier)
-    ):
+    if not rule.restricts and not pattern.exact and re.match(r"(env|watch|setsid|ionice|flock)\b", specifier):
         return "the wildcard could stand for any program; only a rule without * matches"
     return ""
 
