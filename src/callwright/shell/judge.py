@@ -296,6 +296,6 @@ def read_accesses(word: Word, folders: Folders) -> list[Access]:
     text = word.text
     if word.named or text in ("", "-") or _DESCRIPTOR.match(text):
         return []
-    if (word.may_be_option or text[0] == '"') and not any(letter in text for letter in "*?["):
+    if (word.form >= VALUE or text[0] == '"') and not any(letter in text for letter in "*?["):
         return [_read_path(text.lstrip("/") or "?")]
     return [_read_path(path) for path in resolve_paths(text, folders)]
