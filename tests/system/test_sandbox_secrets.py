@@ -52,6 +52,27 @@ def test_settings_of_package_managers_are_masked_without_network(
         assert "hunter2" in attempt(complete, f"cat ~/{name}", confinement).stdout
 
 
+def test_linked_settings_of_package_managers_are_shown_with_network(complete: Sandbox, attempt: Attempt, home: Path):
+    (home / "dot_npmrc").write_text("registry=https://npm.corp.example token=hunter2\n")
+    (home / ".npmrc").symlink_to("dot_npmrc")
+    assert "hunter2" not in attempt(complete, "cat ~/.npmrc ~/dot_npmrc", WORKSPACE).stdout
+    for confinement in (WORKSPACE | NETWORK, APPROVED):
+        assert "hunter2" in attempt(complete, "cat ~/.npmrc", confinement).stdout
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_rule_hides_settings_of_package_managers_with_network(
+    complete: Sandbox, attempt: Attempt, home: Path, linked: bool
+):
+    npmrc = home / ".npmrc"
+    (home / "dot_npmrc" if linked else npmrc).write_text("token=hunter2\n")
+    if linked:
+        npmrc.symlink_to("dot_npmrc")
+    sandbox = replace(complete, hidden=str(npmrc).__eq__, denied=(str(npmrc),), _scans={})
+    for confinement in (WORKSPACE | NETWORK, APPROVED):
+        assert "hunter2" not in attempt(sandbox, "cat ~/.npmrc ~/dot_npmrc", confinement).stdout
+
+
 def test_files_beside_secrets_stay_readable(complete: Sandbox, attempt: Attempt):
     assert attempt(complete, "cat ~/.ssh/known_hosts").stdout == "a host\n"
 

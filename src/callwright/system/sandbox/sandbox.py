@@ -263,9 +263,13 @@ class Sandbox:
             and not any(is_below(root, (real,)) for root in self.roots)
             and not (opened.reads_masked(path) or opened.reads_masked(real))
             and not self._is_readable(path)
-            and not (network and is_installer_secret(comparable(path)))
+            and not (network and self._is_for_installing(path))
         )
         return self._limit_mounts(masked)
+
+    def _is_for_installing(self, path: str) -> bool:
+        """Whether a path holds the settings of a package manager, and no rule hides it."""
+        return is_installer_secret(comparable(path)) and not (self.hidden is not None and self.hidden(path))
 
     def _limit_mounts(self, paths: list[str]) -> list[str]:
         """Return whole folders instead of many paths: the kernel and the command line have limits."""

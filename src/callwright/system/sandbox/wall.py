@@ -21,6 +21,7 @@ from callwright.system.sensitive_paths import (
     READABLE_OF_OURS,
     SYSTEM_SECRETS,
     comparable,
+    is_installer_secret,
     is_secret,
     own_home,
 )
@@ -126,7 +127,10 @@ _user_secrets = _Cached()
 
 
 def user_secrets() -> tuple[str, ...]:
-    """Return the credential files of this user and machine that exist, links followed, and our own folder."""
+    """Return the credential files of this user and machine that exist, and our own folder.
+
+    Links are followed, but for settings of package managers: their names say that they are such.
+    """
     homes = _homes()
     key = (*homes, own_home())
     if _user_secrets.until > time.monotonic() and _user_secrets.key == key:
@@ -135,7 +139,8 @@ def user_secrets() -> tuple[str, ...]:
     for home in homes:
         found.extend(_secrets_of_home(home))
     found.extend(str(path) for pattern in SYSTEM_SECRETS for path in Path("/").glob(pattern))
-    paths = tuple(outermost(os.path.realpath(path) for path in found if os.path.exists(path)))
+    existing = (path for path in found if os.path.exists(path))
+    paths = tuple(outermost(p if is_installer_secret(comparable(p)) else os.path.realpath(p) for p in existing))
     _user_secrets.until, _user_secrets.key, _user_secrets.paths = time.monotonic() + _CACHE_SECONDS, key, paths
     return paths
 
