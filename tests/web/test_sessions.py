@@ -207,6 +207,20 @@ async def test_paused_session_is_answered_and_goes_on(serve: Serve) -> None:
         assert (web.project / "a.txt").exists() is approved
 
 
+async def test_paused_session_is_listed_however_old_it_is(serve: Serve) -> None:
+    async with serve() as web:
+        session = await pause(web, "a.txt")
+        async with SqliteStore(web.locations.sessions) as store:
+            for number in range(3):
+                hold = await store.hold(f"newer-{number}")
+                await hold.append(Said(UserMessage((Text("go"),))))
+                await hold.release()
+        for limit, newer in ((2, 2), (100, 3)):
+            listed = (await web.get(f"/api/sessions?limit={limit}")).data["sessions"]
+            assert [(each["id"], each["state"]) for each in listed[newer:]] == [(session, "paused")]
+            assert {each["state"] for each in listed[:newer]} == {"ended"}
+
+
 @pytest.mark.slow
 async def test_second_question_of_a_paused_session_stays_open(serve: Serve) -> None:
     async with serve(done("went on")) as web:

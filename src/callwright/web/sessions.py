@@ -135,10 +135,12 @@ class SessionRoutes:
         if store is None:
             return {"sessions": self._new_sessions(()), "error": None}
         try:
-            entries = await store.list(limit=limit)
-            waiting = {entry.session_id for entry in await store.list(limit=limit, waiting=True)}
+            newest, open_ones = await store.list(limit=limit), await store.list(limit=limit, waiting=True)
         except SessionError as error:
             return {"sessions": [], "error": str(error)}
+        waiting = {entry.session_id for entry in open_ones}
+        older = waiting - {entry.session_id for entry in newest}  # one that waits for the user is listed, however old
+        entries = [*newest, *(entry for entry in open_ones if entry.session_id in older)]
         listed = [{**_entry_fields(entry), **self._state(entry.session_id, waiting)} for entry in entries]
         return {"sessions": [*self._new_sessions(entries), *listed], "error": None}
 
