@@ -26,13 +26,14 @@ from callwright.sessions.text_search import escape_query, make_excerpt, make_lik
 from callwright.system.platforms import keep_forever
 
 # Positions are dense, so the last record tells both the count and the time: no other record is read. CROSS JOIN makes
-# SQLite go through the sessions first. By itself it would read the record, in which the time stands behind the body:
-# seconds for ten thousand sessions.
+# SQLite go through the sessions first.
 _ENTRY = """
     SELECT CAST(id AS BLOB), CAST(title AS BLOB), created_at, at AS updated_at, position + 1
-    FROM sessions CROSS JOIN records INDEXED BY records_at ON session = key
-    WHERE position = (SELECT max(position) FROM records INDEXED BY records_at WHERE session = key)
+    FROM sessions CROSS JOIN records {indexed} ON session = key
+    WHERE position = (SELECT max(position) FROM records {indexed} WHERE session = key)
 """
+# By itself SQLite would read the record, in which the time stands behind the body: seconds for ten thousand sessions.
+_INDEXED = "INDEXED BY records_at"
 _LIST = f"{_ENTRY} AND (waiting OR NOT ?) ORDER BY updated_at DESC, key DESC LIMIT ?"
 # Sessions are found by their ids within each statement: between two statements another process may delete a session,
 # and SQLite gives its key to the next one.
@@ -96,12 +97,21 @@ class SessionFile:
 
     def entries(self, limit: int, *, waiting: bool = False) -> list[SessionEntry]:
         """Return the sessions, most recently used first."""
-        return [_make_entry(*row) for row in self._query(_LIST, waiting, limit_rows(limit))]
+        return self._entries(_LIST, waiting, limit_rows(limit))
 
     def entry(self, session_id: str) -> SessionEntry | None:
         """Return the entry of one session; None if there is none."""
-        rows = self._query(_FIND, session_id) if is_session_id(session_id) else ()
-        return _make_entry(*rows[0]) if rows else None
+        found = self._entries(_FIND, session_id) if is_session_id(session_id) else ()
+        return found[0] if found else None
+
+    def _entries(self, query: str, *values: object) -> list[SessionEntry]:
+        try:
+            rows = self._query(query.format(indexed=_INDEXED), *values)
+        except sqlite3.OperationalError as error:
+            if "no such index" not in str(error):  # which could not be added to this file
+                raise
+            rows = self._query(query.format(indexed=""), *values)
+        return [_make_entry(*row) for row in rows]
 
     def search(self, text: str, limit: int, session_id: str | None = None) -> list[SessionHit]:
         """Find records that contain a text."""
