@@ -464,6 +464,8 @@ def test_line_as_a_whole_is_judged_by_every_rule() -> None:
         ("WebFetch(domain:a.example)", "https://[", Ask),
         ("WebFetch(a.example)", "https://a.example/x", Deny),
         ("WebFetch(domain:a.example)", "https://b.example", type(None)),
+        ("WebFetch(domain:**)", "https://a.example/", Deny),
+        ("WebFetch(domain:**.example)", "https://a.b.example/", Deny),
         ("WebFetch(domain:ab.example)", "https://\uff41b.example/", Deny),  # names are looked up in their plain form
         ("WebFetch(domain:strasse.example)", "https://stra\u00dfe.example/", Deny),
         ("WebFetch(domain:192.0.2.1)", "http://192.0.513/", Deny),
@@ -483,7 +485,7 @@ def test_line_as_a_whole_is_judged_by_every_rule() -> None:
 def test_deny_rule_for_a_domain_cannot_be_evaded(rule: str, url: str, kind: type) -> None:
     assert type(_judge(rules_of(deny=[rule]), Reach(url), call=_call("web_fetch"))) is kind
     allowed = _judge(rules_of(allow=[rule]), Reach(url), call=_call("web_fetch"))
-    assert allowed is None  # no host, another one, or a rule without `domain:`
+    assert allowed is None  # no host, another one, or a rule without `domain:` or with `**`
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ def by_domain(rule: Rule, url: str) -> Match:
         return match_if(all(_names_host(domain, host) for host in readings))
     named = domain.split("//", 1)[-1].split("/", 1)[0].rpartition("@")[2]  # a deny rule is about the host of an address
     named = _PORT.sub("", named.strip()).strip("[]")
+    named = re.sub(r"\*+", "*", named)  # else a deny rule with ** would match one label; an allow rule is not widened
     return match_if(any(_names_host(named, host) for host in readings))
 
 

@@ -378,8 +378,8 @@ def _address(host: str) -> str:
 
 @lru_cache(maxsize=1024)
 def domain_matches(pattern: str, host: str) -> bool:
-    """Compare host labels: `*.example.com` is any depth below it, a `*` elsewhere never crosses a dot; `**` is `*`."""
-    pattern, host = re.sub(r"\*+", "*", pattern.strip().lower().rstrip(".")), host.lower().rstrip(".")
+    """Compare host labels: `*.example.com` is any depth below it, a `*` elsewhere never crosses a dot."""
+    pattern, host = pattern.strip().lower().rstrip("."), host.lower().rstrip(".")
     if pattern == "*":
         return bool(host)
     wanted, given = pattern.split("."), host.split(".")
