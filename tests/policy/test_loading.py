@@ -177,6 +177,12 @@ def test_rules_beside_permissions_count(tmp_path: Path) -> None:
     assert [rule.text for rule in load_rules(file).rules] == ["Bash(rm *)", "Bash(make)"]
 
 
+def test_allow_rules_beside_permissions_do_not_count(tmp_path: Path) -> None:
+    file = tmp_path / "rules.json"
+    file.write_text('{"permissions": {"allow": ["Bash(make)"]}, "allow": ["Bash(rm *)"], "ask": ["Read(a)"]}')
+    assert [rule.text for rule in load_rules(file).rules] == ["Read(a)", "Bash(make)"]
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -193,6 +199,12 @@ def test_rules_beside_permissions_count(tmp_path: Path) -> None:
         '{"Deny": ["Bash(rm *)"]}',
         '{"permissions": {"denied": ["Bash(rm *)"]}}',
         '{"permission": {"deny": ["Bash(rm *)"]}}',
+        '{"permission": {"deny": ["Bash(rm *)"], "deny": []}}',
+        '{"permissions": {"deny": ["Bash(rm *)"], "deny": []}}',
+        '{"deny": [{"rule": "Bash(rm *)", "rule": "Bash(ls)"}]}',
+        '{"permissions": {}, "Deny": ["Bash(rm *)"]}',
+        '{"permissions": {}, "disallowedTools": ["Bash"]}',
+        '{"permissions": {}, "denied": [{"rule": "Bash(rm *)"}]}',
     ],
 )
 def test_unreadable_rule_file_raises(tmp_path: Path, text: str) -> None:
@@ -217,6 +229,23 @@ def test_paths_of_examples_start_from_the_working_folder(tmp_path: Path) -> None
     (tmp_path / "rules.json").write_text(json.dumps({"deny": [entry]}))
     assert load_rules(tmp_path / "rules.json", cwd=tmp_path / "there").problems == ()
     assert [problem.text for problem in load_rules(tmp_path / "rules.json").problems] == ["it does not match 'a'"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        '"permissions": {}, "deniedMcpServers": [{"serverName": "fs"}]',
+        '"blockedMarketplaces": [{"source": "github", "repo": "x/y"}]',
+        '"permissions": {}, "allow": true',
+        '"permissionMode": "plan"',
+        '"permissionsDir": "x"',
+        '"task": ["a"], "mask": ["a"]',
+        '"env": {"A": "1", "A": "2"}',
+    ],
+)
+def test_keys_of_other_programs_do_not_hinder_rules(tmp_path: Path, other: str) -> None:
+    (tmp_path / "rules.json").write_text(f'{{"deny": ["Bash(rm *)"], {other}}}')
+    assert [rule.text for rule in load_rules(tmp_path / "rules.json").rules] == ["Bash(rm *)"]
 
 
 def test_files_of_other_settings_load(tmp_path: Path) -> None:

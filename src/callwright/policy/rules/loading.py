@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias, cast
 
 from callwright.core.access import Access
 from callwright.core.errors import UsageError
-from callwright.core.json import make_unique_object
+from callwright.core.json import DuplicateKey, make_unique_object
 from callwright.policy.decide import Policies
 from callwright.policy.dry_run import DryRunCall, dry_run_call
 from callwright.policy.paths import PathContext
@@ -157,6 +157,7 @@ def _why_broad(rule: Rule) -> str:
 
 _KINDS: tuple[RuleKind, ...] = ("deny", "ask", "allow")
 _RESTRICTING = ("deny", "denied", "denies", "ask", "block", "forbid", "disallow")
+_OTHER_WORDS = ("mask", "task")
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +201,7 @@ def load_rules(*files: str | Path, tools: Iterable[str] = (), cwd: str | Path | 
 
 def _entries(file: Path) -> Iterable[_RuleEntry]:
     try:
-        content: object = json.loads(file.read_text("utf-8-sig"), object_pairs_hook=make_unique_object)
+        content: object = json.loads(file.read_text("utf-8-sig"), object_pairs_hook=_make_object)
     except (OSError, ValueError) as error:
         raise UsageError(f"the rules in {file} cannot be read: {error}") from None
     sections = list(_sections(_mapping(content, file), file))
@@ -213,13 +214,31 @@ def _entries(file: Path) -> Iterable[_RuleEntry]:
                 yield _entry(kind, item, file, base)
 
 
+def _make_object(pairs: Sequence[tuple[str, object]]) -> object:
+    """Make an object, or an error in its place if a key is repeated: only in the rules that matters."""
+    try:
+        return make_unique_object(pairs)
+    except DuplicateKey as error:
+        return error
+
+
 def _sections(settings: Mapping[str, object], file: Path) -> Iterator[Mapping[str, object]]:
-    """Yield what may hold lists of rules: `permissions`, and the file itself."""
+    """Yield what may hold lists of rules: `permissions`, and the file itself, beside it only for deny and ask rules."""
+    kinds = _KINDS
     if "permissions" in settings:
         yield _mapping(settings["permissions"], file)
-    elif near := get_close_matches("permissions", settings, cutoff=0.8):
-        raise UsageError(f"{near[0]!r} in {file} is not known, and its rules would be lost; write 'permissions'")
-    yield settings
+        kinds = ("deny", "ask")
+    else:
+        objects = (key for key, value in settings.items() if isinstance(value, (Mapping, DuplicateKey)))
+        for near in get_close_matches("permissions", objects, n=1, cutoff=0.8):
+            raise UsageError(f"{near!r} in {file} is not known, and its rules would be lost; write 'permissions'")
+    yield {key: value for key, value in settings.items() if key in kinds or (key not in _KINDS and _has_rules(value))}
+
+
+def _has_rules(value: object) -> bool:
+    """Whether a list may hold rules: other programs have lists such as `deniedMcpServers` with objects of their own."""
+    items = cast("list[object]", value) if isinstance(value, list) else []
+    return any(isinstance(item, str) or (isinstance(item, Mapping) and "rule" in item) for item in items)
 
 
 def _list(kind: RuleKind, section: Mapping[str, object], file: Path) -> list[object]:
@@ -237,10 +256,14 @@ def find_misspelt_list(key: str) -> str | None:
     key = key.strip().casefold()
     if key.startswith(_RESTRICTING):
         return "ask" if key.startswith("ask") else "deny"
+    if key in _OTHER_WORDS:
+        return None
     return next(iter(get_close_matches(key, ("deny", "ask"), n=1, cutoff=0.8)), None)
 
 
 def _mapping(value: object, file: Path) -> Mapping[str, object]:
+    if isinstance(value, DuplicateKey):
+        raise UsageError(f"the rules in {file} cannot be read: {value}")
     if not isinstance(value, Mapping):
         raise UsageError(f"the rules in {file} must be an object with deny, ask and allow")
     return cast("Mapping[str, object]", value)
