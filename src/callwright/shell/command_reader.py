@@ -37,7 +37,8 @@ Exits: TypeAlias = tuple[Folders, Folders]
 _SPACE = ord(" ")
 _PLAIN_COMMAND = re.compile(r"[A-Za-z0-9_./:,+%@^-]+(?: [A-Za-z0-9_./:=,+%@^ -]*)?\Z")
 _MAY_HOLD_BRACES = ("word", "concatenation", "brace_expression")
-_MOVERS = frozenset(("cd", "pushd", "popd", "chdir", "command", "builtin"))
+_MOVERS = frozenset(("cd", "pushd", "popd", "chdir", "command", "builtin", "time"))
+_WRAPPER_OPTION = re.compile(r"-(?:-|p+)\Z")  # with -v, command only tells what it would run
 _BODY_RUNS = re.compile(r"(?<!\\)`([^`]*)`|\$\(([^()]*)\)")
 _EQUALITY = frozenset(("-eq", "-ne", "-lt", "-gt", "-le", "-ge"))
 _WHOLE_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)\Z")
@@ -55,6 +56,7 @@ class CommandReader(WordReader):
         self.context = context
         self.xargs_input = context.xargs_input
         self.report = report
+        self.moved = False  # whether a command so far may have changed the folder
         self._attached: dict[int, list[Node]] = {}
         self._known_in: tuple[Folders, ScriptContext, XargsInput] = (None, context, None)
         self._known_exits: Exits = (None, None)
@@ -362,17 +364,17 @@ class CommandReader(WordReader):
 
     def _find_exits(self, words: Sequence[Word], folders: Folders) -> Exits:
         name = words[0].text if words else ""
-        if name in ("command", "builtin") and len(words) > 1:
-            return self._find_exits(words[1:], folders)
-        if name == "popd":
-            return None, folders
-        if name not in ("cd", "pushd", "chdir"):
+        if name in ("command", "builtin", "time"):
+            ok, bad = self._find_exits([word for word in words[1:] if not _WRAPPER_OPTION.match(word.text)], folders)
+            return (None if name == "time" and ok is not folders else ok), bad  # quoted, it is a program and stays here
+        if name not in _MOVERS:
             return folders, folders
+        self.moved = True
         targets = [word for word in words[1:] if word.text not in ("-P", "-L", "-e", "--")]
         if not targets:
             return (frozenset((home_folder(),)) if name == "cd" else None), folders
         target = targets[0]
-        if any(word.text[:1] == "-" and "P" in word.text for word in words[1:]):
+        if name == "popd" or any(word.text[:1] == "-" and "P" in word.text for word in words[1:]):
             return None, folders  # it follows links, so a later `..` leads to a folder that only the disk knows
         if len(targets) > 1 or not target.literal or target.text[:1] in ("-", "+", ""):
             return None, folders

@@ -306,6 +306,7 @@ class SyntaxWalker(CommandReader):
         for value in self.list_loop_values(node, parts):
             self.hold_constant(names[0], value)
             exits = self._visit_branches(node, folders)
+            folders = exits[0]
         if len(parts) == 1 and parts[0].type in ("word", "concatenation") and _LOOP_GLOB.match(texts[0]):
             self.folders = folders
             self.set_variable(names[0], None)
@@ -324,12 +325,20 @@ class SyntaxWalker(CommandReader):
         self._check_all_read(node)
         if _MOVES.search(self.source, node.start_byte, node.end_byte):
             folders = None
+        moved, self.moved = self.moved, False
+        self._visit_parts(node, folders)
+        if self.moved and folders is not None:  # c\d, or a name that variables hold: only reading it told
+            folders = None
+            self._visit_parts(node, folders)
+        self.moved |= moved
+        return folders, folders
+
+    def _visit_parts(self, node: Node, folders: Folders) -> None:
         for child in node.children:
             if child.type in self.visits:
                 self.visit(child, folders)
             elif child.type not in _PUNCTUATION:
                 self._visit_part(child, folders)
-        return folders, folders
 
     def _visit_part(self, node: Node, folders: Folders) -> None:
         self.folders = folders
