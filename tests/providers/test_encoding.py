@@ -83,6 +83,12 @@ def test_parse_object_rejects_non_objects(text: str) -> None:
     assert parse_object(text) is None
 
 
+def test_parse_object_rejects_what_is_too_deep_on_every_python() -> None:
+    assert parse_object('{"a":' * 100 + "1" + "}" * 100) is not None
+    assert parse_object('{"a":' * 101 + "1" + "}" * 101) is None
+    assert parse_object(json.dumps({"text": '{[\\"' * 200, "items": [[]] * 200})) is not None
+
+
 @given(st.one_of(st.text(), st.binary()))
 def test_call_arguments_are_always_an_object(arguments: str | bytes) -> None:
     assert isinstance(json.loads(to_bytes(call_arguments(ToolCall("a", "b", arguments)))), dict)

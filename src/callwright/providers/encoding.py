@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from callwright.core.calls import ToolCall
 from callwright.core.content import WEB_IMAGES, File, Image, Part, Text, image_type, is_whole_image
-from callwright.core.json import Json, JsonObject, compact, make_object, refuse_constant, thaw
+from callwright.core.json import Json, JsonObject, compact, is_deep, make_object, refuse_constant, thaw
 from callwright.core.messages import History, Message, Thinking, encode_messages
 
 Made = TypeVar("Made")
@@ -166,13 +166,13 @@ def _merge(ours: Any, own: Any) -> Any:
 
 
 def parse_object(text: str | bytes) -> dict[str, Any] | None:
-    """Parse a JSON object; None for anything else, also for NaN, infinities and two values for one key."""
+    """Parse a JSON object; None for anything else, also for NaN, two values for one key and very deep nesting."""
     try:
         written = text if isinstance(text, str) else text.decode(json.detect_encoding(text), "surrogatepass")
         value = _STANDARD.decode(written)
     except (ValueError, RecursionError):
         return None
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+    return cast("dict[str, Any]", value) if isinstance(value, dict) and not is_deep(written) else None
 
 
 _CUT_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)(?:\\u[dD][89abAB][0-9a-fA-F]{2})?(?:\\(?:u[0-9a-fA-F]{0,3})?)?\Z")
