@@ -181,7 +181,7 @@ async def standard_streams() -> AsyncGenerator[LineTransport, None]:
     if sys.platform == "win32":
         raise UsageError("callwright acp needs pipes that asyncio can wait for; on Windows run it in WSL")
     wire_in, wire_out = take_standard_streams()
-    if not _is_pipe(wire_out):
+    if not _is_pipe(wire_out) and not stat.S_ISCHR(os.fstat(wire_out).st_mode):  # asyncio writes to /dev/null too
         raise UsageError("callwright acp writes to a pipe: start it from an editor or another ACP client")
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()
