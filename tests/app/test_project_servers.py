@@ -103,6 +103,16 @@ def test_server_on_the_command_line_is_the_users(locations: Locations) -> None:
     assert server.repository == "" and server.shadows == ""
 
 
+def test_disabled_server_of_the_driving_program_stops_nothing(locations: Locations) -> None:
+    async def relay(message: dict[str, Any]) -> dict[str, Any]:
+        return message
+
+    entry = {"type": "sdk", "name": "h", "disabled": True}
+    sources, problems = [json.dumps({"mcpServers": {"h": entry}})], list[str]()
+    (server,) = load_servers(build(locations, {}).settings, sources, problems, locations, relay=lambda _: relay)
+    assert server.relay is relay and not problems
+
+
 def _decide(rules: Sequence[Rule], metadata: dict[str, Any]) -> Decision:
     spec = ToolSpec("mcp__h__echo", "Echoes.", {"type": "object"}, group="mcp:h", metadata=metadata)
     call = DryRunCall(spec, {"text": "x"}, "")

@@ -76,7 +76,8 @@ def load_servers(
         problems += loaded.problems
     for source, content in map(_read_source, sources):
         loaded = servers_of(content, written_in=source, relay=relay)
-        if _wanted(content) != {server.name for server in loaded.servers}:
+        wanted = _wanted(content)
+        if wanted is None or wanted - {server.name for server in loaded.servers}:
             raise UsageError("; ".join(loaded.problems))
         # the whole entry is replaced: merging a command with another's variables would be a third server
         found |= {server.name: server for server in loaded.servers}
