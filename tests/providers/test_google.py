@@ -157,6 +157,16 @@ async def test_error_of_a_gateway_inside_a_stream_is_told(
     assert failed.value.fault == fault
 
 
+@pytest.mark.parametrize("ending", [b"", b"\n"])
+async def test_error_with_a_code_in_place_of_an_answer_names_the_key(
+    server: Loopback, gemini: GoogleGemini, request_for: Requests, ending: bytes
+) -> None:
+    server.reply(LoopbackReply([b'{"error": {"code": 401, "message": "bad key"}}' + ending]))
+    with pytest.raises(ProviderError, match="the model API answered 401: bad key; check GEMINI_API_KEY") as caught:
+        await asked(gemini, request_for(UserMessage("hi")))
+    assert caught.value.fault == "auth"
+
+
 async def test_missing_key_is_named(request_for: Requests, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("GEMINI_API_KEY", "GOOGLE_API_KEY"):
         monkeypatch.delenv(name, raising=False)

@@ -90,6 +90,16 @@ async def test_refusal_is_text_with_refusal_stop(server: Loopback, chat: OpenAIC
     assert (message.stop, message.text) == ("refusal", "I cannot do that")
 
 
+async def test_message_before_an_event_that_is_cut_counts(
+    server: Loopback, chat: OpenAIChat, request_for: Requests
+) -> None:
+    usage: Delta = {"choices": [], "usage": {"prompt_tokens": 1, "prompt_tokens_details": {"cached_tokens": 0}}}
+    answer = _sse({"content": "hello"}).removesuffix(b"data: [DONE]\n\n") + f"data: {json.dumps(usage)}"[:-1].encode()
+    for cut in (answer, answer[:-1]):
+        server.reply(LoopbackReply([cut[:-3], cut[-3:]]))
+        assert (await asked(chat, request_for(UserMessage("hi")))).text == "hello"
+
+
 async def test_mid_stream_error_is_transient(server: Loopback, chat: OpenAIChat, request_for: Requests) -> None:
     server.reply(
         LoopbackReply([b'data: {"choices":[]}\n\ndata: {"error":{"message":"the engine died","code":500}}\n\n'])

@@ -17,7 +17,7 @@ from callwright.providers.base import (
     ThinkingDelta,
     closing_events,
 )
-from callwright.providers.encoding import FIRST_HALVES, join_halves
+from callwright.providers.encoding import FIRST_HALVES, join_halves, parse_object
 from callwright.providers.errors import find_body_error, reading_errors, status_failure, vendor_errors
 
 _MAX_ERROR_BYTES = 1 << 16
@@ -41,7 +41,7 @@ def check_body(response: Any) -> None:
 
     async def read_checked(*arguments: Any, **options: Any) -> AsyncGenerator[bytes]:
         response.__dict__.pop("aiter_bytes", None)  # a cycle would hold the request's body after the response was read
-        begun, last, whole = False, b"", b""
+        begun, line, whole = False, bytearray(), b""
         async for piece in read(*arguments, **options):
             if not begun:
                 piece = piece.removeprefix(_BYTE_ORDER_MARK)  # with it the first event would be lost
@@ -51,14 +51,23 @@ def check_body(response: Any) -> None:
             if beginning.startswith(b"{") or (whole and len(whole) < _MAX_ERROR_BYTES):
                 whole += piece
             begun = begun or bool(beginning)
-            last = piece.rstrip(_SPACE)[-1:] or last
+            line += piece
+            if b"\n" in piece:
+                del line[: line.rstrip(_SPACE).rfind(b"\n") + 1]
             yield piece
-        if (error := find_body_error(whole)) is not None:
+        error = find_body_error(whole)
+        if error is not None or _is_whole_event(bytes(line.strip(_SPACE))):
+            yield b"\n\n"  # the SDKs drop a last event without the blank line after it; Google's reads errors too
+        if error is not None:
             raise status_failure(response.status_code, error, response.headers)
-        if last in (b"}", b"]"):  # the SDKs drop a last event without the blank line after it
-            yield b"\n\n"
 
     response.aiter_bytes = read_checked
+
+
+def _is_whole_event(line: bytes) -> bool:
+    """Whether the last line of a response can end it: with half of an event, the message before it would be lost."""
+    data = line.removeprefix(b"data:").strip()
+    return data == b"[DONE]" or parse_object(data) is not None
 
 
 def _web_page(response: Any) -> ProviderError:
