@@ -340,6 +340,20 @@ def test_tools_that_a_long_session_found_stay_below_the_limit_of_apis() -> None:
     assert len(everything.snapshot_for(state).definitions) == 61  # no budget, so no limit
 
 
+@pytest.mark.parametrize("budget_tools", [None, 3])
+def test_tool_that_is_found_again_keeps_its_place(budget_tools: int | None) -> None:
+    """The definitions begin a prompt: another order would miss its cache."""
+    tools = Deferred(Registry(*(make(f"act_{n}", deferred=True) for n in range(9))), budget_tools=budget_tools)
+    state = State()
+    reveal_to(state, "act_5", "act_6")
+    before = tools.snapshot_for(state).definitions
+    reveal_to(state, "act_5")
+    assert tools.snapshot_for(state).definitions == before
+    reveal_to(state, "act_7", "act_6")
+    names = [spec.name for spec in tools.snapshot_for(state).definitions]
+    assert names.index("act_5") < names.index("act_6")
+
+
 def test_always_shown_tools_are_never_deferred() -> None:
     registry = Registry(sized("bash", 400), sized("other", 100), sized("flagged", 50, deferred=True))
     over = Deferred(registry, budget_tokens=10, always=["bash", "flagged"]).snapshot()

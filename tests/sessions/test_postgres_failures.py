@@ -329,6 +329,17 @@ async def test_fork_of_a_session_that_is_deleted_meanwhile_fails(postgres: str) 
         assert not await store.list()
 
 
+async def test_fork_that_the_database_refuses_tells_why(postgres: str) -> None:
+    async with PostgresStore(postgres) as store:
+        hold = await store.hold("s")
+        await hold.append(said("one"))
+        await hold.release()
+        await execute(postgres, "ALTER TABLE callwright_sessions ADD CHECK (id <> 'fork')")
+        with pytest.raises(SessionError) as failed:
+            await store.fork("s", "fork")
+        assert type(failed.value.__cause__).__name__ == "CheckViolationError"
+
+
 async def test_no_append_waits_for_a_writer_that_was_stopped(postgres: str) -> None:
     async with PostgresStore(postgres) as store, asyncio.timeout(LONG_SECONDS):
         holds = [await store.hold(name) for name in "ab"]

@@ -11,11 +11,10 @@ from callwright.core.spec import ToolSpec
 from callwright.registry.catalog import SEARCH_NAME, Catalog, Toolset, estimate_spec_tokens
 from callwright.registry.search.index import Hit, ToolIndex
 from callwright.registry.search.search_tool import ToolSearch
-from callwright.registry.visibility import DeferrableTool, RevealedTools, Unrevealed
+from callwright.registry.visibility import MOST_FOUND, DeferrableTool, RevealedTools, Unrevealed
 from callwright.tool.base import State, Tool
 
 _REMEMBERED_CATALOGS = 16  # sessions with the same reveals share one
-_MOST_FOUND = 25
 
 
 class Index(Protocol):
@@ -100,7 +99,7 @@ class Deferred:
                 revealed, hidden = self._divide(source, revealed)
                 state.put(revealed)
                 if revealed not in self._catalogs:
-                    found = revealed.names if self._budget_tools is None else revealed.names[-_MOST_FOUND:]
+                    found = revealed.names if self._budget_tools is None else revealed.names[-MOST_FOUND:]
                     self._remember(revealed, self._build(source, hidden, (*source.revealed, *found)))
             return self._catalogs[revealed]
 

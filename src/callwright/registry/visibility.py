@@ -15,6 +15,9 @@ from callwright.tool.base import Invocation, SessionTool, State, Tool, WrapperTo
 Unrevealed: TypeAlias = Literal["run", "refuse"]
 """What happens to a call of a tool the model was not shown: it runs, or the model must search first."""
 
+MOST_FOUND = 25
+"""How many of the tools that a session found are shown if there is a budget: the last ones."""
+
 
 class DeferrableTool(WrapperTool):
     """A tool with its own `deferred` flag; everything else is the inner tool's."""
@@ -73,8 +76,8 @@ class RevealedTools:
     """How a budget divided the tools; a session keeps the division, so that prompt caches survive."""
 
     def with_names(self, names: Iterable[str]) -> "RevealedTools":
-        """Return a copy with more tools found; one that was found before counts as found last."""
-        found = tuple(dict.fromkeys(names))
+        """Return a copy with more tools found; one found long before counts as found last, others keep their place."""
+        found = tuple(dict.fromkeys(name for name in names if name not in self.names[-MOST_FOUND:]))
         return replace(self, names=(*(name for name in self.names if name not in found), *found))
 
 

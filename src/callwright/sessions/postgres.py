@@ -173,7 +173,7 @@ class PostgresStore:
         try:
             copied = await self._rows(sql.FORK, session_id, new_id, settled, repeatable=False)
         except SessionError as error:
-            raise (taken if isinstance(error.__cause__, asyncpg.UniqueViolationError) else error) from None
+            raise (taken if isinstance(error.__cause__, asyncpg.UniqueViolationError) else error) from error.__cause__
         finally:
             await hold.release()
         if not copied:  # deleted since it was read
