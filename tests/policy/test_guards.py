@@ -164,7 +164,6 @@ _SECRETS = [
     "~/.config/gh/hosts.yml",
     "~/.pypirc",
     "~/.npmrc",
-    "/home/bob/.npmrc",
     "/root/.yarnrc.yml",
     "~/.config/pip/pip.conf",
     "~/.pip/pip.conf",
@@ -194,7 +193,16 @@ def test_delete_is_guarded_like_read_and_write() -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["~/.ssh/id_rsa.pub", "~/.ssh/known_hosts", ".env.example", "src/keys.py", "environment", ".npmrc", "web/.npmrc"],
+    [
+        "~/.ssh/id_rsa.pub",
+        "~/.ssh/known_hosts",
+        ".env.example",
+        "src/keys.py",
+        "environment",
+        ".npmrc",
+        "web/.npmrc",
+        "/home/app/.npmrc",
+    ],
 )
 def test_file_that_only_looks_secret_may_be_read(path: str) -> None:
     assert Guards(_HERE).judge(ReadPath(path), _CALL) is None

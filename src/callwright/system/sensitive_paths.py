@@ -233,17 +233,18 @@ def _own_folders(home: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=8)
-def _homes_pattern(home: str) -> re.Pattern[str]:
-    own = {re.escape(comparable(home)), re.escape(comparable(os.path.realpath(home)))}
-    return re.compile(rf"(?:{'|'.join(sorted(own))}|/root|/(?:home|users)/[^/]+)\Z")
+def _installer_paths(home: str) -> frozenset[str]:
+    homes = (comparable(home), comparable(os.path.realpath(home)), "/root")
+    return frozenset(f"{folder}{name}" for folder in homes for name in _INSTALLER)
 
 
 def is_installer_secret(path: str) -> bool:
-    """Whether a comparable path holds the settings of a package manager for a user."""
-    if not path.endswith(_INSTALLER):
-        return False
-    homes = _homes_pattern(os.path.expanduser("~"))  # noqa: PTH111 - compared as text
-    return any(homes.match(path.removesuffix(name)) for name in _INSTALLER if path.endswith(name))
+    """Whether a comparable path holds the settings of a package manager for this user or root.
+
+    Not for any folder in `/home`, which is a project in many containers.
+    """
+    # the home folder is looked up only for such names
+    return path.endswith(_INSTALLER) and path in _installer_paths(os.path.expanduser("~"))  # noqa: PTH111 - compared as text
 
 
 def is_ours(path: str) -> bool:
