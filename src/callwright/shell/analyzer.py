@@ -13,6 +13,7 @@ from functools import lru_cache
 from callwright.core._fast import make_constructor
 from callwright.core.access import Access, ReadPath
 from callwright.shell import syntax
+from callwright.shell.constants import sets_unclear, sets_unspelled
 from callwright.shell.findings import (
     STDIN_SCRIPT,
     Findings,
@@ -26,7 +27,7 @@ from callwright.shell.judge import find_danger, find_fork_bomb, judge, program_n
 from callwright.shell.named_programs import list_git_scripts, list_named_programs
 from callwright.shell.plan import ShellPlan, SimpleCommand, Verdict, worst
 from callwright.shell.programs.builtins import EVALUATORS, list_substitutions
-from callwright.shell.programs.git import enter_repository
+from callwright.shell.programs.git import enter_repository, find_settings_problem
 from callwright.shell.syntax import SyntaxWalker
 from callwright.shell.words import (
     TEXT,
@@ -43,8 +44,6 @@ from callwright.shell.wrappers import SHELLS, InnerCommand, unwrap
 
 _command = make_constructor(SimpleCommand)
 _plan = make_constructor(ShellPlan)
-_FOREIGN = "git would follow the settings of an unknown repository, and those can run programs"
-_CLEARED = "git would run without the settings that keep it from running programs of the repository"
 _READING = (Verdict.READ_ONLY, Verdict.READS_NETWORK)
 NOT_BASH = "it cannot be parsed as bash"
 _READ_ONLY = Verdict.READ_ONLY
@@ -171,7 +170,7 @@ class LineAnalyzer:
         if plain == "git":
             found = enter_repository(found)
         judgement = judge(found.words, found.folders)
-        if plain == "git" and judgement.verdict in _READING and (problem := _find_git_problem(found)):
+        if plain == "git" and judgement.verdict in _READING and (problem := find_settings_problem(found)):
             judgement = judgement._replace(verdict=Verdict.UNKNOWN, reason=problem)
         self._record(found, judgement)
         for script in list_named_programs(plain, found.words, found.assignments):
@@ -189,8 +188,6 @@ class LineAnalyzer:
     def _analyze_subscripts(self, plain: str, found: FoundCommand) -> None:
         """Judge what an evaluated word runs: in `test -v 'a[$(x)]'` bash runs x although it is quoted."""
         for word in found.words[1:]:
-            if word.text.partition("=")[0] in self.findings.constants:  # a=wo; read ${a}rd
-                self.findings.add_objection(f"{found.words[0].text} may set {word.text}")
             for script in list_substitutions(plain, word.text):
                 self.findings.add_objection(f"{found.words[0].text} evaluates {word.text}")
                 context = found.context._replace(inside="a subscript", doubt="it stands in an evaluated word")
@@ -246,13 +243,6 @@ class LineAnalyzer:
         self.findings.commands.append(command)
         if danger := find_danger(texts, accesses):
             self.findings.add_danger(danger)
-
-
-def _find_git_problem(found: FoundCommand) -> str:
-    """Return why git may run a program although the call itself only reads."""
-    if found.context.cleared:
-        return _CLEARED
-    return _FOREIGN if single_folder(found.folders) is None else ""
 
 
 def _raise_verdict(verdict: Verdict, reason: str, floor: Verdict, why: str) -> tuple[Verdict, str]:
@@ -329,8 +319,18 @@ def _analyze_cached(line: str, folder: str, _home: str) -> ShellPlan:
 
 def analyze_uncached(line: str, folder: str) -> ShellPlan:
     """Analyze a line without the cache; `folder` must be absolute and normalized."""
-    findings, start = Findings(), frozenset((folder,))
-    problem = _find_problem(line)
+    findings = Findings()
+    problem = _read_line(line, folder, findings)
+    unspelled = sets_unspelled(findings.commands)
+    if unspelled or (findings.constants and (problem or findings.objections or sets_unclear(findings.commands))):
+        findings = Findings(findings.dangers, holds_texts=False, holds_globs=not unspelled)
+        problem = _read_line(line, folder, findings)
+    return _make_plan(line, findings, problem)
+
+
+def _read_line(line: str, folder: str, findings: Findings) -> str:
+    """Record what a line does, and return why it could not be analyzed, or nothing."""
+    problem, start = _find_problem(line), frozenset((folder,))
     analyzer = LineAnalyzer(findings)
     for script in _split_scripts(line, findings):
         try:
@@ -338,7 +338,7 @@ def analyze_uncached(line: str, folder: str) -> ShellPlan:
         except (RecursionError, MemoryError, ValueError):
             problem = problem or "it is nested too deeply to analyze"
     findings.add_danger(find_fork_bomb(line))
-    return _make_plan(line, findings, problem)
+    return problem
 
 
 def _find_problem(line: str) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
+from callwright.shell.constants import takes_texts
 from callwright.shell.findings import (
     NO_REDIRECTS,
     STDIN_SCRIPT,
@@ -16,7 +17,7 @@ from callwright.shell.findings import (
     XargsInput,
     merge_redirects,
 )
-from callwright.shell.reader import WordReader
+from callwright.shell.reader import WordReader, plain_pattern
 from callwright.shell.words import (
     WORDS,
     Folders,
@@ -94,7 +95,7 @@ class CommandReader(WordReader):
                 word = self.word(child)
                 # [ $x = y ] splits x into words, and one of them may be -v with a subscript that runs something
                 quoted = kind == "string" and "@" not in self.text(child)  # also if it stands for a glob of a loop
-                if not evaluates and word.form is WORDS and not quoted:
+                if not evaluates and ((word.form is WORDS and not quoted) or word.text in ("-v", "-R")):
                     self.findings.add_objection(f"{word.text} may become an operator of the condition")
 
     def _check_operator(self, node: Node, operator: str, *, evaluates: bool) -> None:
@@ -111,6 +112,7 @@ class CommandReader(WordReader):
         self.check_gaps(node.children)
         self.folders = folders
         words: list[Word] = []
+        constants, self.constants = self.constants, {}
         for child in node.children:
             if child.type == "variable_assignment":
                 name, value = self._read_assignment(child)
@@ -120,6 +122,7 @@ class CommandReader(WordReader):
                 words.append(self.word(child))
             else:
                 words.append(Word(self.text(child)))
+        self.constants = constants
         self.report(FoundCommand(tuple(words), self.text(node), folders, self.context))
         return folders, folders
 
@@ -208,6 +211,7 @@ class CommandReader(WordReader):
         words: list[Word] = []
         assignments: list[tuple[str, str | None]] = []
         redirects: list[Node] = []
+        constants, self.constants = self.constants, {}
         source, end = self.source, -1
         for child in node.children:
             kind, start = child.type, child.start_byte
@@ -220,6 +224,7 @@ class CommandReader(WordReader):
                 words.append(self.bare_word(self.slice(start, end)))
             elif kind == "command_name":
                 words.append(self.word(child.children[0]) if child.child_count == 1 else self._read_odd_name(child))
+                self.constants = constants if takes_texts(words[0]) else {}
             elif kind == "variable_assignment":
                 assignments.append(self._read_assignment(child))
             elif kind.endswith("_redirect"):
@@ -239,8 +244,10 @@ class CommandReader(WordReader):
             trees=self.substituted_trees,
         )
         self.substituted_trees = outer_trees
-        if redirects:
-            return self._read_redirected_command(found, redirects)
+        exits = self._read_redirected_command(found, redirects) if redirects else None
+        self.constants = constants
+        if exits:
+            return exits
         self.report(found)
         return self._find_exits(words, folders) if words and words[0].text in _MOVERS else (folders, folders)
 
@@ -273,12 +280,8 @@ class CommandReader(WordReader):
     def _read_redirected_command(self, found: FoundCommand, redirects: Sequence[Node]) -> Exits:
         read, extra, rest = self._read_redirects(redirects)
         words = (*found.words, *extra)
-        xargs_input = (
-            None
-            if any(b"<" in self.source[node.start_byte : node.end_byte] for node in redirects)
-            else found.xargs_input
-        )
-        self.report(found._replace(words=words, redirects=read, xargs_input=xargs_input))
+        fed = any(b"<" in self.source[node.start_byte : node.end_byte] for node in redirects)
+        self.report(found._replace(words=words, redirects=read, xargs_input=None if fed else found.xargs_input))
         before = len(self.findings.commands)
         self._visit_rest(rest, found.folders)
         if any(command.reason == STDIN_SCRIPT for command in self.findings.commands[before:]):
@@ -393,8 +396,3 @@ class CommandReader(WordReader):
         for command in commands[starts[0] : shells[-1]]:
             if command.words[:1] in (("echo",), ("printf",)):
                 self.script(" ".join(command.words[1:]), "a pipe into a shell")
-
-
-def plain_pattern(text: str) -> bool:
-    """Whether a pattern holds nothing that bash would expand further."""
-    return not any(letter in text for letter in "$`(<>\\")

@@ -282,10 +282,13 @@ class FoundCommand(NamedTuple):
 class Findings:
     """Everything found in one line; scripts inside scripts add to the same findings."""
 
-    def __init__(self) -> None:
+    def __init__(self, dangers: Sequence[str] = (), *, holds_texts: bool = True, holds_globs: bool = True) -> None:
         self.commands: list[SimpleCommand] = []
         self.objections: list[str] = []
-        self.dangers: list[str] = []
+        self.dangers = list(dangers)
+        self.holds_texts, self.holds_globs = holds_texts, holds_globs
+        """Whether variables may be replaced by the texts they hold, and those of loops by the glob they run over."""
+        self.repeated = 0
         self.variables: dict[str, str | None] = {}
         """Literal values set by the line itself; None once a value is not literal."""
         self.constants: set[str] = set()

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from callwright.core.access import Reach, ReadPath, WritePath
+from callwright.shell.constants import is_set_once
 from callwright.shell.findings import Findings, Redirects
 from callwright.shell.plan import Tree
 from callwright.shell.words import (
@@ -54,24 +55,11 @@ _NAMED_DESCRIPTOR = re.compile(rb"\{[A-Za-z_][A-Za-z0-9_]*(?:\[[^\]]*\])?\}\Z")
 _EXTENDED = re.compile(r"\$\w+[{},]")
 _STAND_IN = "/dev/fd/63"  # what bash puts in place of a process substitution
 _ASSIGNS = re.compile(rb"[A-Za-z_]\w*=")
-_CONSTANT = re.compile(
-    r"""(?!COLUMNS=|LINES=)([A-Za-z_]\w*)=(?:([\w./:=,+%@^-]+)|'([^']+)'|"([^"$`\\]+)")[ \t]*(?:&&\s*|\Z)""", re.ASCII
-)
-"""An assignment of a literal text that always happens, to a variable that bash does not change itself."""
+_CONSTANT = re.compile(r"""([A-Za-z_]\w*)=(?:([\w./:=,+%@^-]+)|'([^']+)'|"([^"$`\\]+)")[ \t]*(?:&&\s*|\Z)""", re.ASCII)
+"""An assignment of a literal text that always happens."""
 _MAX_CONSTANTS = 20
 _MAX_REPEATED = 20_000  # characters that are read again because they stand in a loop
 _LIVE = re.compile(r"[$`<>]")
-_QUOTING = re.compile(r"\$(?=['\"])|['\"\\]")
-_SETTERS = re.compile(r"\b(?:read|export|declare|typeset|readonly)\b")
-_OPEN_BRACE = re.compile(r"(?<!\$)\{\S")
-
-
-def is_set_once(name: str, script: str) -> bool:
-    """Whether a variable's name stands only once without a dollar sign, so that nothing else sets it: `read wo''rd`."""
-    script = _QUOTING.sub("", script)
-    if _SETTERS.search(script) and _OPEN_BRACE.search(script):  # read {wor,x}d
-        return False
-    return len(re.findall(rf"(?<![$\w-])(?<!\$\{{){name}(?!\w)", script)) == 1
 
 
 def _read_unknown(source: str) -> Piece:
@@ -91,7 +79,7 @@ class WordReader:
         """The glob that a loop's variable stands for while its body is read."""
         self.constants: dict[str, str] = {}
         """The variables that hold one text wherever the rest of the line reads them, also those of loops."""
-        self._tried = self._repeated = 0
+        self._tried = 0
         # in ASCII, byte offsets are string offsets, so a node's source is one slice without decoding
         self._letters = source.decode("ascii") if source.isascii() else None
 
@@ -136,8 +124,9 @@ class WordReader:
 
     def hold_constant(self, name: str, value: str) -> None:
         """Replace a variable by its text from here on."""
-        self.constants = {**self.constants, name: value}
-        self.findings.constants.add(name)
+        if self.findings.holds_texts and name not in ("COLUMNS", "LINES"):  # bash changes these itself
+            self.constants = {**self.constants, name: value}
+            self.findings.constants.add(name)
 
     def learn_constants(self, statement: Node) -> None:
         """Hold what a statement of the line sets before anything else, unless a subshell does so: `n=5 && … &`."""
@@ -152,11 +141,11 @@ class WordReader:
 
     def list_loop_values(self, loop: Node, parts: Sequence[Node]) -> list[str]:
         """Return the texts that a loop runs over; none if one of them is not known, or they are too many."""
-        if any(_LIVE.search(self.text(part)) for part in parts):
+        if not self.findings.holds_texts or any(_LIVE.search(self.text(part)) for part in parts):
             return []
         words = [word for part in parts for word in self.braced_words(part)]
-        self._repeated += len(words) * (loop.end_byte - loop.start_byte)
-        known = self._repeated <= _MAX_REPEATED and all(word.literal for word in words)
+        self.findings.repeated += len(words) * (loop.end_byte - loop.start_byte)
+        known = self.findings.repeated <= _MAX_REPEATED and all(word.literal for word in words)
         return [word.text for word in words] if known else []
 
     def statements(self, node: Node) -> None:
@@ -354,3 +343,8 @@ class WordReader:
         if operator in ("<", "<&"):
             return Redirects(tuple(resolve_as(ReadPath, [text], self.folders)), "", True)
         return Redirects(tuple(resolve_as(WritePath, [text], self.folders)), f"it writes {text}", True)
+
+
+def plain_pattern(text: str) -> bool:
+    """Whether a pattern holds nothing that bash would expand further."""
+    return not any(letter in text for letter in "$`(<>\\")

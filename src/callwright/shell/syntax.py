@@ -11,9 +11,10 @@ from functools import cache
 from time import thread_time
 from typing import TYPE_CHECKING, ClassVar
 
-from callwright.shell.command_reader import CommandReader, Exits, plain_pattern
+from callwright.shell.command_reader import CommandReader, Exits
+from callwright.shell.constants import is_set_once
 from callwright.shell.findings import Findings, FoundCommand, ScriptContext, find_xargs_input
-from callwright.shell.reader import is_set_once
+from callwright.shell.reader import plain_pattern
 from callwright.shell.words import Folders, Word, merge_folders
 
 if TYPE_CHECKING:
@@ -118,6 +119,7 @@ _PUNCTUATION = frozenset(
 )
 _LOOP_GLOB = re.compile(r"[A-Za-z0-9_./-]*\*[A-Za-z0-9_./*?-]*\Z")
 _BLANKS = re.compile(rb"(?:[ \t\n]|\\\n)*")
+_NO_LOOP_WORDS = ("variable_name", "do_group", "comment")
 _MOVES = re.compile(rb"\b(?:cd|pushd|popd)\b")
 
 
@@ -298,7 +300,7 @@ class SyntaxWalker(CommandReader):
     def _visit_loop(self, node: Node, folders: Folders) -> Exits:
         """Visit a for loop; in its body a variable that runs over one glob or plain words stands for these."""
         names = [self.text(child) for child in node.children if child.type == "variable_name"]
-        parts = [child for child in node.children if child.is_named and child.type not in ("variable_name", "do_group")]
+        parts = [child for child in node.children if child.is_named and child.type not in _NO_LOOP_WORDS]
         texts = [self.text(child) for child in parts]
         if len(names) != 1 or not is_set_once(names[0], self.text(node)):
             return self._visit_branches(node, folders)
@@ -307,7 +309,8 @@ class SyntaxWalker(CommandReader):
             self.hold_constant(names[0], value)
             exits = self._visit_branches(node, folders)
             folders = exits[0]
-        if len(parts) == 1 and parts[0].type in ("word", "concatenation") and _LOOP_GLOB.match(texts[0]):
+        plain = len(parts) == 1 and parts[0].type in ("word", "concatenation")
+        if plain and self.findings.holds_globs and _LOOP_GLOB.match(texts[0]):
             self.folders = folders
             self.set_variable(names[0], None)
             self.loop_globs = {**globs, names[0]: texts[0]}

@@ -12,7 +12,7 @@ from callwright.shell.programs.git_remotes import list_remotes
 from callwright.shell.programs.git_shown import SHOWS_CONTENT, list_files, list_shown_trees
 from callwright.shell.programs.outputs import list_outputs
 from callwright.shell.rule_tables import ProgramRule, parse_table
-from callwright.shell.words import Folders, Word, enter_folder, resolve_as
+from callwright.shell.words import Folders, Word, enter_folder, resolve_as, single_folder
 from callwright.system.sensitive_paths import comparable, is_protected
 
 _TABLE = parse_table(
@@ -157,6 +157,14 @@ def enter_repository(found: FoundCommand) -> FoundCommand:
         else:
             break
     return found if folders is found.folders else found._replace(folders=folders)
+
+
+def find_settings_problem(found: FoundCommand) -> str:
+    """Return why git may run a program although the call itself only reads."""
+    if found.context.cleared:
+        return "git would run without the settings that keep it from running programs of the repository"
+    foreign = "git would follow the settings of an unknown repository, and those can run programs"
+    return foreign if single_folder(found.folders) is None else ""
 
 
 def _skip_globals(arguments: Sequence[Word]) -> Sequence[Word]:
