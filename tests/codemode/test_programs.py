@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ from callwright import (
     tool,
 )
 from callwright.codemode import CodeLimits, CodeMode
+from callwright.codemode.sizes import measure
 from callwright.core.access import Access, Decision, Deny
 from callwright.core.errors import Cancelled, Denied, ToolFailed
 from callwright.core.events import CallEnded
@@ -187,6 +189,19 @@ async def test_call_without_await_is_no_argument(argument: str) -> None:
     outcome = await run(f"await write(content={argument})", executor_of(pay, write))
     assert isinstance(outcome, Failed) and "a call without its result; write `await`" in outcome.error.message
     assert not any(entry.startswith("wrote") for entry in made)
+
+
+def test_numbers_are_measured_as_fast_as_texts() -> None:
+    """The event loop waits meanwhile."""
+
+    def time_of(value: object) -> float:
+        began = time.thread_time()
+        measure(value)
+        return time.thread_time() - began
+
+    texts = min(time_of(["a"] * 100_000) for _ in range(3))
+    assert all(min(time_of([value] * 100_000) for _ in range(3)) < 3 * texts for value in (0.5, None))
+    assert measure([0.5, None, "a"]) == measure(["", "", "a"])
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ MAX_CHARS = 10_000_000
 """How long the arguments of one call may be, and the value of the last expression; they are written in one go."""
 _PART_CHARS = 8
 _BITS_PER_DIGIT = 3
+_PLAIN = frozenset((bool, float, type(None)))
+"""Types whose values are counted by their number alone: a result may hold a million, and the event loop waits."""
 
 
 def measure(value: object, most: int = MAX_CHARS) -> int:
@@ -32,7 +34,7 @@ def measure(value: object, most: int = MAX_CHARS) -> int:
         else:
             for held in _held_by(part):
                 chars += _PART_CHARS * len(held)
-                rest += held if chars <= most else ()
+                rest += [each for each in held if type(each) not in _PLAIN] if chars <= most else ()
     return chars
 
 
