@@ -332,6 +332,16 @@ async def test_session_that_starts_slowly_holds_up_no_other(connect: Connect, tm
         assert (await slow).session_id != other.session_id
 
 
+async def test_server_that_cannot_be_used_stops_no_session(connect: Connect) -> None:
+    servers = [McpServerStdio(name=name, command=command, args=[], env=[]) for name, command in (("a", ""), ("", "x"))]
+    async with connect("one") as editor:
+        await editor.connection.initialize(1)
+        session = (await editor.connection.new_session(str(editor.project), mcp_servers=[*servers])).session_id
+        messages = editor.record()
+        assert await editor.say(session, "hello") == "end_turn"
+        assert "mcpServers: MCP server 'a' needs either a command or a url" in str(messages)
+
+
 async def test_answer_on_the_page_counts_for_the_editor(connect: Connect) -> None:
     client = EditorClient(lambda _: asyncio.Event().wait())
     async with connect(_WRITE, "done", client=client) as editor:

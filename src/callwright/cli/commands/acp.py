@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import copy
+import json
 import os
 import threading
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,7 @@ from callwright.cli.startup import end_on_signal, start
 from callwright.core._lazy import install_command
 from callwright.core.calls import Question
 from callwright.core.errors import UsageError
+from callwright.mcp.config import servers_of
 
 if TYPE_CHECKING:
     from callwright.acp import EditorAgent, OpenRequest, SessionParts
@@ -101,7 +103,8 @@ class _Apps:
         """
         options = copy.copy(self._options)
         options.add_dir = [*options.add_dir, *request.directories]
-        options.mcp_config = [*options.mcp_config, *([request.servers] if request.servers else [])]
+        usable, problems = _check_servers(request.servers)
+        options.mcp_config = [*options.mcp_config, *usable]
         with self._lock:
             before = dict(os.environ)
             try:
@@ -116,6 +119,7 @@ class _Apps:
             except BaseException:  # the variables of a project that did not open must not reach another one
                 _restore_environment(before)
                 raise
+            app.problems += problems
             return app
 
     def _check_environment(self, app: App, locations: Locations) -> None:
@@ -130,6 +134,16 @@ class _Apps:
             f"the settings of {locations.project} and of {self._project} set different environment variables;"
             " start another callwright acp for one of them"
         )
+
+
+def _check_servers(servers: str) -> tuple[list[str], Sequence[str]]:
+    """Return the editor's MCP servers that can be used, and what is wrong with the others: they stop no session."""
+    if not servers:
+        return [], ()
+    given = json.loads(servers)
+    loaded = servers_of(given)
+    usable = {server.name: given["mcpServers"][server.name] for server in loaded.servers}
+    return ([json.dumps({"mcpServers": usable})] if usable else []), loaded.problems
 
 
 def _restore_environment(before: Mapping[str, str]) -> None:
