@@ -689,6 +689,9 @@ _SEARCHES_WITHOUT_OPTIONS = [
     'grep --include="$w" x src',
     'grep "def $w" src',
     'grep ^"$w" src',
+    'grep "^$w" src',
+    'grep -E "(a|$w)" src',
+    'ls | grep "[a]$w"',
     "cat list | xargs -I% grep -e % src",
     "find src -name '*.py' | xargs -I{} grep -l foo {}",
 ]
@@ -699,6 +702,8 @@ _SEARCHES_WITH_UNKNOWN_WORDS = [
     'grep "$w" src',
     'ls | grep "$w"',
     'grep -i"$w" E',
+    """grep '-'"$w" E""",
+    'grep "$w^" E',
     'for w in "foo bar" "-r"; do grep "$w" E; done',
     'w=foo; read w <<< -r; grep "$w" E',
     'w=foo | grep "$w" E',

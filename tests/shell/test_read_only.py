@@ -13,6 +13,7 @@ _LOCAL = [
     'while IFS= read -r line; do echo "${line%%:*}"; done < x',
     'IFS=: read -ra parts <<< "$PATH"; echo ${parts[0]}',
     'for f in *.txt; do echo "${f##*/} ${f//a/b} ${f:0:5} ${f^^} ${X:-none}"; done',
+    'date +"%F $x"',
     "n=5; timeout $n ls",
     'for f in a b; do echo $f; done; while read -r f; do echo "$f"; done < notes.txt',
     "for f in a b; do sort $f; done; unset f",

@@ -184,8 +184,9 @@ class ProgramRule:
                 return "the number of operands is not known"
         if self.like is None:
             return ""
-        wrong = next((word.text for word in operands if word.computed or not self.like.fullmatch(word.text)), None)
-        return f"{wrong} is not an operand known to be read-only" if wrong is not None else ""
+        tail = self.like.pattern == r"\+.*"  # whatever follows the plus sign, date prints it
+        bad = [word.text for word in operands if (word.computed and not tail) or not self.like.fullmatch(word.text)]
+        return f"{bad[0]} is not an operand known to be read-only" if bad else ""
 
     def operand_words(self, words: Sequence[Word]) -> list[Word]:
         """Return the words that are neither options nor values of options."""

@@ -225,6 +225,7 @@ class Piece(NamedTuple):
 
 _MASK = "x"
 _PLAIN_START = re.compile(r"[A-Za-z0-9_./]")
+_QUOTED_START = tuple('^#[("\\ ')  # how patterns begin; to no program a mark of options
 _MULTIPLIES = re.compile(r"[*?\[{]")
 _EXPANDS = re.compile(r"[*?\[{]|\A~|[=:]~")
 _ASSIGNS = re.compile(r"[A-Za-z_]\w*(?:\[[^\]]*\])?\+?=")
@@ -372,7 +373,8 @@ def _dynamic_form(pieces: tuple[Piece, ...], source: str) -> Form:
     first, single = pieces[0], not _MULTIPLIES.search("".join([piece.shadow for piece in pieces]))
     letter = "" if first.dynamic else first.text[:1]
     # of '@'"$x" the text does not show the first letter, which makes a file of options of it
-    if _PLAIN_START.match(letter) or (letter and letter == source[0] and letter not in "-~*?[{"):
+    quoted = first.shadow[:1] == _MASK and letter in _QUOTED_START  # "^$x"
+    if quoted or _PLAIN_START.match(letter) or (letter and letter == source[0] and letter not in "-~*?[{"):
         return NAME if single else NAMES
     return VALUE if single else WORDS
 
