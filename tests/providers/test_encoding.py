@@ -21,6 +21,7 @@ from callwright.providers.encoding import (
     fit_media,
     list_pieces,
     parse_object,
+    read_arguments,
     to_bytes,
     wire_id,
     wire_name,
@@ -83,10 +84,13 @@ def test_parse_object_rejects_non_objects(text: str) -> None:
     assert parse_object(text) is None
 
 
-def test_parse_object_rejects_what_is_too_deep_on_every_python() -> None:
-    assert parse_object('{"a":' * 100 + "1" + "}" * 100) is not None
-    assert parse_object('{"a":' * 101 + "1" + "}" * 101) is None
-    assert parse_object(json.dumps({"text": '{[\\"' * 200, "items": [[]] * 200})) is not None
+def test_deep_arguments_are_shown_as_text_on_every_python_and_sent_as_they_are() -> None:
+    for depth, text in ((100, '{"a":' * 100 + "1" + "}" * 100), (101, '{"a":' * 101 + "1" + "}" * 101)):
+        call = ToolCall("a", "b", text)
+        assert isinstance(read_arguments(call), dict if depth == 100 else str)
+        assert to_bytes(call_arguments(call)) == text.encode()
+    wide = json.dumps({"text": '{[\\"' * 200, "items": [[]] * 200})
+    assert isinstance(read_arguments(ToolCall("a", "b", wide)), dict)
 
 
 @given(st.one_of(st.text(), st.binary()))

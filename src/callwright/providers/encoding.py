@@ -166,13 +166,13 @@ def _merge(ours: Any, own: Any) -> Any:
 
 
 def parse_object(text: str | bytes) -> dict[str, Any] | None:
-    """Parse a JSON object; None for anything else, also for NaN, two values for one key and very deep nesting."""
+    """Parse a JSON object; None for anything else, also for NaN, infinities and two values for one key."""
     try:
         written = text if isinstance(text, str) else text.decode(json.detect_encoding(text), "surrogatepass")
         value = _STANDARD.decode(written)
     except (ValueError, RecursionError):
         return None
-    return cast("dict[str, Any]", value) if isinstance(value, dict) and not is_deep(written) else None
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 
 _CUT_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)(?:\\u[dD][89abAB][0-9a-fA-F]{2})?(?:\\(?:u[0-9a-fA-F]{0,3})?)?\Z")
@@ -233,11 +233,11 @@ def call_arguments(call: ToolCall) -> JsonObject:
 
 
 def read_arguments(call: ToolCall) -> Any:
-    """Return a call's arguments as an object, to be shown; the text as the model wrote it if that is not one."""
+    """Return a call's arguments as an object, to be shown; the text as the model wrote it if not one, or very deep."""
     given = call.arguments.decode(errors="replace") if isinstance(call.arguments, bytes) else call.arguments
     if not isinstance(given, str):
         return thaw(given)
-    found = parse_object(given or "{}")
+    found = None if is_deep(given) else parse_object(given or "{}")
     return given if found is None else found
 
 

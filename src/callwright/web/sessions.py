@@ -135,7 +135,7 @@ class SessionRoutes:
         if store is None:
             return {"sessions": self._new_sessions(()), "error": None}
         try:
-            newest, open_ones = await store.list(limit=limit), await store.list(limit=limit, waiting=True)
+            open_ones, newest = await store.list(limit=limit, waiting=True), await store.list(limit=limit)
         except SessionError as error:
             return {"sessions": [], "error": str(error)}
         waiting = {entry.session_id for entry in open_ones}
