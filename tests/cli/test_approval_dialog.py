@@ -235,3 +235,9 @@ def test_program_in_question_is_code_and_not_json(code: str) -> None:
     assert [line.strip() for line in dialog_lines(asked, PLAIN) if "│" in line] == framed
     card = [row.strip("│ ") for row in card_text(asked, PLAIN, "/w").rows]
     assert all(line in card for line in code.split("\n")) and not any('"' in row for row in card)
+
+
+def test_card_shows_folder_of_command_that_its_title_has_no_room_for() -> None:
+    folder = f"/elsewhere/{'deep/' * 20}end"
+    rows = card_text(question(RunCommand("make", folder), command="make"), PLAIN, "/w", 60).rows
+    assert folder in "".join(row.strip("│↪ ") for row in rows)

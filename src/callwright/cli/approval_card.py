@@ -140,14 +140,11 @@ def card_text(
     """
     box = _Box(width, palette)
     card = _Card(question, folder)
-    title, left_out = card.title(), set[str]()
-    rows = list[ChangeRow]()
+    title, said = card.title()
     if width_of(title) > box.room - 2:
-        title = f"Allow {cut(mark_text(question.tool), box.room - 12)}?"
-    else:
-        left_out = card.said
-    rows += card.body(left_out, everything=everything)
-    rows += [ChangeRow(f"{verb} {target}") for verb, target in card.accesses(left_out, everything=everything)]
+        title, said = f"Allow {cut(mark_text(question.tool), box.room - 12)}?", None
+    rows = card.body(said, everything=everything)
+    rows += [ChangeRow(f"{verb} {target}") for verb, target in card.accesses(said, everything=everything)]
     if question.origin:
         rows += [ChangeRow("made by:"), *(ChangeRow(mark_text(line)) for line in question.origin.split("\n"))]
     painted = [row for change in rows for row in box.change(change)]
@@ -234,25 +231,22 @@ class _Card:
     def __init__(self, question: Question, folder: str) -> None:
         self._question = question
         self._folder = folder
-        self.said: set[str] = set()
-        """Whole paths that the title says."""
 
-    def title(self) -> str:
+    def title(self) -> tuple[str, str | None]:
+        """Return the title, and the whole path that it says; None if it says none."""
         question, tool = self._question, self._question.tool
         if question.kind == "auth":
-            return "Sign in"
+            return "Sign in", None
         changed = list(dict.fromkeys(a.path for a in question.accesses if isinstance(a, (WritePath, DeletePath))))
         if tool in _VERBS and len(changed) == 1:
-            self.said = {changed[0]}
-            return f"{_VERBS[tool]} {self._relative(changed[0])}"
+            return f"{_VERBS[tool]} {self._relative(changed[0])}", changed[0]
         commands = [access for access in question.accesses if isinstance(access, RunCommand)]
         if tool == "bash" and len(commands) == 1:
-            self.said = {commands[0].cwd}
-            where = "" if commands[0].cwd == self._folder else f" in {self._relative(commands[0].cwd)}"
-            return f"Run a command{where}"
-        return f"Allow {mark_text(tool)}?"
+            cwd = commands[0].cwd
+            return "Run a command" if cwd == self._folder else f"Run a command in {self._relative(cwd)}", cwd
+        return f"Allow {mark_text(tool)}?", None
 
-    def body(self, said: set[str], *, everything: bool) -> list[ChangeRow]:
+    def body(self, said: str | None, *, everything: bool) -> list[ChangeRow]:
         question = self._question
         url = [ChangeRow(f"open {mark_text(question.url)}")] if question.url else []
         target = next((a.path for a in question.accesses if isinstance(a, WritePath)), "")
@@ -263,14 +257,14 @@ class _Card:
         ]
         rest = {name: value for name, value in question.arguments.items() if name not in shown}
         path = rest.get("path")
-        if isinstance(path, str) and str(Path(self._folder, path)) in said:
+        if isinstance(path, str) and str(Path(self._folder, path)) == said:
             del rest["path"]  # exactly what the title says; through a link it would be another path
         quiet = {} if everything else _QUIET.get(question.tool, {})
         rest = {name: value for name, value in rest.items() if name not in quiet or quiet[name] != value}
         rows = argument_rows(question.accesses, rest)
         return [*url, *changes, *([ChangeRow("")] if changes and rows else []), *map(ChangeRow, rows)]
 
-    def accesses(self, said: set[str], *, everything: bool) -> Iterator[tuple[str, str]]:
+    def accesses(self, said: str | None, *, everything: bool) -> Iterator[tuple[str, str]]:
         for access in _flatten(self._question.accesses):
             pair = describe_access(access)
             if pair is None:
@@ -278,13 +272,11 @@ class _Card:
             verb, target = pair
             if everything:
                 yield verb, mark_text(target)
-            elif target not in said and not self._harmless(access):
+            elif target != said and not self._harmless(access):
                 yield verb, self._relative(target)
 
     def _harmless(self, access: Access) -> bool:
-        """Whether an access can wait for Tab: it only reads inside of the workspace, or is the folder of a command."""
-        if isinstance(access, RunCommand):
-            return access.cwd in self.said
+        """Whether an access can wait for Tab: it only reads inside of the workspace."""
         return isinstance(access, ReadPath) and Path(access.path).is_relative_to(self._folder)
 
     def shorten_paths(self, text: str) -> str:
