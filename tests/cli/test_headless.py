@@ -376,6 +376,16 @@ def test_changed_arguments_with_new_accesses_ask_again(machine: Any, calls: Call
     assert (machine.project / "b.txt").read_text() == "y" and not (machine.project / "a.txt").exists()
 
 
+def test_input_with_nan_is_an_error(machine: Any, calls: Call) -> None:
+    line = '{"type": "user", "message": {"content": "go", "weight": NaN}}'
+    ended = machine("-p", "--input-format", "stream-json", machine.says("never"), stdin=line)
+    assert ended.code == 2 and "stdin line 1 is not a user message (NaN is not JSON)" in ended.err
+    machine("-p", "go", machine.says(calls("bash", command="touch x"), "never"), "--session-id", "s1")
+    answers = '{"*": {"allow": {"command": "touch x", "seconds": Infinity}}}'
+    ended = machine("-p", "--resume", "s1", "--answers", answers, machine.says("never"))
+    assert ended.code == 2 and "Infinity is not JSON" in ended.err
+
+
 def test_deeply_nested_input_is_an_error(machine: Any, calls: Call) -> None:
     deep = "[" * 100_000
     ended = machine("-p", "--input-format", "stream-json", machine.says("never"), stdin=deep)

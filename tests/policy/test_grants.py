@@ -306,6 +306,7 @@ except OSError as error:
         '{"permissions": {"allow": "x"}}',
         '{"permissions": 1}',
         '{"permissions": {"deny": ["Bash(rm *)"], "deny": []}}',
+        '{"weight": NaN}',
     ],
 )
 def test_invalid_settings_file_is_not_changed(tmp_path: Path, text: str) -> None:

@@ -205,6 +205,7 @@ def test_allow_rules_beside_permissions_do_not_count(tmp_path: Path) -> None:
         '{"permissions": {}, "Deny": ["Bash(rm *)"]}',
         '{"permissions": {}, "disallowedTools": ["Bash"]}',
         '{"permissions": {}, "denied": [{"rule": "Bash(rm *)"}]}',
+        '{"deny": ["Bash(rm *)"], "weight": NaN}',
     ],
 )
 def test_unreadable_rule_file_raises(tmp_path: Path, text: str) -> None:

@@ -13,7 +13,7 @@ from callwright.cli.render.text import print_notice
 from callwright.core.calls import Answers, Completed, Question, Reply, ToolCall
 from callwright.core.decisions import make_reply
 from callwright.core.errors import CallwrightError, UsageError
-from callwright.core.json import make_unique_object, thaw
+from callwright.core.json import make_unique_object, refuse_constant, thaw
 from callwright.executor.executor import Executor
 from callwright.hooks.base import PendingCall
 from callwright.hooks.shell.compat import CallView, elicitation_server
@@ -190,7 +190,9 @@ def tool_approvals(app: App, session_id: str, name: str, interrupt: Callable[[],
         if not isinstance(outcome, Completed):
             raise UsageError(f"the tool {name} failed: {outcome.text}")
         try:
-            reply: object = json.loads(outcome.text, object_pairs_hook=make_unique_object)
+            reply: object = json.loads(
+                outcome.text, object_pairs_hook=make_unique_object, parse_constant=refuse_constant
+            )
         except ValueError as error:
             raise UsageError(f"the tool {name} returned no JSON: {error}") from None
         if not isinstance(reply, dict):

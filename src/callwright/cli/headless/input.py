@@ -16,7 +16,7 @@ from callwright.core.calls import Answers, Question, Reply
 from callwright.core.content import File, Image
 from callwright.core.decisions import make_reply
 from callwright.core.errors import UsageError
-from callwright.core.json import DuplicateKey, make_unique_object
+from callwright.core.json import DuplicateKey, make_unique_object, refuse_constant
 from callwright.skills import Skills
 
 _MOST_BYTES = 10 * 1024 * 1024
@@ -91,7 +91,7 @@ def _read_reply(question: Question, choice: Any) -> Reply:
 
 def _parse_object(text: str) -> dict[str, Any]:
     try:
-        content: object = json.loads(text, object_pairs_hook=make_unique_object)
+        content: object = json.loads(text, object_pairs_hook=make_unique_object, parse_constant=refuse_constant)
     except DuplicateKey as error:
         raise UsageError(f"--answers: {error.key!r} is given twice") from None
     except ValueError as error:
@@ -154,8 +154,9 @@ def parse_user_message(line: str, number: int) -> UserPrompt:
     Raises:
         UsageError: The line is not a user message, or has a part that is not supported.
     """
+    reason = ""
     try:
-        message = json.loads(line)
+        message = json.loads(line, parse_constant=refuse_constant)
         content = message["message"]["content"]
         if message["type"] == "user":
             verbatim = message.get("client_composed") is True
@@ -165,10 +166,12 @@ def parse_user_message(line: str, number: int) -> UserPrompt:
             text = "\n".join(part["text"] for part in parts if part["type"] == "text")
             attached = tuple(_media(part, number) for part in parts if part["type"] != "text")
             return UserPrompt(text, attachments=attached, verbatim=verbatim)
-    except (ValueError, LookupError, TypeError, RecursionError):
+    except ValueError as error:
+        reason = f" ({error})"
+    except (LookupError, TypeError, RecursionError):
         pass
     raise UsageError(
-        f'stdin line {number} is not a user message: write {{"type": "user", "message": {{"content": "…"}}}}'
+        f'stdin line {number} is not a user message{reason}: write {{"type": "user", "message": {{"content": "…"}}}}'
     )
 
 

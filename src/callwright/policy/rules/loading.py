@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias, cast
 
 from callwright.core.access import Access
 from callwright.core.errors import UsageError
-from callwright.core.json import DuplicateKey, make_unique_object
+from callwright.core.json import DuplicateKey, make_unique_object, refuse_constant
 from callwright.policy.decide import Policies
 from callwright.policy.dry_run import DryRunCall, dry_run_call
 from callwright.policy.paths import PathContext
@@ -201,7 +201,9 @@ def load_rules(*files: str | Path, tools: Iterable[str] = (), cwd: str | Path | 
 
 def _entries(file: Path) -> Iterable[_RuleEntry]:
     try:
-        content: object = json.loads(file.read_text("utf-8-sig"), object_pairs_hook=_make_object)
+        content: object = json.loads(
+            file.read_text("utf-8-sig"), object_pairs_hook=_make_object, parse_constant=refuse_constant
+        )
     except (OSError, ValueError) as error:
         raise UsageError(f"the rules in {file} cannot be read: {error}") from None
     sections = list(_sections(_mapping(content, file), file))

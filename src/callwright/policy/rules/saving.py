@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from callwright.core.errors import UsageError
-from callwright.core.json import make_unique_object
+from callwright.core.json import make_unique_object, refuse_constant
 from callwright.policy.rules.rule import RuleKind, parse_rule
 from callwright.system.private_files import replace_private
 
@@ -72,7 +72,9 @@ def _rule_list(settings: dict[str, Any], kind: RuleKind, path: Path) -> list[obj
 
 def _read_settings(path: Path) -> dict[str, Any]:
     try:
-        content: object = json.loads(path.read_text("utf-8-sig"), object_pairs_hook=make_unique_object)
+        content: object = json.loads(
+            path.read_text("utf-8-sig"), object_pairs_hook=make_unique_object, parse_constant=refuse_constant
+        )
     except FileNotFoundError:
         return {}
     except ValueError as error:
