@@ -7,6 +7,7 @@ from itertools import pairwise, takewhile
 from callwright.core.access import is_below
 from callwright.policy.rules.patterns import CommandPattern
 from callwright.policy.tool_names import words
+from callwright.shell.wrapper_tables import WRAPPERS
 
 # the arguments of these are a program, or text that is run as one
 INTERPRETERS = words(
@@ -16,6 +17,7 @@ INTERPRETERS = words(
     " nohup timeout nice stdbuf time find npx bunx pnpx uvx pipx script expect strace ltrace gdb busybox toybox chroot"
     " systemd-run at batch crontab wsl command builtin make gmake ninja just rake tox nox ld-linux-x86-64.so.2"
 )
+_RUNNERS = INTERPRETERS | WRAPPERS.keys()
 # these have subcommands: the name alone says little, and some subcommands run any program
 DISPATCHERS = words(
     "git npm pnpm yarn cargo go docker podman kubectl helm gh glab uv poetry pdm hatch pip pip3 conda mamba gem bundle"
@@ -51,7 +53,7 @@ def why_too_broad(pattern: CommandPattern) -> str:
         return f"{program} alone runs its input" if alone else ""
     if names_scripts(pattern):
         return ""
-    if program in INTERPRETERS or any(_extends(program, pattern, name) for name in INTERPRETERS):
+    if program in _RUNNERS or any(_extends(program, pattern, name) for name in _RUNNERS):
         return f"{program} runs whatever follows it"
     if program in DISPATCHERS and _leaves_subcommand_open(spelled):
         return f"{' '.join(spelled)} leaves open what is run"
