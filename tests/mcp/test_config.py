@@ -103,6 +103,7 @@ def test_fields_that_are_not_honoured_are_named(entry: dict[str, object], server
     loaded = servers_of({"mcpServers": {"x": entry}}, environment={})
     assert len(loaded.servers) == servers
     assert any(told in problem for problem in loaded.problems)
+    assert all(problem.rpartition("mcpServers: ")[0] == "" for problem in loaded.problems)  # named once
 
 
 def test_variables_of_editors_are_read() -> None:

@@ -148,7 +148,7 @@ def servers_of(
     servers: list[ServerConfig] = []
     problems: list[str] = []
     for name, entry in cast("dict[str, object]", entries).items():
-        reader = _EntryReader(f"{written_in}: {name}", entry, os.environ if environment is None else environment)
+        reader = _EntryReader(name, entry, os.environ if environment is None else environment)
         try:
             if relay is not None and read_object(entry).get("type") == "sdk":
                 # the driving program serves it itself, so what it says of its tools is its own word
@@ -156,8 +156,8 @@ def servers_of(
                 continue
             servers.append(reader.server(name, trusted=name in trusted))
         except UsageError as error:
-            problems.append(f"{written_in}: {error}")
-        problems += reader.problems
+            reader.problems.insert(0, str(error))
+        problems += [f"{written_in}: {problem}" for problem in reader.problems]
     return LoadedServers(tuple(servers), tuple(problems))
 
 
