@@ -20,6 +20,7 @@ from mcp.client.auth import TokenStorage
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
+from callwright import __version__
 from callwright.mcp.config import Relay, ServerConfig
 from callwright.mcp.fast_path import PipeFastPath
 from callwright.mcp.http import http_transport
@@ -116,7 +117,7 @@ class RelayWriter:
 FIRST_DELAY = 0.5
 LONGEST_DELAY = 60.0
 _SETTLE_SECONDS = 0.05
-_CLIENT = types.Implementation(name="callwright", version="0.2.0")
+_CLIENT = types.Implementation(name="callwright", version=__version__)
 _CHANGES = (
     types.ToolListChangedNotification,
     types.PromptListChangedNotification,

@@ -14,6 +14,7 @@ from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.server.subscriptions import ListenHandler
 
+from callwright import __version__
 from callwright.core.calls import Failed, Outcome, ToolCall
 from callwright.core.errors import ToolError, UnknownTool
 from callwright.core.json import JsonObject, thaw
@@ -177,7 +178,7 @@ class Gateway:
         self._call_ids = (f"mcp-{run_id}-{number}" for number in itertools.count(1))
         self.server: Server[Any] = _ToolServer(
             name,
-            version="0.2.0",
+            version=__version__,
             instructions=instructions,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
