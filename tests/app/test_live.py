@@ -94,6 +94,23 @@ async def test_reply_that_is_not_understood_leaves_the_question_open(tmp_path: P
         assert isinstance(outcome, Failed) and "no" in outcome.text and not (tmp_path / "a").exists()
 
 
+async def test_reply_that_says_two_things_leaves_the_question_open(tmp_path: Path) -> None:
+    async with followed(tmp_path) as (live, agents, _):
+        running = asyncio.create_task(executor(tmp_path, live).execute([write("a")], turn=Turn(ask=live.questions.ask)))
+        (link,) = agents.links
+        (question,) = await until(lambda: link.questions)
+        (file,) = private_files.socket_folder(tmp_path / "live").iterdir()
+        stream, writer = await asyncio.open_unix_connection(file, limit=1 << 20)
+        await stream.readline()
+        reply = '{"approved": false, "approved": true}'
+        writer.write(f'{{"id": 1, "op": "answer", "question": "{question}", "reply": {reply}, "by": "x"}}\n'.encode())
+        assert json.loads(await stream.readline())["code"] == "invalid"
+        await close_stream(writer)
+        await answer(link, question, approved=False)
+        (outcome,) = await running
+        assert isinstance(outcome, Failed) and not (tmp_path / "a").exists()
+
+
 async def test_answer_counts_for_its_question_only(tmp_path: Path) -> None:
     async with followed(tmp_path) as (live, agents, _):
         calls = [write("a", "c1"), write("b", "c2")]

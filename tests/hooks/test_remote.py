@@ -187,6 +187,7 @@ async def test_unreachable_endpoint_denies(tmp_path: Path) -> None:
         ("yes", False),
         ("", False),
         ('[{"ok": true}]', False),
+        ('{"ok": false, "ok": true}', False),
     ],
 )
 async def test_prompt_hook_decides_or_fails_closed(tmp_path: Path, answer: str, runs: bool) -> None:
