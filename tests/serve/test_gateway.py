@@ -1,6 +1,7 @@
 """The gateway over HTTP on loopback, in both generations of the protocol."""
 
 import asyncio
+import json
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ import mcp_types as types
 import pytest
 from mcp import MCPError
 from mcp_types import LOG_LEVEL_META_KEY
-from tests.serve.conftest import text_of
+from tests.serve.conftest import save, text_of
 from tests.waiting import LONG_SECONDS
 
 from callwright import Completed, Effect, ToolCall, ToolContext, tool
@@ -104,6 +105,21 @@ async def test_approval_is_asked_through_client(desk: "Desk", mode: str):
     assert text_of(result) == "saved it"
     [form] = desk.asked
     assert form.message.startswith("Allow save: text='it'?")
+
+
+@ERAS
+async def test_questions_at_the_same_time_are_all_answered(open_desk: "OpenDesk", mode: str):
+    @tool(effect=Effect.READ)
+    async def both(context: ToolContext) -> list[str]:
+        """Save two things at once."""
+        calls = [ToolCall(text, "save", {"text": text}) for text in ("one", "two")]
+        ended = await asyncio.gather(*(context.execute(call) for call in calls))
+        return sorted(outcome.text for (outcome,) in ended)
+
+    yes: Any = {"action": "accept", "content": {"decision": "yes"}}
+    async with open_desk(save, both) as desk, desk.client(mode, **yes) as client:
+        assert json.loads(text_of(await client.call_tool("both", {}))) == ["saved one", "saved two"]
+        assert len(desk.asked) == 2
 
 
 @ERAS

@@ -36,7 +36,7 @@ class SuspendableCall(Generic[Found]):
         self.caller = caller
         """The client, in the request that it waits for now: the one before has been answered with questions."""
         self.about = about
-        """The client, tool and arguments; only a request for the same may resume the call."""
+        """The tool and arguments; only a request for the same may resume the call."""
         self.questions: tuple[Question, ...] = ()
         self.requests: types.InputRequests = {}
         """Requests of the tool itself to the client."""

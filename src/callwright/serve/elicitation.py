@@ -127,19 +127,18 @@ def reply_to(question: Question, catalog: Catalog, result: types.ElicitResult) -
     """Translate the user's decision."""
     if result.action != "accept":
         return make_reply(False, reason="" if result.action == "decline" else "the question was dismissed")
-    accepted = result.action == "accept"
     if question.kind == "auth" and question.url:  # a page to visit, which has no yes or no of its own
-        return make_reply(accepted)
+        return make_reply(True)
     if question.kind == "input":
         return _read_input(question, result.content or {})
     asked = _forwarded_question(question, catalog)
     if asked is not None:
-        return make_reply(accepted, arguments={**asked, "answer": dict(result.content or {})})
+        return make_reply(True, arguments={**asked, "answer": dict(result.content or {})})
     # only a bare yes: a note beside it may take a part of it back
     given = dict(result.content or {})
     decision = given.pop("decision", _NO)
     said = "; ".join(safe_str(value) for value in (*([] if decision in (_YES, _NO) else [decision]), *given.values()))
-    return make_reply(accepted and type(decision) is str and decision == _YES and not given, reason=said)
+    return make_reply(type(decision) is str and decision == _YES and not given, reason=said)
 
 
 def keys_of(questions: Sequence[Question], catalog: Catalog) -> dict[str, Question]:
