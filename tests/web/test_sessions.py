@@ -264,6 +264,23 @@ async def test_question_of_a_paused_session_keeps_its_first_id(serve: Serve) -> 
         assert (web.project / "a.txt").exists() and (web.project / "b.txt").exists()
 
 
+async def test_question_with_two_ids_takes_one_answer(serve: Serve) -> None:
+    async with serve(done("went on")) as web:
+        session = await pause(web, "a.txt")
+        path = f"/api/session?id={quote(session, safe='')}"
+        (first,) = (await web.get(path)).data["questions"]
+        async with SqliteStore(web.locations.sessions) as store:
+            await Agent(ScriptedProvider(), Registry(Write(web.project)), sessions=store).resume(session)
+        (second,) = (await web.get(path)).data["questions"]
+        assert first["id"] != second["id"]
+        given = ((first["id"], False), (second["id"], True))
+        replies = await asyncio.gather(*(answer(web, session, each, approved=yes) for each, yes in given))
+        assert sorted(reply.status for reply in replies) == [200, 409]
+        settled = next(reply.data["settled"] for reply in replies if reply.status == 200)
+        await web.until(path.replace("session?", "messages?", 1), lambda data: data["items"][-1]["kind"] == "assistant")
+        assert (web.project / "a.txt").exists() is settled["approved"]
+
+
 async def test_answer_counts_later_if_the_session_was_busy(serve: Serve) -> None:
     async with serve(done("went on")) as web, web.events() as events:
         session = await pause(web, "a.txt")

@@ -159,29 +159,34 @@ class SessionActions:
         if question is None or question.is_expired():
             raise ApiError(404, "not_found", "there is no such open question, or it has expired")
         reply = read_reply(question, body, app.executor.registry, "page")
-        if question_id in self._shown.answered:  # while the record was read
-            raise _late(self._shown.answered[question_id])
-        self._shown.answered[question_id] = Settled(reply, "page")
+        if question.id in self._shown.answered:  # while the record was read, or under an earlier id
+            raise _late(self._shown.answered[question.id])
+        ids, settled = {question_id, question.id}, Settled(reply, "page")
+        self._shown.answered |= dict.fromkeys(ids, settled)
         try:
             hosted = await self._hosts.open(session_id)
         except BaseException:
-            del self._shown.answered[question_id]  # nothing was answered
+            self._forget_answer(ids)  # nothing was answered
             raise
-        if len(self._shown.answered) > _MOST_ANSWERED:
+        while len(self._shown.answered) > _MOST_ANSWERED:
             del self._shown.answered[next(iter(self._shown.answered))]
-        hosted.answer(question.id, reply, lambda: self._ask_again(session_id, question_id))
-        settled = {"question": question_id, **self._shown.answered[question_id].fields()}
-        self._hub.publish({"type": "settled", "session": session_id, **settled})
-        return {"settled": settled, "resumed": True}
+        hosted.answer(question.id, reply, lambda: self._ask_again(session_id, question_id, ids))
+        for each in ids:
+            self._hub.publish({"type": "settled", "session": session_id, "question": each, **settled.fields()})
+        return {"settled": {"question": question_id, **settled.fields()}, "resumed": True}
 
-    async def _ask_again(self, session_id: str, question_id: str) -> None:
+    async def _ask_again(self, session_id: str, question_id: str, ids: set[str]) -> None:
         """Show a question again whose answer counts nowhere: its session could not be resumed."""
-        self._shown.answered.pop(question_id, None)
+        self._forget_answer(ids)
         with suppress(SessionError):
             question = _find_open(await self._shown.store.read(session_id), question_id)
             if question is not None:
                 shown = question_fields(question, session_id, await self._workspace.toolset())
                 self._hub.publish({"type": "asked", "session": session_id, "questions": [shown]})
+
+    def _forget_answer(self, ids: set[str]) -> None:
+        for each in ids:
+            self._shown.answered.pop(each, None)
 
     async def say(self, request: Request) -> Response:
         body = await read_body(request, {"text": str}, "session")
