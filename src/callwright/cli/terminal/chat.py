@@ -302,8 +302,8 @@ class TerminalChat:
 
     def _show_agent_event(self, event: AgentEvent) -> None:
         match event:
-            case TurnEnded(usage, cost=cost):
-                self.usage.update_run(usage, cost)
+            case TurnEnded(cost=cost):
+                self.usage.update_run(cost)
                 self._start_waiting()
                 self.show_status()
             case ModelRetried(error, attempt, seconds):

@@ -155,7 +155,6 @@ class SessionUsage:
     usage: Usage = Usage()
     usd: float | None = None
     context_tokens: int = 0
-    _running: Usage = Usage()
     _running_usd: float | None = None
 
     def load(self, records: Sequence[Record], prices_of: Callable[[str], Prices | None]) -> None:
@@ -164,17 +163,16 @@ class SessionUsage:
         free = self.usage.total and not cost.unpriced_tokens  # of a session without tokens no price is known
         self.usd = cost.usd if cost.usd or free else None
 
-    def update_run(self, usage: Usage, usd: float | None) -> None:
-        """Set the usage of the current run so far."""
-        self._running, self._running_usd = usage, usd
+    def update_run(self, usd: float | None) -> None:
+        """Set the cost of the current run so far."""
+        self._running_usd = usd
 
     def finish_run(self, usage: Usage, usd: float | None) -> None:
         """Add the usage of a run that has ended."""
-        self.update_run(usage, usd)
-        self.usage += self._running
-        if self._running_usd is not None:
-            self.usd = (self.usd or 0.0) + self._running_usd
-        self._running, self._running_usd = Usage(), None
+        self.usage += usage
+        if usd is not None:
+            self.usd = (self.usd or 0.0) + usd
+        self._running_usd = None
 
     def status_parts(self, context_tokens_limit: int) -> list[str]:
         """Return the parts of the status line that are known: context size and cost."""
