@@ -18,7 +18,7 @@ from callwright.app.session_search import find_excerpt
 from callwright.app.transcripts import export_redacted, redact_records
 from callwright.cli.parsing import Parser, positive_int
 from callwright.cli.render.calls import format_time, one_line, point_lines, rewind_lines, transcript
-from callwright.cli.render.text import print_json, print_text, visible, visible_line
+from callwright.cli.render.text import print_json, print_notice, print_text, visible, visible_line
 from callwright.cli.startup import find_session
 from callwright.core.errors import UsageError, describe_exception
 from callwright.sessions import SessionDamaged, SessionStore, SqliteStore
@@ -145,9 +145,9 @@ async def _search(options: argparse.Namespace, store: SqliteStore) -> None:
             shown.add(hit.session_id)
             print_text(f"{hit.session_id}  {one_line(visible_line(excerpt))}")
     if not shown:
-        print_text(f"callwright: no session of this project contains {options.text!r}", file=sys.stderr)
+        print_notice(f"no session of this project contains {options.text!r}")
     if len(hits) == _MOST_HITS:
-        print_text(f"callwright: only the last {_MOST_HITS:,} records were searched", file=sys.stderr)
+        print_notice(f"only the last {_MOST_HITS:,} records were searched")
 
 
 async def _show(options: argparse.Namespace, store: SqliteStore) -> None:

@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import shutil
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ from callwright.cli.main import DONE, ERROR
 from callwright.cli.options import add_agent_options
 from callwright.cli.parsing import Parser
 from callwright.cli.render.calls import one_line
-from callwright.cli.render.text import print_json, print_text
+from callwright.cli.render.text import print_json, print_notice, print_text
 from callwright.core.json import thaw
 from callwright.core.spec import ToolSpec
 
@@ -51,7 +50,7 @@ async def _list(options: argparse.Namespace) -> int:
             effect = spec.annotations.effect.name.lower()
             print_text(f"{spec.name:<{width}}  {effect:<7}  {one_line(spec.description.partition(chr(10))[0], room)}")
         if not found:
-            print_text("callwright: no matching tool; callwright tools lists all of them", file=sys.stderr)
+            print_notice("no matching tool; callwright tools lists all of them")
         return DONE if found else ERROR
 
 

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from callwright.app.prompts import UserPrompt
 from callwright.app.questions import read_input
+from callwright.cli.render.text import print_notice
 from callwright.core.calls import Answers, Question, Reply
 from callwright.core.content import File, Image
 from callwright.core.decisions import make_reply
@@ -139,7 +140,7 @@ def _read_piped(*, wait: bool) -> str:
     may_stay_silent = stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)
     # the parent process may hold a pipe open without ever writing to it, as CI runners do
     if may_stay_silent and not wait and not select.select([descriptor], [], [], _FIRST_BYTE_SECONDS)[0]:
-        print(f"callwright: no input on stdin within {_FIRST_BYTE_SECONDS:g} s; continuing without", file=sys.stderr)
+        print_notice(f"no input on stdin within {_FIRST_BYTE_SECONDS:g} s; continuing without")
         return ""
     # one byte more than allowed tells a full read from a cut one
     data = sys.stdin.buffer.read(_MOST_BYTES + 1)
