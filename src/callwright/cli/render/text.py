@@ -14,22 +14,6 @@ from typing import TextIO
 from callwright.core.errors import UsageError
 from callwright.core.escaping import visible, visible_json, visible_line
 
-__all__ = [
-    "THEMES",
-    "Palette",
-    "cut",
-    "mark_text",
-    "print_json",
-    "print_notice",
-    "print_text",
-    "visible",
-    "visible_line",
-    "width_of",
-    "word_spans",
-    "wrap_columns",
-    "wrap_line",
-]
-
 _COLOUR_CODE = re.compile(r"\x1b\[[\d;]*m")
 _WORD = re.compile(r"\S+\s*")
 
