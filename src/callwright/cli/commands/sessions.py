@@ -21,12 +21,13 @@ from callwright.cli.render.calls import format_time, one_line, point_lines, rewi
 from callwright.cli.render.text import print_json, print_notice, print_text, visible, visible_line
 from callwright.cli.startup import find_session
 from callwright.core.errors import UsageError, describe_exception
-from callwright.sessions import SessionDamaged, SessionStore, SqliteStore
+from callwright.sessions import SessionDamaged, SqliteStore
 from callwright.sessions.records import sum_usage
 from callwright.system.private_files import write_private
 from callwright.system.undo.undo_store import UndoStore
 
 _MOST_HITS = 10_000
+_WIDTH = 100
 _NO_SESSIONS = "No sessions in this project. Run callwright to start one."
 _LATEST_BY_DEFAULT = ("undo", "redo")
 _DESCRIPTION = """\
@@ -39,6 +40,10 @@ examples:
   callwright sessions undo 3f2a --dry-run         what undoing its last prompt would change
   callwright sessions export 3f2a -o session.jsonl
 """
+_UNDO = """\
+Undoes the last prompt of a session, or everything since the point given with --to: files are as they were before it,
+and the conversation goes on from there. Nothing is lost: redo takes it back until the next prompt."""
+_REDO = "Takes the last undo of a session back; possible until its next prompt."
 
 
 def run(arguments: list[str]) -> int:
@@ -87,8 +92,30 @@ def _parser() -> argparse.ArgumentParser:
             action.add_argument(
                 "-o", "--output", type=Path, metavar="FILE", help="write to this file instead of stdout"
             )
-    add_undo_actions(actions)
+    _add_undo_actions(actions)
     return parser
+
+
+def _add_undo_actions(actions: Any) -> None:
+    undo_action = actions.add_parser("undo", help="undo the last prompt, or return to a point", description=_UNDO)
+    redo_action = actions.add_parser("redo", help="take the last undo back", description=_REDO)
+    for action in (undo_action, redo_action):
+        action.add_argument(
+            "id", nargs="?", default="", metavar="ID", help="the session, or its first characters; default: the latest"
+        )
+        action.add_argument("--dry-run", action="store_true", help="show what would change, and change nothing")
+        action.add_argument(
+            "--overwrite", action="store_true", help="also restore files that another program has changed since"
+        )
+    undo_action.add_argument("--to", default="", metavar="POINT", help="the number or id of a point; see --list")
+    undo_action.add_argument("--list", action="store_true", help="list the points, and change nothing")
+    undo_action.add_argument("--json", action="store_true", help="with --list: print a JSON list")
+    parts = undo_action.add_mutually_exclusive_group()
+    parts.add_argument("--files", action="store_const", const="files", dest="scope", help="files only")
+    parts.add_argument(
+        "--conversation", action="store_const", const="conversation", dest="scope", help="the conversation only"
+    )
+    undo_action.set_defaults(scope="both")
 
 
 async def _perform(options: argparse.Namespace) -> int:
@@ -99,8 +126,8 @@ async def _perform(options: argparse.Namespace) -> int:
         "fork": _fork,
         "export": _export,
         "delete": _delete,
-        "undo": undo,
-        "redo": undo,
+        "undo": _undo,
+        "redo": _undo,
     }
     async with SqliteStore(Locations.of().sessions) as store:
         if hasattr(options, "id"):
@@ -191,38 +218,7 @@ async def _delete(options: argparse.Namespace, store: SqliteStore) -> None:
     print_text(f"deleted {options.id}")
 
 
-_WIDTH = 100
-_UNDO = """\
-Undoes the last prompt of a session, or everything since the point given with --to: files are as they were before it,
-and the conversation goes on from there. Nothing is lost: redo takes it back until the next prompt."""
-_REDO = "Takes the last undo of a session back; possible until its next prompt."
-
-
-def add_undo_actions(actions: Any) -> None:
-    """Add `undo` and `redo` to the subparsers of `callwright sessions`."""
-    undo_action = actions.add_parser("undo", help="undo the last prompt, or return to a point", description=_UNDO)
-    redo_action = actions.add_parser("redo", help="take the last undo back", description=_REDO)
-    for action in (undo_action, redo_action):
-        action.add_argument(
-            "id", nargs="?", default="", metavar="ID", help="the session, or its first characters; default: the latest"
-        )
-        action.add_argument("--dry-run", action="store_true", help="show what would change, and change nothing")
-        action.add_argument(
-            "--overwrite", action="store_true", help="also restore files that another program has changed since"
-        )
-    undo_action.add_argument("--to", default="", metavar="POINT", help="the number or id of a point; see --list")
-    undo_action.add_argument("--list", action="store_true", help="list the points, and change nothing")
-    undo_action.add_argument("--json", action="store_true", help="with --list: print a JSON list")
-    parts = undo_action.add_mutually_exclusive_group()
-    parts.add_argument("--files", action="store_const", const="files", dest="scope", help="files only")
-    parts.add_argument(
-        "--conversation", action="store_const", const="conversation", dest="scope", help="the conversation only"
-    )
-    undo_action.set_defaults(scope="both")
-
-
-async def undo(options: argparse.Namespace, store: SessionStore) -> None:
-    """Undo, redo, or list the points."""
+async def _undo(options: argparse.Namespace, store: SqliteStore) -> None:
     history = UndoHistory(store, options.id, UndoStore(Locations.of().undo))
     if options.action == "redo":
         await _perform_undo("redone", history.redo, options)
