@@ -19,7 +19,8 @@ from callwright.cli.render.text import THEMES, visible, wrap_line
 from callwright.cli.startup import find_session
 from callwright.cli.terminal.chat_actions import ChatHost
 from callwright.cli.terminal.runs_command import RunsCommand
-from callwright.cli.terminal.workspace_commands import UndoCommands, WorkspaceCommands
+from callwright.cli.terminal.undo_commands import UndoCommands
+from callwright.cli.terminal.workspace_commands import WorkspaceCommands
 from callwright.core.content import estimate_tokens
 from callwright.core.errors import CallwrightError, UsageError, describe_exception
 from callwright.core.json import thaw
