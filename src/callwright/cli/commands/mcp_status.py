@@ -24,8 +24,8 @@ from callwright.cli.render.text import print_json, print_notice, print_text, vis
 from callwright.cli.startup import settings_for
 from callwright.core.errors import UsageError, describe_exception
 from callwright.core.json import canonical, hash_text
-from callwright.core.spec import ToolSpec
 from callwright.registry import Registry
+from callwright.tool.base import Tool
 
 if TYPE_CHECKING:
     from callwright.mcp import ServerStatus
@@ -176,8 +176,7 @@ def _report(options: argparse.Namespace, seen: FoundServer, registry: Registry) 
     status = seen.status
     tools = [registry[name] for name in status.tools] if status is not None else []
     if options.json:
-        listed = [{**_tool_fields(tool.spec), "says": _claimed_effect(tool)} for tool in tools]
-        print_json({**_fields(seen), "tools": listed}, indent=2)
+        print_json({**_fields(seen), "tools": [_tool_fields(tool) for tool in tools]}, indent=2)
     elif status is None or _code(seen) != DONE:
         print_notice(f"{seen.entry.name} is {_readiness(seen)}: {seen.problem}")
         print_text(f"  {seen.entry.place}: {show_target(seen.entry)}", file=sys.stderr)
@@ -202,7 +201,7 @@ def _count_tools(tools: int) -> str:
     return f"{tools} tool{'' if tools == 1 else 's'}"
 
 
-def _print_ready(entry: ServerEntry, status: "ServerStatus", tools: Sequence[Any]) -> None:
+def _print_ready(entry: ServerEntry, status: "ServerStatus", tools: Sequence[Tool]) -> None:
     print_text(f"{entry.name}: ready in {status.seconds:.2f} s, {_count_tools(len(tools))}")
     print_text(f"  {visible(status.server) or 'unnamed server'}, MCP {status.protocol}")
     print_text(f"  {entry.place}: {show_target(entry)}")
@@ -231,14 +230,16 @@ def _print_review(status: "ServerStatus", name: str) -> None:
         print_text(f"  {name} is now: {visible_line(line)}")
 
 
-def _claimed_effect(tool: Any) -> str:
+def _claimed_effect(tool: Tool) -> str:
     """Return the effect that the server claims for a tool."""
     claimed = getattr(tool, "claimed", None)
     return claimed.effect.name.lower() if claimed is not None else ""
 
 
-def _tool_fields(spec: ToolSpec) -> dict[str, str]:
-    return {"name": spec.name, "effect": spec.annotations.effect.name.lower(), "description": spec.description}
+def _tool_fields(tool: Tool) -> dict[str, str]:
+    spec = tool.spec
+    effect = spec.annotations.effect.name.lower()
+    return {"name": spec.name, "effect": effect, "description": spec.description, "says": _claimed_effect(tool)}
 
 
 def _fields(each: FoundServer) -> dict[str, Any]:
