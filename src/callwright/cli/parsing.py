@@ -88,7 +88,6 @@ def _wrap(text: str, width: int, deeper: str = "") -> list[str]:
         break_long_words=False,
         break_on_hyphens=False,
         replace_whitespace=False,
-        drop_whitespace=True,
     )
 
 

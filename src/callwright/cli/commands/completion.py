@@ -64,14 +64,11 @@ def zsh() -> str:
 
 def fish() -> str:
     """Return the script for fish."""
+    commands = {name: what.replace("'", "\\'") for name, what in COMMANDS.items()}
     lines = [
-        f"complete -c callwright -n __fish_use_subcommand -a {name} -d '{what}'" for name, what in _fish_commands()
+        f"complete -c callwright -n __fish_use_subcommand -a {name} -d '{what}'" for name, what in commands.items()
     ]
     for name, words in _ACTIONS.items():
         lines.append(f"complete -c callwright -n '__fish_seen_subcommand_from {name}' -a '{words}'")
     lines += [f"complete -c callwright -l {name.removeprefix('--')}" for name in options()]
     return "\n".join(lines) + "\n"
-
-
-def _fish_commands() -> list[tuple[str, str]]:
-    return [(name, what.replace("'", "\\'")) for name, what in COMMANDS.items()]

@@ -11,7 +11,6 @@ from typing import get_args
 from callwright.agent.compaction import estimate_message_tokens
 from callwright.app.app import App
 from callwright.app.attachments import write_mention
-from callwright.app.locations import Locations
 from callwright.app.prompts import INIT_PROMPT
 from callwright.app.transcripts import export_redacted
 from callwright.cli.render.calls import one_line, transcript
@@ -64,7 +63,7 @@ async def export_session(app: App, session_id: str, name: str) -> Path:
     Raises:
         UsageError: The file exists or cannot be written.
     """
-    target = _target(app.locations, name or f"session-{session_id[:8]}.md")
+    target = app.locations.cwd / expand_home(name or f"session-{session_id[:8]}.md")
     if target.suffix == ".jsonl":
         text = await export_redacted(app.agent.sessions, session_id)
     else:
@@ -77,10 +76,6 @@ async def export_session(app: App, session_id: str, name: str) -> Path:
     except OSError as error:
         raise UsageError(f"cannot write {target}: {error.strerror}; name another file: /export FILE") from None
     return target
-
-
-def _target(locations: Locations, name: str) -> Path:
-    return locations.cwd / expand_home(name)
 
 
 COMMANDS = {

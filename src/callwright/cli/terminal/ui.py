@@ -78,7 +78,8 @@ class Terminal:
         self._tick_timer: asyncio.TimerHandle | None = None
         self._flush_timer: asyncio.TimerHandle | None = None
         self._interrupted_at = self._turned_at = 0.0
-        self._chosen = self._run_interrupted = self.paused = False
+        self._chosen = self._run_interrupted = False
+        self.paused = False
         """Whether another program, such as an editor, uses the screen."""
 
     def read_input(self, descriptor: int) -> None:
@@ -236,8 +237,7 @@ class Terminal:
     def _settle_soon(self) -> None:
         """Start the time after which keys answer, with the frame that shows the question."""
         if self._begin_answer is not None and self._settle_timer is None:
-            loop = asyncio.get_running_loop()
-            self._settle_timer = loop.call_later(self.settle_seconds, self._begin_answer)
+            self._settle_timer = asyncio.get_running_loop().call_later(self.settle_seconds, self._begin_answer)
 
     def _live_rows(self, width: int, height: int) -> list[str]:
         if self._view is not None and not self.scrolls_only:

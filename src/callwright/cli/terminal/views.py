@@ -25,6 +25,8 @@ class DialogView:
         details: Returns the rows with everything the call would touch; Tab switches to them and back.
     """
 
+    filters = False
+
     def __init__(
         self,
         compose: Callable[[int], DialogText],
@@ -50,11 +52,6 @@ class DialogView:
     def read(self) -> bool:
         """Whether the whole dialog was shown."""
         return self._read_before or (self._width > 0 and self._shown >= len(self._text.body))
-
-    @property
-    def filters(self) -> bool:
-        """Always False: typed text is an answer."""
-        return False
 
     @property
     def answer(self) -> str:
