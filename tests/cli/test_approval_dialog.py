@@ -3,7 +3,7 @@
 import pytest
 
 from callwright.cli.approval_card import approval_menu, card_text
-from callwright.cli.approval_dialog import EditRequest, dialog_lines, dialog_text, read_choice, read_edit
+from callwright.cli.approval_dialog import EditRequest, dialog_text, read_choice, read_edit
 from callwright.cli.render.calls import CallLines, call_line, one_line
 from callwright.cli.render.markdown import MarkdownLines
 from callwright.cli.render.text import Palette, visible
@@ -22,7 +22,7 @@ def question(*accesses: Access, tool: str = "bash", **arguments: Json) -> Questi
 
 
 def shown(asked: Question, width: int = 80) -> str:
-    return "\n".join(dialog_lines(asked, PLAIN, width))
+    return "\n".join(dialog_text(asked, PLAIN, width).rows)
 
 
 def test_dialog_shows_command_folder_and_accesses() -> None:
@@ -112,14 +112,14 @@ def test_deciding_rows_name_commands_that_do_more_than_read() -> None:
 
 def test_dialog_lines_fit_the_screen() -> None:
     asked = question(RunCommand("echo " + "x" * 300, "/srv"), command="x")
-    assert all(len(line) <= 60 for line in dialog_lines(asked, PLAIN, 60) if "always" not in line)
+    assert all(len(line) <= 60 for line in dialog_text(asked, PLAIN, 60).rows if "always" not in line)
 
 
 def test_dialog_shows_content_and_diff() -> None:
     write = shown(question(WritePath("/w/a"), tool="write", path="a", content="one\ntwo"))
     assert "  + one\n  + two\n" in write and "writes /w/a" in write
     edit = "\n".join(
-        dialog_lines(question(WritePath("/w/a"), tool="edit", old_string="one", new_string="two"), COLOURED)
+        dialog_text(question(WritePath("/w/a"), tool="edit", old_string="one", new_string="two"), COLOURED).rows
     )
     assert "\x1b[31m- one\x1b[0m" in edit and "\x1b[32m+ two\x1b[0m" in edit
 
@@ -232,7 +232,7 @@ def test_programs_are_shown_as_code() -> None:
 def test_program_in_question_is_code_and_not_json(code: str) -> None:
     asked = question(UseTool("run_code", Effect.READ), tool="run_code", code=code)
     framed = [f"│ {line}" for line in code.split("\n")]
-    assert [line.strip() for line in dialog_lines(asked, PLAIN) if "│" in line] == framed
+    assert [line.strip() for line in dialog_text(asked, PLAIN).rows if "│" in line] == framed
     card = [row.strip("│ ") for row in card_text(asked, PLAIN, "/w").rows]
     assert all(line in card for line in code.split("\n")) and not any('"' in row for row in card)
 

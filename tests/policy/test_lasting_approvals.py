@@ -9,7 +9,7 @@ import pytest
 from callwright import Executor, Registry
 from callwright.app.questions import question_fields, read_reply
 from callwright.cli.approval_card import approval_menu
-from callwright.cli.approval_dialog import dialog_lines, read_choice
+from callwright.cli.approval_dialog import dialog_text, read_choice
 from callwright.cli.render.text import Palette
 from callwright.core.calls import Answers, Approve, Completed, Interrupted, Question, ToolCall
 from callwright.core.decisions import QuestionKind
@@ -67,7 +67,7 @@ async def test_every_place_offers_the_same(tmp_path: Path, case: str) -> None:
     desk = Desk(tmp_path / "w")
     question, toolset = await desk.question(ToolCall("1", tool, arguments)), desk.executor.registry
     keys = [entry.key for entry in approval_menu(question, Palette(False)).entries]
-    dialog = "\n".join(dialog_lines(question, Palette(False)))
+    dialog = "\n".join(dialog_text(question, Palette(False)).rows)
     assert question_fields(question, "s", toolset)["scopes"] == ["once", *scopes.split()]
     for scope, key in (("session", "s"), ("always", "a")):
         offered = scope in scopes.split()

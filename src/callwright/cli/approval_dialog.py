@@ -68,11 +68,6 @@ class EditRequest:
         return len(self.text) > _LINE_CHARS
 
 
-def dialog_lines(question: Question, palette: Palette, width: int = 80) -> list[str]:
-    """Return all lines of a dialog: the call, everything it would access, the reason, and the possible answers."""
-    return dialog_text(question, palette, width).rows
-
-
 def dialog_text(question: Question, palette: Palette, width: int = 80) -> DialogText:
     """Return the rows of a dialog.
 

@@ -14,7 +14,7 @@ from callwright.app.conversation import Conversation
 from callwright.app.locations import Locations
 from callwright.app.run_context import RunOptions
 from callwright.app.settings import load_settings
-from callwright.cli.approval_dialog import EditRequest, dialog_lines, read_choice, read_edit
+from callwright.cli.approval_dialog import EditRequest, dialog_text, read_choice, read_edit
 from callwright.cli.parsing import Parser
 from callwright.cli.render.calls import CallLines
 from callwright.cli.render.markdown import MarkdownLines
@@ -172,7 +172,7 @@ class _Demo:
     async def _ask(self, questions: Sequence[Question]) -> Answers:
         replies: dict[str, Reply] = {}
         for question in questions:
-            for line in dialog_lines(question, self._palette, self._width):
+            for line in dialog_text(question, self._palette, self._width).rows:
                 self._print(line)
             replies[question.id] = await self._reply(question)
         return Answers(replies)
