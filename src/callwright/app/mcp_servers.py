@@ -96,8 +96,7 @@ def mark_repository(
 
 def describe_replacement(server: ServerConfig) -> str:
     """Say that a project's server replaces or resembles one of the user's."""
-    conflict = describe_shadow(server.name, server.shadows)
-    return f"MCP server {server.name} of this project {conflict}; your allow rules do not apply to it"
+    return f"MCP server {server.name} of this project {describe_shadow(server.name, server.shadows)}"
 
 
 def describe_problems(status: "ServerStatus") -> str:
@@ -125,8 +124,7 @@ class ServerEntry:
     @property
     def conflict(self) -> str:
         """What the user must know about an entry that takes the name of another; empty if it does not."""
-        conflict = describe_shadow(self.name, self.shadows)
-        return f"{conflict}; your allow rules do not apply to it" if conflict else ""
+        return describe_shadow(self.name, self.shadows)
 
     @property
     def target(self) -> str:

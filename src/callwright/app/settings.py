@@ -312,12 +312,13 @@ def describe_shadow(name: str, shadowed: str) -> str:
     """Say that a server takes the name of one of the user's, or a name that looks like it; empty if it does not."""
     if not shadowed:
         return ""
-    return "REPLACES your own server of this name" if name == shadowed else f"looks like your own server {shadowed}"
+    what = "REPLACES your own server of this name" if name == shadowed else f"looks like your own server {shadowed}"
+    return f"{what}; your allow rules do not apply to it"
 
 
 def _describe_conflict(name: str, user_servers: Sequence[str]) -> str:
     conflict = describe_shadow(name, shadowed_server(name, user_servers))
-    return f" ({conflict}; your allow rules do not apply to it)" if conflict else ""
+    return f" ({conflict})" if conflict else ""
 
 
 def _folded(name: str) -> str:
