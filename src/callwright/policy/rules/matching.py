@@ -314,17 +314,8 @@ class Rules(Policy):
         about = (rule for rule in rules if rule.specifier and _is_about_reading(rule))
         return tuple(dict.fromkeys(place for rule in about for place in _pattern(rule, self.here).beginnings()))
 
-    def forbids_tool(self, name: str, group: str = "") -> bool:
-        """Whether a deny rule forbids every call of a tool, which is then not offered to the model.
-
-        Args:
-            name: The tool's name.
-            group: The group it belongs to, such as an MCP server.
-        """
-        return self.forbidding_rule(name, group) is not None
-
     def forbidding_rule(self, name: str, group: str = "") -> Rule | None:
-        """Return the deny rule that forbids every call of a tool; None if there is none.
+        """Return the deny rule that forbids every call of a tool, which is then not offered to the model; None if none.
 
         Args:
             name: The tool's name.
