@@ -132,7 +132,6 @@ class LiveAgents:
         self._tell = tell
         self._links: dict[str, AgentLink] = {}
         self._following: dict[str, asyncio.Task[None]] = {}
-        self._found = asyncio.Event()
 
     @property
     def links(self) -> list[AgentLink]:

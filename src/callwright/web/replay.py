@@ -8,10 +8,10 @@ from typing import Any, cast
 from callwright.app.app import App
 from callwright.app.permission_test import DECISION_NAMES, find_strictest
 from callwright.core.access import Access, Allow, Ask, Decision, RunCommand
-from callwright.core.calls import Approve, Failed, Question, Reply, ToolCall
+from callwright.core.calls import Approve, Question, Reply, ToolCall
 from callwright.core.errors import CallwrightError
 from callwright.core.json import FrozenDict
-from callwright.core.messages import AssistantMessage, ToolMessage
+from callwright.core.messages import AssistantMessage
 from callwright.policy import Policies
 from callwright.policy.dry_run import DryRunCall, accesses_to_judge
 from callwright.policy.rules.loading import check_rules
@@ -35,7 +35,6 @@ class _Past:
     call: ToolCall
     question: Question | None = None
     reply: Reply | None = None
-    ran: bool = True
 
 
 async def replay_rule(store: SessionStore | None, before: App, after: App, kind: RuleKind, text: str) -> Fields:
@@ -85,10 +84,6 @@ def _find_calls(session_id: str, records: Sequence[Record]) -> Iterator[_Past]:
                     past = opened.get(questions.get(question_id, ""))
                     if past is not None:
                         past.reply = reply
-            case Said(ToolMessage(outcomes)):
-                for outcome in outcomes:
-                    if outcome.call.id in opened and isinstance(outcome, Failed):
-                        opened[outcome.call.id].ran = outcome.error.code not in ("denied", "unknown_tool")
             case _:
                 pass
     yield from opened.values()

@@ -37,7 +37,6 @@ class UndoStore:
         limits: UndoLimits = _DEFAULT_LIMITS,
         report: Callable[[str], None] | None = None,
     ) -> None:
-        self.temporary = folder is None
         if folder is None:
             folder = make_temporary_folder(self, "callwright-undo-")
         self.folder = Path(os.path.realpath(folder))
