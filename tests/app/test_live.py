@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,7 +19,7 @@ from tests.waiting import close_stream, until
 from callwright import Approve, Decline, Executor, Registry, ToolCall, Turn
 from callwright.app.live import LiveAgent
 from callwright.app.live_client import AgentLink, LiveAgents
-from callwright.core.calls import Answers, Completed, Failed, Question
+from callwright.core.calls import Answers, Completed, Failed, Interrupted, Question
 from callwright.core.errors import Unanswered
 from callwright.providers.base import MessageDone, TextDelta
 from callwright.system import private_files
@@ -109,6 +110,16 @@ async def test_reply_that_says_two_things_leaves_the_question_open(tmp_path: Pat
         await answer(link, question, approved=False)
         (outcome,) = await running
         assert isinstance(outcome, Failed) and not (tmp_path / "a").exists()
+
+
+async def test_answer_after_the_question_expired_counts_nowhere(tmp_path: Path) -> None:
+    async with followed(tmp_path) as (live, agents, _):
+        (outcome,) = await executor(tmp_path, live).execute([write("a")])
+        assert isinstance(outcome, Interrupted)
+        (waiting,) = live.questions.open([replace(outcome.questions[0], expires_at=1)])
+        (link,) = agents.links
+        (question,) = await until(lambda: link.questions)
+        assert (await answer(link, question, approved=True))["code"] == "not_found" and not waiting.done()
 
 
 async def test_answer_counts_for_its_question_only(tmp_path: Path) -> None:
