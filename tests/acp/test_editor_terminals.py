@@ -76,6 +76,19 @@ async def test_allowed_command_runs_in_the_editors_terminal(connect: Connect, pr
         assert len(client.asked) == 1
 
 
+async def test_terminal_runs_the_line_without_code_from_variables(
+    connect: Connect, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "first.sh").write_text(f"touch {project}/other.txt\n")
+    monkeypatch.setenv("BASH_ENV", str(tmp_path / "first.sh"))
+    monkeypatch.setenv("BASH_FUNC_touch%%", "() { echo not touch; }")
+    client = TerminalClient()
+    async with connect(call("bash", command="touch made.txt"), "done", client=client, arguments=_OUTSIDE) as editor:
+        await editor.say(await editor.start(_TERMINAL), "run it")
+        assert len(client.created) == 1
+        assert (project / "made.txt").exists() and not (project / "other.txt").exists()
+
+
 @pytest.mark.skipif(not find_sandbox("prefer", roots=["/tmp"]).confines, reason="needs a sandbox")
 async def test_walled_command_stays_behind_its_wall(connect: Connect, project: Path) -> None:
     client = TerminalClient()
