@@ -122,6 +122,26 @@ async def test_answer_after_the_question_expired_counts_nowhere(tmp_path: Path) 
         assert (await answer(link, question, approved=True))["code"] == "not_found" and not waiting.done()
 
 
+async def test_early_answer_counts_for_one_call_of_its_run(tmp_path: Path) -> None:
+    async with followed(tmp_path) as (live, _, _):
+        (outcome,) = await executor(tmp_path, live).execute([write("a")])
+        assert isinstance(outcome, Interrupted)
+        (on_record,) = outcome.questions
+        again, other = replace(on_record, nonce="again"), replace(on_record, call_id="c2")
+        live.questions.settle_again(on_record.id, Approve(), "page")
+        (refused,) = live.questions.open([other])
+        (taken,) = live.questions.open([again])
+        assert not refused.done() and taken.result().reply == Approve()
+        (once_more,) = live.questions.open([replace(on_record, nonce="more")])
+        assert not once_more.done()
+        live.questions.settle_again(other.id, Decline(), "page")
+        assert refused.result().reply == Decline()
+        live.questions.settle_again(other.id, Approve(), "page")
+        live.questions.forget_early()
+        (later,) = live.questions.open([replace(other, nonce="later")])
+        assert not later.done()
+
+
 async def test_answer_counts_for_its_question_only(tmp_path: Path) -> None:
     async with followed(tmp_path) as (live, agents, _):
         calls = [write("a", "c1"), write("b", "c2")]
