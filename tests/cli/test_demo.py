@@ -41,6 +41,20 @@ def test_permissions_test_sets_the_exit_code(machine: Any) -> None:
     assert callwright("permissions", "test", "bash", "rm -rf build", "--deny", "Bash(rm *)").returncode == 3
 
 
+def test_terminated_demo_leaves_no_folder(tmp_path: Path) -> None:
+    command = warm_command("-m", "callwright", "demo")
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as demo:
+        assert demo.stdout is not None
+        assert any("write words.py" in line for line in iter(demo.stdout.readline, ""))
+        demo.terminate()
+        _, errors = demo.communicate()
+    assert (demo.returncode, errors) == (143, "")
+    assert list(tmp_path.glob("callwright-demo-*")) == []
+
+
 @pytest.mark.slow
 def test_demo_completes_its_task_and_asks_before_deleting(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()  # the temporary folder may lie in a repository

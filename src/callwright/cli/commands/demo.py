@@ -6,6 +6,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,12 @@ from callwright.app.locations import Locations
 from callwright.app.run_context import RunOptions
 from callwright.app.settings import load_settings
 from callwright.cli.approval_dialog import EditRequest, dialog_text, read_choice, read_edit
+from callwright.cli.main import TERMINATED
 from callwright.cli.parsing import Parser
 from callwright.cli.render.calls import CallLines
 from callwright.cli.render.markdown import MarkdownLines
 from callwright.cli.render.text import Palette
+from callwright.cli.startup import end_on_signal
 from callwright.cli.terminal.keys import discard_typed_keys
 from callwright.core.access import ReadPath, WritePath
 from callwright.core.calls import Answers, Approve, Completed, Decline, Failed, Outcome, Question, Reply, ToolCall
@@ -123,8 +126,9 @@ def run(arguments: list[str]) -> int:
     if parser.parse_args(arguments).turn:
         show_turn()
         return 0
-    with tempfile.TemporaryDirectory(prefix="callwright-demo-") as folder:
+    with tempfile.TemporaryDirectory(prefix="callwright-demo-") as folder, suppress(asyncio.CancelledError):
         return asyncio.run(_Demo(Path(folder).resolve()).perform())
+    return TERMINATED
 
 
 class _Demo:
@@ -141,6 +145,7 @@ class _Demo:
 
     async def perform(self) -> int:
         """Run the task to its end."""
+        end_on_signal()
         settings = load_settings(self._locations, trusted=True)
         provider = TappedProvider(ScriptedProvider.from_file(self._script), self._on_model_event)
         async with assemble(provider, settings, self._locations, RunOptions(mode="auto"), observe=self._observe) as app:
