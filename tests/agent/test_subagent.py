@@ -191,15 +191,16 @@ async def test_hook_about_an_agent_has_a_time_limit() -> None:
     assert wrote == []
 
 
-async def test_child_question_reaches_parent_ask() -> None:
-    asked: list[str] = []
+async def test_child_question_reaches_parent_ask_with_its_name() -> None:
+    asked: list[tuple[str, str]] = []
 
     async def ask(questions: Sequence[Question]) -> Answers:
-        asked.extend(question.tool for question in questions)
+        asked.extend((question.tool, question.origin) for question in questions)
         return Answers.approving(questions)
 
     outcome = await outcome_of(outer(inner(NOTE, "written"), Executor(Registry()), ask=ask))
-    assert isinstance(outcome, Completed) and asked == ["note"] and wrote == ["x"]
+    assert isinstance(outcome, Completed) and wrote == ["x"]
+    assert asked == [("note", "the sub-agent helper")]
 
 
 async def test_child_question_without_ask_is_declined() -> None:

@@ -28,7 +28,7 @@ from callwright.agent.run_request import (
     release_hold,
     run_blocking,
 )
-from callwright.agent.subagent import Lineage, SubAgent, decline_all, inherit_executor
+from callwright.agent.subagent import Lineage, SubAgent, inherit_ask, inherit_executor
 from callwright.agent.text_replies import TextReplies
 from callwright.agent.transcript import Transcript
 from callwright.agent.undo import attach_recorder, make_point
@@ -284,7 +284,7 @@ class Agent:
     async def run_inside(self, prompt: str, session_id: str, lineage: Lineage, name: str) -> Result:
         """Run `prompt` inside a call of another agent; continue `session_id` if the call is a repetition.
 
-        `lineage` is what the run inherits, `name` how events name an agent without a name.
+        `lineage` is what the run inherits, `name` how events and questions name an agent without a name.
         """
         return await self._run_session(RunRequest(session_id, prompt, lineage=lineage, name=name))
 
@@ -365,8 +365,8 @@ class Agent:
     def _dependencies(self, request: RunRequest, transcript: Transcript) -> RunDependencies:
         lineage, ask, executor = request.lineage, self.ask, self.executor
         if lineage is not None:
-            # Never None: an inner run cannot pause, because its call has to end within the turn.
-            executor, ask = inherit_executor(executor, lineage), lineage.ask or ask or decline_all
+            executor = inherit_executor(executor, lineage)
+            ask = inherit_ask(lineage, ask, self.name or request.name)
         state = self.state(request.session_id)
         inherited = state.get(Lineage)
         if inherited.executor is None and transcript.hold.records:  # restarted: show again what searches revealed

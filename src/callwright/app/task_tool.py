@@ -13,13 +13,12 @@ from callwright.app.hook_approvals import AskInside
 from callwright.app.locations import Locations
 from callwright.app.models import Models
 from callwright.app.settings import Settings
-from callwright.core.calls import Answers, Question, ToolCall
+from callwright.core.calls import ToolCall
 from callwright.core.errors import ToolFailed, UsageError
 from callwright.core.events import CallBegan, CallEnded, Event
 from callwright.core.json import JsonObject
 from callwright.core.spec import CLAUDE_CODE_NAMES, Annotations, Effect, Limits, ToolSpec
 from callwright.executor.executor import Executor
-from callwright.executor.turn import AskPerson
 from callwright.policy import ByMode, Policies
 from callwright.providers.base import Provider
 from callwright.registry import Deferred, filtered
@@ -205,7 +204,7 @@ class _TaskSchemaTool(SchemaTool):
 
 @dataclass(frozen=True, slots=True)
 class _Runner:
-    """Runs a sub-agent with its name in every question to the user."""
+    """Runs a sub-agent by its name, with its questions in the conversation that it belongs to."""
 
     agent: Agent
     name: str
@@ -216,20 +215,9 @@ class _Runner:
         return self.agent.durable
 
     async def run_inside(self, prompt: str, session_id: str, lineage: Lineage, name: str) -> Result:
-        named = copy(lineage)  # all that is inherited, also what a later version adds
-        ask = self.ask_inside(lineage.ask, session_id)
-        named.ask = None if ask is None else _name_questions(ask, self.name)
-        return await self.agent.run_inside(prompt, session_id, named, self.name)
-
-
-def _name_questions(ask: AskPerson, name: str) -> AskPerson:
-    """Return an `ask` that shows which sub-agent a question comes from; the ids, and so the answers, stay the same."""
-
-    async def asked(questions: Sequence[Question]) -> Answers:
-        origin = f"the sub-agent {name}"
-        return await ask([replace(each, origin="\n".join(filter(None, (origin, each.origin)))) for each in questions])
-
-    return asked
+        inherited = copy(lineage)  # all of it, also what a later version adds
+        inherited.ask = self.ask_inside(lineage.ask, session_id)
+        return await self.agent.run_inside(prompt, session_id, inherited, self.name)
 
 
 class _Progress:
