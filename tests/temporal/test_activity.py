@@ -17,6 +17,7 @@ from temporalio.testing import ActivityEnvironment
 from callwright import Agent, Answers, Done, Effect, Executor, Paused, Registry, RunLimits, SqliteStore, ToolCall, tool
 from callwright.agent import Requests
 from callwright.agent.run_request import count_active_seconds
+from callwright.core.calls import Completed, Outcome
 from callwright.core.messages import ToolMessage, UserMessage
 from callwright.hooks.base import Halt, Hook
 from callwright.providers.base import ProviderError
@@ -197,6 +198,31 @@ async def test_run_is_not_asked_again_until_its_answers_are_on_record(store: Sql
     await record_answers(store, "s", Answers().approve(run.questions[0]))
     done = await advance(store, "done", key=key, open=paused["open"])
     assert done["state"] == "done"
+
+
+async def test_question_without_an_answer_in_time_is_declined(store: SqliteStore) -> None:
+    key = await keep_prompt(store, "go")
+    first = await advance(store, ToolCall("c1", "change", {"n": 1}), prompt=key, key=key)
+    report = await advance(store, "understood", key=key, open=first["open"], position=first["position"], lapsed=True)
+    assert report["state"] == "done" and not await list_waiting(store)
+    (outcome,) = await _read_outcomes(store)
+    assert not isinstance(outcome, Completed) and "no answer came in time" in outcome.text
+
+
+async def test_question_that_was_not_open_at_the_end_of_the_time_waits(store: SqliteStore) -> None:
+    key = await keep_prompt(store, "go")
+    first = await advance(store, ToolCall("c1", "change", {"n": 1}), prompt=key, key=key)
+    (waiting,) = await list_waiting(store)
+    await record_answers(store, "s", Answers.approving(waiting.questions))  # at the last moment
+    following = ToolCall("c2", "change", {"n": 2})
+    report = await advance(store, following, key=key, open=first["open"], position=first["position"], lapsed=True)
+    assert report["state"] == "paused" and report["open"] != first["open"]
+    assert [outcome.text for outcome in await _read_outcomes(store)] == ["changed 1"]
+
+
+async def _read_outcomes(store: SqliteStore) -> list[Outcome]:
+    messages = [record.message for record in await store.read("s") if isinstance(record, Said)]
+    return [outcome for message in messages if isinstance(message, ToolMessage) for outcome in message.outcomes]
 
 
 async def test_call_id_with_a_lone_surrogate_is_asked_and_answered(store: SqliteStore) -> None:
