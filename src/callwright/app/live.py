@@ -28,7 +28,7 @@ from callwright.app.shared_questions import SharedQuestions
 from callwright.core.calls import Question
 from callwright.core.errors import UsageError, describe_exception, safe_str
 from callwright.core.events import CallBegan, CallEnded, CallProgressed, CallRetried, CallWaits, Event
-from callwright.core.json import make_unique_object
+from callwright.core.json import parse_strictly
 from callwright.core.run_events import RunBegan, RunEnded
 from callwright.providers.base import CallDelta, MessageDone, ModelEvent, TextDelta, ThinkingDelta
 from callwright.registry import Toolset
@@ -280,7 +280,7 @@ class LiveAgent:
         """Return the result of a request; what is not understood is refused and changes nothing."""
         request_id: object = None
         try:
-            found: object = json.loads(line, object_pairs_hook=make_unique_object)
+            found = parse_strictly(line)
             if not isinstance(found, dict):
                 raise UsageError("expected a JSON object")
             request = cast("Fields", found)

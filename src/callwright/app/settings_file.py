@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cache
-from math import isfinite
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
@@ -16,12 +15,10 @@ from callwright.core.json import (
     FrozenDict,
     JsonObject,
     freeze,
-    make_unique_object,
-    members_at,
+    parse_strictly,
     read_object,
-    refuse_constant,
-    skip_space,
 )
+from callwright.core.json_positions import members_at, skip_space
 from callwright.system.files import read_regular
 from callwright.system.paths import expand_home
 
@@ -198,9 +195,7 @@ def read_json(source: str, text: str) -> object:
         UsageError: It is not valid; the message names the source, line and column.
     """
     try:
-        return json.loads(
-            text, object_pairs_hook=make_unique_object, parse_constant=refuse_constant, parse_float=_read_float
-        )
+        return parse_strictly(text)
     except DuplicateKey as error:  # one of two lists of deny rules would be lost silently
         raise UsageError(f"{source}: duplicate key {error.key!r} in one object; merge the two") from None
     except json.JSONDecodeError as error:
@@ -209,13 +204,6 @@ def read_json(source: str, text: str) -> object:
         raise UsageError(f"{source}: the JSON is nested too deeply") from None
     except ValueError as error:
         raise UsageError(f"{source}: not valid JSON: {error}") from None
-
-
-def _read_float(text: str) -> float:
-    number = float(text)
-    if not isfinite(number):
-        raise ValueError(f"the number {text:.20} is too large")
-    return number
 
 
 def _normalise(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from callwright.core.access import (
 )
 from callwright.core.calls import Approve, Decline, Question, Reply
 from callwright.core.decisions import make_reply, parse_answer
-from callwright.core.json import thaw
+from callwright.core.json import parse_strictly, thaw
 from callwright.policy.grants import can_last, propose_for
 
 _LINE_CHARS = 160
@@ -240,8 +240,8 @@ def read_choice(text: str, question: Question) -> Reply | EditRequest | str:
 def read_edit(text: str) -> Reply | str:
     """Parse edited arguments; return an error message if they are not a JSON object."""
     try:
-        given: object = json.loads(text)
-    except ValueError as error:
+        given = parse_strictly(text)
+    except (ValueError, RecursionError) as error:
         return f"not valid JSON: {error}"
     if not isinstance(given, dict):
         return 'expected a JSON object, like {"path": "a.txt"}'

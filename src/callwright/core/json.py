@@ -1,11 +1,10 @@
-"""JSON: types, frozen values, compact and canonical text, and the positions of members in text."""
+"""JSON: types, frozen values, compact and canonical text, and strict reading."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast
 
-from callwright.core._fast import frozen
 from callwright.core.errors import shorten
 
 if TYPE_CHECKING:  # otherwise loaded with the first text: a call whose arguments fit needs none of it
@@ -328,6 +327,31 @@ def refuse_constant(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")
 
 
+def parse_finite(digits: str) -> float:
+    """Read a number that is not whole; a `parse_float` for readers of JSON.
+
+    Raises:
+        ValueError: It is out of range.
+    """
+    number = float(digits)
+    if number in (float("inf"), float("-inf")):
+        raise ValueError(f"the number {digits:.20} is too large")
+    return number
+
+
+def parse_strictly(text: str | bytes, make: Callable[[list[tuple[str, Any]]], object] = make_unique_object) -> object:
+    """Parse JSON of answers and settings; `make` makes the objects of it.
+
+    Raises:
+        DuplicateKey: A key of an object is given twice.
+        ValueError: It is not JSON, or has NaN or an infinite number in it.
+        RecursionError: It is nested too deeply.
+    """
+    from json import loads
+
+    return loads(text, object_pairs_hook=make, parse_constant=refuse_constant, parse_float=parse_finite)
+
+
 @cache
 def _checking_decoder() -> "JSONDecoder":
     from json import JSONDecoder
@@ -348,48 +372,3 @@ def refuse_repeated_keys(text: str | bytes) -> None:
         raise
     except (ValueError, RecursionError):
         return
-
-
-_SPACE = " \t\r\n"
-
-
-@frozen
-class Member:
-    """The positions of one member of an object or list in JSON text."""
-
-    name: str | int
-    """The key, or the index in a list."""
-    begin: int
-    """Where the member begins, with its key."""
-    value: int
-    """Where its value begins."""
-    end: int
-
-
-def members_at(text: str, at: int) -> list[Member]:
-    """Return the members of the object or list at a position of valid JSON text; none for any other value."""
-    from json import JSONDecoder
-
-    found: list[Member] = []
-    decode = JSONDecoder().raw_decode
-    if text[at] not in "{[":
-        return found
-    keyed, at = text[at] == "{", skip_space(text, at + 1)
-    while text[at] not in "}]":
-        name: str | int = len(found)
-        begin = at
-        if keyed:
-            name, at = decode(text, at)
-            at = skip_space(text, skip_space(text, at) + 1)
-        end = decode(text, at)[1]
-        found.append(Member(name, begin, at, end))
-        at = skip_space(text, end)
-        at = skip_space(text, at + 1) if text[at] == "," else at
-    return found
-
-
-def skip_space(text: str, at: int) -> int:
-    """Return the next position that is not white space."""
-    while at < len(text) and text[at] in _SPACE:
-        at += 1
-    return at

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from callwright.core.errors import UsageError, describe_exception
-from callwright.core.json import Member, members_at, skip_space
+from callwright.core.json_positions import Member, members_at, skip_space
 from callwright.mcp.config import server_names, servers_of
 from callwright.system.atomic_write import ABSENT, Changed, replace_file
 from callwright.system.files import digest

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from callwright.core.calls import ToolCall
 from callwright.core.content import WEB_IMAGES, File, Image, Part, Text, image_type, is_whole_image
-from callwright.core.json import Json, JsonObject, compact, is_deep, make_object, refuse_constant, thaw
+from callwright.core.json import Json, JsonObject, compact, is_deep, make_object, parse_finite, refuse_constant, thaw
 from callwright.core.messages import History, Message, Thinking, encode_messages
 
 Made = TypeVar("Made")
@@ -306,14 +306,7 @@ class IdentityCache(Generic[Made]):
         return found[1]
 
 
-def _finite(digits: str) -> float:
-    number = float(digits)
-    if math.isinf(number):
-        raise ValueError(f"{digits} is out of range")
-    return number
-
-
-_STANDARD = json.JSONDecoder(object_pairs_hook=make_object, parse_constant=refuse_constant, parse_float=_finite)
+_STANDARD = json.JSONDecoder(object_pairs_hook=make_object, parse_constant=refuse_constant, parse_float=parse_finite)
 
 
 PDF = "application/pdf"

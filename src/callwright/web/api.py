@@ -15,7 +15,7 @@ from callwright.agent.undo import UndoConflict
 from callwright.app.live_client import AgentGone
 from callwright.app.models import NO_MODEL
 from callwright.core.errors import CallwrightError, UsageError, safe_str
-from callwright.core.json import make_unique_object, refuse_constant
+from callwright.core.json import parse_strictly
 from callwright.sessions import SessionBusy, SessionDamaged, SessionError, SessionMissing, StoreTooNew
 
 _log = logging.getLogger("callwright")
@@ -132,7 +132,7 @@ async def read_body(request: Request, fields: Mapping[str, type | tuple[type, ..
     except TimeoutError:
         raise ApiError(408, "too_slow", f"the request did not arrive within {BODY_SECONDS:.0f} seconds") from None
     try:
-        found: object = json.loads(bytes(data), object_pairs_hook=make_unique_object, parse_constant=refuse_constant)
+        found = parse_strictly(bytes(data))
     except (ValueError, RecursionError) as error:
         raise ApiError(400, "invalid", f"the request is not valid JSON: {error}") from None
     if not isinstance(found, dict):

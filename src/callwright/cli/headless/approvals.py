@@ -4,7 +4,6 @@ Only `{"behavior": "allow"}` approves. Input that the program changed is validat
 answer is.
 """
 
-import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
@@ -13,7 +12,7 @@ from callwright.cli.render.text import print_notice
 from callwright.core.calls import Answers, Completed, Question, Reply, ToolCall
 from callwright.core.decisions import make_reply
 from callwright.core.errors import CallwrightError, UsageError
-from callwright.core.json import make_unique_object, refuse_constant, thaw
+from callwright.core.json import parse_strictly, thaw
 from callwright.executor.executor import Executor
 from callwright.hooks.base import PendingCall
 from callwright.hooks.shell.compat import CallView, elicitation_server
@@ -190,9 +189,7 @@ def tool_approvals(app: App, session_id: str, name: str, interrupt: Callable[[],
         if not isinstance(outcome, Completed):
             raise UsageError(f"the tool {name} failed: {outcome.text}")
         try:
-            reply: object = json.loads(
-                outcome.text, object_pairs_hook=make_unique_object, parse_constant=refuse_constant
-            )
+            reply = parse_strictly(outcome.text)
         except ValueError as error:
             raise UsageError(f"the tool {name} returned no JSON: {error}") from None
         if not isinstance(reply, dict):

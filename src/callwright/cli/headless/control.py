@@ -7,7 +7,6 @@ stdin                                          stdout
 """
 
 import asyncio
-import json
 import os
 import sys
 import threading
@@ -17,7 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias, cast
 
 from callwright.core.errors import CallwrightError, UsageError
-from callwright.core.json import make_unique_object, refuse_constant
+from callwright.core.json import parse_strictly
 
 Message: TypeAlias = dict[str, Any]
 Handler: TypeAlias = Callable[[Message], Awaitable[Mapping[str, Any]]]
@@ -236,7 +235,7 @@ def _descriptor() -> int:
 def _parse(line: str) -> Message:
     """Return the message of a line; an empty one if it is not an object, which is reported as a prompt."""
     try:
-        message: object = json.loads(line, object_pairs_hook=make_unique_object, parse_constant=refuse_constant)
+        message = parse_strictly(line)
     except (ValueError, RecursionError):
         return {}
     return cast("Message", message) if isinstance(message, dict) else {}

@@ -17,7 +17,7 @@ from callwright.core.calls import Answers, Question, Reply
 from callwright.core.content import File, Image
 from callwright.core.decisions import make_reply
 from callwright.core.errors import UsageError
-from callwright.core.json import DuplicateKey, make_unique_object, refuse_constant
+from callwright.core.json import DuplicateKey, parse_strictly, refuse_constant
 from callwright.skills import Skills
 
 _MOST_BYTES = 10 * 1024 * 1024
@@ -92,7 +92,7 @@ def _read_reply(question: Question, choice: Any) -> Reply:
 
 def _parse_object(text: str) -> dict[str, Any]:
     try:
-        content: object = json.loads(text, object_pairs_hook=make_unique_object, parse_constant=refuse_constant)
+        content = parse_strictly(text)
     except DuplicateKey as error:
         raise UsageError(f"--answers: {error.key!r} is given twice") from None
     except ValueError as error:

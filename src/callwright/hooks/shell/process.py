@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, cast
 from urllib.parse import urlsplit
 
 from callwright.core.errors import CallwrightError
-from callwright.core.json import make_unique_object
+from callwright.core.json import parse_strictly
 from callwright.hooks.shell.config import SHELLS, ShellHook
 from callwright.system.environment import without_credentials
 from callwright.system.paths import expand_home
@@ -204,7 +204,7 @@ def _read_verdict(text: str) -> HookRun:
     """Turn a model's answer into a reply; only `ok: true` lets the action pass."""
     body = text.strip().removeprefix("```json").removeprefix("```").removesuffix("```").strip()
     try:
-        given: object = json.loads(body, object_pairs_hook=make_unique_object)
+        given = parse_strictly(body)
     except (ValueError, RecursionError):
         return HookRun(problem=f"was answered without JSON: {text[:200]!r}")
     verdict: Mapping[str, Any] = cast("Mapping[str, Any]", given) if isinstance(given, dict) else {}

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias, cast
 from callwright.core.calls import Completed, Failed
 from callwright.core.content import Output
 from callwright.core.errors import Denied, Halted
-from callwright.core.json import DuplicateKey, JsonObject, make_unique_object, read_object, refuse_constant
+from callwright.core.json import DuplicateKey, JsonObject, parse_strictly, read_object
 from callwright.hooks.shell.config import EVENTS, ShellHook
 from callwright.hooks.shell.process import HookRun
 
@@ -153,7 +153,7 @@ def _parse_stdout(stdout: str, *, takes_text: bool) -> tuple[Mapping[str, Any] |
     if not text:
         return None, ""
     try:
-        written: object = json.loads(text, object_pairs_hook=make_unique_object, parse_constant=refuse_constant)
+        written = parse_strictly(text)
     except DuplicateKey as error:
         return None, f"wrote JSON with the key {error.key!r} twice"
     except RecursionError:

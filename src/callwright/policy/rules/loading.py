@@ -1,6 +1,5 @@
 """Loads rules from settings files and reports problems: unknown tools, useless or broad rules, failing examples."""
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from typing import Literal, TypeAlias, cast
 
 from callwright.core.access import Access
 from callwright.core.errors import UsageError
-from callwright.core.json import DuplicateKey, make_unique_object, refuse_constant
+from callwright.core.json import DuplicateKey, make_unique_object, parse_strictly
 from callwright.policy.decide import Policies
 from callwright.policy.dry_run import DryRunCall, dry_run_call
 from callwright.policy.paths import PathContext
@@ -201,9 +200,7 @@ def load_rules(*files: str | Path, tools: Iterable[str] = (), cwd: str | Path | 
 
 def _entries(file: Path) -> Iterable[_RuleEntry]:
     try:
-        content: object = json.loads(
-            file.read_text("utf-8-sig"), object_pairs_hook=_make_object, parse_constant=refuse_constant
-        )
+        content = parse_strictly(file.read_text("utf-8-sig"), _make_object)
     except (OSError, ValueError) as error:
         raise UsageError(f"the rules in {file} cannot be read: {error}") from None
     sections = list(_sections(_mapping(content, file), file))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from callwright.core.errors import UsageError
-from callwright.core.json import make_unique_object, refuse_constant
+from callwright.core.json import parse_strictly
 from callwright.policy.rules.rule import RuleKind, parse_rule
 from callwright.system.private_files import replace_private
 
@@ -72,9 +72,7 @@ def _rule_list(settings: dict[str, Any], kind: RuleKind, path: Path) -> list[obj
 
 def _read_settings(path: Path) -> dict[str, Any]:
     try:
-        content: object = json.loads(
-            path.read_text("utf-8-sig"), object_pairs_hook=make_unique_object, parse_constant=refuse_constant
-        )
+        content = parse_strictly(path.read_text("utf-8-sig"))
     except FileNotFoundError:
         return {}
     except ValueError as error:
