@@ -86,6 +86,19 @@ async def test_retry_does_not_start_a_reached_limit_again(store: SqliteStore) ->
     assert (again["state"], again["kind"], again["position"]) == ("stopped", "turns", first["position"])
 
 
+async def test_retry_of_a_later_slice_does_not_start_a_reached_limit_again(store: SqliteStore) -> None:
+    key, once = await keep_prompt(store, "go"), RunLimits(turns=1)
+    paused = await advance(store, ToolCall("c1", "change", {"n": 1}), prompt=key, key=key)
+    order: dict[str, Any] = {"key": key, "open": paused["open"], "position": paused["position"], "limits": once}
+    assert (await advance(store, attempt=2, **order))["state"] == "paused"  # the first attempt had done nothing
+    (waiting,) = await list_waiting(store)
+    await record_answers(store, "s", Answers.approving(waiting.questions))
+    first = await advance(store, ToolCall("c2", "missing", {}), **order)
+    assert (first["state"], first["kind"]) == ("stopped", "turns")
+    again = await advance(store, attempt=2, **order)  # its model would fail if it were asked
+    assert (again["state"], again["kind"], again["position"]) == ("stopped", "turns", first["position"])
+
+
 async def test_retry_does_not_go_on_with_a_halted_run(store: SqliteStore) -> None:
     key = await keep_prompt(store, "go")
     halt = ScriptedHook(Halt("enough"))
