@@ -18,6 +18,8 @@ CallwrightError
 `ApprovalRequired` and `AuthRequired` are not failures: they interrupt a call until the user has answered.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Literal, Self, TypeAlias, cast
 

@@ -8,6 +8,8 @@ dontAsk allow   ask     ask       denials
 bypass  allow   allow   allow     allows, unless firm
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeGuard, get_args
 
@@ -225,7 +227,7 @@ class ExcludedCommands(Policy):
         return Ask(reason, f"excluded {found}", firm=True)
 
 
-def _is_part_of_line(subject: Subject) -> TypeGuard["PartOfLine"]:
+def _is_part_of_line(subject: Subject) -> TypeGuard[PartOfLine]:
     return isinstance(subject, LinePart)
 
 

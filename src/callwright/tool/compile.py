@@ -4,6 +4,8 @@ Only what is proven equal to pydantic's own answer is compiled here (a test comp
 `compile_annotation` returns None and `schema.py` handles the annotation.
 """
 
+from __future__ import annotations
+
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum

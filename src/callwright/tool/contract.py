@@ -1,5 +1,7 @@
 """Turns a function's parameters into a parser and a JSON Schema; types that JSON cannot carry raise at definition."""
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress

@@ -1,5 +1,7 @@
 """`@tool`: tools written as typed functions."""
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import cached_property, partial
@@ -99,7 +101,7 @@ class FunctionTool(LazyTool):
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         return self.function(*arguments, **named)
 
-    def __get__(self, instance: object, owner: type | None = None) -> "FunctionTool":
+    def __get__(self, instance: object, owner: type | None = None) -> FunctionTool:
         """Bind a tool that is defined in a class to an instance, like a method."""
         if instance is None or not self.contract.shape.method:
             return self
@@ -146,7 +148,7 @@ class FunctionTool(LazyTool):
         self.require_bound()
         return self.contract.parser.parse
 
-    def bind(self, arguments: JsonObject | str | bytes) -> "Bound":
+    def bind(self, arguments: JsonObject | str | bytes) -> Bound:
         """Validate arguments and return an invocation."""
         if self.contract.concealed:
             from callwright.tool.concealment import digest_written
@@ -213,7 +215,7 @@ class Bound:
             self._arguments = self.tool.complete(self.values)
         return self._arguments
 
-    def take_values(self, other: "Bound") -> None:
+    def take_values(self, other: Bound) -> None:
         """Take the values of another call of the same tool, to run with them."""
         self.values, self._arguments = other.values, None
 
