@@ -173,40 +173,6 @@ class LoadedFile:
 _MOST_BYTES = 1 << 26
 
 
-def load_file(path: Path, given: str) -> LoadedFile | None:
-    """Read a file that is about to change; None if it does not exist.
-
-    Raises:
-        ToolFailed: It cannot be read, or is too large to be changed in memory.
-    """
-    try:
-        descriptor = open_regular(path)
-    except FileNotFoundError:
-        return None
-    except IsADirectoryError:
-        raise ToolFailed(f"{given} is a folder; give the path of a file in it") from None
-    except OSError as error:
-        raise explain_error(error, given, "read") from None
-    with opened(descriptor):
-        found = os.fstat(descriptor)
-        data = b"" if found.st_size > _MOST_BYTES else read_all(descriptor, _MOST_BYTES + 1)
-    if (size := max(found.st_size, len(data))) > _MOST_BYTES:
-        raise ToolFailed(f"{given} has {size} bytes; above {_MOST_BYTES} a file is changed with a command, such as sed")
-    return LoadedFile(data, Identity.of(found), detect_encoding(data) or Encoding(), found.st_nlink)
-
-
-def store_file(path: Path, given: str, data: bytes, expected: str | None) -> None:
-    """Replace the content of a file if its digest is still `expected`; see `replace_file`."""
-    try:
-        replace_file(path, data, expected=expected)
-    except Changed:
-        raise changed_error(given) from None
-    except IsADirectoryError:
-        raise ToolFailed(f"{given} is a folder; give the path of a file in it") from None
-    except OSError as error:
-        raise explain_error(error, given, "write") from None
-
-
 class FileAccess:
     """Where tools load and store the files they change: on disk. An editor may put itself in its place.
 
@@ -224,9 +190,24 @@ class FileAccess:
             given: The path as the model wrote it, for messages.
 
         Raises:
-            ToolFailed: It cannot be read.
+            ToolFailed: It cannot be read, or is too large to be changed in memory.
         """
-        return load_file(path, given)
+        try:
+            descriptor = open_regular(path)
+        except FileNotFoundError:
+            return None
+        except IsADirectoryError:
+            raise ToolFailed(f"{given} is a folder; give the path of a file in it") from None
+        except OSError as error:
+            raise explain_error(error, given, "read") from None
+        with opened(descriptor):
+            found = os.fstat(descriptor)
+            data = b"" if found.st_size > _MOST_BYTES else read_all(descriptor, _MOST_BYTES + 1)
+        if (size := max(found.st_size, len(data))) > _MOST_BYTES:
+            raise ToolFailed(
+                f"{given} has {size} bytes; above {_MOST_BYTES} a file is changed with a command, such as sed"
+            )
+        return LoadedFile(data, Identity.of(found), detect_encoding(data) or Encoding(), found.st_nlink)
 
     def store(self, path: Path, given: str, data: bytes, expected: str | None) -> None:
         """Replace the content of a file if it is still `expected`.
@@ -240,7 +221,14 @@ class FileAccess:
         Raises:
             ToolFailed: It has changed, or cannot be written.
         """
-        store_file(path, given, data, expected)
+        try:
+            replace_file(path, data, expected=expected)
+        except Changed:
+            raise changed_error(given) from None
+        except IsADirectoryError:
+            raise ToolFailed(f"{given} is a folder; give the path of a file in it") from None
+        except OSError as error:
+            raise explain_error(error, given, "write") from None
 
 
 DISK = FileAccess()
