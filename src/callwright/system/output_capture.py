@@ -99,7 +99,7 @@ class OutputCapture:
     @property
     def text(self) -> str:
         """The output if it fits, else its two ends around a note that says how much is missing and where it is."""
-        return self.since(0)
+        return self.read_from(0)[0]
 
     def feed(self, data: bytes) -> str:
         """Add bytes and return them as text; an incomplete character is kept for the next call."""
@@ -121,12 +121,11 @@ class OutputCapture:
             if self.path is not None:
                 _growing.discard(self.path)
 
-    def since(self, chars: int) -> str:
-        """Return the output after that many characters, with a note where the middle is no longer in memory."""
-        return self.read_from(chars)[0]
-
     def read_from(self, chars: int) -> tuple[str, int]:
-        """Return the output after that many characters as `since` does, and the position after it."""
+        """Return the output after that many characters, and the position after it.
+
+        A note stands where the middle is no longer in memory.
+        """
         with self._lock:  # text and position together, or output that comes in between would be lost
             return self._since(chars), self.chars
 
