@@ -28,6 +28,7 @@ _LINE = re.compile(r"(?:#L\d+(?:-L?\d+)?|:\d+(?:[:-]\d+)*:?|:| \(?lines? \d+(?:-
 _QUOTES = "`'\"“”‘’<>"
 _BLANKS = " \t\r\n\u00a0\u200b\ufeff"
 _ADDRESS = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://", re.IGNORECASE)
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 _TAG = re.compile(r"<(\w+)>(.*)</\1>", re.DOTALL)
 _LINK = re.compile(r"\[([^\]]*)\]\(([^()]*)\)")
 
@@ -62,7 +63,7 @@ def _decode(path: str) -> str:
 
 def _strip_drive(path: str) -> str:
     """Turn `C:\\project\\a.py` into `/project/a.py`: another machine's folder."""
-    return path[2:] if os.sep == "/" and re.match(r"[A-Za-z]:[\\/]", path) else path
+    return path[2:] if _DRIVE.match(path) else path
 
 
 def _strip_scheme(path: str) -> str:
@@ -81,7 +82,7 @@ def _strip_line(path: str) -> str:
 
 
 def _turn_slashes(path: str) -> str:
-    return re.sub(r"\\+", "/", path) if os.sep == "/" else path
+    return re.sub(r"\\+", "/", path)
 
 
 def _strip_diff_side(path: str) -> str:
@@ -152,7 +153,7 @@ def explain_new(path: str) -> str:
     """Say why no file of a name is created; empty for a name that a new file may have."""
     if _ADDRESS.match(path):
         return "it is an address, not a path"
-    if os.sep == "/" and re.match(r"[A-Za-z]:[\\/]", path):
+    if _DRIVE.match(path):
         return "it is a path of Windows; give one relative to the workspace"
     if re.fullmatch(r"<[^<>/]+>", path.strip()):
         return "it is a placeholder; give the path itself"
