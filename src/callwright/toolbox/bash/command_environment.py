@@ -8,27 +8,9 @@ from callwright.system.sandbox.wall import GIT_ATTRIBUTES_PLACE, SHARED_CACHES, 
 
 # with these bash could run something else than the line that the policies judged
 _DROPPED = frozenset(
-    {
-        "BASH_ENV",
-        "ENV",
-        "SHELLOPTS",
-        "BASHOPTS",
-        "PROMPT_COMMAND",
-        "PS4",
-        "CDPATH",
-        "GLOBIGNORE",
-        "IFS",
-        "POSIXLY_CORRECT",
-    }
-    | {
-        "GIT_EXTERNAL_DIFF",
-        "GIT_DIR",
-        "GIT_WORK_TREE",
-        "GIT_INDEX_FILE",
-        "GIT_CONFIG_PARAMETERS",
-        "RIPGREP_CONFIG_PATH",
-    }
-    | {"LESSOPEN", "LESSCLOSE", "OLDPWD"}
+    "BASH_ENV ENV SHELLOPTS BASHOPTS PROMPT_COMMAND PS4 CDPATH GLOBIGNORE IFS POSIXLY_CORRECT"
+    " GIT_EXTERNAL_DIFF GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_CONFIG_PARAMETERS RIPGREP_CONFIG_PATH"
+    " LESSOPEN LESSCLOSE OLDPWD".split()
 )
 _FUNCTION = "BASH_FUNC_"
 _PINNED = {
