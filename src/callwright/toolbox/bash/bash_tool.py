@@ -338,9 +338,9 @@ class BashCall(TypedInvocation[BashArguments]):
                 undo.note(f"what the background command changed is not restored: {self.given.command}")
             return self._start(session, confinement)
         progress = Progress(context.report)
-        masked = self.bash.sandbox.walls(confinement) and Confinement.NAMED not in confinement
+        walled = self.bash.sandbox.walls(confinement)
+        masked = walled and Confinement.NAMED not in confinement
         async with undo.watching(roots, self.named_paths().writes, masked=masked):
-            walled = self.bash.sandbox.walls(confinement)
             left = _WALL_ATTEMPTS
             while True:
                 ended, confined = await self._run_line(session, confinement, progress, context)
