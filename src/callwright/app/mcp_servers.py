@@ -71,7 +71,7 @@ def load_servers(
         entries = {name: entry for name, entry in layer.section("mcpServers").items() if last.get(name) is layer}
         given = {"mcpServers": thaw(FrozenDict(entries))}
         loaded = servers_of(given, written_in=layer.at("mcpServers"), environment=variables)
-        servers = mark_repository(loaded.servers, own, locations) if layer.in_repository else loaded.servers
+        servers = _mark_repository(loaded.servers, own, locations) if layer.in_repository else loaded.servers
         found |= {server.name: server for server in servers}
         problems += loaded.problems
     for source, content in map(_read_source, sources):
@@ -86,7 +86,7 @@ def load_servers(
     return list(found.values())
 
 
-def mark_repository(
+def _mark_repository(
     servers: Iterable[ServerConfig], own: Iterable[str], locations: Locations
 ) -> tuple[ServerConfig, ...]:
     """Mark servers that a project's files configure, and which of the user's servers they replace or resemble."""
@@ -222,7 +222,7 @@ class CheckedServers:
         loaded = servers_of({"mcpServers": {name: thaw(entry.entry) for name, entry in permitted.items()}})
         self.problems = tuple(loaded.problems)
         theirs = [server for server in loaded.servers if permitted[server.name].in_repository]
-        marked = {server.name: server for server in mark_repository(theirs, own_servers(locations), locations)}
+        marked = {server.name: server for server in _mark_repository(theirs, own_servers(locations), locations)}
         # the user is waiting, so the limit is the caller's and not that of the entry
         configs = [replace(marked.get(server.name, server), connect_seconds=seconds) for server in loaded.servers]
         self.servers = prepare_servers(self.registry, configs, locations)

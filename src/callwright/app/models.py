@@ -126,7 +126,7 @@ def open_model(choice: ModelChoice, options: ModelOptions = _NO_OPTIONS) -> Prov
     """
     kind, _, rest = choice.name.partition(":")
     if kind == "local":
-        return local_provider(rest, options, choice.tool_mode)
+        return _local_provider(rest, options, choice.tool_mode)
     # a script is a file and has no address
     if not choice.base_url or kind == "script":
         return provider_for(choice.name, options=options, tool_mode=choice.tool_mode)
@@ -172,7 +172,7 @@ def open_with_fallbacks(
 
 def context_tokens(choice: ModelChoice, options: ModelOptions) -> int | None:
     """Return how many tokens the model can take in, where that is known."""
-    return options.context or (CONTEXT_TOKENS if choice.name.startswith("local:") else None)
+    return options.context or (_CONTEXT_TOKENS if choice.name.startswith("local:") else None)
 
 
 def local_server(servers: Iterable[tuple[str, int]] = _SERVERS) -> ModelChoice | None:
@@ -312,14 +312,14 @@ class ModelSwitcher:
         return getattr(self.current, name)
 
 
-CONTEXT_TOKENS = 16_384
+_CONTEXT_TOKENS = 16_384
 """The context of a model file without an option."""
 _TOPOLOGY = Path("/sys/devices/system/cpu")
 _running_servers: list[object] = []
 """Keeps servers alive: one that is garbage collected stops, and unloads its model."""
 
 
-def local_provider(file: str, options: ModelOptions = _NO_OPTIONS, tool_mode: ToolMode = "auto") -> Provider:
+def _local_provider(file: str, options: ModelOptions = _NO_OPTIONS, tool_mode: ToolMode = "auto") -> Provider:
     """Load a GGUF file in this process and return a provider for it.
 
     Args:
@@ -351,7 +351,7 @@ def _start_server(path: Path, options: ModelOptions) -> str:
     library: Any = xllamacpp
     parameters = library.CommonParams()
     parameters.model.path = str(path)
-    parameters.n_ctx = options.context or CONTEXT_TOKENS
+    parameters.n_ctx = options.context or _CONTEXT_TOKENS
     parameters.n_parallel, parameters.warmup, parameters.verbosity = 1, False, -1
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = options.threads or physical_cores()
     try:

@@ -19,7 +19,7 @@ _MISSING = f"the OpenTelemetry SDK is not installed: {_INSTALL}"
 _PROTOCOLS = {"grpc": "otlp_proto_grpc", "http/protobuf": "otlp_proto_http"}
 
 
-def open_telemetry(variables: Mapping[str, str], *, content: bool) -> tuple[Telemetry, Callable[[], object]]:
+def _open_telemetry(variables: Mapping[str, str], *, content: bool) -> tuple[Telemetry, Callable[[], object]]:
     """Return an OpenTelemetry observer and a function that flushes it.
 
     If the program has already configured OpenTelemetry, as `opentelemetry-instrument` does, that configuration is used.
@@ -144,7 +144,7 @@ def _add_log(made: Observability, target: str) -> None:
 
 def _add_telemetry(made: Observability, variables: Mapping[str, str], *, content: bool) -> None:
     try:
-        telemetry, close = open_telemetry(variables, content=content)
+        telemetry, close = _open_telemetry(variables, content=content)
     except (UsageError, ImportError) as error:  # of an exporter that is there, but cannot be loaded
         made.problems.append(f"tracing is off: {error}")
     else:

@@ -77,7 +77,7 @@ class SandboxOptions:
         )
 
 
-def shell_tool(workspace: Workspace, options: SandboxOptions, rules: Rules) -> Bash:
+def _shell_tool(workspace: Workspace, options: SandboxOptions, rules: Rules) -> Bash:
     """Return the bash tool with the sandbox that was asked for, which also holds what rules deny or ask about."""
     bash = Bash(
         workspace,
@@ -375,7 +375,7 @@ def workspace_context(settings: Settings, locations: Locations, options: RunOpti
     barred = ("bypass",) if settings.last("permissions", "disableBypassPermissionsMode") else ()
     switch = ModeSwitch(options.mode or settings.last("permissions", "defaultMode") or "default", barred=barred)
     rules = Rules(loaded.rules, here)
-    bash = shell_tool(workspace, SandboxOptions.of(settings), rules)
+    bash = _shell_tool(workspace, SandboxOptions.of(settings), rules)
     # with a gap in the wall, a wrong guess about a line could do harm
     unsearched = bash.sandbox.find_unsearched()
     walled = bash.sandbox.complete and not unsearched and settings.last("autoAllow") != "proven"

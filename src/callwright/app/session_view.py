@@ -27,19 +27,19 @@ from callwright.sessions.records import (
 )
 from callwright.toolbox.change_preview import preview_change
 
-MOST_TEXT_CHARS = 200_000
+_MOST_TEXT_CHARS = 200_000
 _MOST_PREVIEWED_CHARS = 100_000
 Fields = dict[str, Any]
 PricesOf = Callable[[str], Prices | None]
 AskedFields = Callable[[Question, float], Fields]
 
 
-def cut_text(text: str) -> Fields:
+def _cut_text(text: str) -> Fields:
     """Return a text, and how many characters in its middle were left out if it is long."""
-    missing = len(text) - MOST_TEXT_CHARS
+    missing = len(text) - _MOST_TEXT_CHARS
     if missing <= 0:
         return {"text": text}
-    half = MOST_TEXT_CHARS // 2
+    half = _MOST_TEXT_CHARS // 2
     return {"text": f"{text[:half]}\n[{missing} characters left out]\n{text[-half:]}", "cut": missing}
 
 
@@ -56,7 +56,7 @@ def outcome_fields(outcome: Outcome, image_url: Callable[[int], str] | None = No
         return {**base, "code": "interrupted", "text": outcome.text, "started": False, **_NO_FIGURES}
     found: Fields = {
         **base,
-        **cut_text(outcome.text),
+        **_cut_text(outcome.text),
         "seconds": outcome.seconds,
         "attempts": outcome.attempts,
         "tokens": tokens_for(len(outcome.text)),
@@ -68,7 +68,7 @@ def outcome_fields(outcome: Outcome, image_url: Callable[[int], str] | None = No
             return {**found, "code": error.code, "started": started, "parts": [], "structured": None}
         case Completed(output=output):
             plain = isinstance(output.content, str)
-            parts = [] if plain else parts_fields(output.parts, image_url)
+            parts = [] if plain else _parts_fields(output.parts, image_url)
             return {**found, "started": True, "parts": parts, "structured": _structured(output.structured)}
 
 
@@ -85,16 +85,16 @@ _NO_FIGURES: Fields = {
 
 def _structured(value: Any) -> Any:
     plain = thaw(value)
-    return plain if plain is None or len(json.dumps(plain, default=str)) <= MOST_TEXT_CHARS else None
+    return plain if plain is None or len(json.dumps(plain, default=str)) <= _MOST_TEXT_CHARS else None
 
 
-def parts_fields(parts: Iterable[Part], image_url: Callable[[int], str] | None = None) -> list[Fields]:
+def _parts_fields(parts: Iterable[Part], image_url: Callable[[int], str] | None = None) -> list[Fields]:
     """Return content parts as JSON; the data of images and files is left out."""
     found: list[Fields] = []
     for place, part in enumerate(parts):
         match part:
             case Text(text):
-                found.append({"type": "text", **cut_text(text)})
+                found.append({"type": "text", **_cut_text(text)})
             case Image(data, media_type) if media_type in WEB_IMAGES and image_url is not None:
                 found.append({"type": "image", "media_type": media_type, "size": len(data), "url": image_url(place)})
             case Image(data, media_type):
@@ -195,7 +195,7 @@ class RecordView:
         match message:
             case UserMessage(content):
                 parts = (Text(content),) if isinstance(content, str) else content
-                shown = parts_fields(parts, lambda place: self._image_url(position, place))
+                shown = _parts_fields(parts, lambda place: self._image_url(position, place))
                 return {"kind": "user", "parts": shown, "automatic": bool(turn_id)}
             case AssistantMessage():
                 return self._assistant(message)
@@ -213,9 +213,9 @@ class RecordView:
         for part in message.parts:
             match part:
                 case Text(text):
-                    parts.append({"type": "text", **cut_text(text)})
+                    parts.append({"type": "text", **_cut_text(text)})
                 case Thinking(text):
-                    parts.append({"type": "thinking", **cut_text(text)})
+                    parts.append({"type": "thinking", **_cut_text(text)})
                 case ToolCall():
                     parts.append(call_fields(part))
         prices = self._prices_of(message.model) if message.usage.total else None

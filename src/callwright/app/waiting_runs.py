@@ -74,10 +74,10 @@ async def list_waiting_runs(store: SessionStore, *, limit: int = 100) -> list[di
     Raises:
         SessionError: The store cannot be read.
     """
-    return [run_fields(run) for run in await list_waiting(store, limit=limit)]
+    return [_run_fields(run) for run in await list_waiting(store, limit=limit)]
 
 
-def run_fields(run: WaitingRun) -> dict[str, Any]:
+def _run_fields(run: WaitingRun) -> dict[str, Any]:
     """Return a waiting run as JSON; its tools, and the files that they would change, are on another machine."""
     questions = [
         question_fields(question, run.session_id, Registry(), run.updated_at, preview=False)

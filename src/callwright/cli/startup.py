@@ -147,7 +147,7 @@ def start(
     if choice is None:
         raise UsageError(NO_MODEL)
     choice = replace(choice, tool_mode=options.tool_mode or settings.last("toolMode") or "auto")
-    given = model_options(settings, read_model_options(options))
+    given = model_options(settings, _read_model_options(options))
     others = fallback_names(settings, options.fallback_model)
     own = open_with_fallbacks(choice, others, given, report)
     models = Models(
@@ -202,7 +202,7 @@ def _name_slow_servers(app: App, show_waiting: Callable[[str], None]) -> None:
         show_waiting(f"waiting for the MCP server{several} {', '.join(names)} to connect; Ctrl-D leaves")
 
 
-def read_model_options(options: argparse.Namespace) -> ModelOptions:
+def _read_model_options(options: argparse.Namespace) -> ModelOptions:
     """Return the model options of a command line.
 
     Raises:

@@ -31,7 +31,7 @@ from callwright.system.files import digest, read_all
 from callwright.system.paths import open_beneath, open_folder, opened, parent_folder
 from callwright.system.platforms import fcntl, sync_folder
 
-NOT_OFFERED = frozenset({errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EISDIR})
+_NOT_OFFERED = frozenset({errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EISDIR})
 """The errors of systems that do not support the call."""
 
 _LEFT_OVER_SECONDS = 600.0
@@ -48,7 +48,7 @@ def open_nameless(folder: int) -> int | None:
     try:
         return os.open(".", _NAMELESS | os.O_RDWR | os.O_CLOEXEC, 0o666, dir_fd=folder)
     except OSError as error:
-        if error.errno in NOT_OFFERED:
+        if error.errno in _NOT_OFFERED:
             return None
         raise
 
@@ -63,7 +63,7 @@ def temporary_name() -> str:
     return f"{os.getpid()}-{secrets.token_hex(4)}-{next(_numbers)}{_SUFFIX}"
 
 
-def fill_draft(draft: int, data: bytes, folder: int, model: str | None) -> None:
+def _fill_draft(draft: int, data: bytes, folder: int, model: str | None) -> None:
     """Write a draft to the disk, with the mode, owner and attributes of the file `model` it will replace."""
     write_all(draft, data)
     if model is not None:
@@ -91,7 +91,7 @@ def _copy_attributes(source: int, draft: int) -> None:
 
 
 @contextmanager
-def open_private_folder(device: int) -> Generator[int | None, None, None]:
+def _open_private_folder(device: int) -> Generator[int | None, None, None]:
     """Open the user's own folder for drafts, without left-overs of killed processes, if it is on the same device."""
     folder = None
     with suppress(OSError, ToolError, RuntimeError):
@@ -110,11 +110,11 @@ def _open_private() -> int:
     if os.fstat(folder).st_mode & 0o077:
         path.chmod(0o700)
     for name in os.listdir(path):  # noqa: PTH208 - names are all that is needed
-        remove_left_over(folder, name)
+        _remove_left_over(folder, name)
     return folder
 
 
-def remove_left_over(folder: int, name: str) -> None:
+def _remove_left_over(folder: int, name: str) -> None:
     """Remove a draft whose process is gone; other names are left alone."""
     owner = name.removeprefix(".").partition("-")[0]
     if not name.endswith(_SUFFIX) or not owner.isdigit() or _is_running(int(owner)):
@@ -159,7 +159,7 @@ def _renameat2() -> Any:
     return call
 
 
-def hold_writers(descriptor: int) -> Hold:
+def _hold_writers(descriptor: int) -> Hold:
     """Make processes that open the file for writing wait until the descriptor is closed.
 
     The kernel grants such a lease to the file's owner on most file systems.
@@ -177,7 +177,7 @@ def hold_writers(descriptor: int) -> Hold:
     return "held"
 
 
-def no_writer_waits(descriptor: int) -> bool:
+def _no_writer_waits(descriptor: int) -> bool:
     """Whether no writer came during the lease, so that none is about to write to the replaced file."""
     return fcntl is not None and fcntl.fcntl(descriptor, fcntl.F_GETLEASE) == fcntl.F_RDLCK
 
@@ -254,7 +254,7 @@ def _replace(target: _Target, data: bytes, *, exists: bool) -> None:
         _rename_named(target, data, exists=exists)
         return
     try:
-        fill_draft(draft, data, target.folder, target.name if exists else None)
+        _fill_draft(draft, data, target.folder, target.name if exists else None)
         if exists:
             _exchange_old(target, draft, digest(data))
         else:
@@ -266,7 +266,7 @@ def _replace(target: _Target, data: bytes, *, exists: bool) -> None:
 
 
 def _exchange_old(target: _Target, draft: int, ours: str) -> None:
-    with open_private_folder(os.fstat(draft).st_dev) as private:
+    with _open_private_folder(os.fstat(draft).st_dev) as private:
         if private is not None:
             try:
                 _exchange_by_name(target, draft, private, ours)
@@ -294,16 +294,16 @@ def _exchange(target: _Target, folder: int, name: str, ours: str) -> None:
         return
     with opened(open_beneath(target.folder, target.name, os.O_RDONLY | os.O_NONBLOCK)) as held:
         try:
-            hold = hold_writers(held)
+            hold = _hold_writers(held)
             if hold == "busy" or digest(read_all(held)) != target.expected:
                 raise Changed
             target.swap(folder, name)
-            unspoilt = no_writer_waits(held) if hold == "held" else digest(read_all(held)) == target.expected
+            unspoilt = _no_writer_waits(held) if hold == "held" else digest(read_all(held)) == target.expected
             if not unspoilt or not _was_replaced(folder, name, held):
                 _swap_back(target, folder, name, ours)
                 raise Changed
         except OSError as error:
-            if error.errno not in NOT_OFFERED:
+            if error.errno not in _NOT_OFFERED:
                 raise
             target.take(folder, name)
 
@@ -332,7 +332,7 @@ def _rename_named(target: _Target, data: bytes, *, exists: bool) -> None:
     name = f".{temporary_name()}"
     draft = open_beneath(target.folder, name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
     try:
-        fill_draft(draft, data, target.folder, target.name if exists else None)
+        _fill_draft(draft, data, target.folder, target.name if exists else None)
         target.check()
         target.take(target.folder, name)
     except BaseException:
@@ -346,7 +346,7 @@ def _remove_left_overs(target: _Target) -> None:
     """Remove the named drafts that killed processes left in a folder."""
     with opened(os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=target.folder)) as folder:
         for name in os.listdir(folder):  # noqa: PTH208 - a descriptor, not a path
-            remove_left_over(folder, name)
+            _remove_left_over(folder, name)
 
 
 def _overwrite(target: _Target, data: bytes) -> None:

@@ -181,7 +181,7 @@ class _Connection(Protocol):
     def getsockopt(self, level: int, name: int, size: int, /) -> bytes: ...
 
 
-def peer_uid(connection: _Connection) -> int | None:
+def _peer_uid(connection: _Connection) -> int | None:
     """Return the user id of the process at the other end; None if the system does not tell."""
     try:
         if sys.platform == "linux":
@@ -197,4 +197,4 @@ def peer_uid(connection: _Connection) -> int | None:
 
 def is_own_peer(connection: _Connection | None) -> bool:
     """Whether the other end of a connection is a process of this user."""
-    return connection is not None and peer_uid(connection) == os.getuid()
+    return connection is not None and _peer_uid(connection) == os.getuid()

@@ -9,12 +9,12 @@ import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 
-PROTECTED_FOLDERS = frozenset(
+_PROTECTED_FOLDERS = frozenset(
     ".git .hg .vscode .idea .zed .fleet .windsurf .continue .direnv .vim"
     " .husky .cargo .devcontainer .yarn .mvn .claude .agents .codex .gemini .qwen .cursor .opencode"
     " .callwright .ssh .gnupg .aws .kube .docker".split()
 )
-PROTECTED_NESTED = (
+_PROTECTED_NESTED = (
     ".config/git",
     ".config/fish",
     ".config/autostart",
@@ -147,7 +147,7 @@ _SECRET_FILES = (
     "credentials.json",
 )
 
-INSTALLER_SECRETS = (
+_INSTALLER_SECRETS = (
     ".npmrc",
     ".yarnrc.yml",
     ".pip/pip.conf",
@@ -165,7 +165,7 @@ HOME_SECRETS = (
         for name in (*_SECRET_NESTED, *(folder for folder in _SECRET_FOLDERS if folder != ".ssh"))
         if not name.startswith(("etc/", "proc/", "run/"))
     )
-    + INSTALLER_SECRETS
+    + _INSTALLER_SECRETS
 )
 """Patterns below a home folder; single files such as `.netrc` are found by `is_secret`."""
 
@@ -198,12 +198,12 @@ def _pattern(names: Iterable[str], *, below: bool) -> str:
 
 
 _PROTECTED = re.compile(
-    f"{_pattern((*PROTECTED_FOLDERS, *PROTECTED_NESTED), below=True)}|{_pattern(PROTECTED_FILES, below=False)}"
+    f"{_pattern((*_PROTECTED_FOLDERS, *_PROTECTED_NESTED), below=True)}|{_pattern(PROTECTED_FILES, below=False)}"
 )
 _SECRET_FOLDER = re.compile(_pattern(_SECRET_FOLDERS, below=True))
 _HARMLESS = re.compile(_pattern(_HARMLESS_IN_SSH, below=False))
 _SECRET = re.compile(f"{_pattern(_SECRET_NESTED, below=True)}|{_pattern(_SECRET_FILES, below=False)}")
-_INSTALLER = tuple(f"/{name.casefold()}" for name in INSTALLER_SECRETS)
+_INSTALLER = tuple(f"/{name.casefold()}" for name in _INSTALLER_SECRETS)
 _ENVIRONMENT = re.compile(rf"/(?!{_TEMPLATE})\.env(?:\.[^/]*)?$")
 _TRAILING = re.compile(r"(?<=[^/. ])[. ]+(?=/|$)")
 

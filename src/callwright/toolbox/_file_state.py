@@ -105,7 +105,7 @@ class SeenFiles:
         if known is None:
             raise ToolFailed(f"{given} exists, but was not read in this session; read it first")
         if not known.still_holds(data, identity):
-            raise changed_error(given)  # by content, not by time: a restored file is not a change
+            raise _changed_error(given)  # by content, not by time: a restored file is not a change
         return known
 
     def consume_doubt(self, path: Path, edit: Sequence[object]) -> bool:
@@ -119,7 +119,7 @@ class SeenFiles:
             self._doubts[path] = edit
 
 
-def changed_error(given: str) -> ToolFailed:
+def _changed_error(given: str) -> ToolFailed:
     """Return the error for a file that changed since the model has seen it."""
     return ToolFailed(f"{given} was changed since it was read, or is being written; read it again")
 
@@ -224,7 +224,7 @@ class FileAccess:
         try:
             replace_file(path, data, expected=expected)
         except Changed:
-            raise changed_error(given) from None
+            raise _changed_error(given) from None
         except IsADirectoryError:
             raise ToolFailed(f"{given} is a folder; give the path of a file in it") from None
         except OSError as error:

@@ -41,7 +41,7 @@ from callwright.toolbox._path_repairs import PathChanges, repair_fields
 from callwright.toolbox._paths import TargetArguments, explain_error, explain_missing, one_line
 
 LINE_CHARS = 2000
-WINDOW_CHARS = 100_000
+_WINDOW_CHARS = 100_000
 _HASHED_BYTES = 1 << 20  # of a shown part; a single line may be gigabytes long
 _BLOCK_BYTES = 1 << 16
 _NUMBER = re.compile(r"^[0-9]+\t", re.MULTILINE)
@@ -68,10 +68,10 @@ class Window:
         return self.text if numbered else _NUMBER.sub("", self.text)
 
 
-def number_lines(lines: Iterable[tuple[str, int]], first: int, count: int) -> Window:
+def _number_lines(lines: Iterable[tuple[str, int]], first: int, count: int) -> Window:
     """Number lines from `first` on; each comes with the number of its characters that are missing already."""
     shown: list[str] = []
-    room, number, cut, broken = WINDOW_CHARS, first - 1, False, 0
+    room, number, cut, broken = _WINDOW_CHARS, first - 1, False, 0
     source = iter(lines)
     for line, missing in islice(source, count):
         if len(line) > LINE_CHARS:
@@ -94,16 +94,16 @@ def _printable(line: str) -> tuple[str, int]:
     return _BROKEN.subn("\ufffd", line)
 
 
-def window_of_lines(lines: Sequence[str], first: int, count: int) -> Window:
+def _window_of_lines(lines: Sequence[str], first: int, count: int) -> Window:
     """Return a window on lines in memory, the first numbered `first`; a line beyond `count` means more follow."""
     window = _uncut_window(lines[:count], first, more=len(lines) > count)
-    return window or number_lines(((line, 0) for line in lines), first, count)
+    return window or _number_lines(((line, 0) for line in lines), first, count)
 
 
 def _uncut_window(lines: Sequence[str], first: int, *, more: bool) -> Window | None:
     """Return the window if nothing has to be cut, which is the usual case and needs no look at single lines."""
     text = "\n".join(lines)
-    if len(text) + 8 * len(lines) > WINDOW_CHARS or max(map(len, lines), default=0) > LINE_CHARS:
+    if len(text) + 8 * len(lines) > _WINDOW_CHARS or max(map(len, lines), default=0) > LINE_CHARS:
         return None
     if not text.isascii() and _BROKEN.search(text):
         return None
@@ -111,7 +111,7 @@ def _uncut_window(lines: Sequence[str], first: int, *, more: bool) -> Window | N
     return Window(shown, first, first + len(lines) - 1, more=more)
 
 
-async def window_of_file(
+async def _window_of_file(
     descriptor: int, encoding: Encoding, index: LineIndex, first: int, count: int
 ) -> tuple[Window, ShownPart] | None:
     """Return a window on a large file and the part of it that was shown; None past the end."""
@@ -142,7 +142,7 @@ async def _window_by_line(
     descriptor: int, encoding: Encoding, offset: int, first: int, count: int
 ) -> tuple[Window, ShownPart]:
     lines = await _take_lines(descriptor, offset, count)
-    window = number_lines((_decode(line, encoding) for line in lines), first, count)
+    window = _number_lines((_decode(line, encoding) for line in lines), first, count)
     size = sum(line.size + 1 for line in lines[: window.last - first + 1])
     shown = os.pread(descriptor, min(size, _HASHED_BYTES), offset)
     return window, ShownPart(offset, len(shown), digest(shown))
@@ -151,7 +151,7 @@ async def _window_by_line(
 async def _take_lines(descriptor: int, offset: int, count: int) -> list[FileLine]:
     """Return as many lines as a window can hold, and one more to tell whether lines follow."""
     lines: list[FileLine] = []
-    room = 4 * WINDOW_CHARS
+    room = 4 * _WINDOW_CHARS
     for line in lines_from(descriptor, offset, 4 * LINE_CHARS):
         if line is None:
             await asyncio.sleep(0)  # lets other tasks run: a single line may be gigabytes long
@@ -225,7 +225,7 @@ class Read(TypedTool[ReadArguments]):
         effect=Effect.READ,
         group="file",
         aliases=("Read", "read_file", "view", "view_file", "open_file", "cat"),
-        limits=Limits(output_chars=WINDOW_CHARS + 20_000),
+        limits=Limits(output_chars=_WINDOW_CHARS + 20_000),
     )
 
     def __init__(
@@ -314,7 +314,7 @@ def _show_small(opened: _Opened, arguments: ReadArguments, context: ToolContext)
     if arguments.offset > len(lines):
         raise ToolFailed(f"offset {arguments.offset} is past the end: {arguments.path} has {len(lines)} lines")
     wanted = lines[arguments.offset - 1 : arguments.offset + arguments.limit]
-    window = window_of_lines(wanted, arguments.offset, arguments.limit)
+    window = _window_of_lines(wanted, arguments.offset, arguments.limit)
     shown = frozenset({(window.first, window.last)}) if not window.cut else frozenset[tuple[int, int]]()
     seen.remember_read(opened.path, KnownFile(content, lines=shown, total=len(lines)))
     return window.show(numbered=opened.numbered) + _note(window, encoding, len(lines))
@@ -324,7 +324,7 @@ async def _show_large(opened: _Opened, encoding: Encoding, arguments: ReadArgume
     index = context.state.get(LineIndex)
     while not index.reach(opened.descriptor, opened.identity, arguments.offset):  # noqa: ASYNC110 - each round works, it does not wait
         await asyncio.sleep(0)  # lets other tasks run; a thread would not scan faster
-    found = await window_of_file(opened.descriptor, encoding, index, arguments.offset, arguments.limit)
+    found = await _window_of_file(opened.descriptor, encoding, index, arguments.offset, arguments.limit)
     if found is None:
         lines = index.breaks(opened.identity)
         raise ToolFailed(f"offset {arguments.offset} is past the end: {arguments.path} has about {lines} lines")

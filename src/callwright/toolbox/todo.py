@@ -68,10 +68,10 @@ class Todo(TypedTool[TodoArguments]):
         if arguments.todos is not None:
             _check_items(arguments.todos)
             kept.items = arguments.todos
-        return Output(todo_text(kept), {"todos": [item.model_dump() for item in kept.items]})
+        return Output(_todo_text(kept), {"todos": [item.model_dump() for item in kept.items]})
 
 
-def todo_text(todos: TodoList) -> str:
+def _todo_text(todos: TodoList) -> str:
     """Return the list as the model reads it."""
     if not todos.items:
         return "the list is empty"

@@ -102,7 +102,7 @@ REPLIES: list[Any] = [
 ]
 """The replies of the scripted model, in order."""
 
-ANSWERS = ("s", "y")
+_ANSWERS = ("s", "y")
 """Used if stdin is not a terminal: allow the test for this session, allow the deletion once."""
 
 
@@ -124,7 +124,7 @@ def run(arguments: list[str]) -> int:
     parser = Parser("callwright demo", description=_DESCRIPTION)
     parser.add_argument("--turn", action="store_true", help="show one turn of five calls as a timeline instead")
     if parser.parse_args(arguments).turn:
-        show_turn()
+        _show_turn()
         return 0
     with tempfile.TemporaryDirectory(prefix="callwright-demo-") as folder, suppress(asyncio.CancelledError):
         return asyncio.run(_Demo(Path(folder).resolve()).perform())
@@ -141,7 +141,7 @@ class _Demo:
         self._width = min(shutil.get_terminal_size().columns, 100)
         self._lines = CallLines(self._palette, self._width)
         self._markdown = MarkdownLines(self._palette)
-        self._scripted = None if sys.stdin.isatty() else iter(ANSWERS)
+        self._scripted = None if sys.stdin.isatty() else iter(_ANSWERS)
 
     async def perform(self) -> int:
         """Run the task to its end."""
@@ -229,13 +229,13 @@ def make_project(folder: Path) -> tuple[Locations, Path]:
 _READ_SECONDS = 0.15
 
 
-def show_turn() -> None:
+def _show_turn() -> None:
     """Run one turn of five calls, as a model would send them, and print which calls ran in parallel."""
     with tempfile.TemporaryDirectory(prefix="callwright-demo-") as folder:
         asyncio.run(_run_turn(Path(folder)))
 
 
-def note_tools(folder: Path) -> list[Tool]:
+def _note_tools(folder: Path) -> list[Tool]:
     """Return three typed tools that read, replace and count notes in a folder."""
 
     @tool(effect=Effect.READ, accesses=lambda arguments: [ReadPath(str(folder / str(arguments["name"])))])
@@ -271,7 +271,7 @@ async def _run_turn(folder: Path) -> None:
     (folder / "plan.txt").write_text("1. read  2. think  3. write", encoding="utf-8")
     (folder / "todo.txt").write_text("water the plants", encoding="utf-8")
     timeline = _Timeline()
-    executor = Executor(Registry(*note_tools(folder)), ByMode("auto"), observe=timeline)
+    executor = Executor(Registry(*_note_tools(folder)), ByMode("auto"), observe=timeline)
     calls = [
         ToolCall("c1", "read_note", '{"name": "plan.txt"}'),
         ToolCall("c2", "read_note", '{"name": "todo.txt"}'),

@@ -80,7 +80,7 @@ async def _work(options: argparse.Namespace) -> None:
     from callwright.temporal import AgentWorker
 
     async with AsyncExitStack() as stack:
-        agents = [await load_agent(target, stack) for target in options.agents]
+        agents = [await _load_agent(target, stack) for target in options.agents]
         worker = AgentWorker(agents, queue=options.queue, most_runs=options.runs, grace_seconds=options.grace)
         loop = asyncio.get_running_loop()
 
@@ -100,7 +100,7 @@ async def _work(options: argparse.Namespace) -> None:
         print_notice("stopped; other workers continue its runs")
 
 
-async def load_agent(target: str, stack: AsyncExitStack) -> Agent:
+async def _load_agent(target: str, stack: AsyncExitStack) -> Agent:
     """Return the agent that MODULE:NAME stands for.
 
     Args:

@@ -84,7 +84,7 @@ class _HeadlessRun:
         """Run every prompt; return the exit code of the last one that ran."""
         options = self._options
         if options.json_schema:
-            self._output_type = load_output_schema(options.json_schema)
+            self._output_type = _load_output_schema(options.json_schema)
         # before the app starts: a missing prompt should cost no server start
         prompt = None
         if options.input_format == "stream-json":
@@ -339,7 +339,7 @@ def _exit_code(result: Result, *, denied: bool) -> int:
     return _EXIT_CODES.get(result.kind, ERROR)
 
 
-def load_output_schema(given: str) -> object:
+def _load_output_schema(given: str) -> object:
     """Return a type that accepts what a JSON Schema accepts.
 
     Args:

@@ -32,7 +32,7 @@ from callwright.system.private_files import open_private
 _KINDS = {UserMessage: "your messages", AssistantMessage: "model messages", ToolMessage: "tool results"}
 
 
-def context_lines(app: App, messages: Sequence[Message]) -> Iterator[str]:
+def _context_lines(app: App, messages: Sequence[Message]) -> Iterator[str]:
     """Yield estimated tokens of each part of the next request, and the threshold of automatic compaction."""
     definitions = app.agent.registry.snapshot().definitions
     tools = sum(
@@ -48,7 +48,7 @@ def context_lines(app: App, messages: Sequence[Message]) -> Iterator[str]:
         yield f"  compacted automatically above {app.agent.compaction.at_tokens} tokens; /compact does it now"
 
 
-def permission_lines(app: App) -> Iterator[str]:
+def _permission_lines(app: App) -> Iterator[str]:
     """Yield the mode and every rule in force, with the file and line that defines it."""
     yield f"  mode {app.switch.mode}"
     yield from (f"  {rule.kind:<5}  {rule.text}  [{rule.written_in}]" for rule in app.rules.rules)
@@ -57,7 +57,7 @@ def permission_lines(app: App) -> Iterator[str]:
     yield "  to test a call: callwright permissions test TOOL ARGUMENT"
 
 
-async def export_session(app: App, session_id: str, name: str) -> Path:
+async def _export_session(app: App, session_id: str, name: str) -> Path:
     """Write the session to a new file: as text, or as records if the name ends in `.jsonl`.
 
     Raises:
@@ -315,7 +315,7 @@ class SlashCommands:
 
     async def _context(self, rest: str) -> None:
         app, session = self._chat.app, self._chat.conversation.session_id
-        self._show(*context_lines(app, await app.agent.messages(session) if await self._is_recorded() else []))
+        self._show(*_context_lines(app, await app.agent.messages(session) if await self._is_recorded() else []))
 
     async def _is_recorded(self) -> bool:
         return await self._chat.app.agent.sessions.find(self._chat.conversation.session_id) is not None
@@ -329,10 +329,10 @@ class SlashCommands:
         return perform
 
     async def _permissions(self, rest: str) -> None:
-        self._show(*permission_lines(self._chat.app))
+        self._show(*_permission_lines(self._chat.app))
 
     async def _export(self, rest: str) -> None:
-        path = await export_session(self._chat.app, self._chat.conversation.session_id, rest)
+        path = await _export_session(self._chat.app, self._chat.conversation.session_id, rest)
         self._show(f"  exported to {path}")
 
     async def _model(self, rest: str) -> None:

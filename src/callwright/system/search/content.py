@@ -56,7 +56,7 @@ _TYPES = {
 _ALIASES = {"md": "markdown", "python": "py", "rb": "ruby", "typescript": "ts"}
 
 
-def globs_of_type(name: str) -> Globs:
+def _globs_of_type(name: str) -> Globs:
     """Return the globs of a common file type, for searches without ripgrep.
 
     Raises:
@@ -172,7 +172,7 @@ def _decode_path(name: bytes) -> str:
 
 async def _run_python(query: ContentQuery) -> ChildResult:
     _check_pattern(query)
-    typed = globs_of_type(query.type) if query.type else Globs()
+    typed = _globs_of_type(query.type) if query.type else Globs()
     workers = 1 if query.name else min(os.cpu_count() or 1, _MAX_WORKERS)
     command = [sys.executable, "-I", "-S", str(Path(matcher.__file__))]
     async with asyncio.TaskGroup() as group:  # the workers start while the files are still being listed

@@ -211,7 +211,7 @@ class IgnoreScope:
             chain = [each for each in chain if each.is_relative_to(top)]
         scope = cls(repository=_load_global_rules(chain[-1]))
         for each in reversed(chain):
-            scope = scope.enter(str(each), list_rule_files(each))
+            scope = scope.enter(str(each), _list_rule_files(each))
         return scope
 
     def enter(self, folder: str, names: Collection[str]) -> "IgnoreScope":
@@ -270,11 +270,11 @@ def find_ignore_reason(path: Path, top: Path) -> IgnoreReason | None:
         reason = scope.verdict(str(current), folder=place < len(parts) or current.is_dir())
         if reason is not None:
             return reason
-        scope = scope.enter(str(current), list_rule_files(current))
+        scope = scope.enter(str(current), _list_rule_files(current))
     return None
 
 
-def list_rule_files(folder: str | Path) -> list[str]:
+def _list_rule_files(folder: str | Path) -> list[str]:
     """Return the ignore files and the .git entry that a folder contains."""
     return [name for name in (*IGNORE_FILES, ".git") if os.path.lexists(f"{folder}/{name}")]
 

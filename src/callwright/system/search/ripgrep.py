@@ -20,7 +20,7 @@ MAX_COLUMNS = 500
 MAX_OUTPUT_BYTES = 16 << 20
 """The most output one search keeps in memory; a larger search is stopped and marked as cut."""
 
-MAX_MEMORY_BYTES = 2 << 30
+_MAX_MEMORY_BYTES = 2 << 30
 """The most memory of ripgrep: it reads an ignore file that is a link to /dev/zero until none is left."""
 
 _BETWEEN_GLOBS = re.compile(r"[,\s]+(?![^{]*\})")
@@ -118,7 +118,7 @@ def describe_killed(code: int) -> str:
     return f"the search was ended by signal {-code}, probably because it needs too much memory; search fewer files"
 
 
-async def run_ripgrep(program: str, query: ContentQuery, *, memory_bytes: int = MAX_MEMORY_BYTES) -> ChildResult:
+async def run_ripgrep(program: str, query: ContentQuery, *, memory_bytes: int = _MAX_MEMORY_BYTES) -> ChildResult:
     """Search, with PCRE2 if the pattern needs it.
 
     Args:

@@ -281,11 +281,11 @@ def read_entry(folder: int, name: str, kept: ContentFolder | None, most_bytes: i
     if not stat.S_ISREG(found.st_mode):
         return EntryState("special", "", mode, 0, owner)
     with opened(open_beneath(folder, name, os.O_RDONLY | os.O_NONBLOCK)) as descriptor:
-        digest, size = kept.keep(descriptor, most_bytes) if kept is not None else hash_file(descriptor)
+        digest, size = kept.keep(descriptor, most_bytes) if kept is not None else _hash_file(descriptor)
     return EntryState("file", digest, mode, size, owner)
 
 
-def hash_file(descriptor: int) -> tuple[str, int]:
+def _hash_file(descriptor: int) -> tuple[str, int]:
     """Return the digest and size of an open file."""
     hashed, size = sha256(), 0
     while chunk := os.pread(descriptor, _CHUNK, size):

@@ -95,7 +95,7 @@ def explain_miss(text: str, old: str, new: str, candidates: Sequence[int]) -> st
         return f"old_string was not found: its line {elided[0]!r} abbreviates other lines; copy those lines"
     if not file:
         return "old_string was not found: the file is empty"
-    if (meant := find_except_white_space(text, old)) is not None:
+    if (meant := _find_except_white_space(text, old)) is not None:
         return f"old_string was not found: it differs in white space only; {offer_exact_text(meant)}"
     made = text.find(new) if len(new.strip()) >= _TELLING_CHARS else -1
     done = f"; new_string stands in the file already (line {text.count(chr(10), 0, made) + 1})" if made >= 0 else ""
@@ -107,7 +107,7 @@ def explain_miss(text: str, old: str, new: str, candidates: Sequence[int]) -> st
     return f"old_string was not found{done}; the closest lines are\n{shown}\n{_difference(region, copied, at + 1)}"
 
 
-def find_except_white_space(text: str, old: str) -> str | None:
+def _find_except_white_space(text: str, old: str) -> str | None:
     """Return the text of the file that equals old_string but for white space; None unless there is exactly one."""
     kept = [index for index, char in enumerate(text) if not char.isspace()]
     plain, wanted = "".join(text[index] for index in kept), "".join(old.split())

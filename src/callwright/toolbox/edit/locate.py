@@ -32,7 +32,7 @@ _CURLY = frozenset("‘’“”")
 _PLAIN = frozenset("'\"")
 
 
-def place_exact_match(text: str, start: int, end: int, new: str) -> EditPlace:
+def _place_exact_match(text: str, start: int, end: int, new: str) -> EditPlace:
     """Return the place of an exact match; whole lines keep their line breaks.
 
     Raises:
@@ -174,7 +174,7 @@ def _place_literally(text: str, start: int, old: str, new: str, *, literal: bool
     exact = EditPlace(start, start + len(old), new)
     if literal:  # without the checks below, which would doubt it again
         return exact
-    place = place_exact_match(text, start, exact.end, new)
+    place = _place_exact_match(text, start, exact.end, new)
     if place == exact:
         return exact
     if place.start < start:
@@ -218,7 +218,7 @@ def _find_plain(text: str, old: str, new: str, *, literal: bool) -> EditPlace | 
 
 def _place_found(text: str, start: int, end: int, new: str, *, literal: bool) -> EditPlace:
     """Return the place of the only text that was meant; an edit that was doubted before is applied as it is."""
-    return EditPlace(start, end, new) if literal else place_exact_match(text, start, end, new)
+    return EditPlace(start, end, new) if literal else _place_exact_match(text, start, end, new)
 
 
 def _join_typos(typo: str, other: str) -> str:
