@@ -235,22 +235,22 @@ def clip_failed(outcome: Failed, chars: int) -> Failed:
     return replace(outcome, error=outcome.error.with_message(cut))
 
 
-def clip_turn(outcomes: Sequence[Outcome], outputs: Outputs, chars: int, *, readable: bool = True) -> list[Outcome]:
+def clip_turn(outcomes: Sequence[Outcome], outputs: Outputs, chars: int) -> list[Outcome]:
     """Keep the texts of a turn within `chars` characters by cutting the longest ones to one common length."""
     lengths = [0 if isinstance(outcome, Interrupted) else len(outcome.text) for outcome in outcomes]
     if sum(lengths) <= chars:
         return list(outcomes)
     level = _find_common_length(lengths, chars)
     return [
-        _clip_outcome(outcome, outputs, level, readable=readable) if length > level else outcome
+        _clip_outcome(outcome, outputs, level) if length > level else outcome
         for outcome, length in zip(outcomes, lengths, strict=True)
     ]
 
 
-def _clip_outcome(outcome: Outcome, outputs: Outputs, chars: int, *, readable: bool) -> Outcome:
+def _clip_outcome(outcome: Outcome, outputs: Outputs, chars: int) -> Outcome:
     match outcome:
         case Completed(output=output):
-            return replace(outcome, output=outputs.clip(output, chars, readable=readable))
+            return replace(outcome, output=outputs.clip(output, chars))
         case Failed():
             return clip_failed(outcome, chars)
         case Interrupted():

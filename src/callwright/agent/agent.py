@@ -221,7 +221,7 @@ class Agent:
         Raises:
             UsageError: an event loop is running in this thread, or the prompt is not valid.
         """
-        return run_blocking(lambda: self.run(prompt, session=session, output=output), "await agent.run(…)")
+        return run_blocking(lambda: self.run(prompt, session=session, output=output))
 
     async def compact(
         self, session: str, focus: str = "", *, cancellation: Cancellation | None = None

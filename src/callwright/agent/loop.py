@@ -38,7 +38,7 @@ from callwright.system.undo.recorder import UndoRecorder
 from callwright.tool.arguments import ArgumentParser
 from callwright.tool.base import State
 from callwright.tool.compile import compact_schema
-from callwright.tool.concealment import require_readable
+from callwright.tool.concealment import require_readable_output
 from callwright.tool.schema import adapter_for, parse_options, read_schema
 
 _request = make_constructor(ModelRequest)
@@ -73,7 +73,7 @@ class OutputSchema:
 
     def __init__(self, output_type: object) -> None:
         adapter = adapter_for(output_type, about="output")
-        require_readable(adapter.core_schema, about="output")
+        require_readable_output(adapter.core_schema)
         schema = compact_schema(read_schema(adapter, output_type, about="output"))
         self.schema: JsonObject = freeze(schema)
         self._is_text = output_type is str

@@ -169,7 +169,7 @@ def count_active_seconds(stored: Sequence[StoredRecord], now: float) -> float:
     return max(now - stored[0].at - waited, 0.0)
 
 
-def run_blocking(start: Callable[[], Coroutine[Any, Any, Value]], instead: str) -> Value:
+def run_blocking(start: Callable[[], Coroutine[Any, Any, Value]]) -> Value:
     """Run a coroutine to its end in a new event loop.
 
     Raises:
@@ -179,4 +179,4 @@ def run_blocking(start: Callable[[], Coroutine[Any, Any, Value]], instead: str) 
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(start())
-    raise UsageError(f"run_sync cannot be used inside a running event loop; use `{instead}` instead")
+    raise UsageError("run_sync cannot be used inside a running event loop; use `await agent.run(…)` instead")

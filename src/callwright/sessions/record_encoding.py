@@ -191,7 +191,9 @@ def decode_record(data: Data) -> Record:
             turn_id, key = (check_field(data.get(name, ""), name, str) for name in ("turn", "key"))
             return Said(decode_message(data), turn_id, key)
         case "began":
-            return Began(_decode_texts(data, "digests"), each=check_field(data.get("each", False), "each", bool))
+            given: dict[str, Any] = take_field(data, "digests", dict)
+            digests = {key: check_field(value, "digests", str) for key, value in given.items()}
+            return Began(digests, each=check_field(data.get("each", False), "each", bool))
         case "started":
             return Started(tuple(take_list(data, "calls", str)))
         case "kept":
@@ -237,10 +239,6 @@ def decode_access(data: Data) -> Access:
         listed: list[Any] = take_field(data, "touches", list)
         fields["touches"] = tuple(decode_access(cast("Data", part)) for part in listed if isinstance(part, dict))
     return _ACCESSES[take_field(data, "type", str)](**fields)
-
-
-def _decode_texts(data: Data, name: str) -> dict[str, str]:
-    return {key: check_field(value, name, str) for key, value in take_field(data, name, dict).items()}
 
 
 def _encode_question(question: Question) -> Data:

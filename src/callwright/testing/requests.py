@@ -33,7 +33,7 @@ def anthropic_faults(received: Received) -> list[str]:
         here = {"model": "in the address", "stream": True, **here}
     faults = _type_faults(MessageCreateParamsStreaming, here)
     faults += [fault for place, message in enumerate(body["messages"]) for fault in _anthropic_message(place, message)]
-    faults += _pairing(body["messages"], "tool_use", "tool_result", "id", "tool_use_id")
+    faults += _pairing(body["messages"])
     schema = body.get("output_config", {}).get("format", {}).get("schema")
     if schema is not None and transform_schema(json.loads(json.dumps(schema))) != schema:
         faults.append("output_config.format.schema: not the form that the SDK's own transform gives")
@@ -55,16 +55,16 @@ def _anthropic_message(place: int, message: Mapping[str, Any]) -> Iterator[str]:
         yield f"{where}: the final block in an assistant message cannot be `thinking`"
 
 
-def _pairing(messages: Sequence[Mapping[str, Any]], call: str, result: str, own: str, other: str) -> list[str]:
+def _pairing(messages: Sequence[Mapping[str, Any]]) -> list[str]:
     faults: list[str] = []
     waiting: list[str] = []
     seen: set[str] = set()
     for place, message in enumerate(messages):
         blocks = [cast("dict[str, Any]", block) for block in message["content"] if isinstance(block, dict)]
-        given = [block[other] for block in blocks if block["type"] == result]
+        given = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
         if given != waiting:
             faults.append(f"messages.{place}: results for {given}, the calls were {waiting}")
-        waiting = [block[own] for block in blocks if block["type"] == call]
+        waiting = [block["id"] for block in blocks if block["type"] == "tool_use"]
         for each in waiting:
             if each in seen:
                 faults.append(f"messages.{place}: the id {each!r} is not unique")

@@ -57,14 +57,14 @@ def find_concealed(core: Any, *, about: str, required: bool = True) -> frozenset
     return frozenset(found)
 
 
-def require_readable(core: Any, *, about: str) -> None:
-    """Refuse a type of which a needed value is never read from JSON.
+def require_readable_output(core: Any) -> None:
+    """Refuse the type of an output of which a needed value is never read from JSON.
 
     Raises:
-        UsageError: There is such a value; `about` names the place in the message.
+        UsageError: There is such a value.
     """
     for fields, part in _walk(core, ()):
-        where = f"{about}: the field {fields[-1]!r}" if fields and fields[-1] else about
+        where = f"output: the field {fields[-1]!r}" if fields and fields[-1] else "output"
         _require_readable(core if part is core else _find_needed(part), where)
 
 
