@@ -159,3 +159,17 @@ def test_sessions_and_stats_use_the_prices_of_each_model(machine: "Machine") -> 
     assert spent["unpriced_tokens"] == 570
     assert "4.2500 USD and 570 tokens of unknown price" in machine("stats").out
     assert "4.2500 USD" in machine("sessions", "show", "s").out
+
+
+def test_session_of_unknown_price_shows_no_amount(machine: "Machine") -> None:
+    locations = Locations.of()
+    locations.record.mkdir(parents=True)
+
+    async def talk() -> None:
+        async with SqliteStore(locations.sessions) as store:
+            hold = await store.hold("s")
+            await hold.append(Said(AssistantMessage((Text("hi"),), usage=Usage(500), model="unpriced")))
+            await hold.release()
+
+    asyncio.run(talk())
+    assert "[500 tokens in, 0 out; 500 tokens of unknown price]" in machine("sessions", "show", "s").out

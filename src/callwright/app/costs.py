@@ -27,8 +27,10 @@ class Cost:
         return Cost(self.usd + other.usd, self.unpriced_tokens + other.unpriced_tokens)
 
     def __str__(self) -> str:
-        known = f"{self.usd:.4f} USD"
-        return f"{known} and {self.unpriced_tokens} tokens of unknown price" if self.unpriced_tokens else known
+        known, unknown = f"{self.usd:.4f} USD", f"{self.unpriced_tokens} tokens of unknown price"
+        if not self.unpriced_tokens:
+            return known
+        return f"{known} and {unknown}" if self.usd else unknown
 
 
 def prices_in(settings: Settings, model: str) -> Prices | None:
