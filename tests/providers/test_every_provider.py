@@ -271,7 +271,17 @@ async def test_error_without_a_message_shows_its_detail(
 
 
 @pytest.mark.parametrize("kind", ["application/json", "text/event-stream", "text/plain"])
-@pytest.mark.parametrize("error", ['{"detail": "no such model"}', '{"error": "no such model"}'])
+@pytest.mark.parametrize(
+    "error",
+    [
+        '{"detail": "no such model"}',
+        '{"error": "no such model"}',
+        '"no such model"',
+        '["no such model"]',
+        '[{"error": {"message": "no such model"}}]',
+        "no such model",
+    ],
+)
 async def test_error_in_place_of_an_answer_is_told(
     server: Loopback, provider: Closable, request_for: Requests, error: str, kind: str
 ) -> None:

@@ -167,12 +167,21 @@ def _find_messages(value: object) -> list[tuple[str, str]]:
     return []
 
 
-def find_body_error(body: bytes) -> dict[str, Any] | None:
-    """Return the error that is a whole body, if it is one: an object that says something and has no answer."""
-    found = parse_object(body)
-    if found is None or any(key in found for key in _ANSWER_KEYS):
-        return None
-    return found if found.get("error") or _find_messages(found) else None
+def find_body_error(body: bytes) -> object | None:
+    """Return the error that is a whole body, if it is one: JSON that says something and has no answer, or bare text."""
+    # in an object, because a text or a list is no object
+    found: object = parse_object(body) or (parse_object(b'{"bare":%b}' % body) or {}).get("bare")
+    # lines of JSON or of events are an answer that broke off, and Bedrock's events have zeros in them
+    if found is None and not body.startswith((b"{", b"[")) and b"data:" not in body and b"\0" not in body:
+        found = body.decode(errors="replace").strip()
+    says = read_object(found).get("error") or _find_messages(found)
+    return found if says and not _has_answer(found) else None
+
+
+def _has_answer(value: object) -> bool:
+    if isinstance(value, list):
+        return any(map(_has_answer, cast("list[object]", value)))
+    return any(key in read_object(value) for key in _ANSWER_KEYS)
 
 
 def _list_names(error: Mapping[str, Any]) -> str:

@@ -24,10 +24,11 @@ _MAX_ERROR_BYTES = 1 << 16
 _PAGE_TYPES = ("text/html", "application/xhtml+xml")
 _SPACE = b" \t\r\n\xef\xbb\xbf"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_EVENT_BEGINNINGS = (b":", b"data:", b"event:", b"id:", b"retry:")
 
 
 def check_body(response: Any) -> None:
-    """Make what a server sends in place of an answer a `ProviderError`: a web page, or an error as JSON.
+    """Make what a server sends in place of an answer a `ProviderError`: a web page, or an error as JSON or text.
 
     A web page is a proxy's login page, or that of an address without the API.
 
@@ -48,7 +49,8 @@ def check_body(response: Any) -> None:
             beginning = b"" if begun else piece.lstrip(_SPACE)
             if beginning.startswith(b"<"):  # with which neither JSON nor an event stream begins
                 raise _web_page(response)
-            if beginning.startswith(b"{") or (whole and len(whole) < _MAX_ERROR_BYTES):
+            bare = beginning and not beginning.startswith(_EVENT_BEGINNINGS)
+            if bare or (whole and len(whole) < _MAX_ERROR_BYTES):
                 whole += piece
             begun = begun or bool(beginning)
             line += piece
