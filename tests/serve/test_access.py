@@ -167,7 +167,7 @@ def suspend(about: str) -> SuspendableCall[None]:
 
 async def test_calls_are_suspended_while_expired_ones_end(monkeypatch: pytest.MonkeyPatch) -> None:
     suspended = SuspendedCalls()
-    expired = [await suspended.keep(suspend("old"), "a") for _ in range(3)]
+    expired = [await suspended.keep(suspend("old"), owner) for owner in ("a", *["b"] * 64)]
     monkeypatch.setattr("callwright.serve.call._WAIT_SECONDS", -1.0)
     tokens = await asyncio.gather(*(suspended.keep(suspend("new"), "b") for _ in range(2)))
     assert all(suspended.take(token, "old") is None for token in expired)
@@ -186,10 +186,13 @@ async def test_suspended_calls_of_one_client_displace_only_its_own() -> None:
     for call in (waiting, *kept):
         if call is not None:
             await call.stop()
-    for number in range(1_024):
-        await suspended.keep(suspend("many"), f"client {number // 60}")
+    many = [await suspended.keep(suspend("many"), f"client {number // 60}") for number in range(1_024)]
     with pytest.raises(MCPError, match="1024 calls wait for answers"):
         await suspended.keep(suspend("more"), "more")
+    answered = suspended.take(many[0], "many")
+    assert answered is not None
+    await answered.stop()
+    await suspended.keep(suspend("more"), "more")  # the one that was refused takes no room
     await suspended.stop()
 
 
