@@ -1,12 +1,13 @@
 """Approval requests in the editor: only an option that was offered for this question approves."""
 
 import asyncio
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from acp import RequestError
-from acp.schema import ClientCapabilities, ElicitationCapabilities, ElicitationFormCapabilities
+from acp.schema import ClientCapabilities, ElicitationCapabilities, ElicitationFormCapabilities, McpServerStdio
 from tests.acp.conftest import Connect
 from tests.acp.editor import Choose, EditorClient, call, choose, until
 
@@ -15,6 +16,7 @@ from callwright.sessions import SqliteStore
 from callwright.sessions.records import Answered, Asked, Record
 
 _WRITE = call("write", path="a.txt", content="hi\n")
+_ROUGH_SERVER = Path(__file__).parents[1] / "mcp" / "servers" / "rough.py"
 
 
 async def records_of(folder: Path, session_id: str) -> list[Record]:
@@ -195,6 +197,20 @@ async def test_form_never_approves_a_call(connect: Connect) -> None:
         await editor.say(await editor.start(capabilities), "write it")
         assert len(editor.client.asked) == 1
         assert not (editor.project / "a.txt").exists()
+
+
+async def test_form_of_a_server_is_not_sent_empty(connect: Connect) -> None:
+    server = McpServerStdio(name="rough", command=sys.executable, args=[str(_ROUGH_SERVER)], env=[])
+    settings = ("--settings", '{"permissions": {"allow": ["mcp__rough__ask"]}}')
+    async with connect(
+        call("mcp__rough__ask"), "done", client=EditorClient(choose("once")), arguments=settings
+    ) as editor:
+        await editor.connection.initialize(1)
+        created = await editor.connection.new_session(str(editor.project), mcp_servers=[server])
+        await editor.say(created.session_id, "go")
+        assert editor.client.asked == []
+        outcome = next(iter(editor.client.calls().values()))
+        assert outcome["raw_output"]["text"] == '{"action": "decline"}'
 
 
 async def test_written_reply_is_declined_with_advice(connect: Connect) -> None:

@@ -165,12 +165,22 @@ def suspend(about: str) -> SuspendableCall[None]:
     return SuspendableCall(about, wait, cast("Caller", None))
 
 
+def is_cancelled(call: SuspendableCall[None]) -> bool:
+    try:
+        return call.result is not None
+    except asyncio.InvalidStateError:
+        return False
+    except asyncio.CancelledError:
+        return True
+
+
 async def test_calls_are_suspended_while_expired_ones_end(monkeypatch: pytest.MonkeyPatch) -> None:
     suspended = SuspendedCalls()
-    expired = [await suspended.keep(suspend("old"), owner) for owner in ("a", *["b"] * 64)]
+    old = [suspend("old") for _ in range(65)]
+    expired = [await suspended.keep(each, "b" if number else "a") for number, each in enumerate(old)]
     monkeypatch.setattr("callwright.serve.call._WAIT_SECONDS", -1.0)
     tokens = await asyncio.gather(*(suspended.keep(suspend("new"), "b") for _ in range(2)))
-    assert all(suspended.take(token, "old") is None for token in expired)
+    assert all(suspended.take(token, "old") is None for token in expired) and all(map(is_cancelled, old))
     assert suspended.take(tokens[1], "new") is not None
     await suspended.stop()
 
@@ -187,8 +197,10 @@ async def test_suspended_calls_of_one_client_displace_only_its_own() -> None:
         if call is not None:
             await call.stop()
     many = [await suspended.keep(suspend("many"), f"client {number // 60}") for number in range(1_024)]
+    refused = suspend("more")
     with pytest.raises(MCPError, match="1024 calls wait for answers"):
-        await suspended.keep(suspend("more"), "more")
+        await suspended.keep(refused, "more")
+    assert is_cancelled(refused)
     answered = suspended.take(many[0], "many")
     assert answered is not None
     await answered.stop()
