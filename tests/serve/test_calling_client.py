@@ -9,7 +9,8 @@ import mcp_types as types
 import pytest
 from mcp import Client, MCPError
 from mcp.client import ClientRequestContext
-from mcp_types import LOG_LEVEL_META_KEY
+from mcp_types import CLIENT_CAPABILITIES_META_KEY, LOG_LEVEL_META_KEY, PROTOCOL_VERSION_META_KEY
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from tests.waiting import LONG_SECONDS
 
 from callwright import Completed, Effect, Executor, Registry, tool
@@ -17,6 +18,7 @@ from callwright.mcp.fast_path import PipeFastPath
 from callwright.policy import ByMode
 from callwright.serve import CallingClient, Gateway, calling_client
 from callwright.serve.clients import CallRequest
+from callwright.serve.elicitation import can_show
 from callwright.serve.stdio import PipeCaller
 
 ERAS = pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -118,6 +120,37 @@ async def test_nonsense_of_the_client_is_said_and_approves_nothing(caplog: pytes
     declined = await gateway.call(caller, CallRequest("keep", {}))
     assert "declined: the question was dismissed" in str(declined)
     assert not caplog.records
+
+
+async def test_suspended_call_goes_on_once_and_with_an_answer_only():
+    meta: dict[str, Any]
+    meta = {PROTOCOL_VERSION_META_KEY: max(MODERN_PROTOCOL_VERSIONS), CLIENT_CAPABILITIES_META_KEY: {"elicitation": {}}}
+    caller = PipeCaller(PipeFastPath.__new__(PipeFastPath), meta, None)
+    registry = Registry(keep, alone)
+    gateway = Gateway(registry, Executor(registry, ByMode("default")))
+    async with gateway.running():
+        asked = await gateway.call(caller, CallRequest("keep", {}))
+        assert isinstance(asked, types.InputRequiredResult) and asked.input_requests is not None
+        state, (key,) = asked.request_state, asked.input_requests
+        yes = types.ElicitResult(action="accept", content={"decision": "yes"})
+        for request in (CallRequest("keep", {"n": 1}, state, {key: yes}), CallRequest("alone", {}, state, {key: yes})):
+            with pytest.raises(MCPError, match="no call is suspended"):
+                await gateway.call(caller, request)
+        declined = await gateway.call(caller, CallRequest("keep", {}, state, {"another": yes}))
+        assert "declined: the question was dismissed" in str(declined)
+        with pytest.raises(MCPError, match="no call is suspended"):
+            await gateway.call(caller, CallRequest("keep", {}, state, {key: yes}))
+
+
+@pytest.mark.parametrize(
+    ("declared", "page", "form"),
+    [(None, False, False), ({}, False, True), ({"form": {}}, False, True), ({"url": {}}, True, False)],
+)
+def test_client_is_asked_only_in_ways_it_can_show(declared: Any, page: bool, form: bool):
+    can = types.ClientCapabilities.model_validate({"elicitation": declared})
+    url = types.ElicitRequestURLParams(message="Sign in", url="https://example.com")
+    fields = types.ElicitRequestFormParams(message="Well?", requested_schema={"type": "object", "properties": {}})
+    assert (can_show(can, url), can_show(can, fields), can_show(None, fields)) == (page, form, False)
 
 
 @ERAS
