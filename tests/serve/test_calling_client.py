@@ -13,7 +13,8 @@ from mcp_types import CLIENT_CAPABILITIES_META_KEY, LOG_LEVEL_META_KEY, PROTOCOL
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from tests.waiting import LONG_SECONDS
 
-from callwright import Completed, Effect, Executor, Registry, tool
+from callwright import Completed, Effect, Executor, Registry, ToolContext, tool
+from callwright.core.errors import AuthRequired
 from callwright.mcp.fast_path import PipeFastPath
 from callwright.policy import ByMode
 from callwright.serve import CallingClient, Gateway, calling_client
@@ -122,10 +123,14 @@ async def test_nonsense_of_the_client_is_said_and_approves_nothing(caplog: pytes
     assert not caplog.records
 
 
+def call_of_a_client(capabilities: dict[str, Any]) -> PipeCaller:
+    version = max(MODERN_PROTOCOL_VERSIONS)
+    meta = {PROTOCOL_VERSION_META_KEY: version, CLIENT_CAPABILITIES_META_KEY: capabilities}
+    return PipeCaller(PipeFastPath.__new__(PipeFastPath), meta, None)
+
+
 async def test_suspended_call_goes_on_once_and_with_an_answer_only():
-    meta: dict[str, Any]
-    meta = {PROTOCOL_VERSION_META_KEY: max(MODERN_PROTOCOL_VERSIONS), CLIENT_CAPABILITIES_META_KEY: {"elicitation": {}}}
-    caller = PipeCaller(PipeFastPath.__new__(PipeFastPath), meta, None)
+    caller = call_of_a_client({"elicitation": {}})
     registry = Registry(keep, alone)
     gateway = Gateway(registry, Executor(registry, ByMode("default")))
     async with gateway.running():
@@ -140,6 +145,32 @@ async def test_suspended_call_goes_on_once_and_with_an_answer_only():
         assert "declined: the question was dismissed" in str(declined)
         with pytest.raises(MCPError, match="no call is suspended"):
             await gateway.call(caller, CallRequest("keep", {}, state, {key: yes}))
+
+
+@pytest.mark.parametrize(
+    ("action", "told"), [("accept", "'text': 'a letter'"), ("decline", "declined"), ("cancel", "dismissed")]
+)
+async def test_sign_in_is_a_page_to_visit(action: Any, told: str):
+    @tool(effect=Effect.READ)
+    async def mail(context: ToolContext) -> str:
+        """Read mail, after signing in."""
+        if context.answer is None:
+            raise AuthRequired("sign in to the mail server", url="https://example.org/sign-in")
+        return "a letter"
+
+    registry = Registry(mail)
+    gateway = Gateway(registry, Executor(registry, ByMode("default")))
+    async with gateway.running():
+        denied = await gateway.call(call_of_a_client({"elicitation": {"form": {}}}), CallRequest("mail", {}))
+        assert "cannot ask the user" in str(denied)
+        caller = call_of_a_client({"elicitation": {"url": {}}})
+        asked = await gateway.call(caller, CallRequest("mail", {}))
+        assert isinstance(asked, types.InputRequiredResult) and asked.input_requests is not None
+        ((key, request),) = asked.input_requests.items()
+        assert isinstance(request.params, types.ElicitRequestURLParams)
+        assert request.params.url == "https://example.org/sign-in" and "sign in" in request.params.message
+        answers = {key: types.ElicitResult(action=action)}
+        assert told in str(await gateway.call(caller, CallRequest("mail", {}, asked.request_state, answers)))
 
 
 @pytest.mark.parametrize(
