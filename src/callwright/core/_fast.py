@@ -132,18 +132,20 @@ class _LateInit(_Late):
         self._filled += 1
         return partial(self._fill, kind, instance)
 
-    def _fill(self, kind: type, instance: object, /, *args: Any, **named: Any) -> None:
-        values = _match_fields(kind, args, named)
-        if values is None:  # the compiled one says what is wrong
+    def _fill(self, kind: Any, instance: object, /, *args: Any, **named: Any) -> None:
+        names = kind.__slots__
+        values = {**kind.__field_defaults__, **dict(zip(names, args, strict=False)), **named}
+        twice = len(args) > len(names) or not named.keys().isdisjoint(names[: len(args)])
+        if twice or values.keys() != set(names):  # the compiled one says what is wrong
             super().__get__(instance, type(instance))(*args, **named)
             return
         for name, value in values.items():
-            object.__setattr__(instance, name, value)
+            object.__setattr__(instance, name, value.make() if isinstance(value, _Factory) else value)
         if hasattr(instance, "__post_init__"):
             cast(Any, instance).__post_init__()
 
 
-_MOST_FILLED = 16
+_MOST_FILLED = 20
 
 
 def _find_kind(owner: type) -> type:
@@ -154,22 +156,6 @@ def _find_kind(owner: type) -> type:
 def _is_usual(kind: Any) -> bool:
     unusual = any(map(_is_class_variable, kind.__annotations__.values()))
     return not unusual and not any(map(_is_mutable, kind.__field_defaults__.values()))
-
-
-def _match_fields(kind: Any, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the values of all fields, or None if the arguments are not as they should be."""
-    names, defaults = kind.__slots__, kind.__field_defaults__
-    values = dict(zip(names, args, strict=False))
-    if len(args) > len(names) or not named.keys() <= set(names) - values.keys():
-        return None
-    values |= named
-    for name in names:
-        if name not in values:
-            if name not in defaults:
-                return None
-            given = defaults[name]
-            values[name] = given.make() if isinstance(given, _Factory) else given
-    return values
 
 
 class _Unset:
