@@ -1,5 +1,8 @@
 """Ordinary read-only lines must be proven, or people stop reading the approval requests."""
 
+import shutil
+import subprocess
+
 import pytest
 
 from callwright.core.access import ReadPath
@@ -367,11 +370,57 @@ def test_cd_that_may_fail_keeps_both_folders() -> None:
         'for wf in *.txt; do command unset w{f,g}; cat "$wf"/etc/passwd; done',
         "a=w\nreadonly ${a}f=/etc/passwd\nwf=b\ncat $wf",
         "for COLUMNS in a; do ls; cat $COLUMNS; done",
+        'f=a; $y; cat "$f"',
+        'f=a; command $y f; cat "$f"',
+        'f=a; coproc x; cat "$f"',
+        'f=a; command . ./x; cat "$f"',
+        "f=a; eval '. ./x'; cat $f",
+        "f=5; test -v 'a[--f]'; cat $f",
+        "f=5; '[' -v 'a[--f]' ]; cat $f",
+        'for f in *.txt; do declare "$y"; cat "$f"; done',
+        "a=wo; for word in *.txt; do typeset ${a}rd=.env; cat $word; done",
+        "a=wo; for word in *.txt; do readonly ${a}rd=.env; cat $word; done",
+        "a=wo; for word in *.txt; do local ${a}rd=.env; cat $word; done",
+        "for a in wo; do for b in rd; do export $a$b=.env; done; done; word=b; cat $word",
+        "a=wo=; word=b; export $a.env; unset ${a%=}rd; cat $word",
     ],
 )
 def test_unknown_path_is_not_absolute(line: str) -> None:
     accesses = analyze(line, "/w").accesses
     assert any(isinstance(access, ReadPath) and access.path[0] != "/" for access in accesses)
+
+
+def test_nested_parts_are_read_twice_at_most() -> None:
+    plan = analyze(f"{'if true; then ' * 30}cat a; c\\d /etc; cat a; {'fi; ' * 30}cat a", "/w")
+    cats = [command.cwd for command in plan.commands if command.program == "cat"]
+    assert len(cats) == 5
+    assert cats.count(None) >= 3
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash lists its builtins")
+def test_no_text_is_held_beside_an_unclear_builtin() -> None:
+    listed = subprocess.run(["bash", "-c", "compgen -b"], capture_output=True, text=True, check=True).stdout.split()
+    assert "mapfile" in listed
+    for name in listed:
+        plan = analyze(f'f=a; {name} -Zf; cat "$f"', "/w")
+        understood = all(command.verdict is not Verdict.UNKNOWN for command in plan.commands)
+        assert understood or ReadPath('"$f"') in plan.accesses, name
+
+
+@pytest.mark.parametrize(
+    ("line", "path"),
+    [
+        ('for f in *.txt; do command export y="$z"; cat "$f"; done', "/w/*.txt"),
+        ('for f in *.txt; do export PATH=x; cat "$f"; done', "/w/*.txt"),
+        ('f=a; make; cat "$f"', "/w/a"),
+        ("f=a; read -p 'b(c' y; cat \"$f\"", "/w/a"),
+        ('n=1; f=a; read -t $n y < b; export y=$n; kill -0 $n; cat "$f"', "/w/a"),
+    ],
+)
+def test_other_commands_leave_texts_held(line: str, path: str) -> None:
+    paths = [access.path for access in analyze(line, "/w").accesses if isinstance(access, ReadPath)]
+    assert path in paths
+    assert all(found[0] == "/" for found in paths)
 
 
 def test_xargs_names_from_a_file_are_unknown() -> None:

@@ -319,24 +319,27 @@ def _analyze_cached(line: str, folder: str, _home: str) -> ShellPlan:
 
 def analyze_uncached(line: str, folder: str) -> ShellPlan:
     """Analyze a line without the cache; `folder` must be absolute and normalized."""
-    findings = Findings()
-    problem = _read_line(line, folder, findings)
-    unspelled = sets_unspelled(findings.commands)
-    if unspelled or (findings.constants and (problem or findings.objections or sets_unclear(findings.commands))):
-        findings = Findings(findings.dangers, holds_texts=False, holds_globs=not unspelled)
-        problem = _read_line(line, folder, findings)
-    return _make_plan(line, findings, problem)
+    problem = _find_problem(line)
+    findings = Findings(holds_texts=not problem)
+    nested = _read_line(line, folder, findings)
+    if not problem:  # a line with one is never proven, and may be long: it is read once
+        unspelled = any(map(sets_unspelled, findings.commands))
+        doubted = nested or findings.objections or any(map(sets_unclear, findings.commands))
+        if unspelled or (findings.constants and doubted):
+            findings = Findings(findings.dangers, holds_texts=False, holds_globs=not unspelled)
+            nested = _read_line(line, folder, findings)
+    return _make_plan(line, findings, problem or nested)
 
 
 def _read_line(line: str, folder: str, findings: Findings) -> str:
-    """Record what a line does, and return why it could not be analyzed, or nothing."""
-    problem, start = _find_problem(line), frozenset((folder,))
+    """Record what a line does, and return why that is not all of it, or nothing."""
+    problem, start = "", frozenset((folder,))
     analyzer = LineAnalyzer(findings)
     for script in _split_scripts(line, findings):
         try:
             analyzer.analyze_script(script, start, ScriptContext())
         except (RecursionError, MemoryError, ValueError):
-            problem = problem or "it is nested too deeply to analyze"
+            problem = "it is nested too deeply to analyze"
     findings.add_danger(find_fork_bomb(line))
     return problem
 

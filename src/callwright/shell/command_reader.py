@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from callwright.shell.constants import takes_texts
 from callwright.shell.findings import (
     NO_REDIRECTS,
     STDIN_SCRIPT,
@@ -112,7 +111,6 @@ class CommandReader(WordReader):
         self.check_gaps(node.children)
         self.folders = folders
         words: list[Word] = []
-        constants, self.constants = self.constants, {}
         for child in node.children:
             if child.type == "variable_assignment":
                 name, value = self._read_assignment(child)
@@ -122,7 +120,6 @@ class CommandReader(WordReader):
                 words.append(self.word(child))
             else:
                 words.append(Word(self.text(child)))
-        self.constants = constants
         self.report(FoundCommand(tuple(words), self.text(node), folders, self.context))
         return folders, folders
 
@@ -224,7 +221,7 @@ class CommandReader(WordReader):
                 words.append(self.bare_word(self.slice(start, end)))
             elif kind == "command_name":
                 words.append(self.word(child.children[0]) if child.child_count == 1 else self._read_odd_name(child))
-                self.constants = constants if takes_texts(words[0]) else {}
+                self.constants = constants
             elif kind == "variable_assignment":
                 assignments.append(self._read_assignment(child))
             elif kind.endswith("_redirect"):

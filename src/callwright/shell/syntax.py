@@ -130,7 +130,7 @@ class SyntaxWalker(CommandReader):
         self, source: bytes, findings: Findings, context: ScriptContext, report: Callable[[FoundCommand], None]
     ) -> None:
         super().__init__(source, findings, context, report)
-        self._depth = 0
+        self._depth, self._repeats = 0, False
         self._contexts: dict[str, tuple[ScriptContext, ScriptContext]] = {}
         self._substitutions: dict[str, list[str] | None] = {}
 
@@ -329,10 +329,13 @@ class SyntaxWalker(CommandReader):
         if _MOVES.search(self.source, node.start_byte, node.end_byte):
             folders = None
         moved, self.moved = self.moved, False
+        repeats, self._repeats = self._repeats, self._repeats or folders is not None
         self._visit_parts(node, folders)
-        if self.moved and folders is not None:  # c\d, or a name that variables hold: only reading it told
+        self._repeats = repeats
+        if self.moved and folders is not None:  # c\d: only reading it told
             folders = None
-            self._visit_parts(node, folders)
+            if not repeats:  # or the parts around these do so for all levels at once
+                self._visit_parts(node, folders)
         self.moved |= moved
         return folders, folders
 
