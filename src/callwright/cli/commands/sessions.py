@@ -17,8 +17,9 @@ from callwright.app.locations import Locations
 from callwright.app.session_search import find_excerpt
 from callwright.app.transcripts import export_redacted, redact_records
 from callwright.cli.parsing import Parser, positive_int
-from callwright.cli.render.calls import format_time, one_line, point_lines, rewind_lines, transcript
-from callwright.cli.render.text import print_json, print_notice, print_text, visible, visible_line
+from callwright.cli.render.calls import one_line, transcript
+from callwright.cli.render.text import format_time, print_json, print_notice, print_text, visible, visible_line
+from callwright.cli.render.undo import point_lines, rewind_lines
 from callwright.cli.startup import find_session
 from callwright.core.errors import UsageError, describe_exception
 from callwright.sessions import SessionDamaged, SqliteStore

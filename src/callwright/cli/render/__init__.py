@@ -1,1 +1,1 @@
-"""Text for the terminal: calls, markdown, widths and colours."""
+"""Text for the terminal: calls, undo, markdown, widths and colours."""

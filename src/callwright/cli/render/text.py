@@ -1,4 +1,4 @@
-"""Text for a terminal: escaping of control characters, widths in columns, wrapping, colours.
+"""Text for a terminal: escaping of control characters, widths in columns, wrapping, times, colours.
 
 Widths come from rich, which is imported with the first text that is not ASCII: the first prompt does not wait for it.
 """
@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TextIO
@@ -14,6 +15,7 @@ from typing import TextIO
 from callwright.core.errors import UsageError
 from callwright.core.escaping import visible, visible_json, visible_line
 
+_DAY_SECONDS = 86_400
 _COLOUR_CODE = re.compile(r"\x1b\[[\d;]*m")
 _WORD = re.compile(r"\S+\s*")
 
@@ -125,6 +127,12 @@ def wrap_line(text: str, width: int) -> list[str]:
     body = text.lstrip(" ")
     indent = text[: len(text) - len(body)]
     return [indent + body[start:end] for start, end in word_spans(body, max(width - len(indent), 10))]
+
+
+def format_time(stamp: float, day: str = "%Y-%m-%d") -> str:
+    """Return a time of the last 24 hours, or the day of an earlier one in the given form."""
+    recent = time.time() - stamp < _DAY_SECONDS
+    return time.strftime("%H:%M:%S" if recent else day, time.localtime(stamp))
 
 
 _CODES = {

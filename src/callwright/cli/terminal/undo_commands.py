@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable
 
 from callwright.agent.undo import Rewinding, RewindScope, UndoConflict, UndoHistory
-from callwright.cli.render.calls import point_entries, rewind_lines
 from callwright.cli.render.text import visible_line
+from callwright.cli.render.undo import point_entries, rewind_lines
 from callwright.cli.terminal.chat_actions import ChatHost
 from callwright.cli.terminal.views import PickEntry, Picker
 from callwright.core.errors import UsageError
