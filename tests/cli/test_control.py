@@ -1,5 +1,6 @@
 """Control messages on stdin, and the options that programs written for Claude Code pass."""
 
+import base64
 import json
 import sys
 from collections.abc import Callable
@@ -109,6 +110,17 @@ def test_context_of_a_session_without_messages_is_known(machine: Any) -> None:
     ended = machine(*STREAM, machine.says("hi"), stdin=lines(begin(), asked, user("go")))
     (answer,) = (line["response"] for line in ended.lines if line.get("response", {}).get("request_id") == "r2")
     assert answer["subtype"] == "success" and answer["response"]["totalTokens"] > 0
+
+
+def test_image_counts_in_the_context_as_models_count_it(machine: Any) -> None:
+    source = {"type": "base64", "media_type": "image/png", "data": base64.b64encode(bytes(300_000)).decode()}
+    shown = {"type": "user", "message": {"role": "user", "content": [{"type": "image", "source": source}]}}
+    first = machine(*STREAM, "--session-id", "seen", machine.says("an image"), stdin=lines(begin(), shown))
+    asked = {"type": "control_request", "request_id": "r2", "request": {"subtype": "get_context_usage"}}
+    ended = machine(*STREAM, "--resume", "seen", machine.says("hi"), stdin=lines(begin(), asked, user("go")))
+    (answer,) = (line["response"] for line in ended.lines if line.get("response", {}).get("request_id") == "r2")
+    sizes = {each["name"]: each["tokens"] for each in answer["response"]["categories"]}
+    assert first.code == 0 and 1_000 < sizes["Messages"] < 10_000
 
 
 def test_broken_initialize_stops_the_run(machine: Any) -> None:

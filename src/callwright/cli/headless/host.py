@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
+from callwright.agent.compaction import estimate_message_tokens
 from callwright.app.app import App
 from callwright.app.run_context import HostProgram
 from callwright.cli.headless.approvals import ExternalApprovals, decline_all
@@ -138,13 +139,10 @@ class Host:
     async def _context_usage(self, app: App) -> Message:
         recorded = await app.agent.sessions.find(self._session_id) is not None
         messages = await app.agent.messages(self._session_id) if recorded else []
-        definitions = app.agent.registry.snapshot().definitions
         sizes = {
             "System prompt": estimate_tokens(app.agent.system),
-            "Tools": sum(
-                estimate_tokens(each.name + each.description + str(each.input_schema)) for each in definitions
-            ),
-            "Messages": sum(estimate_tokens(str(message)) for message in messages),
+            "Tools": app.agent.registry.snapshot().definition_tokens,
+            "Messages": sum(map(estimate_message_tokens, messages)),
         }
         total = sum(sizes.values())
         most = app.agent.compaction.at_tokens if app.agent.compaction is not None else 0

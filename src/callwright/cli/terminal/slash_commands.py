@@ -1,6 +1,5 @@
 """Slash commands of the terminal: the built-in ones and the skills a user may call, with their completion."""
 
-import json
 import os
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
@@ -22,7 +21,6 @@ from callwright.cli.terminal.undo_commands import UndoCommands
 from callwright.cli.terminal.workspace_commands import WorkspaceCommands
 from callwright.core.content import estimate_tokens
 from callwright.core.errors import CallwrightError, UsageError, describe_exception
-from callwright.core.json import thaw
 from callwright.core.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from callwright.hooks.builtin import Redact
 from callwright.policy.modes import Mode, mode_named
@@ -34,11 +32,11 @@ _KINDS = {UserMessage: "your messages", AssistantMessage: "model messages", Tool
 
 def _context_lines(app: App, messages: Sequence[Message]) -> Iterator[str]:
     """Yield estimated tokens of each part of the next request, and the threshold of automatic compaction."""
-    definitions = app.agent.registry.snapshot().definitions
-    tools = sum(
-        estimate_tokens(spec.name + spec.description + json.dumps(thaw(spec.input_schema))) for spec in definitions
-    )
-    sizes = {"instructions": estimate_tokens(app.agent.system), f"{len(definitions)} tools": tools}
+    catalog = app.agent.registry.snapshot()
+    sizes = {
+        "instructions": estimate_tokens(app.agent.system),
+        f"{len(catalog.definitions)} tools": catalog.definition_tokens,
+    }
     for kind, name in _KINDS.items():
         sizes[name] = sum(estimate_message_tokens(message) for message in messages if type(message) is kind)
     total = sum(sizes.values())
