@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
+from callwright.core.errors import shorten
 from callwright.system.line_diff import Change, compare_lines, count_common, group_changes
 from callwright.toolbox.edit.typos import find_all, lines_of
 
@@ -17,7 +18,9 @@ Group = Sequence[Change]
 
 def explain_empty(text: str) -> str:
     """Say how to add to a file: an empty old_string does not say where."""
-    last = [json.dumps(_cut(line), ensure_ascii=False) for line in lines_of(text) if line.strip()][-_CONTEXT:]
+    last = [json.dumps(shorten(line, _SHOWN_CHARS), ensure_ascii=False) for line in lines_of(text) if line.strip()][
+        -_CONTEXT:
+    ]
     shown = f"; the last lines of the file are {', '.join(last)}" if last else ""
     return (
         "old_string is empty, which only creates a new file, but this file exists. To add text, copy the line before "
@@ -103,7 +106,9 @@ def explain_miss(text: str, old: str, new: str, candidates: Sequence[int]) -> st
     if at is None:
         return f"old_string was not found, nor anything similar{done}; read the file again"
     region = file[at : at + max(1, len(copied))]
-    shown = "\n".join(f"{at + 1 + index}\t{_cut(line)}" for index, line in enumerate(region[:_MAX_MISS_LINES]))
+    shown = "\n".join(
+        f"{at + 1 + index}\t{shorten(line, _SHOWN_CHARS)}" for index, line in enumerate(region[:_MAX_MISS_LINES])
+    )
     return f"old_string was not found{done}; the closest lines are\n{shown}\n{_difference(region, copied, at + 1)}"
 
 
@@ -164,7 +169,7 @@ def _difference(region: Sequence[str], copied: Sequence[str], number: int) -> st
         if line != other:
             return (
                 f"first difference, line {number + offset}: {_reason(line, other)}\n"
-                f"  file: {_cut(line)!r}\n  old_string: {_cut(other)!r}"
+                f"  file: {shorten(line, _SHOWN_CHARS)!r}\n  old_string: {shorten(other, _SHOWN_CHARS)!r}"
             )
     return f"old_string continues for {len(copied) - len(region)} lines after the end of the file"
 
@@ -180,7 +185,3 @@ def _reason(line: str, other: str) -> str:
     column = next((i for i, (a, b) in enumerate(zip(line, other, strict=False)) if a != b), min(len(line), len(other)))
     here, there = line[column : column + 1], other[column : column + 1]
     return f"column {column + 1} is {here!r} in the file, {there!r} in old_string"
-
-
-def _cut(line: str) -> str:
-    return line if len(line) <= _SHOWN_CHARS else line[:_SHOWN_CHARS] + "…"
