@@ -86,6 +86,17 @@ async def test_always_is_saved_as_the_rule_that_was_shown(connect: Connect) -> N
         assert rule in saved.replace("\\/", "/")
 
 
+@pytest.mark.parametrize("scope", ["session", "always"])
+async def test_question_of_an_ask_rule_is_approved_only_once(connect: Connect, scope: str) -> None:
+    client = EditorClient(lambda options: options[0].option_id.replace("once-", f"{scope}-"))
+    rule = ("--settings", '{"permissions": {"ask": ["Write"]}}')
+    async with connect(_WRITE, "done", client=client, arguments=rule) as editor:
+        await editor.say(await editor.start(), "write it")
+        ((_, options),) = client.asked
+        assert [option.kind for option in options] == ["allow_once", "reject_once"]
+        assert not (editor.project / "a.txt").exists()
+
+
 async def test_question_and_answer_are_on_record(connect: Connect) -> None:
     async with connect(_WRITE, "done") as editor:
         session = await editor.start()
