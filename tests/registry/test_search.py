@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import tracemalloc
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, strategies as st
@@ -173,6 +174,25 @@ def test_add_then_remove_restores_results(extra: list[ToolSpec], query: str) -> 
     for spec in extra:
         index.remove(spec.name)
     assert index.search(query) == before
+
+
+_CHANGES = st.lists(st.tuples(st.sampled_from(SPECS), st.sampled_from(SPECS)))
+
+
+@given(_CHANGES, _QUERIES)
+def test_changed_index_finds_what_a_new_one_finds(changes: list[tuple[ToolSpec, ToolSpec]], query: str) -> None:
+    tools = {spec.name: spec for spec in SPECS}
+    index = ToolIndex(SPECS)
+    for old, new in changes:
+        replaced = replace(new, name=old.name)
+        index.add(replaced)
+        tools[old.name] = replaced
+        index.search(query)
+        if new.name in tools:
+            index.remove(new.name)
+            del tools[new.name]
+    assert index.search(query) == ToolIndex(tools.values()).search(query)
+    assert len(index) == len(tools)
 
 
 @given(st.permutations(SPECS), _QUERIES)

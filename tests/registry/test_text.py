@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from callwright.registry.search.text import normalize_name, split_words, stem, terms
+from callwright.registry.search.text import normalize_name, split_words, stem, term_of, terms
 
 
 @pytest.mark.parametrize(
@@ -71,6 +71,12 @@ def test_spellings_of_a_name_normalize_alike() -> None:
 def test_any_text_can_be_split_and_stemmed(text: str) -> None:
     assert all(word == word.lower() for word in split_words(text) if word.isascii())
     assert all(terms(text))
+
+
+@given(st.text() | st.text("abdeginstAB019_-.,() é"))
+def test_terms_are_the_terms_of_the_words(text: str) -> None:
+    words = split_words(text)
+    assert terms(text) == ([term for word in words if (term := term_of(word))] or words)
 
 
 @given(st.lists(st.from_regex(r"[a-z]{3,9}", fullmatch=True), min_size=1, max_size=5))

@@ -15,7 +15,7 @@ from threading import Lock
 
 from callwright.core.errors import UsageError
 from callwright.core.spec import ToolSpec
-from callwright.registry.search.postings import Postings, WeightedTool, weigh_tool
+from callwright.registry.search.postings import IndexedTool, Postings
 from callwright.registry.search.text import TERM_WORDS, ToolQuery, parse_query
 
 _MAX_WORDS_SHOWN = 8
@@ -24,22 +24,24 @@ _MAX_WORDS_SHOWN = 8
 class MatchExplanation:
     """Explains, tool by tool, which words of a query matched."""
 
-    __slots__ = ("_matches",)
+    __slots__ = ("_matches", "_postings")
 
     def __init__(self, postings: Postings, query: ToolQuery) -> None:
+        self._postings = postings
         self._matches = [
-            (known, word if known == term else f"{word} ~ {TERM_WORDS.get(known, known)}")
+            (known, postings.impacts(known), word if known == term else f"{word} ~ {TERM_WORDS.get(known, known)}")
             for term, word in query.words.items()
             for known, _ in postings.meanings(term)
         ]
 
-    def why(self, tool: WeightedTool) -> str:
+    def why(self, tool: IndexedTool) -> str:
         """Return the words that match a tool: those in its name, then those in its other texts."""
         named: list[str] = []
         other: list[str] = []
-        for known, shown in self._matches:
-            if known in tool.sums:
-                (named if known in tool.name else other).append(shown)
+        name, _ = self._postings.name(tool)
+        for known, impacts, shown in self._matches:
+            if tool in impacts:
+                (named if known in name else other).append(shown)
         found = {"name": named[:_MAX_WORDS_SHOWN], "text": other[:_MAX_WORDS_SHOWN]}
         return "; ".join(f"{place}: {', '.join(words)}" for place, words in found.items() if words)
 
@@ -50,18 +52,20 @@ _NAME_SHARE = 0.4
 _CANDIDATES = 50
 _POSTINGS_READ = 1_000
 
-_Scores = dict[WeightedTool, float]
+_Scores = dict[IndexedTool, float]
+_Found = Mapping[str, _Scores]
 
 
-def rank(postings: Postings, query: ToolQuery, k: int) -> list[tuple[WeightedTool, float]]:
+def rank(postings: Postings, query: ToolQuery, k: int) -> list[tuple[IndexedTool, float]]:
     """Return the best k tools with their scores; tools named in the query come first."""
     if k < 1:
         return []
     weights = _weights(postings, chain.from_iterable(query.sentences))
     named = {tool for name in query.names for tool in postings.find_named(name)}
     candidates = named.union(_pick_candidates(postings, weights, max(k, _CANDIDATES)))
-    scores = _score(postings, query, weights, candidates)
-    _boost(postings, query, weights, scores)
+    found = {term: _of_tools(postings.impacts(term), candidates) for term in weights}
+    scores = _score(postings, query, found, weights, candidates)
+    _boost(postings, query, found, scores)
     best = max(scores.values(), default=0.0)
     for tool in named:
         scores[tool] += best + 1  # above every other score, still ordered among themselves
@@ -82,7 +86,7 @@ def _weights(postings: Postings, terms: Iterable[str]) -> dict[str, float]:
     return weights
 
 
-def _pick_candidates(postings: Postings, weights: Mapping[str, float], count: int) -> Iterable[WeightedTool]:
+def _pick_candidates(postings: Postings, weights: Mapping[str, float], count: int) -> Iterable[IndexedTool]:
     """Pick candidates by the terms of highest weight: common terms cost most to read and tell least."""
     sums: _Scores = {}
     unread = max(_POSTINGS_READ, len(postings.tools) // 3)
@@ -103,9 +107,10 @@ def _pick_candidates(postings: Postings, weights: Mapping[str, float], count: in
     return [tool for tool, total in sums.items() if total >= floor]
 
 
-def _score(postings: Postings, query: ToolQuery, weights: Mapping[str, float], tools: set[WeightedTool]) -> _Scores:
+def _score(
+    postings: Postings, query: ToolQuery, found: _Found, weights: Mapping[str, float], tools: set[IndexedTool]
+) -> _Scores:
     """Score by the whole request and by the best sentence, so that no part of a long request outweighs the others."""
-    found = {term: _of_tools(postings.impacts(term), tools) for term in weights}
     totals = _sum(found, weights, tools)
     if len(query.sentences) < 2 or not tools:
         return totals
@@ -118,16 +123,14 @@ def _score(postings: Postings, query: ToolQuery, weights: Mapping[str, float], t
     }
 
 
-def _of_tools(impacts: _Scores, tools: set[WeightedTool]) -> list[tuple[WeightedTool, float]]:
-    return [(tool, impacts[tool]) for tool in impacts.keys() & tools]
+def _of_tools(impacts: _Scores, tools: set[IndexedTool]) -> _Scores:
+    return {tool: impacts[tool] for tool in impacts.keys() & tools}
 
 
-def _sum(
-    found: Mapping[str, Iterable[tuple[WeightedTool, float]]], weights: Mapping[str, float], tools: set[WeightedTool]
-) -> _Scores:
+def _sum(found: _Found, weights: Mapping[str, float], tools: set[IndexedTool]) -> _Scores:
     sums = dict.fromkeys(tools, 0.0)
     for term, weight in weights.items():  # in the order of the query, so that sums are the same each time
-        for tool, impact in found[term]:
+        for tool, impact in found[term].items():
             sums[tool] += weight * impact
     return sums
 
@@ -137,28 +140,29 @@ def _sentence_scales(heights: list[float]) -> list[float]:
     return [(max(heights) / height) ** 0.5 if height else 0.0 for height in heights]
 
 
-def _boost(postings: Postings, query: ToolQuery, terms: Iterable[str], scores: _Scores) -> None:
+def _boost(postings: Postings, query: ToolQuery, found: _Found, scores: _Scores) -> None:
     """Raise the scores of tools that contain phrases of the query, or whose name it contains."""
-    asked, rarity = query.phrases, {term: postings.rarity(term) for term in terms}
+    rarity = {term: postings.rarity(term) for term in found}
+    for first, second in sorted(query.phrases):
+        if first in found and second in found:
+            for tool in found[first].keys() & found[second].keys():
+                if (first, second) in postings.phrases(tool):
+                    scores[tool] += _PHRASE * max(rarity[first], rarity[second])
     known = frozenset(rarity)
-    for tool, score in scores.items():
-        phrases = postings.phrases(tool)
-        if not phrases.isdisjoint(asked):
-            for first, second in sorted(asked & phrases):
-                score += _PHRASE * max(rarity[first], rarity[second])
-        if shared := known & tool.name:
-            score *= 1 + _NAME_SHARE * fsum(map(rarity.__getitem__, shared)) / postings.name_rarity(tool)
-        scores[tool] = score
+    for tool in scores:
+        name, name_rarity = postings.name(tool)
+        if shared := known & name:
+            scores[tool] *= 1 + _NAME_SHARE * fsum(map(rarity.__getitem__, shared)) / name_rarity
 
 
 def _coverage(postings: Postings, query: ToolQuery, name: str) -> float:
-    own = postings.tools[name].sums
+    tool = postings.tools[name]
     whole = found = 0.0
     for term in query.words:
         meanings = postings.meanings(term)
         weight = max((certain for _, certain in meanings), default=postings.rarity(term))
         whole += weight
-        found += weight if any(known in own for known, _ in meanings) else 0.0
+        found += weight if any(tool in postings.impacts(known) for known, _ in meanings) else 0.0
     return found / whole if whole else 0.0
 
 
@@ -241,7 +245,7 @@ class ToolIndex:
             gc.disable()  # nothing made here is garbage, and collecting takes a fifth of the time
         try:
             if self._pending:
-                self._postings.add(map(weigh_tool, self._pending.values()))
+                self._postings.add(self._pending.values())
                 self._pending.clear()
             self._postings.rebuild()
         finally:

@@ -2,15 +2,15 @@
 
 import string
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from math import fsum, log  # fsum does not depend on the order of a set
+from typing import TypeVar
 
-from callwright.core._fast import make_constructor
 from callwright.core.json import Json
 from callwright.core.spec import ToolSpec
-from callwright.registry.search.text import SYNONYMS, Spelling, normalize_name, terms
+from callwright.registry.search.text import SYNONYMS, Spelling, chunk_terms, normalize_name, split_chunks, terms
 
 _SATURATION = 1.2
 _MAX_DEPTH = 6
@@ -34,80 +34,55 @@ _PARAMETER = _Field(1.4, 0.15)
 _PARAMETER_TEXT = _Field(0.8, 0.04)
 _CHOICE = _Field(0.6)
 
-
-@dataclass(frozen=True, slots=True, eq=False)  # compared by identity: tools are the keys of many tables
-class WeightedTool:
-    """The terms of one tool with their weights; independent of the other tools."""
-
-    spec: ToolSpec
-    sums: dict[str, float]
-    """The weight of each term, summed over all fields."""
-    name: frozenset[str]
-    prose: tuple[Sequence[str], ...]
-    """The texts whose neighbouring terms count as phrases."""
+_Value = TypeVar("_Value")
 
 
-_make_weighted = make_constructor(WeightedTool)
+class IndexedTool:
+    """A tool of the index; compared by identity, because tools are the keys of many tables."""
+
+    __slots__ = ("spec",)
+
+    def __init__(self, spec: ToolSpec) -> None:
+        self.spec = spec
 
 
-def weigh_tool(spec: ToolSpec) -> WeightedTool:
-    """Weigh the terms in the name, texts and parameters of a tool."""
-    sums: dict[str, float] = {}
-    name = _add(sums, spec.name, _NAME)
-    description = _add(sums, spec.description, _DESCRIPTION)
-    hint = _add(sums, spec.search_hint, _HINT)
-    _add(sums, spec.group, _GROUP)
+def _read_texts(spec: ToolSpec) -> Iterator[tuple[str, _Field]]:
+    """Return the texts of a tool, each with the kind of field it is."""
+    names: list[str] = []
+    texts: list[str] = []
+    choices: list[str] = []
+    _read_parameters(spec.input_schema, names, texts, choices)
+    yield spec.name, _NAME
+    yield spec.description, _DESCRIPTION
+    yield spec.search_hint, _HINT
+    yield spec.group, _GROUP
     for alias in spec.aliases:
-        _add(sums, alias, _NAME)
-    parameters = _Parameters()
-    parameters.read(spec.input_schema)
-    _add(sums, " ".join(parameters.names), _PARAMETER)
-    _add(sums, " ".join(parameters.texts), _PARAMETER_TEXT)
-    _add(sums, " ".join(parameters.choices), _CHOICE)
-    return _make_weighted(spec, sums, frozenset(name), (name, description, hint))
+        yield alias, _NAME
+    yield " ".join(names), _PARAMETER
+    yield " ".join(texts), _PARAMETER_TEXT
+    yield " ".join(choices), _CHOICE
 
 
-def _add(sums: dict[str, float], text: str, field: _Field) -> Sequence[str]:
-    if not text:
-        return ()
-    found = terms(text)
-    weight = field.weight / (1 + field.dilution * len(found))
-    for term in found:
-        if term in sums:
-            sums[term] += weight
-        else:
-            sums[term] = weight
-    return found
-
-
-class _Parameters:
-    """Collects the names, descriptions and enum values of a schema at any depth."""
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-        self.texts: list[str] = []
-        self.choices: list[str] = []
-
-    def read(self, schema: Json, depth: int = 0) -> None:
-        """Collect from a schema and its parts."""
-        if not isinstance(schema, dict) or depth > _MAX_DEPTH:  # a spec's schema is frozen: all its mappings are dicts
-            return
-        text = schema.get("description")
-        if isinstance(text, str):
-            self.texts.append(text)
-        if _NESTING.isdisjoint(schema):  # most parameters are plain
-            return
-        if "enum" in schema:
-            self.choices.extend([choice for choice in _several(schema["enum"]) if isinstance(choice, str)])
-        properties = schema.get("properties")
-        if isinstance(properties, dict):
-            self.names.extend(properties)
-            for part in properties.values():
-                self.read(part, depth + 1)
-        for key in _BRANCHES:
-            if key in schema:
-                for branch in _several(schema[key]):
-                    self.read(branch, depth + 1)
+def _read_parameters(schema: Json, names: list[str], texts: list[str], choices: list[str], depth: int = 0) -> None:
+    """Collect the names, descriptions and enum values of a schema at any depth."""
+    if not isinstance(schema, dict) or depth > _MAX_DEPTH:  # a spec's schema is frozen: all its mappings are dicts
+        return
+    text = schema.get("description")
+    if isinstance(text, str):
+        texts.append(text)
+    if _NESTING.isdisjoint(schema):  # most parameters are plain
+        return
+    if "enum" in schema:
+        choices.extend([choice for choice in _several(schema["enum"]) if isinstance(choice, str)])
+    properties = schema.get("properties")
+    if isinstance(properties, dict):
+        names.extend(properties)
+        for part in properties.values():
+            _read_parameters(part, names, texts, choices, depth + 1)
+    for key in _BRANCHES:
+        if key in schema:
+            for branch in _several(schema[key]):
+                _read_parameters(branch, names, texts, choices, depth + 1)
 
 
 def _several(value: Json) -> Sequence[Json]:
@@ -120,42 +95,85 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation + " ")
 
 
 class Postings:
-    """The tools by term; values derived from them are computed when needed and cached until a change."""
+    """The tools by term; values derived from them are computed when needed and cached until a change.
+
+    Each text of a tool is a field with a number. A term has the numbers of the fields that contain it, once for each
+    time; a field has an owner, its tool, and a weight for each term in it.
+    """
 
     __slots__ = (
         "_by_name",
         "_by_term",
         "_impacts",
         "_meanings",
-        "_name_rarities",
+        "_names",
+        "_owners",
         "_phrases",
         "_rarities",
         "_spelling",
         "_stale",
+        "_weights",
         "tools",
     )
 
     def __init__(self) -> None:
-        self.tools: dict[str, WeightedTool] = {}
-        self._phrases: dict[WeightedTool, frozenset[tuple[str, str]]] = {}
-        self._clear()
-
-    def _clear(self) -> None:
-        self._by_term: defaultdict[str, list[WeightedTool]] = defaultdict(list)
-        self._by_name: dict[str, list[WeightedTool]] = {}
+        self.tools: dict[str, IndexedTool] = {}
+        self._by_name: defaultdict[str, list[IndexedTool]] = defaultdict(list)
+        self._by_term: defaultdict[str, list[int]] = defaultdict(list)
+        self._owners: list[IndexedTool] = []
+        self._weights: list[float] = []
+        self._phrases: dict[IndexedTool, frozenset[tuple[str, str]]] = {}
         self._stale = False
         self._clear_caches()
 
-    def add(self, tools: Iterable[WeightedTool]) -> None:
+    def add(self, specs: Iterable[ToolSpec]) -> None:
         """Add tools, each replacing one of the same name."""
-        for tool in tools:
-            name = tool.spec.name
-            if name in self.tools:
-                self.remove(name)
-            self.tools[name] = tool
-            if not self._stale:
-                self._index(tool)
+        owners: list[IndexedTool] = []
+        texts: list[str] = []
+        fields: list[_Field] = []
+        for spec in specs:
+            self.remove(spec.name)
+            tool = self.tools[spec.name] = IndexedTool(spec)
+            for name in (spec.name, *spec.aliases):
+                self._by_name[_key(name)].append(tool)
+            for text, field in _read_texts(spec):
+                if text:
+                    owners.append(tool)
+                    texts.append(text)
+                    fields.append(field)
+        first = len(self._owners)
+        self._owners += owners  # before their numbers are used, so that an interrupt leaves no number without an owner
+        self._weights += [0.0] * len(owners)
+        lengths = self._add_texts(texts, first)
+        self._weights[first:] = [
+            field.weight / (1 + field.dilution * length) for field, length in zip(fields, lengths, strict=True)
+        ]
         self._clear_caches()
+
+    def _add_texts(self, texts: Sequence[str], first: int) -> list[int]:
+        """Add the fields numbered from `first` to the terms in their texts, and return how many terms each has."""
+        lengths: list[int] = []
+        by_chunk: defaultdict[str, list[int]] = defaultdict(list)
+        for number, text in enumerate(texts, first):
+            chunks = split_chunks(text)
+            lengths.append(len(chunks))
+            for chunk in chunks:
+                by_chunk[chunk].append(number)
+        for chunk, numbers in by_chunk.items():  # texts repeat themselves: most chunks stand for many
+            found = chunk_terms(chunk)
+            for term in found:
+                self._by_term[term] += numbers
+            if len(found) != 1:
+                more = len(found) - 1
+                for number in numbers:
+                    lengths[number - first] += more
+        for place, length in enumerate(lengths):
+            if not length:  # stop words only, which are kept
+                words = terms(texts[place])
+                lengths[place] = len(words)
+                for word in words:
+                    self._by_term[word].append(first + place)
+        return lengths
 
     def remove(self, name: str) -> None:
         """Remove a tool if it is known; `rebuild` must be called before the next query."""
@@ -165,33 +183,40 @@ class Postings:
             self._stale = True
 
     def rebuild(self) -> None:
-        """Rebuild the lists if tools were removed: one pass for all of them is cheaper than one search per tool."""
-        if self._stale:
-            self._clear()
-            for tool in self.tools.values():
-                self._index(tool)
+        """Drop the fields of removed tools: one pass for all of them is cheaper than one search per tool."""
+        if not self._stale:
+            return
+        left = frozenset(self.tools.values())
+        kept = [number for number, tool in enumerate(self._owners) if tool in left]
+        renumbered = {number: place for place, number in enumerate(kept)}
+        self._by_name = _filter_lists(self._by_name, dict(zip(left, left, strict=True)))
+        self._by_term = _filter_lists(self._by_term, renumbered)
+        self._owners = [self._owners[number] for number in kept]
+        self._weights = [self._weights[number] for number in kept]
+        self._stale = False
+        self._clear_caches()
 
-    def _index(self, tool: WeightedTool) -> None:
-        by_term = self._by_term
-        for term in tool.sums:
-            by_term[term].append(tool)
-        for name in (tool.spec.name, *tool.spec.aliases):
-            self._by_name.setdefault(_key(name), []).append(tool)
-
-    def impacts(self, term: str) -> dict[WeightedTool, float]:
+    def impacts(self, term: str) -> dict[IndexedTool, float]:
         """Return the impact of a known term on each tool that contains it.
 
         The impact is what the term adds per unit of rarity: BM25's saturation, between 0 and `_SATURATION` + 1.
         """
         found = self._impacts.get(term)
         if found is None:
+            owners, weights = self._owners, self._weights
+            sums: dict[IndexedTool, float] = {}
+            for number in sorted(self._by_term.get(term, ())):  # each tool's fields in order: sums are rounded alike
+                tool = owners[number]
+                if tool in sums:
+                    sums[tool] += weights[number]
+                else:
+                    sums[tool] = weights[number]
             found = self._impacts[term] = {
-                tool: (_SATURATION + 1) * (weight := tool.sums[term]) / (weight + _SATURATION)
-                for tool in self._by_term[term]
+                tool: (_SATURATION + 1) * weight / (weight + _SATURATION) for tool, weight in sums.items()
             }
         return found
 
-    def find_named(self, name: str) -> list[WeightedTool]:
+    def find_named(self, name: str) -> list[IndexedTool]:
         """Return the tools with this name or alias, however it is written."""
         alike = self._by_name.get(_key(name))
         if not alike:  # nearly always, and known without its words
@@ -203,22 +228,24 @@ class Postings:
         """Return the inverse document frequency of a term."""
         rarity = self._rarities.get(term)
         if rarity is None:
-            count = len(self._by_term.get(term, ()))
+            count = len(self.impacts(term))
             rarity = self._rarities[term] = log(1 + (len(self.tools) - count + 0.5) / (count + 0.5))
         return rarity
 
-    def name_rarity(self, tool: WeightedTool) -> float:
-        """Return the summed rarity of the terms in a tool's name."""
-        rarity = self._name_rarities.get(tool)
-        if rarity is None:
-            rarity = self._name_rarities[tool] = fsum(map(self.rarity, tool.name))
-        return rarity
+    def name(self, tool: IndexedTool) -> tuple[frozenset[str], float]:
+        """Return the terms in a tool's name, and their summed rarity."""
+        name = self._names.get(tool)
+        if name is None:
+            found = frozenset(terms(tool.spec.name))
+            name = self._names[tool] = (found, fsum(map(self.rarity, found)))
+        return name
 
-    def phrases(self, tool: WeightedTool) -> frozenset[tuple[str, str]]:
-        """Return the pairs of neighbouring terms in a tool's texts."""
+    def phrases(self, tool: IndexedTool) -> frozenset[tuple[str, str]]:
+        """Return the pairs of neighbouring terms in a tool's name, description and hint."""
         phrases = self._phrases.get(tool)
         if phrases is None:
-            phrases = self._phrases[tool] = frozenset(chain.from_iterable(map(pairwise, tool.prose)))
+            prose = (tool.spec.name, tool.spec.description, tool.spec.search_hint)
+            phrases = self._phrases[tool] = frozenset(chain.from_iterable(map(pairwise, map(terms, prose))))
         return phrases
 
     def meanings(self, term: str) -> list[tuple[str, float]]:
@@ -239,14 +266,19 @@ class Postings:
         return same or [(other, _SIMILAR) for other in self._spelling.near(term)]
 
     def _clear_caches(self) -> None:
-        self._impacts: dict[str, dict[WeightedTool, float]] = {}
+        self._impacts: dict[str, dict[IndexedTool, float]] = {}
         self._rarities: dict[str, float] = {}
-        self._name_rarities: dict[WeightedTool, float] = {}
+        self._names: dict[IndexedTool, tuple[frozenset[str], float]] = {}
         self._meanings: dict[str, list[tuple[str, float]]] = {}
         self._spelling: Spelling | None = None
 
 
-def _spellings(tool: WeightedTool) -> set[str]:
+def _filter_lists(lists: Mapping[str, list[_Value]], kept: Mapping[_Value, _Value]) -> defaultdict[str, list[_Value]]:
+    filtered = ((key, [kept[value] for value in values if value in kept]) for key, values in lists.items())
+    return defaultdict(list, {key: values for key, values in filtered if values})
+
+
+def _spellings(tool: IndexedTool) -> set[str]:
     return set(map(normalize_name, (tool.spec.name, *tool.spec.aliases)))
 
 

@@ -187,12 +187,20 @@ class _Chunks(dict[str, tuple[str, ...]]):
         if bare.isascii() and bare.isalpha() and bare[1:].islower():  # most are, and need no regular expression
             term = term_of(bare.lower())
             found = self[chunk] = (term,) if term else ()
+        elif bare.isascii() and bare.isdecimal():
+            found = self[chunk] = (bare,)
         else:
             found = self[chunk] = tuple(filter(None, map(term_of, split_words(chunk))))
         return found
 
 
 _chunks = _Chunks()
+chunk_terms = _chunks.__getitem__
+
+
+def split_chunks(text: str) -> list[str]:
+    """Split text at spaces and underscores."""
+    return text.replace("_", " ").split()
 
 
 def split_words(text: str) -> list[str]:
@@ -215,7 +223,7 @@ def terms(text: str) -> list[str]:
 
     A text of stop words only keeps them: a tool may be named `help`.
     """
-    return list(chain.from_iterable(map(_chunks.__getitem__, text.split()))) or split_words(text)
+    return list(chain.from_iterable(map(chunk_terms, split_chunks(text)))) or split_words(text)
 
 
 def normalize_name(name: str) -> str:
