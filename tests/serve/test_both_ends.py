@@ -8,8 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx2
+import mcp_types as types
 import pytest
+from mcp import Client
 from tests.forked import warm_command
+from tests.mcp.conftest import rough_world
+from tests.serve.conftest import text_of
 from tests.waiting import LONG_SECONDS
 
 from callwright import Answers, Completed, Executor, Failed, Registry
@@ -17,6 +21,7 @@ from callwright.core.calls import Question
 from callwright.executor.turn_context import Turn
 from callwright.mcp import McpServers, ServerConfig
 from callwright.policy import AllowEverything
+from callwright.serve import Gateway
 
 if TYPE_CHECKING:
     from tests.serve.conftest import Desk, OpenDesk
@@ -55,6 +60,27 @@ async def test_approval_is_asked_at_far_client(desk: "Desk"):
         assert "Allow save: text='it'?" in asked[0]
         refused = await executor.run("mcp__desk__save", {"text": "it"})
         assert isinstance(refused, Failed)
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+@pytest.mark.parametrize(
+    ("action", "sent"),
+    [("accept", {"action": "accept", "content": {"name": "Ada"}}), ("decline", {"action": "decline"})],
+)
+async def test_form_of_a_server_reaches_the_far_user(mode: str, action: Any, sent: dict[str, Any]):
+    asked: list[types.ElicitRequestParams] = []
+
+    async def answer(context: object, params: types.ElicitRequestParams) -> types.ElicitResult:
+        asked.append(params)
+        return types.ElicitResult(action=action, content={"name": "Ada"} if action == "accept" else None)
+
+    async with rough_world() as rough:
+        gateway = Gateway(rough.registry, rough.executor)
+        async with gateway.running(), Client(gateway.server, mode=mode, elicitation_callback=answer) as client:
+            assert json.loads(text_of(await client.call_tool("mcp__rough__ask", {}))) == sent
+    (form,) = asked
+    assert isinstance(form, types.ElicitRequestFormParams) and form.message == "rough asks: Who?"
+    assert form.requested_schema["required"] == ["name"]
 
 
 async def test_new_tools_reach_far_client(desk: "Desk", open_desk: "OpenDesk"):
