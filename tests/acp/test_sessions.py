@@ -269,6 +269,19 @@ async def test_prompt_that_is_faster_than_the_old_question_is_the_one_that_runs(
         assert await answer == "cancelled"
 
 
+async def test_closed_session_does_not_go_on_at_its_question(connect: Connect) -> None:
+    client = EditorClient(lambda _: asyncio.Event().wait())
+    async with connect(_WRITE, "never said", client=client) as editor:
+        session = await editor.start()
+        answer = asyncio.create_task(editor.say(session, "write it"))
+        await client.question_arrived.wait()
+        opened = editor.agent._sessions[session]  # pyright: ignore[reportPrivateUsage] - as a slow editor delays it
+        await editor.connection.close_session(session)
+        assert await answer == "cancelled"
+        opened.resume_question()
+        assert opened._run is None  # pyright: ignore[reportPrivateUsage] - no request of a closed session shows it
+
+
 async def test_disconnect_ends_running_commands(connect: Connect) -> None:
     line = "touch began.txt; sleep 30; touch late.txt"
     async with connect(call("bash", command=line), "never said") as editor:
