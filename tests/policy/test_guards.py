@@ -692,6 +692,8 @@ _SEARCHES_WITHOUT_OPTIONS = [
     'grep "^$w" src',
     'grep -E "(a|$w)" src',
     'ls | grep "[a]$w"',
+    "grep -c $? src",
+    'grep "$#$w" src',
     "cat list | xargs -I% grep -e % src",
     "find src -name '*.py' | xargs -I{} grep -l foo {}",
 ]
@@ -704,6 +706,8 @@ _SEARCHES_WITH_UNKNOWN_WORDS = [
     'grep -i"$w" E',
     """grep '-'"$w" E""",
     'grep "$w^" E',
+    'grep "$w$?" E',
+    "grep $((1 - 2)) E",
     'for w in "foo bar" "-r"; do grep "$w" E; done',
     'w=foo; read w <<< -r; grep "$w" E',
     'w=foo | grep "$w" E',

@@ -203,6 +203,7 @@ _LOCAL = [
     "grep -e foo -f patterns.txt src/a.py",
     "jq .env package.json",
     "sqlite3 -readonly app.db '.tables'",
+    "sqlite3 -readonly a:b.db '.tables'",
     "sqlite3 -readonly app.db 'select 1; select 2;'",
     "sqlite3 --version",
     "duckdb -c 'select 1'",

@@ -226,6 +226,7 @@ class Piece(NamedTuple):
 _MASK = "x"
 _PLAIN_START = re.compile(r"[A-Za-z0-9_./]")
 _QUOTED_START = tuple('^#[("\\ ')  # how patterns begin; to no program a mark of options
+_COUNTS = ("$?", "$#")  # bash replaces them by digits
 _MULTIPLIES = re.compile(r"[*?\[{]")
 _EXPANDS = re.compile(r"[*?\[{]|\A~|[=:]~")
 _ASSIGNS = re.compile(r"[A-Za-z_]\w*(?:\[[^\]]*\])?\+?=")
@@ -371,7 +372,7 @@ def _dynamic_form(pieces: tuple[Piece, ...], source: str) -> Form:
     if any(map(_is_loose, pieces)):  # an unquoted variable is split into words, and any of them may start with a dash
         return WORDS
     first, single = pieces[0], not _MULTIPLIES.search("".join([piece.shadow for piece in pieces]))
-    letter = "" if first.dynamic else first.text[:1]
+    letter = first.text[:1] if not first.dynamic else "0" if first.text in _COUNTS else ""
     # of '@'"$x" the text does not show the first letter, which makes a file of options of it
     quoted = first.shadow[:1] == _MASK and letter in _QUOTED_START  # "^$x"
     if quoted or _PLAIN_START.match(letter) or (letter and letter == source[0] and letter not in "-~*?[{"):

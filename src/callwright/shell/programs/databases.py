@@ -181,7 +181,9 @@ _URI = re.compile(r"file:(?://[^/]*)?([^?#]*).*", re.DOTALL)
 _SHOWS = re.compile(r"\.(?:tables|schema|indexes|indices|databases|dbinfo)(?: [\w%]+)?")
 
 
-def _is_address(database: str) -> bool:
+def _is_address(name: str, database: str) -> bool:
+    if name == "sqlite3":
+        return database.startswith("file:")
     return ":" in database and database != ":memory:"
 
 
@@ -209,7 +211,9 @@ def sqlite(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     objection = next((f"{word.text} is not literal" for word in arguments if not word.literal), "")
     objection = objection or _SQLITE.objection(arguments) or first_sql_problem(statements)
     objection = objection or _find_file_table(name, statements)
-    objection = objection or next((f"{word.text} is an address" for word in database if _is_address(word.text)), "")
+    objection = objection or next(
+        (f"{word.text} is an address" for word in database if _is_address(name, word.text)), ""
+    )
     if objection:
         return unknown(f"{name}: {objection}", touched)
     if database and "-readonly" not in words:
