@@ -282,6 +282,28 @@ async def test_closed_session_does_not_go_on_at_its_question(connect: Connect) -
         assert opened._run is None  # pyright: ignore[reportPrivateUsage] - no request of a closed session shows it
 
 
+async def test_one_prompt_at_a_time_after_an_old_question_was_answered(connect: Connect) -> None:
+    client = EditorClient(lambda _: asyncio.Event().wait())
+    second = call("write", path="b.txt", content="hi\n")
+    async with connect(_WRITE, "went on", second, "never said", client=client) as editor:
+        session = await editor.start()
+        stopped = asyncio.create_task(editor.say(session, "write it"))
+        await client.question_arrived.wait()
+        await editor.connection.close_session(session)
+        assert await stopped == "cancelled"
+        client.answer = choose("once")
+        await editor.connection.load_session(str(editor.project), session, mcp_servers=[])
+        await until(lambda: "went on" in client.text())
+        client.answer = lambda _: asyncio.Event().wait()
+        client.question_arrived.clear()
+        answer = asyncio.create_task(editor.say(session, "write another"))
+        await client.question_arrived.wait()
+        with pytest.raises(RequestError, match="is being answered; cancel it first"):
+            await editor.say(session, "and another")
+        await editor.connection.cancel(session)
+        assert await answer == "cancelled" and (editor.project / "a.txt").exists()
+
+
 async def test_disconnect_ends_running_commands(connect: Connect) -> None:
     line = "touch began.txt; sleep 30; touch late.txt"
     async with connect(call("bash", command=line), "never said") as editor:
