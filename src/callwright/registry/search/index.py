@@ -38,7 +38,7 @@ class MatchExplanation:
         """Return the words that match a tool: those in its name, then those in its other texts."""
         named: list[str] = []
         other: list[str] = []
-        name, _ = self._postings.name(tool)
+        name = self._postings.name_terms(tool)
         for known, impacts, shown in self._matches:
             if tool in impacts:
                 (named if known in name else other).append(shown)
@@ -150,9 +150,8 @@ def _boost(postings: Postings, query: ToolQuery, found: _Found, scores: _Scores)
                     scores[tool] += _PHRASE * max(rarity[first], rarity[second])
     known = frozenset(rarity)
     for tool in scores:
-        name, name_rarity = postings.name(tool)
-        if shared := known & name:
-            scores[tool] *= 1 + _NAME_SHARE * fsum(map(rarity.__getitem__, shared)) / name_rarity
+        if shared := known & postings.name_terms(tool):
+            scores[tool] *= 1 + _NAME_SHARE * fsum(map(rarity.__getitem__, shared)) / postings.name_rarity(tool)
 
 
 def _coverage(postings: Postings, query: ToolQuery, name: str) -> float:

@@ -2,7 +2,7 @@
 
 import string
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from math import fsum, log  # fsum does not depend on the order of a set
@@ -106,12 +106,13 @@ class Postings:
         "_by_term",
         "_impacts",
         "_meanings",
-        "_names",
+        "_name_rarities",
+        "_name_terms",
         "_owners",
         "_phrases",
         "_rarities",
+        "_removed",
         "_spelling",
-        "_stale",
         "_weights",
         "tools",
     )
@@ -120,10 +121,11 @@ class Postings:
         self.tools: dict[str, IndexedTool] = {}
         self._by_name: defaultdict[str, list[IndexedTool]] = defaultdict(list)
         self._by_term: defaultdict[str, list[int]] = defaultdict(list)
-        self._owners: list[IndexedTool] = []
-        self._weights: list[float] = []
+        self._owners: dict[int, IndexedTool] = {}
+        self._weights: dict[int, float] = {}
+        self._name_terms: dict[IndexedTool, frozenset[str]] = {}
         self._phrases: dict[IndexedTool, frozenset[tuple[str, str]]] = {}
-        self._stale = False
+        self._removed: set[IndexedTool] = set()
         self._clear_caches()
 
     def add(self, specs: Iterable[ToolSpec]) -> None:
@@ -141,13 +143,11 @@ class Postings:
                     owners.append(tool)
                     texts.append(text)
                     fields.append(field)
-        first = len(self._owners)
-        self._owners += owners  # before their numbers are used, so that an interrupt leaves no number without an owner
-        self._weights += [0.0] * len(owners)
+        first = next(reversed(self._owners), -1) + 1
+        self._owners.update(enumerate(owners, first))  # before the numbers are used: `rebuild` drops them by owner
         lengths = self._add_texts(texts, first)
-        self._weights[first:] = [
-            field.weight / (1 + field.dilution * length) for field, length in zip(fields, lengths, strict=True)
-        ]
+        weights = [field.weight / (1 + field.dilution * length) for field, length in zip(fields, lengths, strict=True)]
+        self._weights.update(enumerate(weights, first))
         self._clear_caches()
 
     def _add_texts(self, texts: Sequence[str], first: int) -> list[int]:
@@ -179,21 +179,20 @@ class Postings:
         """Remove a tool if it is known; `rebuild` must be called before the next query."""
         tool = self.tools.pop(name, None)
         if tool is not None:
+            self._name_terms.pop(tool, None)
             self._phrases.pop(tool, None)
-            self._stale = True
+            self._removed.add(tool)
 
     def rebuild(self) -> None:
         """Drop the fields of removed tools: one pass for all of them is cheaper than one search per tool."""
-        if not self._stale:
+        if not self._removed:
             return
-        left = frozenset(self.tools.values())
-        kept = [number for number, tool in enumerate(self._owners) if tool in left]
-        renumbered = {number: place for place, number in enumerate(kept)}
-        self._by_name = _filter_lists(self._by_name, dict(zip(left, left, strict=True)))
-        self._by_term = _filter_lists(self._by_term, renumbered)
-        self._owners = [self._owners[number] for number in kept]
-        self._weights = [self._weights[number] for number in kept]
-        self._stale = False
+        numbers = {number for number, tool in self._owners.items() if tool in self._removed}
+        _drop(self._by_term, numbers)
+        _drop(self._by_name, self._removed)
+        for number in numbers:
+            del self._owners[number], self._weights[number]
+        self._removed = set()
         self._clear_caches()
 
     def impacts(self, term: str) -> dict[IndexedTool, float]:
@@ -228,17 +227,23 @@ class Postings:
         """Return the inverse document frequency of a term."""
         rarity = self._rarities.get(term)
         if rarity is None:
-            count = len(self.impacts(term))
+            count = len(set(map(self._owners.__getitem__, self._by_term.get(term, ()))))
             rarity = self._rarities[term] = log(1 + (len(self.tools) - count + 0.5) / (count + 0.5))
         return rarity
 
-    def name(self, tool: IndexedTool) -> tuple[frozenset[str], float]:
-        """Return the terms in a tool's name, and their summed rarity."""
-        name = self._names.get(tool)
-        if name is None:
-            found = frozenset(terms(tool.spec.name))
-            name = self._names[tool] = (found, fsum(map(self.rarity, found)))
-        return name
+    def name_terms(self, tool: IndexedTool) -> frozenset[str]:
+        """Return the terms in a tool's name."""
+        found = self._name_terms.get(tool)
+        if found is None:
+            found = self._name_terms[tool] = frozenset(terms(tool.spec.name))
+        return found
+
+    def name_rarity(self, tool: IndexedTool) -> float:
+        """Return the summed rarity of the terms in a tool's name."""
+        rarity = self._name_rarities.get(tool)
+        if rarity is None:
+            rarity = self._name_rarities[tool] = fsum(map(self.rarity, self.name_terms(tool)))
+        return rarity
 
     def phrases(self, tool: IndexedTool) -> frozenset[tuple[str, str]]:
         """Return the pairs of neighbouring terms in a tool's name, description and hint."""
@@ -268,14 +273,17 @@ class Postings:
     def _clear_caches(self) -> None:
         self._impacts: dict[str, dict[IndexedTool, float]] = {}
         self._rarities: dict[str, float] = {}
-        self._names: dict[IndexedTool, tuple[frozenset[str], float]] = {}
+        self._name_rarities: dict[IndexedTool, float] = {}
         self._meanings: dict[str, list[tuple[str, float]]] = {}
         self._spelling: Spelling | None = None
 
 
-def _filter_lists(lists: Mapping[str, list[_Value]], kept: Mapping[_Value, _Value]) -> defaultdict[str, list[_Value]]:
-    filtered = ((key, [kept[value] for value in values if value in kept]) for key, values in lists.items())
-    return defaultdict(list, {key: values for key, values in filtered if values})
+def _drop(lists: dict[str, list[_Value]], dropped: set[_Value]) -> None:
+    for key in [key for key, values in lists.items() if not dropped.isdisjoint(values)]:
+        if left := [value for value in lists[key] if value not in dropped]:
+            lists[key] = left
+        else:
+            del lists[key]
 
 
 def _spellings(tool: IndexedTool) -> set[str]:
