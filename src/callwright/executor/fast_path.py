@@ -31,7 +31,6 @@ from callwright.stats import Tally, count_argument_chars
 from callwright.tool.function import Bound, FunctionTool
 
 _batch_began = make_constructor(BatchBegan)
-_call_began = make_constructor(CallBegan)
 _call_ended = make_constructor(CallEnded)
 _completed = make_constructor(Completed)
 _output = make_constructor(Output)
@@ -185,7 +184,7 @@ class FastPath:
                 await turn.journal(announced)
             if observe is not None:
                 observe(announced)
-                observe(_call_began(call))
+                observe(CallBegan(call))
         order, began = next_order(), perf_counter()
         try:  # the first step here: most calls end with it, and nothing has to watch them
             running = tool.function(**values)

@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 Observe = Callable[[Event], None]
 _completed = make_constructor(Completed)
 _output = make_constructor(Output)
-_call_began = make_constructor(CallBegan)
 _call_ended = make_constructor(CallEnded)
 _log = logging.getLogger("callwright")
 _INNER_GRACE = 0.8
@@ -111,7 +110,7 @@ class Runner:
             outcome = Completed(admitted.call, admitted.hook_output, attempts=0)
         else:
             if observe is not None:
-                observe(_call_began(admitted.call))
+                observe(CallBegan(admitted.call))
             outcome = await self.attempt(admitted, scope, deadlines, observe, parent)
         if self.hooks:
             shown = self.run_after_hooks(admitted, outcome, scope.turn_id, deadlines)
