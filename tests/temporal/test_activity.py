@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from temporalio.activity import ActivityCancellationDetails
 from temporalio.common import RetryPolicy as TemporalRetryPolicy
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.testing import ActivityEnvironment
@@ -17,7 +18,8 @@ from temporalio.testing import ActivityEnvironment
 from callwright import Agent, Answers, Done, Effect, Executor, Paused, Registry, RunLimits, SqliteStore, ToolCall, tool
 from callwright.agent import Requests
 from callwright.agent.run_request import count_active_seconds
-from callwright.core.calls import Completed, Outcome
+from callwright.core.calls import Completed, Failed, Outcome
+from callwright.core.errors import Cancelled
 from callwright.core.messages import ToolMessage, UserMessage
 from callwright.hooks.base import Halt, Hook
 from callwright.providers.base import ProviderError
@@ -53,6 +55,7 @@ async def advance(
     tools: Sequence[Tool] = (),
     scheduled: datetime = datetime.fromtimestamp(0, UTC),  # noqa: B008 - it is the same each time
     hooks: Sequence[Hook] = (),
+    environment: ActivityEnvironment | None = None,
     **order: Any,
 ) -> dict[str, Any]:
     executor = Executor(Registry(*(tools or [change])), hooks=hooks)
@@ -60,7 +63,7 @@ async def advance(
     agent = Agent(
         ScriptedProvider(*lines), executor=executor, sessions=store, name="desk", limits=limits, requests=once
     )
-    environment = ActivityEnvironment()
+    environment = environment or ActivityEnvironment()
     policy = TemporalRetryPolicy(maximum_attempts=20)
     about = {"scheduled_time": scheduled, "workflow_id": "callwright/s", "retry_policy": policy}
     environment.info = replace(environment.info, attempt=attempt, **about)
@@ -231,6 +234,53 @@ async def test_question_that_was_not_open_at_the_end_of_the_time_waits(store: Sq
     report = await advance(store, following, key=key, open=first["open"], position=first["position"], lapsed=True)
     assert report["state"] == "paused" and report["open"] != first["open"]
     assert [outcome.text for outcome in await _read_outcomes(store)] == ["changed 1"]
+
+
+async def begin_to_wait(store: SqliteStore, environment: ActivityEnvironment) -> "tuple[str, asyncio.Task[Any]]":
+    began = asyncio.Event()
+
+    @tool(effect=Effect.READ)
+    async def wait() -> str:
+        """Wait for ever."""
+        began.set()
+        await asyncio.Event().wait()
+        return "never said"
+
+    key = await keep_prompt(store, "go")
+    call = ToolCall("c1", "wait", {})
+    running = asyncio.create_task(
+        advance(store, call, "gone on", tools=[wait], environment=environment, prompt=key, key=key)
+    )
+    await began.wait()
+    return key, running
+
+
+async def test_cancelled_run_stops_its_call(store: SqliteStore) -> None:
+    environment = ActivityEnvironment()
+    _, running = await begin_to_wait(store, environment)
+    environment.cancel(cancellation_details=ActivityCancellationDetails(cancel_requested=True))
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    (outcome,) = await _read_outcomes(store)
+    assert isinstance(outcome, Failed) and isinstance(outcome.error, Cancelled) and outcome.started
+
+
+async def test_run_of_a_stopped_worker_is_left_to_another(store: SqliteStore) -> None:
+    environment = ActivityEnvironment()
+    key, running = await begin_to_wait(store, environment)
+    environment.cancel(cancellation_details=ActivityCancellationDetails(worker_shutdown=True))
+    with pytest.raises(ApplicationError, match="the worker was stopped") as stopped:
+        await running
+    assert stopped.value.type == "WorkerStopped" and not stopped.value.non_retryable
+    assert await _read_outcomes(store) == []
+
+    @tool(effect=Effect.READ)
+    async def wait() -> str:
+        """Wait no more."""
+        return "waited"
+
+    assert (await advance(store, "done", tools=[wait], attempt=2, prompt=key, key=key))["state"] == "done"
+    assert len(await _read_outcomes(store)) == 1
 
 
 async def _read_outcomes(store: SqliteStore) -> list[Outcome]:
