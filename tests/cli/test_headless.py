@@ -467,5 +467,7 @@ def test_code_mode_asks_about_calls_of_a_program(machine: Any, calls: Call) -> N
     mode = ("--settings", '{"codeMode": true}')
     paused = machine("-p", "go", machine.says(calls("run_code", code=code)), "--session-id", "s1", *mode)
     assert paused.code == 4 and "Allow write" in paused.err and not (machine.project / "a.txt").exists()
+    without = machine("-p", "--resume", "s1", machine.says("never"), "--answers", "allow")
+    assert without.code == 2 and "run_code, which asks, is not among the tools now" in without.err
     done = machine("-p", "--resume", "s1", machine.says("all done"), "--answers", "allow", *mode)
     assert (done.code, done.out) == (0, "all done\n") and (machine.project / "a.txt").read_text() == "one"

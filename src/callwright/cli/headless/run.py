@@ -203,6 +203,12 @@ class _HeadlessRun:
         questions = await open_questions(app.agent.sessions, self._session_id)
         if not questions:
             raise UsageError(f"session {self._session_id} has no pending question; leave out --answers")
+        outer = SessionReplay(await app.agent.sessions.read(self._session_id)).open
+        names = {} if outer is None else {call.id: call.name for call in outer.calls}
+        for name in {names[question.within] for question in questions if question.within in names}:
+            # shown, or to be found by a search; otherwise the answers would be lost
+            if app.agent.registry.snapshot().get(name) is None and app.registry.get(name) is None:
+                raise UsageError(f"{name}, which asks, is not among the tools now; resume with the settings it had")
         return read_answers(self._options.answers, questions)
 
     async def _run_one(self, events: AsyncGenerator[AgentEvent, None]) -> int:
