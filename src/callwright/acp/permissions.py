@@ -24,6 +24,7 @@ from callwright.core.calls import Answers, Decline, Question, Reply, ToolCall
 from callwright.core.decisions import make_reply
 from callwright.core.errors import Unanswered, shorten
 from callwright.core.escaping import visible_line
+from callwright.core.json import read_object
 from callwright.executor.driver import is_cancelling
 from callwright.hooks.shell.compat import elicitation_server
 from callwright.policy.grants import can_last, propose_for
@@ -180,7 +181,7 @@ class Permissions:
 
 
 def _read_form(question: Question, answer: object) -> Reply:
-    given = cast("dict[str, Any]", answer) if isinstance(answer, dict) else {}
+    given = read_object(answer)
     content = given.get("content")
     filled_in = cast("dict[str, Any]", content) if given.get("action") == "accept" and isinstance(content, dict) else {}
     reply = read_reply_form(question.arguments, filled_in)

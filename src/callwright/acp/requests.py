@@ -28,6 +28,7 @@ from pydantic import BaseModel, ValidationError
 
 from callwright.app.attachments import Mention
 from callwright.core.content import WEB_IMAGES, File, Image, Part, Text
+from callwright.core.json import read_object
 from callwright.system.paths import shorten_path
 
 Block: TypeAlias = (
@@ -67,7 +68,7 @@ def _check_lists(params: object, request: BaseModel) -> None:
     Raises:
         RequestError: An entry of a list is not valid.
     """
-    given = cast("dict[str, object]", params) if isinstance(params, dict) else {}
+    given = read_object(params)
     for name, attribute in (("mcpServers", "mcp_servers"), ("additionalDirectories", "additional_directories")):
         sent = given.get(name)
         if sent is None:

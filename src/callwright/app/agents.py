@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from callwright.app.locations import Locations
 from callwright.app.skills.grants import OWN_MODEL
 from callwright.core.errors import ToolError, UsageError
-from callwright.core.json import hash_text
+from callwright.core.json import hash_text, read_object
 from callwright.core.spec import ToolSpec
 from callwright.policy.tool_names import canonical, identities, names_tool
 from callwright.skills.fields import FieldReader, SkillProblem
@@ -121,7 +121,7 @@ def read_given_agents(text: str, entries: Mapping[str, Any]) -> tuple[AgentDefin
 
 
 def _read_given_agent(name: str, given: object) -> AgentDefinition:
-    entry: Mapping[str, Any] = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
+    entry = read_object(given)
     texts = {key: entry.get(key, "") for key in ("description", "prompt", "model")}
     lists = {key: entry.get(key, []) for key in ("tools", "disallowedTools")}
     turns = entry.get("maxTurns", _MAX_TURNS)

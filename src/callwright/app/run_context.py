@@ -13,6 +13,7 @@ from callwright.app.locations import Locations
 from callwright.app.permissions import load_rules
 from callwright.app.settings import Settings
 from callwright.core.errors import UsageError
+from callwright.core.json import read_object
 from callwright.hooks.shell.config import ShellHook
 from callwright.hooks.shell.process import CallBack, HookRun
 from callwright.mcp.config import Relay
@@ -301,7 +302,7 @@ def undo_store(settings: Settings, folder: Path | None, report: Callable[[str], 
     given: object = settings.last("undo")
     if given == "off":
         return None
-    chosen: Mapping[str, float] = cast("Mapping[str, float]", given) if isinstance(given, Mapping) else {}
+    chosen = read_object(given)
     usual = UndoLimits()
     limits = UndoLimits(
         int(chosen["megabytes"] * _MEGABYTE) if "megabytes" in chosen else usual.total_bytes,

@@ -16,7 +16,7 @@ from callwright.app.locations import Locations
 from callwright.app.settings_file import Scope, SettingsLayer, parse_layer, read_layer, read_named
 from callwright.app.skills.grants import describe_requests, requesting_skills
 from callwright.core.escaping import latin_form
-from callwright.core.json import FrozenDict, Json, JsonObject, compact, thaw
+from callwright.core.json import FrozenDict, Json, JsonObject, compact, read_object, thaw
 from callwright.skills import Skill
 from callwright.system.paths import expand_home
 
@@ -94,7 +94,7 @@ class Settings:
             # a null counts as absent, so a later layer cannot unset a value
             found: Any = layer.content
             for key in path:
-                found = cast("Mapping[str, Any]", found).get(key) if isinstance(found, Mapping) else None
+                found = read_object(found).get(key)
             if found is not None:
                 return found
         return None
@@ -329,7 +329,7 @@ def _folded(name: str) -> str:
 def _hook_commands(layer: SettingsLayer) -> Iterable[str]:
     for event, groups in layer.section("hooks").items():
         for group in cast("Sequence[Any]", groups) if isinstance(groups, (list, tuple)) else (groups,):
-            given: Mapping[str, Any] = cast("Mapping[str, Any]", group) if isinstance(group, Mapping) else {}
+            given = read_object(group)
             entries: object = given.get("hooks")
             if not isinstance(entries, (list, tuple)):
                 yield f"hook on {event}: {compact(thaw(cast('Json', group)))}"  # not valid: what it guards is denied
@@ -339,7 +339,7 @@ def _hook_commands(layer: SettingsLayer) -> Iterable[str]:
 
 
 def _describe_hook(hook: Any) -> str:
-    entry: Mapping[str, Any] = cast("Mapping[str, Any]", hook) if isinstance(hook, Mapping) else {}
+    entry = read_object(hook)
     arguments: object = entry.get("args", ())
     if not isinstance(entry.get("command"), str) or not isinstance(arguments, (list, tuple)) or "url" in entry:
         return compact(thaw(cast("Json", hook)))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import cast
 
+from callwright.core.json import read_object
 from callwright.policy.git_folders import read_settings
 from callwright.policy.tool_names import words
 
@@ -184,7 +185,7 @@ def _find_other_pnpm(folder: str) -> str:
             settings: object = json.loads(read_settings(file)) if file.is_file() else {}
         except (ValueError, RecursionError):
             return str(file)
-        found = cast("dict[str, object]", settings) if isinstance(settings, dict) else {}
+        found = read_object(settings)
         version = found.get("packageManager")
         if version is not None and not (isinstance(version, str) and _PACKAGE_MANAGER.fullmatch(version)):
             return str(file)
@@ -321,7 +322,7 @@ def _read_ruff_settings(file: Path) -> str | None:
         return "settings that cannot be parsed"
     found: object = cast("object", parsed)
     for name in ("tool", "ruff") if file.name == "pyproject.toml" else ():
-        found = cast("dict[str, object]", found).get(name) if isinstance(found, dict) else None
+        found = read_object(found).get(name)
     if not isinstance(found, dict):
         return None
     settings = cast("dict[str, object]", found)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
-from callwright.core.json import follow_pointer
+from callwright.core.json import follow_pointer, read_object
 from callwright.repairs.names import clean_name, fold_name
 
 Schema: TypeAlias = Mapping[str, Any]
@@ -19,11 +19,11 @@ _MOST_STEPS = 20
 def resolve(schema: Any, root: Schema) -> Schema:
     """Follow `$ref` inside one document; an unknown reference gives a schema that permits everything."""
     for _ in range(_MOST_STEPS):
-        reference = cast("Schema", schema).get("$ref") if isinstance(schema, Mapping) else None
+        reference = read_object(schema).get("$ref")
         if not isinstance(reference, str):
             break
         schema = follow_pointer(root, reference[1:]) if reference.startswith("#/") else {}
-    return cast("Schema", schema) if isinstance(schema, Mapping) else {}
+    return read_object(schema)
 
 
 def _alternatives(schema: Schema) -> Sequence[Schema] | None:
@@ -44,8 +44,7 @@ def _object_in(schema: Schema, root: Schema) -> Schema:
 
 def fields_of(schema: Schema, root: Schema) -> dict[str, Schema]:
     """Return the named fields of an object schema; of a choice, those of its only object."""
-    found = _object_in(schema, root).get("properties")
-    named: Schema = cast("Schema", found) if isinstance(found, Mapping) else {}
+    named = read_object(_object_in(schema, root).get("properties"))
     return {name: resolve(field, root) for name, field in named.items()}
 
 

@@ -12,7 +12,7 @@ from callwright.cli.render.text import print_notice
 from callwright.core.calls import Answers, Completed, Question, Reply, ToolCall
 from callwright.core.decisions import make_reply
 from callwright.core.errors import CallwrightError, UsageError
-from callwright.core.json import parse_strictly, thaw
+from callwright.core.json import parse_strictly, read_object, thaw
 from callwright.executor.executor import Executor
 from callwright.hooks.base import PendingCall
 from callwright.hooks.shell.compat import CallView, elicitation_server
@@ -154,8 +154,7 @@ def _questionnaire(question: Question) -> Fields:
 
 def _read_input(question: Question, reply: Fields) -> Reply:
     updated = reply.get("updatedInput")
-    answers = cast("Fields", updated).get("answers") if isinstance(updated, dict) else None
-    given = [*cast("Fields", answers).values()] if isinstance(answers, dict) else []
+    given = [*read_object(read_object(updated).get("answers")).values()]
     if len(given) != 1 or not isinstance(given[0], str) or not given[0].strip():
         return make_reply(False, reason="the question was not answered")
     labels = [label for label, _ in choices_of(question.arguments)]

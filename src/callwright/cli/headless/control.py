@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias, cast
 
 from callwright.core.errors import CallwrightError, UsageError
-from callwright.core.json import parse_strictly
+from callwright.core.json import parse_strictly, read_object
 
 Message: TypeAlias = dict[str, Any]
 Handler: TypeAlias = Callable[[Message], Awaitable[Mapping[str, Any]]]
@@ -175,7 +175,7 @@ class ControlChannel:
 
     def _take_request(self, message: Message) -> None:
         request: object = message.get("request")
-        kind: object = cast("Message", request).get("subtype") if isinstance(request, dict) else None
+        kind = read_object(request).get("subtype")
         if kind == "initialize" and not self._first.done():
             self._first.set_result(message)
         elif self._handler is None:
@@ -184,7 +184,7 @@ class ControlChannel:
             self._start_answer(message)
 
     def _settle(self, response: object) -> None:
-        given = cast("Message", response) if isinstance(response, dict) else {}
+        given = read_object(response)
         future = self._open.get(str(given.get("request_id")))
         if future is None or future.done():
             return  # an answer to nothing that is open: answered already, or given up

@@ -10,6 +10,7 @@ from callwright.cli.render.text import Palette, cut, visible, visible_line, widt
 from callwright.core.calls import Completed, Failed, Outcome, ToolCall
 from callwright.core.content import Output, Part, Text
 from callwright.core.errors import Denied
+from callwright.core.json import read_object
 from callwright.core.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from callwright.providers.encoding import read_arguments
 
@@ -108,7 +109,7 @@ class CallLines:
 
     def _program(self, arguments: object) -> Iterator[str]:
         """Yield the first lines of a program of several lines, as code."""
-        code: object = cast("dict[str, object]", arguments).get("code") if isinstance(arguments, dict) else None
+        code: object = read_object(arguments).get("code")
         lines = visible(code.replace("\r\n", "\n")).strip("\n").split("\n") if isinstance(code, str) else []
         if len(lines) < 2:
             return

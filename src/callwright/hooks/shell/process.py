@@ -13,11 +13,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from callwright.core.errors import CallwrightError
-from callwright.core.json import parse_strictly
+from callwright.core.json import parse_strictly, read_object
 from callwright.hooks.shell.config import SHELLS, ShellHook
 from callwright.system.environment import without_credentials
 from callwright.system.paths import expand_home
@@ -207,7 +207,7 @@ def _read_verdict(text: str) -> HookRun:
         given = parse_strictly(body)
     except (ValueError, RecursionError):
         return HookRun(problem=f"was answered without JSON: {text[:200]!r}")
-    verdict: Mapping[str, Any] = cast("Mapping[str, Any]", given) if isinstance(given, dict) else {}
+    verdict = read_object(given)
     if verdict.get("ok") is True:
         return HookRun()
     if verdict.get("ok") is not False:
