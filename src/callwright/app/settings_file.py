@@ -116,24 +116,21 @@ def read_layer(scope: Scope, file: Path) -> SettingsLayer | None:
 def read_text(file: Path) -> str | None:
     """Return the text of a settings file; None if it does not exist.
 
+    Only a regular file is read, up to a limit: a repository could make it a link to an endless device.
+
     Raises:
         UsageError: It cannot be read.
     """
     try:
-        return _read_text(file)
+        # resolved first: links are refused, and users do link their settings
+        data = read_regular(Path(os.path.realpath(file)), _MOST_BYTES + 1)
+        if len(data) > _MOST_BYTES:
+            raise ValueError(f"more than {_MOST_BYTES} bytes")
+        return data.decode("utf-8-sig").replace("\r\n", "\n")
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, ToolError) as error:
         raise UsageError(f"cannot read the settings in {file}: {describe_exception(error)}") from None
-
-
-def _read_text(file: Path) -> str:
-    """Read a regular file up to a limit: a repository could make it a link to an endless device."""
-    # resolved first: links are refused, and users do link their settings
-    data = read_regular(Path(os.path.realpath(file)), _MOST_BYTES + 1)
-    if len(data) > _MOST_BYTES:
-        raise ValueError(f"more than {_MOST_BYTES} bytes")
-    return data.decode("utf-8-sig").replace("\r\n", "\n")
 
 
 def read_named(option: str, name: str, advice: str = "") -> str:

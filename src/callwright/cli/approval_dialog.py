@@ -86,7 +86,8 @@ def dialog_text(question: Question, palette: Palette, width: int = 80) -> Dialog
     rows += [f"{verb} {mark_text(target)}" for verb, target in access_pairs(question.accesses)]
     if question.origin:
         rows += ["made by:", *(mark_text(line) for line in question.origin.split("\n"))]
-    reason = [palette.paint(row, "dim") for row in _wrap(_reason_text(question), room)]
+    because = f"because {mark_text(question.reason)}" if question.reason else ""
+    reason = [palette.paint(row, "dim") for row in _wrap(because, room)]
     warnings = [palette.paint(row, "yellow") for row in wrap_rows(look_alikes(question), room)]
     deciding = [palette.paint(row, "bold") for row in wrap_rows(deciding_texts(question), room)]
     first, *more = [palette.paint(row, "bold", "yellow") for row in _wrap(heading, room)]
@@ -120,10 +121,6 @@ def trust_text(project: str, requests: Sequence[str], palette: Palette, width: i
 
 def _indent(rows: Iterable[str]) -> list[str]:
     return [f"  {row}" for row in rows]
-
-
-def _reason_text(question: Question) -> str:
-    return f"because {mark_text(question.reason)}" if question.reason else ""
 
 
 def argument_rows(accesses: Iterable[Access], arguments: Mapping[str, Any]) -> list[str]:

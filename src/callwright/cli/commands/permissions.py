@@ -95,9 +95,10 @@ def _test(options: argparse.Namespace) -> int:
 def _explain(options: argparse.Namespace) -> int:
     app, trusted = _app(options)
     withheld = withheld_rules(app.locations, trusted=trusted)
+    default = app.settings.place("permissions", "defaultMode")
     report: dict[str, Any] = {
         "mode": app.switch.mode,
-        "mode_from": "the command line" if options.permission_mode else _mode_from(app),
+        "mode_from": "the command line" if options.permission_mode else default or "default",
         "project": str(app.locations.project),
         "trusted": bool(options.trust) or Trust(app.locations).complete,
         "withheld": list(app.settings.withheld),
@@ -115,10 +116,6 @@ def _explain(options: argparse.Namespace) -> int:
 def _shorten_paths(text: str, locations: Locations) -> str:
     """Shorten the paths of settings files in the current folder."""
     return text.replace(f"{locations.cwd / FOLDER}/", f"{FOLDER}/")
-
-
-def _mode_from(app: App) -> str:
-    return app.settings.place("permissions", "defaultMode") or "default"
 
 
 def _rule_fields(rule: Rule) -> dict[str, str]:
