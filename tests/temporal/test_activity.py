@@ -28,6 +28,7 @@ from callwright.sessions import QuestionClosed, SessionStore, StoredRecord, list
 from callwright.sessions.records import Said
 from callwright.temporal.activity import Advance
 from callwright.temporal.blobs import keep_prompt
+from callwright.temporal.workflow import RunWorkflow, question_key
 from callwright.testing import ScriptedHook, ScriptedProvider
 from callwright.testing.fakes import Line
 from callwright.tool.base import Tool
@@ -281,6 +282,16 @@ async def test_run_of_a_stopped_worker_is_left_to_another(store: SqliteStore) ->
 
     assert (await advance(store, "done", tools=[wait], attempt=2, prompt=key, key=key))["state"] == "done"
     assert len(await _read_outcomes(store)) == 1
+
+
+def test_flood_of_signals_neither_holds_up_a_run_nor_hides_its_answers() -> None:
+    waiting = question_key("about.c1.0.n")
+    run = RunWorkflow({"open": [waiting]})
+    run.note_answered({"keys": [waiting, waiting[:-1], 5, None]})
+    run.note_answered({"keys": [f"{number:016x}" for number in range(100_000)]})
+    for nonsense in (None, [waiting], {"keys": waiting}, {"keys": {waiting: 1}}):
+        run.note_answered(nonsense)
+    assert run._answered == [waiting, *(f"{number:016x}" for number in range(99_900, 100_000))]  # pyright: ignore[reportPrivateUsage] - the server shows it to no one
 
 
 async def _read_outcomes(store: SqliteStore) -> list[Outcome]:

@@ -55,9 +55,9 @@ class RunWorkflow:
     def note_answered(self, given: Any) -> None:
         """Take the keys of answered questions. They only wake the run: the answers that count are in its session."""
         keys = cast("Data", given).get("keys") if isinstance(given, dict) else None
-        for key in cast("list[object]", keys) if isinstance(keys, list) else ():
-            if isinstance(key, str) and len(key) == _KEY_CHARS and key not in self._answered:
-                self._answered = [*self._answered, key]
+        sent = cast("list[object]", keys) if isinstance(keys, list) else []
+        fresh = [key for key in sent if isinstance(key, str) and len(key) == _KEY_CHARS]
+        self._answered = list(dict.fromkeys([*self._answered, *fresh]))  # any client may send very many
         early = [key for key in self._answered if key not in self._open]
         dropped = {*early[:-_MOST_ANSWERS]}
         self._answered = [key for key in self._answered if key not in dropped]
