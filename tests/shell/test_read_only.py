@@ -372,6 +372,7 @@ def test_cd_that_may_fail_keeps_both_folders() -> None:
         "a=w\nreadonly ${a}f=/etc/passwd\nwf=b\ncat $wf",
         "for COLUMNS in a; do ls; cat $COLUMNS; done",
         "LINES=a; ls; cat $LINES",
+        "_=a; ls .env; cat $_",
         "f=a; f=b; cat $f",
         "f=a; read f < b; cat $f",
         "f=a; if ls; then f=b; fi; cat $f",

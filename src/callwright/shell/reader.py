@@ -124,7 +124,7 @@ class WordReader:
 
     def hold_constant(self, name: str, value: str) -> None:
         """Replace a variable by its text from here on."""
-        if self.findings.holds_texts and name not in ("COLUMNS", "LINES"):  # bash changes these itself
+        if self.findings.holds_texts and name not in ("_", "COLUMNS", "LINES"):  # bash changes these itself
             self.constants = {**self.constants, name: value}
             self.findings.constants.add(name)
 
