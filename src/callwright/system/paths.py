@@ -26,11 +26,7 @@ _MAYBE_A_LINK = frozenset({errno.ELOOP, errno.ENOTDIR, errno.EMLINK})
 
 
 def expand_home(path: str | PathLike[str]) -> Path:
-    """Return a path with the home folder in place of a leading `~` or `~user`; as it is if there is none.
-
-    Args:
-        path: The path.
-    """
+    """Return a path with the home folder in place of a leading `~` or `~user`; as it is if there is none."""
     with suppress(ValueError):  # a name of a user that the system refuses to look up
         path = os.path.expanduser(path)  # noqa: PTH111 - pathlib raises where there is no home
     return Path(path)

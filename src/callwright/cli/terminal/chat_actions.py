@@ -111,11 +111,7 @@ class ChatHost(Protocol):
 
 
 class ShellLines:
-    """Runs what the user types after `!` with the bash tool, and keeps the outputs for the next prompt.
-
-    Args:
-        chat: The chat.
-    """
+    """Runs what the user types after `!` with the bash tool, and keeps the outputs for the next prompt."""
 
     def __init__(self, chat: ChatHost) -> None:
         self._chat = chat

@@ -19,12 +19,7 @@ _SCOPE_ENTRIES = (
 
 
 class UndoCommands:
-    """Undoes, redoes and rewinds the session of a chat.
-
-    Args:
-        chat: The chat.
-        show: Shows lines to the user.
-    """
+    """Undoes, redoes and rewinds the session of a chat; `show` shows lines to the user."""
 
     def __init__(self, chat: ChatHost, show: Callable[..., None]) -> None:
         self._chat = chat

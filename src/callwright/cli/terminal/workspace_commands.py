@@ -36,12 +36,7 @@ def _explain_git(text: str, revision: str) -> str:
 
 
 class WorkspaceCommands:
-    """Commands about the project and the program.
-
-    Args:
-        chat: The chat.
-        show: Shows lines to the user.
-    """
+    """Commands about the project and the program; `show` shows lines to the user."""
 
     def __init__(self, chat: ChatHost, show: Callable[..., None]) -> None:
         self._chat = chat
