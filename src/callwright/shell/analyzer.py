@@ -382,16 +382,8 @@ def _make_plan(line: str, findings: Findings, problem: str) -> ShellPlan:
     reason = _find_reason(commands, verdict)
     if not proven and verdict is not Verdict.UNKNOWN:
         verdict, reason = Verdict.UNKNOWN, problem or findings.objections[0]
-    return _plan(
-        line,
-        commands,
-        _collect_accesses(commands),
-        verdict,
-        problem or reason,
-        proven,
-        tuple(findings.dangers),
-        problem,
-    )
+    accesses = _collect_accesses(commands)
+    return _plan(line, commands, accesses, verdict, problem or reason, proven, tuple(findings.dangers), problem)
 
 
 def _collect_accesses(commands: tuple[SimpleCommand, ...]) -> tuple[Access, ...]:
