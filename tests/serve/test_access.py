@@ -158,6 +158,14 @@ def test_too_many_clients_get_an_error_and_displace_no_other() -> None:
     assert states.find("1", known=True) is first[1]
 
 
+def test_client_that_returns_its_id_keeps_its_state() -> None:
+    states = ClientStates(State)
+    first = states.find("one", known=False)
+    assert states.find("one", known=False) is first and states.find("two", known=False) is not first
+    assert states.find("one", known=True) is first and states.find("one", known=True) is first
+    assert states.find("one", known=False) is not first  # who returns no id must not get what belongs to it
+
+
 def suspend(about: str) -> SuspendableCall[None]:
     async def wait(asker: object) -> None:
         await asyncio.Event().wait()

@@ -144,7 +144,7 @@ class ClientStates:
         if not known:
             return self._find_new(key)
         kept = self._known.pop(key, None)
-        if kept is None and len(self._known) >= self._most:
+        if len(self._known) >= self._most:
             self._make_room()
         state = kept[0] if kept is not None else self._new.pop(key, None) or self._make()
         self._known[key] = state, self._clock()
