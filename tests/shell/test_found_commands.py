@@ -29,6 +29,7 @@ _HIDING_TOUCH = [
     "cat <<E\n`touch x`\nE",
     "sh <<E\ntouch x\nE",
     "sh <<< 'touch x'",
+    "b=y; bc=touch; $bc x",
     "cat <<E | sh\ntouch x\nE",
     "echo touch x | sh",
     "printf 'touch x' | bash",

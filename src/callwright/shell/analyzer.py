@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from callwright.core._fast import make_constructor
-from callwright.core.access import Access, ReadPath
+from callwright.core.access import ReadPath
 from callwright.shell import syntax
 from callwright.shell.constants import sets_unclear, sets_unspelled
 from callwright.shell.findings import (
@@ -51,6 +51,7 @@ _MAX_WRAPPERS = 24
 _MAX_BROKEN_BYTES = 2_000
 _MAX_JUDGED_GUESSES = 300
 _MAX_SCRIPTS = 400
+_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))", re.ASCII)
 
 
 class LineAnalyzer:
@@ -115,11 +116,13 @@ class LineAnalyzer:
             self.judge_command(found._replace(words=tuple(words)))
 
     def _fill_variables(self, text: str) -> str | None:
-        filled = text.strip('"')
-        for name, value in {"IFS": " ", **self.findings.variables}.items():  # rm${IFS}x is split into two words
-            if value is not None:
-                filled = filled.replace(f"${{{name}}}", value).replace(f"${name}", value)
+        filled = _VARIABLE.sub(self._fill_variable, text.strip('"'))
         return None if filled == text.strip('"') or "$" in filled or "`" in filled else filled
+
+    def _fill_variable(self, found: re.Match[str]) -> str:
+        name = found[1] or found[2]
+        value = self.findings.variables.get(name, " " if name == "IFS" else None)  # rm${IFS}x is split into two words
+        return found[0] if value is None else value
 
     def _judge_inner(self, found: FoundCommand, inner: InnerCommand) -> None:
         context = found.context
@@ -379,16 +382,8 @@ def _make_plan(line: str, findings: Findings, problem: str) -> ShellPlan:
     if not problem and NOT_BASH in findings.objections:
         problem = NOT_BASH
     proven = not problem and not findings.objections
-    reason = _find_reason(commands, verdict)
+    reason = next((command.reason for command in commands if command.verdict is verdict), "it does nothing")
     if not proven and verdict is not Verdict.UNKNOWN:
         verdict, reason = Verdict.UNKNOWN, problem or findings.objections[0]
-    accesses = _collect_accesses(commands)
+    accesses = tuple(dict.fromkeys(access for command in commands for access in command.accesses))
     return _plan(line, commands, accesses, verdict, problem or reason, proven, tuple(findings.dangers), problem)
-
-
-def _collect_accesses(commands: tuple[SimpleCommand, ...]) -> tuple[Access, ...]:
-    return tuple(dict.fromkeys(access for command in commands for access in command.accesses))
-
-
-def _find_reason(commands: tuple[SimpleCommand, ...], verdict: Verdict) -> str:
-    return next((command.reason for command in commands if command.verdict is verdict), "it does nothing")
