@@ -202,14 +202,14 @@ class Postings:
         """
         found = self._impacts.get(term)
         if found is None:
-            owners, weights = self._owners, self._weights
             sums: dict[IndexedTool, float] = {}
-            for number in sorted(self._by_term.get(term, ())):  # each tool's fields in order: sums are rounded alike
-                tool = owners[number]
+            numbers = sorted(self._by_term.get(term, ()))  # each tool's fields in order: sums are rounded alike
+            owners, weights = map(self._owners.__getitem__, numbers), map(self._weights.__getitem__, numbers)
+            for tool, weight in zip(owners, weights, strict=True):
                 if tool in sums:
-                    sums[tool] += weights[number]
+                    sums[tool] += weight
                 else:
-                    sums[tool] = weights[number]
+                    sums[tool] = weight
             found = self._impacts[term] = {
                 tool: (_SATURATION + 1) * weight / (weight + _SATURATION) for tool, weight in sums.items()
             }
@@ -227,7 +227,8 @@ class Postings:
         """Return the inverse document frequency of a term."""
         rarity = self._rarities.get(term)
         if rarity is None:
-            count = len(set(map(self._owners.__getitem__, self._by_term.get(term, ()))))
+            owners = self._impacts.get(term) or set(map(self._owners.__getitem__, self._by_term.get(term, ())))
+            count = len(owners)
             rarity = self._rarities[term] = log(1 + (len(self.tools) - count + 0.5) / (count + 0.5))
         return rarity
 
@@ -250,16 +251,19 @@ class Postings:
         phrases = self._phrases.get(tool)
         if phrases is None:
             prose = (tool.spec.name, tool.spec.description, tool.spec.search_hint)
-            phrases = self._phrases[tool] = frozenset(chain.from_iterable(map(pairwise, map(terms, prose))))
+            phrases = self._phrases[tool] = frozenset(
+                chain.from_iterable(map(pairwise, map(terms, filter(None, prose))))
+            )
         return phrases
 
     def meanings(self, term: str) -> list[tuple[str, float]]:
         """Return the known terms a query term may stand for, each with its rarity times a certainty from 0 to 1."""
         known = self._meanings.get(term)
         if known is None:
-            known = self._meanings[term] = [
-                (other, certainty * self.rarity(other)) for other, certainty in self._interpret(term)
-            ]
+            known = self._meanings[term] = []
+            for other, certainty in self._interpret(term):
+                self.impacts(other)  # needed next, and its length is the count that the rarity needs
+                known.append((other, certainty * self.rarity(other)))
         return known
 
     def _interpret(self, term: str) -> list[tuple[str, float]]:
