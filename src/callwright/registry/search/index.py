@@ -146,7 +146,7 @@ def _boost(postings: Postings, query: ToolQuery, found: _Found, scores: _Scores)
     for first, second in sorted(query.phrases):
         if first in found and second in found:
             for tool in found[first].keys() & found[second].keys():
-                if (first, second) in postings.phrases(tool):
+                if postings.has_phrase(tool, first, second):
                     scores[tool] += _PHRASE * max(rarity[first], rarity[second])
     known = frozenset(rarity)
     for tool in scores:

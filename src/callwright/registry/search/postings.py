@@ -4,7 +4,6 @@ import string
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
 from math import fsum, log  # fsum does not depend on the order of a set
 from typing import TypeVar
 
@@ -104,13 +103,13 @@ class Postings:
     __slots__ = (
         "_by_name",
         "_by_term",
+        "_counts",
         "_impacts",
         "_meanings",
         "_name_rarities",
         "_name_terms",
         "_owners",
-        "_phrases",
-        "_rarities",
+        "_prose",
         "_removed",
         "_spelling",
         "_weights",
@@ -124,9 +123,11 @@ class Postings:
         self._owners: dict[int, IndexedTool] = {}
         self._weights: dict[int, float] = {}
         self._name_terms: dict[IndexedTool, frozenset[str]] = {}
-        self._phrases: dict[IndexedTool, frozenset[tuple[str, str]]] = {}
+        self._prose: dict[IndexedTool, str] = {}
         self._removed: set[IndexedTool] = set()
-        self._clear_caches()
+        self._impacts: dict[str, dict[IndexedTool, float]] = {}
+        self._counts: dict[str, int] = {}
+        self._clear_rarities()
 
     def add(self, specs: Iterable[ToolSpec]) -> None:
         """Add tools, each replacing one of the same name."""
@@ -148,7 +149,7 @@ class Postings:
         lengths = self._add_texts(texts, first)
         weights = [field.weight / (1 + field.dilution * length) for field, length in zip(fields, lengths, strict=True)]
         self._weights.update(enumerate(weights, first))
-        self._clear_caches()
+        self._clear_rarities()
 
     def _add_texts(self, texts: Sequence[str], first: int) -> list[int]:
         """Add the fields numbered from `first` to the terms in their texts, and return how many terms each has."""
@@ -162,7 +163,7 @@ class Postings:
         for chunk, numbers in by_chunk.items():  # texts repeat themselves: most chunks stand for many
             found = chunk_terms(chunk)
             for term in found:
-                self._by_term[term] += numbers
+                self._extend(term, numbers)
             if len(found) != 1:
                 more = len(found) - 1
                 for number in numbers:
@@ -172,15 +173,20 @@ class Postings:
                 words = terms(texts[place])
                 lengths[place] = len(words)
                 for word in words:
-                    self._by_term[word].append(first + place)
+                    self._extend(word, [first + place])
         return lengths
+
+    def _extend(self, term: str, numbers: list[int]) -> None:
+        self._by_term[term] += numbers
+        self._impacts.pop(term, None)
+        self._counts.pop(term, None)
 
     def remove(self, name: str) -> None:
         """Remove a tool if it is known; `rebuild` must be called before the next query."""
         tool = self.tools.pop(name, None)
         if tool is not None:
             self._name_terms.pop(tool, None)
-            self._phrases.pop(tool, None)
+            self._prose.pop(tool, None)
             self._removed.add(tool)
 
     def rebuild(self) -> None:
@@ -191,9 +197,12 @@ class Postings:
         _drop(self._by_term, numbers)
         _drop(self._by_name, self._removed)
         for number in numbers:
-            del self._owners[number], self._weights[number]
+            del self._owners[number]
+            self._weights.pop(number, None)  # an interrupted `add` has given it none
         self._removed = set()
-        self._clear_caches()
+        self._impacts.clear()
+        self._counts.clear()
+        self._clear_rarities()
 
     def impacts(self, term: str) -> dict[IndexedTool, float]:
         """Return the impact of a known term on each tool that contains it.
@@ -225,12 +234,11 @@ class Postings:
 
     def rarity(self, term: str) -> float:
         """Return the inverse document frequency of a term."""
-        rarity = self._rarities.get(term)
-        if rarity is None:
+        count = self._counts.get(term)
+        if count is None:
             owners = self._impacts.get(term) or set(map(self._owners.__getitem__, self._by_term.get(term, ())))
-            count = len(owners)
-            rarity = self._rarities[term] = log(1 + (len(self.tools) - count + 0.5) / (count + 0.5))
-        return rarity
+            count = self._counts[term] = len(owners)
+        return log(1 + (len(self.tools) - count + 0.5) / (count + 0.5))
 
     def name_terms(self, tool: IndexedTool) -> frozenset[str]:
         """Return the terms in a tool's name."""
@@ -246,24 +254,23 @@ class Postings:
             rarity = self._name_rarities[tool] = fsum(map(self.rarity, self.name_terms(tool)))
         return rarity
 
-    def phrases(self, tool: IndexedTool) -> frozenset[tuple[str, str]]:
-        """Return the pairs of neighbouring terms in a tool's name, description and hint."""
-        phrases = self._phrases.get(tool)
-        if phrases is None:
-            prose = (tool.spec.name, tool.spec.description, tool.spec.search_hint)
-            phrases = self._phrases[tool] = frozenset(
-                chain.from_iterable(map(pairwise, map(terms, filter(None, prose))))
-            )
-        return phrases
+    def has_phrase(self, tool: IndexedTool, first: str, second: str) -> bool:
+        """Whether two terms are neighbours in a tool's name, description or hint."""
+        prose = self._prose.get(tool)
+        if prose is None:
+            texts = (tool.spec.name, tool.spec.description, tool.spec.search_hint)
+            prose = self._prose[tool] = "\n".join([f" {' '.join(terms(text))} " for text in texts])
+        return f" {first} {second} " in prose
 
     def meanings(self, term: str) -> list[tuple[str, float]]:
         """Return the known terms a query term may stand for, each with its rarity times a certainty from 0 to 1."""
         known = self._meanings.get(term)
         if known is None:
-            known = self._meanings[term] = []
+            known = list[tuple[str, float]]()
             for other, certainty in self._interpret(term):
                 self.impacts(other)  # needed next, and its length is the count that the rarity needs
                 known.append((other, certainty * self.rarity(other)))
+            self._meanings[term] = known
         return known
 
     def _interpret(self, term: str) -> list[tuple[str, float]]:
@@ -274,9 +281,8 @@ class Postings:
             self._spelling = Spelling(self._by_term)
         return same or [(other, _SIMILAR) for other in self._spelling.near(term)]
 
-    def _clear_caches(self) -> None:
-        self._impacts: dict[str, dict[IndexedTool, float]] = {}
-        self._rarities: dict[str, float] = {}
+    def _clear_rarities(self) -> None:
+        """Forget what depends on the number of tools, or on which terms are known."""
         self._name_rarities: dict[IndexedTool, float] = {}
         self._meanings: dict[str, list[tuple[str, float]]] = {}
         self._spelling: Spelling | None = None
