@@ -185,6 +185,31 @@ async def test_hooks_answer_the_questions_of_sub_agents(
     assert (payload["session_id"], payload["agent_id"], payload["agent_type"]) == ("s", "t", "fixer")
 
 
+async def test_hooks_hear_a_question_once_from_the_agent_that_asks(locations: Locations) -> None:
+    file = locations.home / "agents" / "fixer.md"
+    file.parent.mkdir()
+    file.write_text("---\nname: fixer\ndescription: Fixes.\n---\nFix it.\n")
+    skill = locations.project / ".claude" / "skills" / "work" / "SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\nname: work\ndescription: Works.\ncontext: fork\nagent: general-purpose\n---\nWork.\n")
+    outer, inner = ToolCall("o", "skill", {"name": "work"}), ToolCall("t", "task", {"agent": "fixer", "prompt": "x"})
+    say = json.dumps({"hookSpecificOutput": {"decision": {"behavior": "allow"}}})
+    for_outer = f"tee -a heard.jsonl | grep -q '\"agent_type\": *\"general-purpose\"' && echo '{say}' || true"
+    hooks = json.dumps({"hooks": {"PermissionRequest": [{"hooks": _hooks(for_outer)}]}})
+    replies = ScriptedProvider(outer, inner, TOUCH, "done", "done", "done")
+    app = assemble(replies, load_settings(locations, trusted=True, given=[hooks]), locations, RunOptions(keep=False))
+    asked: list[str] = []
+
+    async def person(questions: Sequence[Question]) -> Answers:
+        asked.extend(question.origin for question in questions)
+        return Answers().decline(questions[0])
+
+    app.agent.ask = person
+    assert isinstance((await said(app))[-1], Done)
+    assert asked == ["the sub-agent work\nthe sub-agent fixer"] and not (locations.cwd / "a").exists()
+    assert [payload["agent_type"] for payload in heard(locations)] == ["fixer"]
+
+
 async def test_hook_approval_does_not_answer_another_hook(locations: Locations) -> None:
     wondering = says({"hookSpecificOutput": {"permissionDecision": "ask"}})
     app = app_with(locations, {"PreToolUse": wondering, "PermissionRequest": answering("allow")}, TOUCH, "done")

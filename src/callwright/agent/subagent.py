@@ -190,18 +190,25 @@ async def decline_all(questions: Sequence[Question]) -> Answers:
     return Answers({question.id: Decline("the user cannot be asked from inside this agent") for question in questions})
 
 
+@dataclass(frozen=True, slots=True)
+class NamedAsk:
+    """Asks with the name of an inner agent in every question; ids, and so answers, stay the same."""
+
+    ask: AskPerson
+    name: str
+
+    async def __call__(self, questions: Sequence[Question]) -> Answers:
+        origin = f"the sub-agent {self.name}"
+        named = [replace(each, origin="\n".join(filter(None, (origin, each.origin)))) for each in questions]
+        return await self.ask(named)
+
+
 def inherit_ask(lineage: Lineage, own: AskPerson | None, name: str) -> AskPerson:
-    """Return how an inner agent asks: as the outer one, with its name; ids, and so answers, stay the same.
+    """Return how an inner agent asks: as the outer one, with its name.
 
     Never None: an inner run cannot pause, because its call has to end within the turn.
     """
-    ask = lineage.ask or own or decline_all
-
-    async def ask_named(questions: Sequence[Question]) -> Answers:
-        origin = f"the sub-agent {name}"
-        return await ask([replace(each, origin="\n".join(filter(None, (origin, each.origin)))) for each in questions])
-
-    return ask_named
+    return NamedAsk(lineage.ask or own or decline_all, name)
 
 
 class InnerRunner(Protocol):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from callwright.agent.subagent import decline_all
+from callwright.agent.subagent import NamedAsk, decline_all
 from callwright.core.access import Ask
 from callwright.core.calls import Answers, Question, Reply, ToolCall
 from callwright.core.decisions import make_reply
@@ -126,5 +126,11 @@ def ask_inside(hooks: ShellHooks, executor: Executor, ask: AskPerson | None, ses
     """Return how an agent inside a call asks: hooks hear of its session, also where there is no user to ask."""
     if not hooks.has_hooks_for("PermissionRequest", "Elicitation"):
         return ask
-    ask_user = ask.ask_user if isinstance(ask, HookedAsk) else ask or decline_all
-    return HookedAsk(ask_user, QuestionHooks(hooks, executor, session_id))
+    return HookedAsk(_without_hooks(ask or decline_all), QuestionHooks(hooks, executor, session_id))
+
+
+def _without_hooks(ask: AskPerson) -> AskPerson:
+    """Return how the user is asked: hooks of an outer agent must not answer for a call that it did not make."""
+    if isinstance(ask, NamedAsk):
+        return NamedAsk(_without_hooks(ask.ask), ask.name)
+    return ask.ask_user if isinstance(ask, HookedAsk) else ask
