@@ -6,11 +6,11 @@ from os import environ
 from typing import Any, cast
 
 from callwright.core.errors import ToolFailed, Transient, UsageError
-from callwright.core.raised import is_transient_status
 
 _SECONDS = 90.0
 _MAX_TOKENS = 2_048
 _MAX_SOURCES = 20
+_TRANSIENT = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 _ASK = "Search the web and report what you find, with facts, dates and the sources of each. The query: "
 
 
@@ -88,7 +88,7 @@ class HostedSearch:
         except httpx.HTTPError as error:
             raise Transient(f"the web search of {self.vendor} did not answer: {type(error).__name__}") from error
         if reply.status_code != 200:
-            kind = Transient if is_transient_status(reply.status_code) else ToolFailed
+            kind = Transient if reply.status_code in _TRANSIENT else ToolFailed
             raise kind(f"the web search of {self.vendor} answered {reply.status_code}: {reply.text[:300]}")
         try:
             texts, sources = self._read(cast("Mapping[str, Any]", reply.json()))

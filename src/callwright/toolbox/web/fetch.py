@@ -16,7 +16,6 @@ from pydantic import AfterValidator, AliasChoices, Field
 from callwright.core.access import Access, Reach
 from callwright.core.content import WEB_IMAGES, Image, Output, Text
 from callwright.core.errors import TimedOut, ToolFailed, Transient, Unsafe
-from callwright.core.raised import is_transient_status
 from callwright.core.spec import Annotations, Effect, Limits
 from callwright.tool.base import ToolContext
 from callwright.tool.schema import Arguments
@@ -29,6 +28,7 @@ _MAX_CHARS = 100_000
 _MAX_HTML_CHARS = 2_000_000
 _MAX_REDIRECTS = 5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
 _TEXTUAL = re.compile(
     r"text/|application/(.*\+)?(json|xml|javascript|ecmascript|yaml|toml|x-sh|x-www-form-urlencoded)\b"
 )
@@ -153,7 +153,7 @@ def _read_location(header: str) -> str:
 
 def _build_output(target: Target, reply: HttpReply, max_chars: int) -> Output:
     kind = reply.headers.get_content_type()
-    if is_transient_status(reply.status):
+    if reply.status in _TRANSIENT:
         raise Transient(f"{target.url} answered {reply.status} {reply.phrase}", retry_after=_retry_after(reply.headers))
     if reply.status == 200 and kind in WEB_IMAGES and not reply.cut:
         return Output((Text(f"{target.url} ({kind})"), Image(reply.body, kind)))
