@@ -51,6 +51,7 @@ _MAX_WRAPPERS = 24
 _MAX_BROKEN_BYTES = 2_000
 _MAX_JUDGED_GUESSES = 300
 _MAX_SCRIPTS = 400
+_MAX_REFILLS = 4
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))", re.ASCII)
 
 
@@ -117,6 +118,9 @@ class LineAnalyzer:
 
     def _fill_variables(self, text: str) -> str | None:
         filled = _VARIABLE.sub(self._fill_variable, text.strip('"'))
+        for _ in range(_MAX_REFILLS):  # eval and sh -c expand a text again: b='$a x'; a=rm; eval $b
+            if "$" in filled and len(filled) < MAX_PROVEN_CHARS:
+                filled = _VARIABLE.sub(self._fill_variable, filled)
         return None if filled == text.strip('"') or "$" in filled or "`" in filled else filled
 
     def _fill_variable(self, found: re.Match[str]) -> str:
