@@ -29,6 +29,7 @@ from callwright.policy import (
     Guards,
     PathContext,
     Policies,
+    Rule,
     Rules,
     check_rules,
     load_rules,
@@ -69,6 +70,12 @@ def _judge(access: Access, *, name: str = "update_row", group: str = "", **kinds
     spec = ToolSpec(name, "test", {"type": "object"}, annotations=Annotations(Effect.WRITE), group=group)
     rules = rules_of(allow=kinds.get("allow", ()), ask=kinds.get("ask", ()), deny=kinds.get("deny", ()))
     return Rules(rules, HERE).judge(access, DryRunCall(spec))
+
+
+def test_deny_rule_for_every_resource_may_be_made_by_hand() -> None:
+    call = DryRunCall(ToolSpec("update_row", "test", {"type": "object"}))
+    rules = Rules([Rule("deny", "ReadResource(*)", "readresource", "*")], HERE)
+    assert isinstance(rules.judge(ReadResource("file:///a/b"), call), Deny)
 
 
 @pytest.mark.parametrize("kind", [ReadResource, WriteResource, DeleteResource])

@@ -178,7 +178,7 @@ def _by_resource(rule: Rule, access: Access, uri: str) -> Match:
     pattern = resource_pattern(rule.specifier or "**")
     if not rule.restricts:
         return match_if(pattern.allows(uri))
-    if pattern.catches(uri):
+    if rule.specifier == "*" or pattern.catches(uri):
         return Match.YES
     if isinstance(access, DeleteResource) and pattern.may_lie_below(uri):
         return Match.YES  # deleting a table deletes the rows the rule protects
