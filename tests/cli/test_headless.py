@@ -471,3 +471,8 @@ def test_code_mode_asks_about_calls_of_a_program(machine: Any, calls: Call) -> N
     assert without.code == 2 and "run_code, which asks, is not among the tools now" in without.err
     done = machine("-p", "--resume", "s1", machine.says("all done"), "--answers", "allow", *mode)
     assert (done.code, done.out) == (0, "all done\n") and (machine.project / "a.txt").read_text() == "one"
+    machine(
+        "-p", "go", machine.says(calls("RunCode", code=code.replace("a.txt", "b.txt"))), "--session-id", "s2", *mode
+    )
+    machine("-p", "--resume", "s2", machine.says("all done"), "--answers", "allow", *mode)
+    assert (machine.project / "b.txt").read_text() == "one"

@@ -41,6 +41,7 @@ from callwright.hooks.shell.config import ShellHook
 from callwright.hooks.shell.process import HookRun
 from callwright.providers.base import CallDelta, MessageDone, ModelEvent, TextDelta, ThinkingDelta
 from callwright.providers.streaming import TappedProvider
+from callwright.repairs.names import repair_name
 from callwright.tool.base import Cancellation
 
 _EXIT_CODES = {
@@ -207,7 +208,8 @@ class _HeadlessRun:
         names = {} if outer is None else {call.id: call.name for call in outer.calls}
         for name in {names[question.within] for question in questions if question.within in names}:
             # shown, or to be found by a search; otherwise the answers would be lost
-            if app.agent.registry.snapshot().get(name) is None and app.registry.get(name) is None:
+            catalogs = (app.agent.registry.snapshot(), app.registry.snapshot())
+            if not any(catalog.get(name) or repair_name(name, catalog.spellings) for catalog in catalogs):
                 raise UsageError(f"{name}, which asks, is not among the tools now; resume with the settings it had")
         return read_answers(self._options.answers, questions)
 
