@@ -214,7 +214,7 @@ class EditorTerminals:
 
     async def _open(self, command: Command, caps: OutputLimits) -> str | None:
         # the editor's own variables reach the command too, also those with which bash would run something else
-        dropped = [word for name in os.environ if name not in command.environment for word in ("-u", name)]
+        dropped = [word for name in os.environ if name and name not in command.environment for word in ("-u", name)]
         program, *arguments = ("env", *dropped, *command.argv) if dropped else command.argv
         added = {name: value for name, value in command.environment.items() if os.environ.get(name) != value}
         params = {
