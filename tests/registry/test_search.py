@@ -6,6 +6,8 @@ import sys
 import threading
 import tracemalloc
 from dataclasses import replace
+from types import FrameType
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
@@ -193,6 +195,33 @@ def test_changed_index_finds_what_a_new_one_finds(changes: list[tuple[ToolSpec, 
             del tools[new.name]
     assert index.search(query) == ToolIndex(tools.values()).search(query)
     assert len(index) == len(tools)
+
+
+def test_interrupted_search_changes_no_later_one() -> None:
+    steps, query = 0, "list the pull requests"
+
+    def interrupt_at(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal steps
+        if "registry/search/" not in frame.f_code.co_filename:
+            return None
+        steps -= event == "line"
+        if steps == 0:
+            raise KeyboardInterrupt
+        return interrupt_at
+
+    before, interrupted = sys.gettrace(), 0
+    for steps_before in range(1, 2_000, 7):
+        index, steps = ToolIndex(SPECS[:6]), steps_before
+        index.add(SPECS[6])
+        try:
+            sys.settrace(interrupt_at)
+            index.search(query)
+        except KeyboardInterrupt:
+            interrupted += 1
+        finally:
+            sys.settrace(before)
+        assert index.search(query) == ToolIndex(SPECS[:7]).search(query), steps_before
+    assert interrupted > 100
 
 
 @given(st.permutations(SPECS), _QUERIES)
