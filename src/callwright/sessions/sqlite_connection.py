@@ -78,7 +78,6 @@ def connect(path: Path, *, wait_seconds: float) -> sqlite3.Connection:
         connection.execute("PRAGMA foreign_keys=ON")
         connection.execute("PRAGMA secure_delete=ON")  # overwrite deleted conversations with zeros
         migrate(connection, path)
-        _add_index(connection, wait_seconds)
     except BaseException:
         connection.close()
         raise
@@ -117,18 +116,6 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
         with suppress(sqlite3.Error):  # a full disk has rolled it back already; its own error says more
             connection.execute("ROLLBACK")
         raise
-
-
-def _add_index(connection: sqlite3.Connection, wait_seconds: float) -> None:
-    """Add the index that makes lists fast, if that is possible at once.
-
-    No step of the migration: without it everything works, also in a file that is read-only, locked or partly damaged,
-    and earlier versions can use a file with it.
-    """
-    connection.execute("PRAGMA busy_timeout=0")
-    with suppress(sqlite3.Error):
-        connection.execute("CREATE INDEX IF NOT EXISTS records_at ON records (session, position, at)")
-    connection.execute(f"PRAGMA busy_timeout={int(wait_seconds * 1000)}")
 
 
 def _version(connection: sqlite3.Connection) -> int:

@@ -29,11 +29,9 @@ from callwright.system.platforms import keep_forever
 # SQLite go through the sessions first.
 _ENTRY = """
     SELECT CAST(id AS BLOB), CAST(title AS BLOB), created_at, at AS updated_at, position + 1
-    FROM sessions CROSS JOIN records {indexed} ON session = key
-    WHERE position = (SELECT max(position) FROM records {indexed} WHERE session = key)
+    FROM sessions CROSS JOIN records ON session = key
+    WHERE position = (SELECT max(position) FROM records WHERE session = key)
 """
-# By itself SQLite would read the record, in which the time stands behind the body: seconds for ten thousand sessions.
-_INDEXED = "INDEXED BY records_at"
 _LIST = f"{_ENTRY} AND (waiting OR NOT ?) ORDER BY updated_at DESC, key DESC LIMIT ?"
 # Sessions are found by their ids within each statement: between two statements another process may delete a session,
 # and SQLite gives its key to the next one.
@@ -97,21 +95,12 @@ class SessionFile:
 
     def entries(self, limit: int, *, waiting: bool = False) -> list[SessionEntry]:
         """Return the sessions, most recently used first."""
-        return self._entries(_LIST, waiting, limit_rows(limit))
+        return [_make_entry(*row) for row in self._query(_LIST, waiting, limit_rows(limit))]
 
     def entry(self, session_id: str) -> SessionEntry | None:
         """Return the entry of one session; None if there is none."""
-        found = self._entries(_FIND, session_id) if is_session_id(session_id) else ()
-        return found[0] if found else None
-
-    def _entries(self, query: str, *values: object) -> list[SessionEntry]:
-        try:
-            rows = self._query(query.format(indexed=_INDEXED), *values)
-        except sqlite3.OperationalError as error:
-            if "no such index" not in str(error):  # which could not be added to this file
-                raise
-            rows = self._query(query.format(indexed=""), *values)
-        return [_make_entry(*row) for row in rows]
+        rows = self._query(_FIND, session_id) if is_session_id(session_id) else ()
+        return _make_entry(*rows[0]) if rows else None
 
     def search(self, text: str, limit: int, session_id: str | None = None) -> list[SessionHit]:
         """Find records that contain a text."""
