@@ -44,25 +44,26 @@ def frozen(kind: type[Value]) -> type[Value]:
         TypeError: A base class is a dataclass, or a default is made by `dataclasses.field`. A class variable is found
             on first use.
     """
-    return _define(kind, _FROZEN)
+    return _define(kind, _FROZEN_LATE, _FROZEN_SHARED)
 
 
 @dataclass_transform(eq_default=False, field_specifiers=(field,))
 def slotted(kind: type[Value]) -> type[Value]:
     """Make a class a dataclass with slots that may change and equals only itself; otherwise like `frozen`."""
-    return _define(kind, _SLOTTED)
+    return _define(kind, {}, {"__repr__": _represent})
 
 
-def _define(kind: type[Value], shared: Mapping[str, Any]) -> type[Value]:
+def _define(kind: type[Value], made_late: Mapping[str, _Make], shared: Mapping[str, Any]) -> type[Value]:
     if hasattr(kind, "__dataclass_fields__"):
         raise TypeError(f"{kind.__qualname__} inherits from a dataclass; use dataclass(frozen=True, slots=True)")
     names = tuple(kind.__annotations__)
     space = {name: value for name, value in vars(kind).items() if name not in ("__dict__", "__weakref__")}
     defaults = {name: space.pop(name) for name in names if name in space}
-    dataclasses = sys.modules.get("dataclasses")  # without the module there is no such field
-    if dataclasses is not None and any(isinstance(default, dataclasses.Field) for default in defaults.values()):
+    if any(map(_is_standard_field, defaults.values())):
         raise _unusual(kind)
-    for name, method in {**shared, "__init__": _LateInit()}.items():
+    late = {name: _Late(make) for name, make in made_late.items()}
+    late["__init__"] = _LateInit(_compile_init)
+    for name, method in {**late, **shared}.items():
         if space.get(name) is None:  # Python sets `__hash__` to None beside an `__eq__`
             space[name] = method
     space |= {
@@ -71,12 +72,19 @@ def _define(kind: type[Value], shared: Mapping[str, Any]) -> type[Value]:
         "__qualname__": kind.__qualname__,
         "__doc__": kind.__doc__ or kind.__name__,
         "__field_defaults__": defaults,
+        "__dataclass_fields__": _Late(_describe),
+        "__dataclass_params__": _Late(partial(_describe_parameters, is_frozen=shared is _FROZEN_SHARED)),
     }
     return type(kind)(kind.__name__, kind.__bases__, space)
 
 
 def _unusual(kind: type) -> TypeError:
     return TypeError(f"{kind.__qualname__} has unusual fields; use dataclass(frozen=True, slots=True)")
+
+
+def _is_standard_field(default: object) -> bool:
+    dataclasses = sys.modules.get("dataclasses")  # without the module there is no such field
+    return dataclasses is not None and isinstance(default, dataclasses.Field)
 
 
 def _describe(kind: type) -> dict[str, "Field[Any]"]:
@@ -100,62 +108,69 @@ def _describe_parameters(_: type, *, is_frozen: bool) -> Any:
 
 
 class _Late:
-    """An attribute that classes share. When one of them first needs it, a value made for that class takes its place."""
+    """An attribute of a class until it is first needed: makes the value, which takes its place."""
 
-    __slots__ = ("_make", "_name")
+    __slots__ = ("_kind", "_make", "_name")
 
-    def __init__(self, name: str, make: _Make) -> None:
-        self._name, self._make = name, make
+    def __init__(self, make: _Make) -> None:
+        self._make = make
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._kind, self._name = owner, name
 
     def __get__(self, instance: object, owner: type) -> Any:
-        kind = _find_kind(owner)
-        made = vars(kind)[self._name]
+        made = vars(self._kind)[self._name]
         if made is self:  # another thread may have been faster
-            made = self._make(kind)
-            setattr(kind, self._name, made)
+            made = self._make(self._kind)
+            setattr(self._kind, self._name, made)
         return made.__get__(instance, owner) if hasattr(made, "__get__") else made
 
 
 class _LateInit(_Late):
-    """The `__init__` of one class. It fills the first instances itself: compiling takes as long as filling twenty."""
+    """The `__init__` of a class. It fills the first instances itself: compiling takes as long as filling twenty."""
 
     __slots__ = ("_filled",)
 
-    def __init__(self) -> None:
-        self._name, self._make, self._filled = "__init__", _compile_init, 0
+    def __init__(self, make: _Make) -> None:
+        super().__init__(make)
+        self._filled = 0
 
     def __get__(self, instance: object, owner: type) -> Any:
-        kind = _find_kind(owner)
-        # signatures are read from the class, and the compiled one says what is wrong with a class
-        if instance is None or self._filled >= _MOST_FILLED or not (self._filled or _is_usual(kind)):
+        if not isinstance(instance, self._kind) or self._filled >= _MOST_FILLED:  # signatures are read from the class
             return super().__get__(instance, owner)
         self._filled += 1
-        return partial(self._fill, kind, instance)
+        return partial(self._fill, instance)
 
-    def _fill(self, kind: Any, instance: object, /, *args: Any, **named: Any) -> None:
-        names = kind.__slots__
-        values = {**kind.__field_defaults__, **dict(zip(names, args, strict=False)), **named}
-        twice = len(args) > len(names) or not named.keys().isdisjoint(names[: len(args)])
-        if twice or values.keys() != set(names):  # the compiled one says what is wrong
+    def _fill(self, instance: object, /, *args: Any, **named: Any) -> None:
+        values = _match_fields(self._kind, args, named)
+        if values is None:  # the compiled one says what is wrong
             super().__get__(instance, type(instance))(*args, **named)
             return
         for name, value in values.items():
-            object.__setattr__(instance, name, value.make() if isinstance(value, _Factory) else value)
+            object.__setattr__(instance, name, value)
         if hasattr(instance, "__post_init__"):
             cast(Any, instance).__post_init__()
 
 
-_MOST_FILLED = 20
+_MOST_FILLED = 8
 
 
-def _find_kind(owner: type) -> type:
-    """Return the class made here that a class is or inherits from."""
-    return next(each for each in owner.__mro__ if "__field_defaults__" in vars(each))
-
-
-def _is_usual(kind: Any) -> bool:
-    unusual = any(map(_is_class_variable, kind.__annotations__.values()))
-    return not unusual and not any(map(_is_mutable, kind.__field_defaults__.values()))
+def _match_fields(kind: Any, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the values of all fields, or None if the arguments or the class are not as they should be."""
+    names, defaults = kind.__slots__, kind.__field_defaults__
+    values = dict(zip(names, args, strict=False))
+    if len(args) > len(names) or not named.keys() <= set(names) - values.keys():
+        return None
+    if any(map(_is_class_variable, kind.__annotations__.values())) or any(map(_is_mutable, defaults.values())):
+        return None
+    values |= named
+    for name in names:
+        if name not in values:
+            if name not in defaults:
+                return None
+            given = defaults[name]
+            values[name] = given.make() if isinstance(given, _Factory) else given
+    return values
 
 
 class _Unset:
@@ -283,16 +298,12 @@ def replace(value: Value, **changes: Any) -> Value:
     return type(value)(**given | changes)
 
 
-_SLOTTED: dict[str, Any] = {
-    "__repr__": _represent,
-    "__dataclass_fields__": _Late("__dataclass_fields__", _describe),
-    "__dataclass_params__": _Late("__dataclass_params__", partial(_describe_parameters, is_frozen=False)),
+_FROZEN_LATE: dict[str, _Make] = {
+    "__eq__": _make_equals,
+    "__hash__": _make_hash,
 }
-_FROZEN: dict[str, Any] = {
-    **_SLOTTED,
-    "__dataclass_params__": _Late("__dataclass_params__", partial(_describe_parameters, is_frozen=True)),
-    "__eq__": _Late("__eq__", _make_equals),
-    "__hash__": _Late("__hash__", _make_hash),
+_FROZEN_SHARED: dict[str, Any] = {
+    "__repr__": _represent,
     "__getstate__": _get_state,
     "__setstate__": _set_state,
     "__setattr__": _set_attribute,
