@@ -120,6 +120,12 @@ class Connected:
         given = [{"type": "text", "text": each} if isinstance(each, str) else each for each in blocks]
         return (await self.connection.prompt(session_id, given)).stop_reason  # type: ignore[arg-type] - the SDK takes objects too
 
+    async def say_until_asked(self, session_id: str, *blocks: Any) -> asyncio.Task[str]:
+        """Send a prompt and wait for its question; return the stop reason to come."""
+        answer = asyncio.create_task(self.say(session_id, *blocks))
+        await self.client.question_arrived.wait()
+        return answer
+
     async def raw(self, method: str, params: object) -> Any:
         """Send a request as it is."""
         return await self.connection._conn.send_request(method, params)  # pyright: ignore[reportPrivateUsage] - the SDK has no public way

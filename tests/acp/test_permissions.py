@@ -117,8 +117,7 @@ async def test_cancel_at_a_question_runs_nothing(connect: Connect) -> None:
     two = {"calls": [write, {"name": "glob", "arguments": {"pattern": "*"}}]}
     async with connect(two, "never said", client=EditorClient(lambda _: wait())) as editor:
         session = await editor.start()
-        answer = asyncio.create_task(editor.say(session, "write it"))
-        await editor.client.question_arrived.wait()
+        answer = await editor.say_until_asked(session, "write it")
         await editor.connection.cancel(session)
         assert await answer == "cancelled"
         never.set()
@@ -155,8 +154,7 @@ async def test_cancel_at_the_question_of_a_linked_file(connect: Connect) -> None
         (editor.project / "a.txt").write_text("words")
         session = await editor.start()
         link = {"type": "resource_link", "uri": f"file://{editor.project}/a.txt", "name": "a"}
-        answer = asyncio.create_task(editor.say(session, "look", link))
-        await client.question_arrived.wait()
+        answer = await editor.say_until_asked(session, "look", link)
         await editor.connection.cancel(session)
         assert await answer == "cancelled"
 

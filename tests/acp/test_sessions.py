@@ -30,8 +30,7 @@ async def leave_at_a_question(connect: Connect) -> str:
     client = EditorClient(lambda _: asyncio.Event().wait())
     async with connect(_WRITE, "never said", client=client) as editor:
         session = await editor.start()
-        answer = asyncio.create_task(editor.say(session, "write it"))
-        await client.question_arrived.wait()
+        answer = await editor.say_until_asked(session, "write it")
     answer.cancel()
     assert not (editor.project / "a.txt").exists()
     return session
@@ -132,11 +131,9 @@ async def test_two_sessions_run_at_once(connect: Connect) -> None:
     client = EditorClient(wait)
     async with connect(_WRITE, "done", client=client) as editor:
         one, two = await editor.start(), await editor.start()
-        first = asyncio.create_task(editor.say(one, "write it"))
-        await client.question_arrived.wait()
+        first = await editor.say_until_asked(one, "write it")
         client.question_arrived.clear()
-        second = asyncio.create_task(editor.say(two, "write it"))
-        await client.question_arrived.wait()
+        second = await editor.say_until_asked(two, "write it")
         await editor.connection.cancel(two)
         assert await second == "cancelled"
         assert not first.done()
@@ -260,8 +257,7 @@ async def test_prompt_that_is_faster_than_the_old_question_is_the_one_that_runs(
     client = EditorClient(lambda _: asyncio.Event().wait())
     async with connect(_WRITE, "never said", client=client) as editor:
         session = await editor.start()
-        answer = asyncio.create_task(editor.say(session, "write it"))
-        await client.question_arrived.wait()
+        answer = await editor.say_until_asked(session, "write it")
         opened = editor.agent._sessions[session]  # pyright: ignore[reportPrivateUsage] - as a slow editor delays it
         opened.resume_question()
         assert opened.running
@@ -273,8 +269,7 @@ async def test_closed_session_does_not_go_on_at_its_question(connect: Connect) -
     client = EditorClient(lambda _: asyncio.Event().wait())
     async with connect(_WRITE, "never said", client=client) as editor:
         session = await editor.start()
-        answer = asyncio.create_task(editor.say(session, "write it"))
-        await client.question_arrived.wait()
+        answer = await editor.say_until_asked(session, "write it")
         opened = editor.agent._sessions[session]  # pyright: ignore[reportPrivateUsage] - as a slow editor delays it
         await editor.connection.close_session(session)
         assert await answer == "cancelled"
@@ -287,8 +282,7 @@ async def test_one_prompt_at_a_time_after_an_old_question_was_answered(connect: 
     second = call("write", path="b.txt", content="hi\n")
     async with connect(_WRITE, "went on", second, "never said", client=client) as editor:
         session = await editor.start()
-        stopped = asyncio.create_task(editor.say(session, "write it"))
-        await client.question_arrived.wait()
+        stopped = await editor.say_until_asked(session, "write it")
         await editor.connection.close_session(session)
         assert await stopped == "cancelled"
         client.answer = choose("once")
@@ -296,8 +290,7 @@ async def test_one_prompt_at_a_time_after_an_old_question_was_answered(connect: 
         await until(lambda: "went on" in client.text())
         client.answer = lambda _: asyncio.Event().wait()
         client.question_arrived.clear()
-        answer = asyncio.create_task(editor.say(session, "write another"))
-        await client.question_arrived.wait()
+        answer = await editor.say_until_asked(session, "write another")
         with pytest.raises(RequestError, match="is being answered; cancel it first"):
             await editor.say(session, "and another")
         await editor.connection.cancel(session)
@@ -381,8 +374,7 @@ async def test_answer_on_the_page_counts_for_the_editor(connect: Connect) -> Non
     client = EditorClient(lambda _: asyncio.Event().wait())
     async with connect(_WRITE, "done", client=client) as editor:
         session, messages = await editor.start(), editor.record()
-        answer = asyncio.create_task(editor.say(session, "write it"))
-        await client.question_arrived.wait()
+        answer = await editor.say_until_asked(session, "write it")
         async with LiveAgents(Locations.of(editor.project).live, lambda event: None).following() as agents:
             await until(lambda: any(link.questions for link in agents.links))
             (link,) = agents.links
