@@ -107,8 +107,7 @@ async def listen(gateway: Gateway, options: HttpOptions) -> AsyncGenerator[tuple
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         try:
             await asyncio.wait({serving, asyncio.ensure_future(server.up.wait())}, return_when=asyncio.FIRST_COMPLETED)
-            host = f"[{options.host}]" if ":" in options.host else options.host
-            yield f"http://{host}:{listener.getsockname()[1]}{options.path}", serving
+            yield f"http://{_shown_host(options)}:{listener.getsockname()[1]}{options.path}", serving
         finally:
             server.should_exit = True
             await asyncio.gather(serving, return_exceptions=True)
@@ -143,13 +142,18 @@ def _bind_socket(options: HttpOptions) -> socket.socket:
     return listener
 
 
+def _shown_host(options: HttpOptions) -> str:
+    """Return the host as URLs and the Host header have it."""
+    return f"[{options.host}]" if ":" in options.host else options.host
+
+
 def app_of(gateway: Gateway, options: HttpOptions) -> ASGIApp:
     """Return the ASGI application, for other servers; keep `gateway.running()` open around it."""
     loopback = [name for name in _LOOPBACK_NAMES if is_loopback(options.host)]
-    names = [shown for name in loopback for shown in (name, f"{name}:*")]
-    names += [shown for name in (options.host, *options.names) for shown in (name, f"{name}:*")]
+    names = [*loopback, _shown_host(options), *options.names]
+    hosts = [shown for name in names for shown in (name, f"{name}:*")]
     pages = [shown for name in loopback for shown in (f"http://{name}", f"http://{name}:*")]
-    security = TransportSecuritySettings(allowed_hosts=names, allowed_origins=[*pages, *options.origins])
+    security = TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=[*pages, *options.origins])
     app = gateway.server.streamable_http_app(
         streamable_http_path=options.path,
         transport_security=security,
@@ -157,12 +161,7 @@ def app_of(gateway: Gateway, options: HttpOptions) -> ASGIApp:
         max_sessions=options.max_sessions,
     )
     # the SDK compares with wildcards, which accept localhost:80@evil.example
-    guarded = HostGuard(
-        ClientIds(app),
-        names=(*loopback, options.host, f"[{options.host}]", *options.names),
-        page_names=loopback,
-        origins=options.origins,
-    )
+    guarded = HostGuard(ClientIds(app), names=names, page_names=loopback, origins=options.origins)
     checked = _BearerAuth(guarded, options.token) if options.token else guarded
     if not options.origins:
         return checked
