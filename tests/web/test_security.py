@@ -15,6 +15,7 @@ from callwright.app.locations import read_web_link
 from callwright.serve.access import TimedProtocol
 from callwright.web import api, hub
 from callwright.web.assets import PAGES, Assets
+from callwright.web.guard import Guard, Message
 from callwright.web.server import list_host_values
 
 API = "/api/state"
@@ -100,8 +101,29 @@ async def test_headers_given_twice_are_refused(serve: Serve) -> None:
             [host, ("authorization", "Bearer x"), token],
             [host, token, ("authorization", "Bearer x")],
             [host, token, origin, ("origin", "http://evil.example")],
+            [host, token, ("sec-fetch-site", "cross-site"), ("sec-fetch-site", "same-origin")],
+            [host, token, ("content-type", "application/json"), ("content-type", "text/plain")],
+            [host, token, ("content-length", "0"), ("content-length", "1")],
+            [host, token, ("transfer-encoding", "chunked"), ("transfer-encoding", "chunked")],
         ):
-            assert (await web.send("GET", API, headers)).status == 400
+            assert (await web.send("GET", API, headers)).status in (400, 501), headers
+
+
+async def test_guard_needs_no_server_that_refuses_two_hosts() -> None:
+    async def answer(*given: object) -> None:
+        raise AssertionError("the request has passed")
+
+    async def receive() -> Message:
+        return {"type": "http.request"}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    sent: list[Message] = []
+    headers = [(b"host", b"evil.example"), (b"Host", b"localhost:1"), (b"authorization", b"Bearer sesame")]
+    scope = {"type": "http", "method": "GET", "path": API, "headers": headers}
+    await Guard(answer, "sesame", ["localhost:1"])(scope, receive, send)
+    assert sent[0]["status"] == 400
 
 
 async def test_every_response_keeps_other_pages_out(serve: Serve) -> None:
@@ -114,6 +136,10 @@ async def test_every_response_keeps_other_pages_out(serve: Serve) -> None:
             assert "default-src 'none'" in policy and "script-src 'self';" in policy, path
             assert "unsafe" not in policy and "require-trusted-types-for 'script'" in policy
             assert "frame-ancestors 'none'" in policy and "form-action 'none'" in policy
+            assert "base-uri 'none'" in policy and "trusted-types 'none'" in policy.split("; ")
+            assert (
+                reply["cross-origin-embedder-policy"] == "require-corp" and "camera=()" in reply["permissions-policy"]
+            )
             assert reply["x-content-type-options"] == "nosniff" and reply["referrer-policy"] == "no-referrer"
             assert reply["cross-origin-opener-policy"] == reply["cross-origin-resource-policy"] == "same-origin"
             assert reply["cache-control"] == "no-store" and not reply["access-control-allow-origin"]

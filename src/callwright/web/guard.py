@@ -50,15 +50,7 @@ FILE_HEADERS: Final = (
     (b"cache-control", b"private, max-age=31536000, immutable"),
 )
 """For scripts, styles and pictures, whose address changes with their content."""
-_ONCE: Final = (
-    b"host",
-    b"authorization",
-    b"origin",
-    b"content-type",
-    b"content-length",
-    b"sec-fetch-site",
-    b"transfer-encoding",
-)
+_ONCE: Final = (b"host", b"authorization", b"origin", b"content-type", b"sec-fetch-site")
 _METHODS: Final = ("GET", "HEAD", "POST")
 
 
