@@ -3,7 +3,7 @@
 import asyncio
 import json
 import socket
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -47,7 +47,7 @@ class Wire:
     def send(self, line: str) -> None:
         self.writer.write(line.encode() + b"\n")
 
-    def call(self, number: int, name: str, **params: Any) -> None:
+    def call(self, number: int | str, name: str, **params: Any) -> None:
         self.send(
             json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": {"name": name, **params}})
         )
@@ -58,7 +58,12 @@ class Wire:
 
 
 @asynccontextmanager
-async def open_wire(*tools: Any, executor: type[Executor] = Executor) -> AsyncGenerator[Wire, None]:
+async def open_wire(
+    *tools: Any,
+    executor: type[Executor] = Executor,
+    capabilities: Mapping[str, Any] | None = None,
+    greet: bool = True,
+) -> AsyncGenerator[Wire, None]:
     registry = Registry(*tools)
     gateway = Gateway(registry, executor(registry))
     ours, theirs = socket.socketpair()
@@ -69,10 +74,12 @@ async def open_wire(*tools: Any, executor: type[Executor] = Executor) -> AsyncGe
     client = Wire(*await asyncio.open_connection(sock=theirs))
     options = gateway.server.create_initialization_options()
     serving = asyncio.create_task(gateway.server.run(lines, out, options))
-    about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-    client.send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about}))
-    await client.receive()
-    client.send('{"jsonrpc":"2.0","method":"notifications/initialized"}')
+    about: dict[str, Any] = {"protocolVersion": "2025-06-18", "clientInfo": {"name": "t", "version": "1"}}
+    about["capabilities"] = capabilities or {}
+    if greet:
+        client.send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about}))
+        await client.receive()
+        client.send('{"jsonrpc":"2.0","method":"notifications/initialized"}')
     try:
         yield client
     finally:

@@ -107,9 +107,11 @@ async def test_headers_given_twice_are_refused(serve: Serve) -> None:
             [host, token, ("transfer-encoding", "chunked"), ("transfer-encoding", "chunked")],
         ):
             assert (await web.send("GET", API, headers)).status in (400, 501), headers
+        harmless = [("accept-language", "en"), ("accept-language", "de")]
+        assert (await web.send("GET", API, [host, token, *harmless])).status == 200
 
 
-async def test_guard_needs_no_server_that_refuses_two_hosts() -> None:
+async def test_guard_lets_nothing_pass_that_a_server_should_have_refused() -> None:
     async def answer(*given: object) -> None:
         raise AssertionError("the request has passed")
 
@@ -124,6 +126,11 @@ async def test_guard_needs_no_server_that_refuses_two_hosts() -> None:
     scope = {"type": "http", "method": "GET", "path": API, "headers": headers}
     await Guard(answer, "sesame", ["localhost:1"])(scope, receive, send)
     assert sent[0]["status"] == 400
+    sent.clear()
+    await Guard(answer, "sesame", ["localhost:1"])(
+        {"type": "websocket", "path": API, "headers": headers[1:]}, receive, send
+    )
+    assert not sent
 
 
 async def test_every_response_keeps_other_pages_out(serve: Serve) -> None:
@@ -180,6 +187,14 @@ async def test_files_come_from_a_fixed_table(serve: Serve, path: str) -> None:
     async with serve() as web:
         reply = await web.get(path)
         assert reply.status == 404 and b"import" not in reply.body and b"root:" not in reply.body
+
+
+async def test_head_needs_the_token_like_get(serve: Serve) -> None:
+    async with serve() as web:
+        host = ("host", web.host)
+        assert (await web.send("HEAD", API, [host])).status == 401
+        known = await web.send("HEAD", API, [host, ("authorization", f"Bearer {web.server.token}")])
+        assert (known.status, known.body) == (200, b"")
 
 
 @pytest.mark.parametrize("method", ["OPTIONS", "PUT", "DELETE", "TRACE", "PATCH", "CONNECT"])
