@@ -274,6 +274,8 @@ class ArgumentParser(Generic[Parsed]):
 
 def as_text(arguments: JsonObject) -> bytes:
     """Write an arguments object as JSON text, so that objects and text are validated by the same code."""
+    if isinstance(arguments, dict) and not arguments:
+        return b"{}"
     try:
         return to_json(arguments, inf_nan_mode="constants", fallback=_plain)
     except (ValueError, RecursionError) as error:

@@ -83,7 +83,7 @@ class ForeignSchema:
         if self.is_small(value):
             return self.check_small(value)
         if self._cost.linear:
-            return await threads.run(lambda: self.check_small(value))
+            return await threads.run(self.check_small, value)
         if await threads.run(lambda: self._cost.count(value, most=_MOST_EVALUATIONS)) > _MOST_EVALUATIONS:
             return _TOO_LARGE
         return await self._check_in_process(value)

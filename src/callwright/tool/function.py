@@ -192,7 +192,13 @@ class FunctionTool(LazyTool):
             return await settle(self._call(given, named, context), context)
         from callwright.tool.threads import threads  # loaded with the first function that needs one
 
-        value = await threads.run(partial(self._call, given, named, context))
+        run = threads.start(self._call, given, named, context)
+        try:  # as `threads.run`, whose coroutine would live as long as the call
+            await run.future
+        except BaseException:
+            run.leave()
+            raise
+        value = run.result()
         return value if type(value) is str else await settle(value, context)
 
     def _call(self, given: Sequence[Any], named: dict[str, Any], context: ToolContext) -> object:

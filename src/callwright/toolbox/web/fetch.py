@@ -7,7 +7,6 @@ import ssl
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from email.message import Message
-from functools import partial
 from typing import Annotated
 from urllib.parse import urljoin
 
@@ -105,7 +104,7 @@ class WebFetch(TypedTool[WebFetchArguments]):
             reply = await self._exchange(target)
             if reply.status not in _REDIRECTS or not reply.headers.get("Location"):
                 # converting a large page takes a while
-                return await threads.run(partial(_build_output, target, reply, arguments.max_chars))
+                return await threads.run(_build_output, target, reply, arguments.max_chars)
             following = parse_url(urljoin(target.url, _read_location(reply.headers["Location"])))
             if not self._may_follow(target, following):
                 return Output(
@@ -137,7 +136,7 @@ class WebFetch(TypedTool[WebFetchArguments]):
             # the thread has time limits too, but a DNS lookup or a slow server can stretch them
             async with asyncio.timeout(self._limits.seconds):
                 # not in asyncio's own few threads, where slow servers would keep edits and lookups waiting
-                return await threads.run(lambda: exchange.get(target))
+                return await threads.run(exchange.get, target)
         except TimeoutError:
             raise TimedOut(f"{target.url} took longer than {self._limits.seconds:g} s") from None
         finally:
