@@ -7,7 +7,6 @@ analyze ─► LineAnalyzer ─► SyntaxWalker (tree-sitter nodes ─► FoundC
 
 import os
 import re
-from collections.abc import Sequence
 from functools import lru_cache
 
 from callwright.core._fast import make_constructor
@@ -30,10 +29,10 @@ from callwright.shell.programs.builtins import EVALUATORS, list_substitutions
 from callwright.shell.programs.git import enter_repository, find_settings_problem
 from callwright.shell.syntax import SyntaxWalker
 from callwright.shell.words import (
-    TEXT,
     Folders,
     Word,
     absolute_folder,
+    all_literal,
     enter_folder,
     home_folder,
     literal_words,
@@ -99,7 +98,7 @@ class LineAnalyzer:
         if not found.words:
             self._record(found, Judgement(Verdict.READ_ONLY, "it only sets variables or redirects"))
             return
-        if any(not word.literal for word in found.words):
+        if not all_literal(found.words):
             self._judge_filled(found)
         inner = unwrap(found.words) if len(found.context.wrappers) < _MAX_WRAPPERS else None
         if inner is None:
@@ -111,7 +110,7 @@ class LineAnalyzer:
         """Judge the command again with the line's own variables filled in, so that deny rules see their values."""
         words: list[Word] = []
         for word in found.words:
-            value = None if word.literal else self._fill_variables(word.text)
+            value = self._fill_variables(word.text) if not word.literal and "$" in word.text else None
             words.extend([word] if value is None else map(Word, value.split() or [""]))
         if tuple(words) != found.words:
             self.judge_command(found._replace(words=tuple(words)))
@@ -215,7 +214,7 @@ class LineAnalyzer:
 
     def _record(self, found: FoundCommand, judgement: Judgement) -> None:
         context, redirects = found.context, found.redirects
-        texts, literal = _word_texts(found.words)
+        texts, literal = tuple([word[0] for word in found.words]), all_literal(found.words)
         verdict, reason = judgement.verdict, judgement.reason
         if redirects.doubt:
             verdict, reason = _raise_verdict(verdict, reason, Verdict.WRITES, redirects.doubt)
@@ -246,7 +245,8 @@ class LineAnalyzer:
         )
         if self.findings.links and accesses:
             self.findings.add_objection("it uses paths after it made a link, which may lead elsewhere")
-        self.findings.links |= bool(judgement.links)
+        if judgement.links:
+            self.findings.links = True
         self.findings.commands.append(command)
         if danger := find_danger(texts, accesses):
             self.findings.add_danger(danger)
@@ -268,13 +268,6 @@ def _charge_xargs_input(
     redirects = found.redirects._replace(accesses=(*found.redirects.accesses, *names.accesses))
     trees = (*found.trees, *(tree._replace(split=tree.split and not inner.whole) for tree in names.trees))
     return found._replace(redirects=redirects, trees=trees), inner._replace(words=named)
-
-
-def _word_texts(words: Sequence[Word]) -> tuple[tuple[str, ...], bool]:
-    for word in words:
-        if word[1] is not TEXT:
-            return tuple([word[0] for word in words]), False
-    return tuple([word[0] for word in words]), True
 
 
 def _add_plain_name(texts: tuple[str, ...], wrapped: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:

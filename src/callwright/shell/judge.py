@@ -220,7 +220,7 @@ def _sort_arguments(rule: ProgramRule, arguments: Sequence[Word]) -> tuple[list[
         if text[:1] != "-":
             operands.append(word)
         else:
-            if _may_add_files(word):
+            if word[1] is not TEXT and _may_add_files(word):
                 operands.append(word)
             flags.append(text)
             valued = valued or len(text) > 2 or text in _FILE_FLAGS
@@ -293,8 +293,8 @@ def _list_file_values(arguments: Sequence[Word]) -> list[str]:
 
 def read_accesses(word: Word, folders: Folders) -> list[Access]:
     """Return the reads of a word; an unknown path is kept as written."""
-    text = word.text
-    if word.named or text in ("", "-") or _DESCRIPTOR.match(text):
+    text = word[0]
+    if word.named or text in ("", "-") or (text[0] == "/" and _DESCRIPTOR.match(text)):
         return []
     if (word.form >= VALUE or text[0] == '"') and not any(letter in text for letter in "*?["):
         return [_read_path(text.lstrip("/") or "?")]

@@ -85,6 +85,8 @@ class WordReader:
 
     def text(self, node: Node) -> str:
         """Return a node's source."""
+        if self._letters is not None:
+            return self._letters[node.start_byte : node.end_byte]
         return self.slice(node.start_byte, node.end_byte)
 
     def slice(self, start: int, end: int) -> str:

@@ -168,7 +168,7 @@ class SyntaxWalker(CommandReader):
         """Report the commands of a substitution, which run in a subshell."""
         kept, kept_input, folders = self.context, self.xargs_input, self.folders  # its input is that of the command
         if not kept.inside:
-            self.context = self._enter_context(kept, node.type.replace("_", " "))
+            self.context = self._enter_context(kept, node.type)
         before = len(self.findings.commands)
         plain = self._split_substitution(self.text(node)) if self._depth <= _MAX_DEPTH else None
         if plain is None:
@@ -195,7 +195,7 @@ class SyntaxWalker(CommandReader):
         """Return one context object per kind: the cache of plain commands compares contexts by identity."""
         outer, inner = self._contexts.get(kind, (None, context))
         if outer is not context:
-            inner = context._replace(inside=kind)
+            inner = context._replace(inside=kind.replace("_", " "))
             self._contexts[kind] = context, inner
         return inner
 

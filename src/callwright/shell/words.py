@@ -30,7 +30,8 @@ def single_folder(folders: Folders) -> str | None:
     """Return the folder if exactly one is possible."""
     if folders is None or len(folders) != 1:
         return None
-    return next(iter(folders))
+    [folder] = folders
+    return folder
 
 
 def enter_folder(folders: Folders, target: str, *, physical: bool = False) -> Folders:
@@ -57,13 +58,16 @@ def resolve_paths(target: str, folders: Folders) -> tuple[str, ...]:
 
     A path with `..` is returned as written too: what stands before the `..` may be a link, which leads elsewhere.
     """
-    if target[:1] == "/" and "/cwd" in target and (working := _WORKING.match(re.sub(r"/(?:\.?/)+", "/", target))):
-        rest = working.string[working.end() :]
-        return tuple(dict.fromkeys((*resolve_paths(rest.lstrip("/"), folders), normalize_path(target))))
     if target[:1] == "/":
+        if "/cwd" in target and (working := _WORKING.match(re.sub(r"/(?:\.?/)+", "/", target))):
+            rest = working.string[working.end() :]
+            return tuple(dict.fromkeys((*resolve_paths(rest.lstrip("/"), folders), normalize_path(target))))
         joined = [target]
     elif folders is None:
         return (target or ".",)
+    elif len(folders) == 1:
+        [folder] = folders
+        joined = [f"{folder}/{target}"]
     else:
         joined = [f"{folder}/{target}" for folder in sorted(folders)]
     if len(joined) == 1 and "/.." not in joined[0]:
@@ -201,6 +205,14 @@ class Word(NamedTuple):
 
 _SINGLE = frozenset((TEXT, NAME, VALUE))
 _COMPUTED = re.compile(r"[$`{]")
+
+
+def all_literal(words: Iterable[Word]) -> bool:
+    """Whether the text of every word is what the program will receive."""
+    for word in words:  # noqa: SIM110 - every command passes here, and `all` takes three times as long
+        if word[1] is not TEXT:
+            return False
+    return True
 
 
 def literal_words(texts: Iterable[str]) -> tuple[Word, ...]:
