@@ -1,0 +1,136 @@
+"""Requests that act on sessions: what they refuse, and what they leave as it was."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.web.conftest import Serve, Served
+from tests.web.test_sessions import answer, call, done, fill, open_question, pause, say
+
+from callwright import SqliteStore
+from callwright.app.live import LiveAgent
+from callwright.core.messages import UserMessage
+from callwright.sessions.records import Asked, OpenQuestions, Said
+
+
+async def list_ids(web: Served) -> list[str]:
+    return sorted(each["id"] for each in (await web.get("/api/sessions")).data["sessions"])
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"session": None, "text": " \n"}, 400),
+        ({"session": None, "text": ""}, 400),
+        ({"session": 5, "text": "go"}, 400),
+        ({"session": ["s"], "text": "go"}, 400),
+        ({"session": "", "text": "go"}, 400),
+        ({"session": "other", "text": "go"}, 404),
+        ({"session": "s", "text": 5}, 400),
+        ({"session": "s"}, 400),
+    ],
+)
+async def test_prompt_that_cannot_be_run_begins_no_session(serve: Serve, body: Any, status: int) -> None:
+    async with serve(done("never said")) as web:
+        await fill(web, 1)
+        assert (await web.post("/api/say", body)).status == status
+        assert await list_ids(web) == ["s"]
+        assert (await web.get("/api/session?id=s")).data["records"] == 1
+
+
+async def test_only_a_session_that_exists_and_rests_is_resumed(serve: Serve) -> None:
+    async with serve(done("went on")) as web:
+        await fill(web, 1)
+        for session, status in (("other", 404), (5, 400)):
+            assert (await web.post("/api/resume", {"session": session})).status == status
+        assert await list_ids(web) == ["s"]
+        async with LiveAgent(web.locations.live, "terminal") as live:
+            live.open_session("s")
+            await web.until("/api/session?id=s", lambda data: data["state"] == "idle")
+            busy = await web.post("/api/resume", {"session": "s"})
+            assert (busy.status, busy.data["code"]) == (409, "busy")
+        await web.until("/api/session?id=s", lambda data: data["state"] == "ended")
+        assert (await web.post("/api/resume", {"session": "s"})).status == 202
+        found = await web.until("/api/messages?id=s", lambda data: data["items"][-1]["kind"] == "assistant")
+        assert found["items"][-1]["parts"][0]["text"] == "went on"
+
+
+async def test_prompt_for_a_session_of_another_process_is_its_own(serve: Serve) -> None:
+    heard: list[str] = []
+    async with serve(done("never said")) as web, LiveAgent(web.locations.live, "terminal") as live:
+        await fill(web, 1)
+        live.say = heard.append
+        live.open_session("s")
+        await web.until("/api/session?id=s", lambda data: data["state"] == "idle")
+        assert await say(web, "hello", "s") == "s"
+        assert heard == ["hello"]
+        assert (await web.get("/api/session?id=s")).data["records"] == 1
+
+
+async def test_expired_question_of_a_paused_session_takes_no_answer(serve: Serve) -> None:
+    async with serve(done("went on")) as web:
+        await pause(web, "a.txt")
+        async with SqliteStore(web.locations.sessions) as store:
+            hold = await store.hold("expired")
+            for record in await store.read("old/1"):
+                if isinstance(record, Asked):
+                    (question,) = (replace(each, expires_at=1) for each in record.questions)
+                    record = replace(record, questions=(question,))
+                await hold.append(record)
+            await hold.release()
+            (question,) = OpenQuestions(await store.read("expired"))
+        assert question.expires_at == 1
+        for session, status in (("expired", 404), ("missing", 404)):
+            assert (await answer(web, session, question.id, approved=True)).status == status
+        assert (await answer(web, "old/1", f"{question.id}0", approved=True)).status == 404
+        assert not (web.project / "a.txt").exists()
+        assert (await web.get("/api/session?id=expired")).data["state"] != "idle"
+
+
+async def test_question_of_an_earlier_turn_takes_no_answer(serve: Serve) -> None:
+    async with serve(done("went on")) as web:
+        session = await pause(web, "a.txt")
+        (question,) = (await web.get("/api/session?id=old%2F1")).data["questions"]
+        async with SqliteStore(web.locations.sessions) as store:
+            hold = await store.hold(session)
+            await hold.append(Said(UserMessage("never mind")))
+            await hold.release()
+        assert (await answer(web, session, question["id"], approved=True)).status == 404
+        assert not (web.project / "a.txt").exists()
+
+
+async def test_files_change_only_if_that_is_said_clearly(serve: Serve) -> None:
+    async with serve(call("a.txt"), done("done")) as web:
+        session = await say(web)
+        await answer(web, session, (await open_question(web, session))["id"], approved=True)
+        await web.until(f"/api/session?id={session}", lambda data: data["state"] == "idle")
+        unclear = [{"session": session, "dry_run": each} for each in (True, None, 0, "", "false")]
+        for body in unclear:
+            assert (await web.post("/api/undo", body)).data["done"] is False
+        assert (web.project / "a.txt").exists()
+        undo = {"session": session, "dry_run": False}
+        assert (await web.post("/api/undo", {**undo, "position": 99})).status == 404
+        assert (web.project / "a.txt").exists()
+        (web.project / "a.txt").write_text("mine\n")
+        for overwrite in (False, None, 1, "yes"):
+            conflict = await web.post("/api/undo", {**undo, "overwrite": overwrite})
+            assert (conflict.status, conflict.data["code"]) == (409, "conflict")
+        assert (web.project / "a.txt").read_text() == "mine\n"
+        assert (await web.post("/api/undo", {**undo, "position": 0, "overwrite": True})).data["done"] is True
+        assert not (web.project / "a.txt").exists()
+        for body in unclear:
+            assert (await web.post("/api/redo", body)).data["done"] is False
+        assert not (web.project / "a.txt").exists()
+        (web.project / "a.txt").write_text("other\n")
+        for overwrite in (False, None, 1, "yes"):
+            conflict = await web.post("/api/redo", {**undo, "overwrite": overwrite})
+            assert (conflict.status, conflict.data["code"]) == (409, "conflict")
+        assert (web.project / "a.txt").read_text() == "other\n"
+        assert (await web.post("/api/redo", {**undo, "overwrite": True})).data["done"] is True
+
+
+async def test_title_is_not_longer_than_a_line(serve: Serve) -> None:
+    async with serve() as web:
+        await fill(web, 1)
+        assert (await web.post("/api/rename", {"session": "s", "title": "t" * 5_000})).status == 200
+        assert (await web.get("/api/session?id=s")).data["title"] == "t" * 200
