@@ -140,7 +140,7 @@ class Batch:
             self._end_run()
 
     def _start_task(self, indexes: list[int]) -> None:
-        task = self._done.get_loop().create_task(self._work(indexes))
+        task = self._done.get_loop().create_task(self._work(indexes), name=self._admitted[indexes[-1]].name)
         if indexes:  # it has not begun; an eager task has
             self._watch(task, indexes)
 

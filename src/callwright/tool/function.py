@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from types import MethodType, UnionType
-from typing import Any, Literal, TypeAlias, Union, cast, get_args, get_origin, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, cast, get_args, get_origin, overload
 
 from callwright.core._fast import frozen
 from callwright.core.access import Access
@@ -19,6 +19,9 @@ from callwright.tool.compile import compile_annotation, schema_of
 from callwright.tool.contract import Contract
 from callwright.tool.render import exhaust, settle
 from callwright.tool.signature import MISSING, has_description, innermost, read_docstring, read_signature
+
+if TYPE_CHECKING:
+    from callwright.tool.threads import ThreadRun
 
 
 def output_schema_of(function: Callable[..., object], returns: object) -> JsonObject | None:
@@ -190,9 +193,7 @@ class FunctionTool(LazyTool):
             return await run_isolated(self.function, given, named)
         if self._inline:
             return await settle(self._call(given, named, context), context)
-        from callwright.tool.threads import threads  # loaded with the first function that needs one
-
-        run = threads.start(self._call, given, named, context)
+        run = self._start_thread(self._call, given, named, context)
         try:  # as `threads.run`, whose coroutine would live as long as the call
             await run.future
         except BaseException:
@@ -200,6 +201,12 @@ class FunctionTool(LazyTool):
             raise
         value = run.result()
         return value if type(value) is str else await settle(value, context)
+
+    @cached_property
+    def _start_thread(self) -> Callable[..., ThreadRun]:
+        from callwright.tool.threads import threads  # loaded with the first function that needs one
+
+        return threads.start
 
     def _call(self, given: Sequence[Any], named: dict[str, Any], context: ToolContext) -> object:
         return exhaust(self.function(*given, **named), context)
