@@ -201,8 +201,9 @@ async def test_head_needs_the_token_like_get(serve: Serve) -> None:
 async def test_other_methods_are_refused(serve: Serve, method: str) -> None:
     async with serve() as web:
         token = ("authorization", f"Bearer {web.server.token}")
-        reply = await web.send(method, API, [("host", web.host), token])
-        assert reply.status in (400, 405) and not reply["access-control-allow-methods"]
+        for path in ("/", SCRIPT, API, "/api/say"):
+            reply = await web.send(method, path, [("host", web.host), token])
+            assert reply.status in (400, 405) and not reply["access-control-allow-methods"], path
 
 
 async def test_bodies_are_json_and_not_too_long(serve: Serve) -> None:

@@ -51,7 +51,6 @@ FILE_HEADERS: Final = (
 )
 """For scripts, styles and pictures, whose address changes with their content."""
 _ONCE: Final = (b"host", b"authorization", b"origin", b"content-type", b"sec-fetch-site")
-_METHODS: Final = ("GET", "HEAD", "POST")
 
 
 class Guard:
@@ -106,8 +105,6 @@ class Guard:
         api = scope["path"].startswith("/api/")
         if site is not None and site != b"same-origin" and (api or site != b"none"):
             return 403, "origin", "requests from other pages are refused"
-        if scope["method"] not in _METHODS:
-            return 405, "invalid", "only GET and POST are answered"
         if api and not hmac.compare_digest(found.get(b"authorization", b""), self._token):
             return 401, "token", "the token is missing or wrong; open the link that callwright web printed"
         return None
