@@ -103,10 +103,10 @@ async def test_cancelled_call_ends() -> None:
         return "never"
 
     async with open_wire(wait) as wire:
-        for number in (7, "seven"):
+        for number in (1, "seven"):
             wire.call(number, "wait")
             await asyncio.wait_for(began.wait(), LONG_SECONDS)
-            for other in (8, [7], None, number):
+            for other in (8, [1], True, 1.0, "1", None, number):
                 assert "error" in await call(wire, 9, "nothing") and not ended.is_set()
                 cancelled = {"method": "notifications/cancelled", "params": {"requestId": other}}
                 wire.send(json.dumps({"jsonrpc": "2.0", **cancelled}))
@@ -148,6 +148,21 @@ async def test_call_that_is_not_valid_gets_an_error(params: dict[str, Any]) -> N
     async with open_wire(save, capabilities={"elicitation": {}}) as wire:
         wire.send(json.dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}))
         assert "error" in await wire.receive()
+    assert saved == []
+
+
+@pytest.mark.parametrize("method", ["tools/call", "notifications/cancelled", "initialize"])
+@pytest.mark.parametrize("params", [[1], "text", 5, None])
+async def test_lines_that_are_no_message_hold_up_no_other(method: str, params: object) -> None:
+    async with open_wire(save, capabilities={"elicitation": {}}) as wire:
+        for line in (params, [{"jsonrpc": "2.0", "id": 3, "method": method, "params": {"name": "save"}}]):
+            wire.send(json.dumps(line))
+        wire.send(json.dumps({"jsonrpc": "2.0", "id": True, "method": method, "params": {"name": "save"}}))
+        wire.send(json.dumps({"jsonrpc": "2.0", "id": 4, "method": method, "params": params}))
+        wire.call(5, "nothing")
+        while (answer := await wire.receive()).get("id") != 5:
+            assert "result" not in answer
+        assert "error" in answer
     assert saved == []
 
 
