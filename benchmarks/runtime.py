@@ -123,8 +123,8 @@ def repair_stage() -> list[Row]:
             ("repair stage, a well-formed call", ToolCall("1", "weather", TEXT)),
             ("repair stage, a well-formed call with a path", ToolCall("1", "read", '{"path": "calc.py"}')),
         ):
-            repairing, plain = Gate(Policies(AllowEverything()), ()), Gate(Policies(AllowEverything()), ())
-            plain.repairs = "off"
+            repairing = Gate(Policies(AllowEverything()), ())
+            plain = Gate(Policies(AllowEverything()), (), repairs="off")
             catalog, on, off = registry.snapshot(), math.inf, math.inf
             for _ in range(200):
                 off = min(off, _bind_seconds(plain, call, catalog))

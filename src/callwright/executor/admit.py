@@ -57,11 +57,17 @@ _log = logging.getLogger("callwright")
 class Gate:
     """Admits calls: `bind` checks the arguments, `admit` asks hooks, policies and answers."""
 
-    repairs: "RepairMode" = "on"
-
-    def __init__(self, policies: Policies, hooks: "Sequence[Hook]", *, question_seconds: float | None = 3600.0) -> None:
+    def __init__(
+        self,
+        policies: Policies,
+        hooks: "Sequence[Hook]",
+        *,
+        question_seconds: float | None = 3600.0,
+        repairs: "RepairMode" = "on",
+    ) -> None:
         self.policies = policies
-        self.question_seconds = question_seconds
+        self._question_seconds = question_seconds
+        self._repairs: RepairMode = repairs
         self.hooks: tuple[Hook, ...] = ()
         if hooks:
             from callwright.executor.before_hooks import ask_hooks  # loaded with the first hook
@@ -73,31 +79,26 @@ class Gate:
 
     def bind(self, call: ToolCall, catalog: Catalog, session_id: str, state: State | None = None) -> Admitted:
         """Look the tool up and check the arguments."""
-        known, entries = self._known
-        entry = entries.get(call.name) if catalog is known else None
-        if entry is None:
-            entry = self._find_entry(call.name, catalog)
+        entry = self._find_entry(call.name, catalog)
         admitted = Admitted(call, entry, session_id)
         if entry is None or entry.bind_in is not None:  # without an entry, the repair may find one
             admitted.state = state
         try:
-            if entry is None and call.name in catalog.withheld:
-                raise Denied(catalog.withheld[call.name])
             if entry is None:
-                raise catalog.unknown_tool(call.name)
+                raise _refuse_unknown(call.name, catalog)
             admitted.bind(entry, call.arguments)
-            if entry.repair_paths is not None and admitted.invocation is not None and self.repairs != "off":
+            if entry.repair_paths is not None and admitted.invocation is not None and self._repairs != "off":
                 found = entry.repair_paths(admitted.invocation)
                 if found is not None:
                     from callwright.executor.repair import repair_paths  # well-formed calls load none of it
 
-                    repair_paths(admitted, entry, found, self.repairs)
+                    repair_paths(admitted, entry, found, self._repairs)
         except (UnknownTool, InvalidArguments) as error:
             admitted.error = error
-            if self.repairs != "off":
+            if self._repairs != "off":
                 from callwright.executor.repair import repair_call  # as above
 
-                repair_call(admitted, catalog, self._find_entry, self.repairs)
+                repair_call(admitted, catalog, self._find_entry, self._repairs)
         except AuthRequired as error:
             admitted.sign_in = error
         except BaseException as error:  # noqa: BLE001 - a tool that cannot even be bound fails its own call only
@@ -271,7 +272,7 @@ class Gate:
         admitted.resumed = True
         if question.is_expired() and type(reply) is not Decline:
             # run without an answer, it would do once more what it did before it asked
-            admitted.questions = (ask_again(question, self.question_seconds),)
+            admitted.questions = (ask_again(question, self._question_seconds),)
             return ()
         admitted.answered = (question, _apply_reply(admitted, question, reply))
         admitted.approved = question.approved
@@ -315,7 +316,7 @@ class Gate:
             accesses=tuple(admitted.accesses) or admitted.require_entry().default_accesses,
             kind=kind,
             url=auth.url if auth else "",
-            expires_at=find_expiry(self.question_seconds),
+            expires_at=find_expiry(self._question_seconds),
             running=running,
             approved=admitted.approved if running else (),
             within=admitted.within,
@@ -323,6 +324,11 @@ class Gate:
             source="; ".join(dict.fromkeys(ask.source for ask in asks if ask.source)),
             implementation=admitted.implementation,
         )
+
+
+def _refuse_unknown(name: str, catalog: Catalog) -> Denied | UnknownTool:
+    """Return the error of a call of no tool, or of one that is withheld from the model."""
+    return Denied(catalog.withheld[name]) if name in catalog.withheld else catalog.unknown_tool(name)
 
 
 def _summary(admitted: Admitted, kind: QuestionKind, reason: str) -> str:

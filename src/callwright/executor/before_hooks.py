@@ -21,7 +21,7 @@ Begun: TypeAlias = tuple[Admitted, Asking]
 _pending_call = make_constructor(PendingCall)
 
 
-def make_pending_call(admitted: Admitted, turn_id: str = "") -> PendingCall:
+def make_pending_call(admitted: Admitted, turn_id: str) -> PendingCall:
     """Return what hooks see of a call; the same value until its arguments change."""
     if admitted.pending is None:
         entry = admitted.require_entry()

@@ -98,9 +98,8 @@ class Executor:
         """Passes an event to the observers; None if there are none, so that no event is made for them."""
         self.retry = retry
         self.clock = clock or WallClock()
-        gate = Gate(self.policies, self.hooks, question_seconds=self.limits.question_seconds)
         self.repairs: RepairMode = repairs
-        gate.repairs = repairs
+        gate = Gate(self.policies, self.hooks, question_seconds=self.limits.question_seconds, repairs=repairs)
         runner = Runner(self.hooks, retry=retry, clock=self.clock, stats=self.stats, outputs=self.outputs)
         self._runtime = Runtime(
             registry, gate, runner, self.state, self.observe, self.limits, LoopLocal(self.limits.grace_seconds)

@@ -100,8 +100,8 @@ class Runner:
         admitted: Admitted,
         scope: AskingScope,
         deadlines: Deadlines,
-        observe: Observe | None = None,
-        parent: ToolContext | None = None,
+        observe: Observe | None,
+        parent: ToolContext | None,
     ) -> Outcome:
         """Bring an admitted call to its outcome: attempts, after-hooks, clipping, statistics."""
         if admitted.error is not None:
@@ -238,14 +238,14 @@ class Runner:
         except ToolError as error:
             return error
 
-    def report_abandoned(self, admitted: Admitted, grace_seconds: float, observe: Observe | None = None) -> None:
+    def report_abandoned(self, admitted: Admitted, grace_seconds: float, observe: Observe | None) -> None:
         """Report a tool that was left behind: to operators, and by its outcome."""
         admitted.abandoned = True
         _log.warning("the tool %s ignored its cancellation for %g s and was abandoned", admitted.name, grace_seconds)
         if observe is not None:
             observe(CallAbandoned(admitted.call, grace_seconds))
 
-    def finish_cancelled(self, admitted: Admitted, *, started: bool, observe: Observe | None = None) -> Outcome:
+    def finish_cancelled(self, admitted: Admitted, *, started: bool, observe: Observe | None) -> Outcome:
         """Finish a call that was cancelled from outside."""
         if admitted.hold is not None and not admitted.hold.taken:  # it waited for a place among the calls of its tool
             started = admitted.resumed

@@ -148,10 +148,10 @@ class TurnScope:
             given.settle(admitted, outcomes)
         if parent is None and not alone:  # what a tool reads is not for the model
             outcomes = clip_turn(outcomes, self._runtime.runner.outputs, self._runtime.limits.turn_chars)
-        return self._end(outcomes, parent)
+        return self._drop_notes(outcomes, parent)
 
-    def _end(self, outcomes: list[Outcome], parent: ToolContext | None) -> list[Outcome]:
-        """Forget the notes of calls of the model that will not run again."""
+    def _drop_notes(self, outcomes: list[Outcome], parent: ToolContext | None) -> list[Outcome]:
+        """Forget the notes of calls of the model that will not run again; return the same outcomes."""
         if parent is None and len(self._runtime.notes):
             for outcome in outcomes:
                 if not isinstance(outcome, Interrupted):
@@ -182,7 +182,7 @@ class TurnScope:
 
     def cancel_alone(self, item: Admitted, parent: ToolContext | None = None) -> TurnCancelled:
         """Finish a lone call that was cancelled while it ran, and return the cause of the cancellation."""
-        return TurnCancelled(self._end([self._finish_cancelled(item, True)], parent))
+        return TurnCancelled(self._drop_notes([self._finish_cancelled(item, True)], parent))
 
     def _catalog(self) -> Catalog:
         return self._runtime.catalog() if self._turn.catalog is None else self._turn.catalog
@@ -258,7 +258,7 @@ class TurnScope:
         """Ask the user and admit the calls again; a question left unanswered declines its call."""
         calls = [item.call for item in admitted]
         answers.merge(await self._ask(ask, questions, admitted))
-        admitted, questions = await self._admit(calls, answers, local, inside)
+        admitted = (await self._admit(calls, answers, local, inside))[0]
         for _ in range(_MAX_EDITS):
             # only edited calls are asked about again: the user has not seen what these would do now
             edited = [question for item in admitted if item.shown is not None for question in item.questions]
@@ -266,7 +266,7 @@ class TurnScope:
                 break
             self._note_questions(admitted)
             answers.merge(await self._ask(ask, edited, admitted))
-            admitted, questions = await self._admit(calls, answers, local, inside)
+            admitted = (await self._admit(calls, answers, local, inside))[0]
         for item in admitted:
             if item.questions:
                 item.error, item.questions = item.error or Declined("declined: the user gave no answer"), ()
@@ -305,7 +305,7 @@ class TurnScope:
             raise asyncio.CancelledError(CANCELLED) from self.cancel_alone(item, parent)
         # a tool that ended well in spite of a cancellation: its caller must not go on
         if task is not None and task.cancelling() > cancellations:
-            raise asyncio.CancelledError(CANCELLED) from TurnCancelled(self._end([outcome], parent))
+            raise asyncio.CancelledError(CANCELLED) from TurnCancelled(self._drop_notes([outcome], parent))
         return outcome
 
     def _perform(self, local: LoopParts, parent: ToolContext | None, item: Admitted) -> Coroutine[Any, Any, Outcome]:
@@ -383,7 +383,7 @@ class TurnScope:
             return await batch.run()
         except asyncio.CancelledError:
             await batch.drain()
-            raise asyncio.CancelledError(CANCELLED) from TurnCancelled(self._end(batch.outcomes(), parent))
+            raise asyncio.CancelledError(CANCELLED) from TurnCancelled(self._drop_notes(batch.outcomes(), parent))
         finally:
             if unsubscribe is not None:
                 unsubscribe()
