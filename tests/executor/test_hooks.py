@@ -340,6 +340,40 @@ async def test_cache_answers_repeated_reads_until_a_write() -> None:
     assert ran == ["a", "b", "a", "a"]
 
 
+async def test_cache_answers_no_other_session() -> None:
+    @tool(effect=Effect.READ)
+    async def mine(context: ToolContext) -> str:
+        """Read what belongs to the session."""
+        ran.append(context.session_id)
+        return f"of {context.session_id}"
+
+    executor = Executor(Registry(mine), hooks=[Cache()])
+    found = [(await executor.run("mine", turn=Turn(session, "1"))).text for session in ("a", "b", "a", "b")]
+    assert found == ["of a", "of b", "of a", "of b"] and ran == ["a", "b"]
+
+
+async def test_cache_keeps_no_failure() -> None:
+    @tool(effect=Effect.READ)
+    async def recover() -> str:
+        """Fail at first."""
+        ran.append("recover")
+        if len(ran) == 1:
+            raise ToolFailed("not yet")
+        return "now"
+
+    executor = Executor(Registry(recover), hooks=[Cache()])
+    assert [(await executor.run("recover")).text for _ in range(3)] == ["not yet", "now", "now"] and len(ran) == 2
+
+
+async def test_cache_drops_what_was_used_least_recently() -> None:
+    executor = Executor(Registry(look), hooks=[Cache(2)])
+    for path in ("a", "b", "a", "c", "a", "b"):
+        await executor.run("look", {"path": path})
+    assert ran == ["a", "b", "c", "b"]
+    with pytest.raises(UsageError, match="at least 1"):
+        Cache(0)
+
+
 async def test_cache_keeps_nothing_that_was_read_beside_a_write(tmp_path: Path) -> None:
     file = tmp_path / "f"
     file.write_text("old")

@@ -169,6 +169,11 @@ async def test_lines_that_are_no_message_hold_up_no_other(method: str, params: o
 async def test_call_before_the_greeting_gets_an_error() -> None:
     async with open_wire(save, greet=False) as wire:
         assert "error" in await call(wire)
+        about = {"protocolVersion": "2025-06-18", "capabilities": 5, "clientInfo": {"name": "t", "version": "1"}}
+        wire.send(json.dumps({"jsonrpc": "2.0", "id": 3, "method": "initialize", "params": about}))
+        assert "error" in await wire.receive()
+        assert "error" in await call(wire, 4)
+    assert saved == []
 
 
 async def test_progress_and_log_reach_the_client_that_wants_them() -> None:
