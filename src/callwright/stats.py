@@ -15,7 +15,8 @@ _NOTED_VALUES = 5
 _MOST_UNKNOWN = 256
 OTHER_NAMES = "(other names)"
 """Under which calls of unknown tools are counted after the first of them."""
-_MOST_NOTED = _KEPT_DURATIONS * _NOTED_VALUES
+MOST_NOTED = _KEPT_DURATIONS * _NOTED_VALUES
+"""How many values may be noted before they are added up."""
 
 
 def count_argument_chars(arguments: object) -> int:
@@ -71,12 +72,12 @@ class Tally:
 
     __slots__ = (
         "_durations",
-        "_noted",
         "attempts",
         "calls",
         "chars_in",
         "chars_out",
         "longest",
+        "noted",
         "outcomes",
         "repairs",
         "seconds",
@@ -87,7 +88,7 @@ class Tally:
         self.seconds = self.longest = 0.0
         self.outcomes: dict[str, int] = {}
         self.repairs: dict[str, int] = {}
-        self._noted: list[Any] = []
+        self.noted: list[Any] = []
         """The values of `note`, call after call. Flat: a tuple per call would be work for the garbage collector."""
         self._durations: deque[float] = deque(maxlen=_KEPT_DURATIONS)
 
@@ -101,16 +102,17 @@ class Tally:
             chars_in: The length of the arguments as text.
             chars_out: The length of the output or message.
         """
-        noted = self._noted
+        noted = self.noted
         noted.extend((ending, attempts, seconds, chars_in, chars_out))
-        if len(noted) >= _MOST_NOTED:
-            self._add_up()
+        if len(noted) >= MOST_NOTED:
+            self.add_up()
 
-    def _add_up(self) -> None:
-        if not self._noted:
+    def add_up(self) -> None:
+        """Add up what was noted."""
+        if not self.noted:
             return
-        noted = self._noted[:]
-        del self._noted[: len(noted)]  # not all: another thread may note a call now
+        noted = self.noted[:]
+        del self.noted[: len(noted)]  # not all: another thread may note a call now
         endings, attempts, seconds, chars_in, chars_out = (noted[at::_NOTED_VALUES] for at in range(_NOTED_VALUES))
         self.calls += len(endings)
         self.attempts += sum(attempts)
@@ -124,7 +126,7 @@ class Tally:
 
     def figures(self, name: str) -> ToolStats:
         """Return the figures so far; the percentiles are those of the last thousand calls."""
-        self._add_up()
+        self.add_up()
         ordered = sorted(self._durations)
         return ToolStats(
             name,

@@ -315,8 +315,8 @@ def make_constructor(kind: type[Value]) -> Callable[..., Value]:
     """Return a function that makes values of a frozen, slotted dataclass from all of its fields, in order.
 
     A frozen dataclass sets each field through `object.__setattr__`, which costs more than all checks of a call. Here an
-    unfrozen twin class with the same slots is filled at full speed and then given the frozen class. The value is the
-    same. `__post_init__` and default values are skipped, so this is for classes that check nothing.
+    instance of an unfrozen subclass is filled at full speed and then given the frozen class. The value is the same.
+    `__post_init__` and default values are skipped, so this is for classes that check nothing.
     """
     return _compile_constructor(kind)
 
@@ -324,7 +324,9 @@ def make_constructor(kind: type[Value]) -> Callable[..., Value]:
 @cache
 def _compile_constructor(kind: type) -> Callable[..., Any]:
     names = cast(Any, kind).__match_args__
-    twin = type(f"_{kind.__name__}", (), {"__slots__": names})
+    # a subclass, not a class like it: whether an object may change between two classes takes long to find out otherwise
+    methods = {name: getattr(object, name) for name in ("__init__", "__setattr__", "__delattr__")}
+    twin = type(f"_{kind.__name__}", (kind,), {"__slots__": (), **methods})
     filled = "".join(f"    value.{name} = {name}\n" for name in names)
     source = f"def make({', '.join(names)}):\n    value = twin()\n{filled}    value.__class__ = kind\n    return value"
     space: dict[str, Any] = {"twin": twin, "kind": kind}

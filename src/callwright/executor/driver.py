@@ -10,14 +10,15 @@ import gc
 import logging
 import sys
 import types
-from collections.abc import Awaitable, Coroutine, Generator, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
 from contextvars import Context
 from itertools import count
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 from weakref import WeakKeyDictionary
 
 _log = logging.getLogger("callwright")
 AnyCoroutine = Coroutine[Any, Any, Any]
+Steps: TypeAlias = "types.GeneratorType[Any, Any, None]"
 
 
 _Future: type = asyncio.Future
@@ -46,14 +47,13 @@ async def drive(awaitable: Awaitable[Any], grace_seconds: float) -> Any:
     Raises:
         Abandoned: It was cancelled and did not end in time.
     """
-    coroutine, order = as_coroutine(awaitable), next_order()
+    ended: list[Any] = []
+    steps, order = take_steps(as_coroutine(awaitable), ended), next_order()
     try:
-        waits_for = coroutine.send(None)
-    except StopIteration as end:
-        return end.value
+        waits_for = next(steps, None)
     except GeneratorExit as error:
         raise wrap_exit(error) from error
-    return await drive_on(coroutine, waits_for, grace_seconds, order, count_cancellations())
+    return ended[0] if ended else await drive_on(steps, ended, waits_for, grace_seconds, order, count_cancellations())
 
 
 def as_coroutine(awaitable: Awaitable[Any]) -> AnyCoroutine:
@@ -61,14 +61,26 @@ def as_coroutine(awaitable: Awaitable[Any]) -> AnyCoroutine:
     return awaitable if type(awaitable) is types.CoroutineType else _await(awaitable)  # type: ignore[return-value] - it is
 
 
+def _take_steps(coroutine: Any, ended: list[Any]) -> Generator[Any, Any, None]:
+    """Take the steps of a coroutine, one each time `next` is called; the last one puts its value into `ended`.
+
+    The coroutine itself would give its value by an exception, which costs as much as the rest of a short one.
+    """
+    ended.append((yield from coroutine))
+
+
+take_steps = cast("Callable[[AnyCoroutine, list[Any]], Steps]", types.coroutine(_take_steps))
+
+
 @types.coroutine
 def drive_on(
-    coroutine: AnyCoroutine, waits_for: Any, grace_seconds: float, order: int, cancellations: int
+    steps: Steps, ended: list[Any], waits_for: Any, grace_seconds: float, order: int, cancellations: int
 ) -> Generator[Any, Any, Any]:
     """Continue a coroutine that has taken its first step and waits for a future.
 
     Args:
-        coroutine: What to drive.
+        steps: What to drive, from `take_steps`.
+        ended: Where its value will be.
         waits_for: What its first step gave.
         grace_seconds: How long it may take to end after a cancellation.
         order: From `next_order`; taken before the first step if that may drive other coroutines.
@@ -77,21 +89,21 @@ def drive_on(
     grace: _Grace | None = None  # made with the first cancellation: most coroutines never see one
     groups: tuple[asyncio.TaskGroup, ...] = ()
     try:
-        while True:
+        while not ended:
             # what is waited for is nearly always a plain future
             relayed = waits_for if type(waits_for) is not _Future and _may_ignore_cancellation(waits_for) else None
             raised: BaseException | None = None
             try:
                 yield waits_for if relayed is None else _relay(relayed)
             except GeneratorExit:  # whatever awaits this was abandoned itself, or its event loop is gone
-                _close(coroutine)
+                _close(steps)
                 raise
             except asyncio.CancelledError as stopped:
                 if _LEAVES_REQUESTS:
-                    groups = _take_back_requests(coroutine, groups)
+                    groups = _take_back_requests(steps, groups)
                 grace = grace or _Grace(grace_seconds, order, cancellations)
                 if grace.claim_end():
-                    _close(coroutine)
+                    _close(steps)
                     if relayed is not None:
                         relayed.add_done_callback(_find_exception)  # read, so that asyncio does not report it
                     raise Abandoned from None
@@ -104,14 +116,15 @@ def drive_on(
             else:
                 raised = None if relayed is None else _find_exception(relayed)
             try:
-                waits_for = coroutine.send(None) if raised is None else coroutine.throw(raised)
+                waits_for = next(steps, None) if raised is None else steps.throw(raised)
             except GeneratorExit as error:
                 raise wrap_exit(error) from error
-    except StopIteration as end:
-        return end.value
+    except StopIteration:  # it ended with what was thrown into it
+        pass
     finally:
         if grace is not None:
             grace.end()
+    return ended[0]
 
 
 @types.coroutine
@@ -178,11 +191,12 @@ def _find_exception(future: Any) -> BaseException | None:
     return None
 
 
-def _close(coroutine: AnyCoroutine) -> None:
+def _close(steps: Steps) -> None:
     """End a coroutine by force; one that goes on even then is never resumed."""
+    coroutine = steps.gi_yieldfrom
     chain = list(_list_awaited(coroutine))
     try:
-        coroutine.close()
+        steps.close()
     except KeyboardInterrupt:
         raise
     except BaseException:  # noqa: BLE001 - nothing waits for it any more
@@ -205,18 +219,18 @@ _LEAVES_REQUESTS = sys.version_info < (3, 13)
 """Whether a task group whose task fails while the group is being left cancels its parent, and never takes that back."""
 
 
-def _take_back_requests(coroutine: AnyCoroutine, known: tuple[asyncio.TaskGroup, ...]) -> tuple[asyncio.TaskGroup, ...]:
+def _take_back_requests(steps: Steps, known: tuple[asyncio.TaskGroup, ...]) -> tuple[asyncio.TaskGroup, ...]:
     """Take back the cancellations of this task that task groups have requested and forget: none came from outside.
 
     Args:
-        coroutine: What was driven when the cancellation arrived.
+        steps: What was driven when the cancellation arrived.
         known: The groups whose request was taken back before.
 
     Returns:
         The groups that are known now.
     """
     task, groups = asyncio.current_task(), known
-    for frame in _list_frames(coroutine):
+    for frame in _list_frames(steps):
         if task is None or frame is None or frame.f_code is not _LEAVE_GROUP:
             continue
         group, left_by = frame.f_locals["self"], frame.f_locals["et"]

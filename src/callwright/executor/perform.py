@@ -37,6 +37,7 @@ from callwright.executor.driver import (
     drive_on,
     is_cancelling,
     next_order,
+    take_steps,
     wrap_exit,
 )
 from callwright.retry import Clock, RetryPolicy
@@ -150,21 +151,21 @@ class Runner:
                         running = invocation.run(context)
                     if type(running) is not CoroutineType:
                         running = as_coroutine(running)
+                    ended: list[object] = []
+                    steps = take_steps(running, ended)
                     try:  # the first step here: most calls end with it, and nothing has to watch them
-                        waits_for = running.send(None)
-                    except StopIteration as end:
-                        value: object = end.value
+                        waits_for = next(steps, None)
                     except GeneratorExit as raised:
                         raise wrap_exit(raised) from raised
-                    else:
+                    if not ended:
                         late = perf_counter() - starts
                         when = context.deadline if context else _find_deadline(entry, parent, deadlines, late)
                         if when is not None:
                             deadline = deadlines.start(when, order)
                         cancellations = count_cancellations() if deadline is None else deadline.cancelling
                         grace_seconds = _find_grace(entry, parent, deadlines)
-                        value = await drive_on(running, waits_for, grace_seconds, order, cancellations)
-                    return _completed(call, _render(value), perf_counter() - began, attempt, ())
+                        await drive_on(steps, ended, waits_for, grace_seconds, order, cancellations)
+                    return _completed(call, _render(ended[0]), perf_counter() - began, attempt, ())
                 except asyncio.CancelledError as stopped:
                     if context is not None:
                         leave_call(context)
