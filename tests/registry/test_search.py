@@ -137,6 +137,16 @@ def test_at_most_k_results_best_first(k: int) -> None:
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
 
 
+_WORDS = (
+    "read list send file folder email weather place commit repository currency text open pull request a web".split()
+)
+
+
+@given(st.lists(st.sampled_from([*_WORDS, ".", *(spec.name for spec in SPECS)])).map(" ".join), st.integers(1, 10))
+def test_fewer_results_are_the_first_of_more(query: str, k: int) -> None:
+    assert INDEX.search(query, k) == INDEX.search(query, 50)[:k]
+
+
 def test_why_names_the_matching_words() -> None:
     assert INDEX.search("weather in fahrenheit")[0].why == "name: weather; text: fahrenheit"
     assert "remove ~ delete" in INDEX.search("remove that file")[0].why

@@ -6,11 +6,10 @@ rarest terms ──► candidates ──► (whole request + best sentence) / 2 
 """
 
 import gc
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import fsum  # its sum does not depend on the order of a set
-from operator import mul
 from threading import Lock
 
 from callwright.core.errors import UsageError
@@ -21,29 +20,15 @@ from callwright.registry.search.text import TERM_WORDS, ToolQuery, parse_query
 _MAX_WORDS_SHOWN = 8
 
 
-class MatchExplanation:
-    """Explains, tool by tool, which words of a query matched."""
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A search result."""
 
-    __slots__ = ("_matches", "_postings")
-
-    def __init__(self, postings: Postings, query: ToolQuery) -> None:
-        self._postings = postings
-        self._matches = [
-            (known, postings.impacts(known), word if known == term else f"{word} ~ {TERM_WORDS.get(known, known)}")
-            for term, word in query.words.items()
-            for known, _ in postings.meanings(term)
-        ]
-
-    def why(self, tool: IndexedTool) -> str:
-        """Return the words that match a tool: those in its name, then those in its other texts."""
-        named: list[str] = []
-        other: list[str] = []
-        name = self._postings.name_terms(tool)
-        for known, impacts, shown in self._matches:
-            if tool in impacts:
-                (named if known in name else other).append(shown)
-        found = {"name": named[:_MAX_WORDS_SHOWN], "text": other[:_MAX_WORDS_SHOWN]}
-        return "; ".join(f"{place}: {', '.join(words)}" for place, words in found.items() if words)
+    name: str
+    score: float
+    """Comparable within one search only."""
+    why: str
+    """The words that matched, for display."""
 
 
 # changing one of these moves NDCG@10: measure with `python -m benchmarks search`
@@ -56,8 +41,8 @@ _Scores = dict[IndexedTool, float]
 _Found = Mapping[str, _Scores]
 
 
-def rank(postings: Postings, query: ToolQuery, k: int) -> list[tuple[IndexedTool, float]]:
-    """Return the best k tools with their scores; tools named in the query come first."""
+def rank(postings: Postings, query: ToolQuery, k: int) -> list[Hit]:
+    """Return the best k tools; tools named in the query come first."""
     if k < 1:
         return []
     weights = _weights(postings, chain.from_iterable(query.sentences))
@@ -65,11 +50,15 @@ def rank(postings: Postings, query: ToolQuery, k: int) -> list[tuple[IndexedTool
     candidates = named.union(_pick_candidates(postings, weights, max(k, _CANDIDATES)))
     found = {term: _of_tools(postings.impacts(term), candidates) for term in weights}
     scores = _score(postings, query, found, weights, candidates)
-    _boost(postings, query, found, scores)
+    rarity = {term: postings.rarity(term) for term in found}
+    _boost_phrases(postings, query, found, rarity, scores)
+    scores = _boost_names(postings, rarity, scores, named, k)
     best = max(scores.values(), default=0.0)
     for tool in named:
         scores[tool] += best + 1  # above every other score, still ordered among themselves
-    return sorted(scores.items(), key=lambda found: (-found[1], found[0].spec.name))[:k]
+    ranked = sorted(scores.items(), key=lambda found: (-found[1], found[0].spec.name))[:k]
+    why = _explain(postings, query, found, [tool for tool, _ in ranked])
+    return [Hit(tool.spec.name, score, why[tool]) for tool, score in ranked]
 
 
 def _weights(postings: Postings, terms: Iterable[str]) -> dict[str, float]:
@@ -89,6 +78,7 @@ def _weights(postings: Postings, terms: Iterable[str]) -> dict[str, float]:
 def _pick_candidates(postings: Postings, weights: Mapping[str, float], count: int) -> Iterable[IndexedTool]:
     """Pick candidates by the terms of highest weight: common terms cost most to read and tell least."""
     sums: _Scores = {}
+    floor = 0.0
     unread = max(_POSTINGS_READ, len(postings.tools) // 3)
     for term in sorted(weights, key=lambda term: (-weights[term], term)):
         weight = weights[term]
@@ -101,10 +91,16 @@ def _pick_candidates(postings: Postings, weights: Mapping[str, float], count: in
                 sums[tool] += weight * impact
             else:
                 sums[tool] = weight * impact
-    if len(sums) <= count:
-        return sums
-    floor = sorted(sums.values())[-count]
+        if not floor and len(sums) > 3 * count:
+            floor = _nth_highest(sums, count)  # sums only grow: most tools stay below it, and need not be sorted
+    sums = {tool: total for tool, total in sums.items() if total >= floor}
+    floor = _nth_highest(sums, count)
     return [tool for tool, total in sums.items() if total >= floor]
+
+
+def _nth_highest(scores: _Scores, n: int) -> float:
+    """Return the score that n tools reach; 0 if there are fewer tools."""
+    return sorted(scores.values())[-n] if len(scores) >= n else 0.0
 
 
 def _score(
@@ -116,11 +112,9 @@ def _score(
         return totals
     rows = [_sum(found, _weights(postings, sentence), tools).values() for sentence in query.sentences]
     scales = _sentence_scales(list(map(max, rows)))
-    columns = zip(*rows, strict=True)  # one per tool: all sums are in the order of the set
-    return {
-        tool: (total + max(map(mul, column, scales))) / 2
-        for (tool, total), column in zip(totals.items(), columns, strict=True)
-    }
+    scaled = [[total * scale for total in row] for row, scale in zip(rows, scales, strict=True)]
+    best = map(max, *scaled)  # one per tool: all sums are in the order of the set
+    return {tool: (total + most) / 2 for (tool, total), most in zip(totals.items(), best, strict=True)}
 
 
 def _of_tools(impacts: _Scores, tools: set[IndexedTool]) -> _Scores:
@@ -140,18 +134,52 @@ def _sentence_scales(heights: list[float]) -> list[float]:
     return [(max(heights) / height) ** 0.5 if height else 0.0 for height in heights]
 
 
-def _boost(postings: Postings, query: ToolQuery, found: _Found, scores: _Scores) -> None:
-    """Raise the scores of tools that contain phrases of the query, or whose name it contains."""
-    rarity = {term: postings.rarity(term) for term in found}
+def _boost_phrases(
+    postings: Postings, query: ToolQuery, found: _Found, rarity: Mapping[str, float], scores: _Scores
+) -> None:
+    """Raise the scores of tools that contain phrases of the query."""
     for first, second in sorted(query.phrases):
-        if first in found and second in found:
-            for tool in found[first].keys() & found[second].keys():
-                if postings.has_phrase(tool, first, second):
-                    scores[tool] += _PHRASE * max(rarity[first], rarity[second])
+        if first in found and second in found and (both := found[first].keys() & found[second].keys()):
+            phrase, gain = f" {first} {second} ", _PHRASE * max(rarity[first], rarity[second])
+            for tool in both:
+                if phrase in postings.prose(tool):
+                    scores[tool] += gain
+
+
+def _boost_names(
+    postings: Postings, rarity: Mapping[str, float], scores: _Scores, named: set[IndexedTool], k: int
+) -> _Scores:
+    """Raise the scores of tools whose name is in the query; leave out those that cannot be among the first k."""
     known = frozenset(rarity)
-    for tool in scores:
+    floor = _nth_highest(scores, k)
+    boosted: _Scores = {}
+    for tool, score in scores.items():
+        if score * (1 + _NAME_SHARE) < floor and tool not in named:
+            continue
         if shared := known & postings.name_terms(tool):
-            scores[tool] *= 1 + _NAME_SHARE * fsum(map(rarity.__getitem__, shared)) / postings.name_rarity(tool)
+            score *= 1 + _NAME_SHARE * fsum(map(rarity.__getitem__, shared)) / postings.name_rarity(tool)
+        boosted[tool] = score
+    return boosted
+
+
+def _explain(
+    postings: Postings, query: ToolQuery, found: _Found, tools: Iterable[IndexedTool]
+) -> dict[IndexedTool, str]:
+    """Return the words of the query that match each tool: those in its name, then those in its other texts."""
+    named: dict[IndexedTool, list[str]] = {tool: [] for tool in tools}
+    other: dict[IndexedTool, list[str]] = {tool: [] for tool in named}
+    for term, word in query.words.items():
+        for known, _ in postings.meanings(term):
+            if both := found[known].keys() & named.keys():
+                shown = word if known == term else f"{word} ~ {TERM_WORDS.get(known, known)}"
+                for tool in both:
+                    (named if known in postings.name_terms(tool) else other)[tool].append(shown)
+    return {tool: _format_matches(named[tool], other[tool]) for tool in named}
+
+
+def _format_matches(named: Sequence[str], other: Sequence[str]) -> str:
+    places = (("name", named), ("text", other))
+    return "; ".join([f"{place}: {', '.join(words[:_MAX_WORDS_SHOWN])}" for place, words in places if words])
 
 
 def _coverage(postings: Postings, query: ToolQuery, name: str) -> float:
@@ -166,17 +194,6 @@ def _coverage(postings: Postings, query: ToolQuery, name: str) -> float:
 
 
 _MANY_TOOLS = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """A search result."""
-
-    name: str
-    score: float
-    """Comparable within one search only."""
-    why: str
-    """The words that matched, for display."""
 
 
 class ToolIndex:
@@ -221,11 +238,7 @@ class ToolIndex:
         """
         with self._lock:
             self._update()
-            request = parse_query(query)
-            explanation = MatchExplanation(self._postings, request)
-            return [
-                Hit(tool.spec.name, score, explanation.why(tool)) for tool, score in rank(self._postings, request, k)
-            ]
+            return rank(self._postings, parse_query(query), k)
 
     def coverage(self, query: str, name: str) -> float:
         """Return the share of a query that a tool contains, from 0 to 1; rare words count more than common ones.

@@ -254,13 +254,13 @@ class Postings:
             rarity = self._name_rarities[tool] = fsum(map(self.rarity, self.name_terms(tool)))
         return rarity
 
-    def has_phrase(self, tool: IndexedTool, first: str, second: str) -> bool:
-        """Whether two terms are neighbours in a tool's name, description or hint."""
+    def prose(self, tool: IndexedTool) -> str:
+        """Return the terms of a tool's name, description and hint, a line each, with spaces around each term."""
         prose = self._prose.get(tool)
         if prose is None:
             texts = (tool.spec.name, tool.spec.description, tool.spec.search_hint)
             prose = self._prose[tool] = "\n".join([f" {' '.join(terms(text))} " for text in texts])
-        return f" {first} {second} " in prose
+        return prose
 
     def meanings(self, term: str) -> list[tuple[str, float]]:
         """Return the known terms a query term may stand for, each with its rarity times a certainty from 0 to 1."""
