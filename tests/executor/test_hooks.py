@@ -397,6 +397,60 @@ async def test_cache_keeps_nothing_that_was_read_beside_a_write(tmp_path: Path) 
         assert (await executor.run("read")).text == "new"
 
 
+async def test_cache_keeps_nothing_while_a_write_runs() -> None:
+    content, began, go = "old", asyncio.Event(), asyncio.Event()
+
+    @tool(effect=Effect.READ)
+    async def read() -> str:
+        """Read the content."""
+        return content
+
+    @tool(effect=Effect.WRITE)
+    async def write() -> str:
+        """Change the content twice."""
+        nonlocal content
+        content = "half"
+        began.set()
+        await go.wait()
+        content = "new"
+        return "written"
+
+    executor = Executor(Registry(read, write), AllowEverything(), hooks=[Cache()])
+    assert (await executor.run("read")).text == "old"
+    writing = asyncio.create_task(executor.run("write"))
+    await asyncio.wait_for(began.wait(), LONG_SECONDS)
+    assert (await executor.run("read")).text == "half"
+    go.set()
+    assert (await writing).text == "written"
+    assert (await executor.run("read")).text == "new"
+
+
+async def test_cache_keeps_no_read_that_a_write_overtook() -> None:
+    content, began, go = "old", asyncio.Event(), asyncio.Event()
+
+    @tool(effect=Effect.READ)
+    async def read() -> str:
+        """Read the content, slowly."""
+        found = content
+        began.set()
+        await go.wait()
+        return found
+
+    @tool(effect=Effect.WRITE)
+    async def write() -> str:
+        """Change the content."""
+        nonlocal content
+        content = "new"
+        return "written"
+
+    executor = Executor(Registry(read, write), AllowEverything(), hooks=[Cache()])
+    reading = asyncio.create_task(executor.run("read"))
+    await asyncio.wait_for(began.wait(), LONG_SECONDS)
+    await executor.run("write")
+    go.set()
+    assert [(await reading).text, (await executor.run("read")).text] == ["old", "new"]
+
+
 async def test_cache_takes_arguments_in_any_form() -> None:
     executor = Executor(Registry(look), hooks=[Cache()])
     for arguments in (b'{"path": "a"}', '{"path": "a"}', b'{"path": "a"}', {"path": "b"}, {"path": "b"}):
@@ -470,6 +524,33 @@ async def test_cache_does_not_answer_a_tool_that_makes_calls() -> None:
     for _ in range(2):
         await executor.run("outer")
     assert ran == ["a", "a"]
+
+
+@pytest.mark.parametrize(
+    ("group", "annotations", "runs"),
+    [
+        ("files", Annotations(Effect.READ), 1),
+        ("ask", Annotations(Effect.READ), 2),
+        ("plan", Annotations(Effect.READ), 2),
+        ("shell", Annotations(Effect.READ), 2),
+        ("todo", Annotations(Effect.READ), 2),
+        ("files", Annotations(Effect.READ, delegates=True), 2),
+        ("files", Annotations(Effect.WRITE), 2),
+    ],
+)
+async def test_cache_answers_only_tools_that_do_nothing_but_read(
+    group: str, annotations: Annotations, runs: int
+) -> None:
+    async def act(arguments: object, context: ToolContext) -> str:
+        ran.append("act")
+        return "acted"
+
+    schema: dict[str, Any] = {"type": "object", "properties": {}}
+    spec = ToolSpec("act", "Acts.", schema, annotations=annotations, group=group)
+    executor = Executor(Registry(SchemaTool(spec, act)), AllowEverything(), hooks=[Cache()])
+    for _ in range(2):
+        assert (await executor.run("act")).text == "acted"
+    assert len(ran) == runs
 
 
 async def test_cache_answers_no_tool_that_acts_on_the_session(tmp_path: Path) -> None:

@@ -194,6 +194,44 @@ def test_names_in_plain_data_tell_what_is_secret() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("text", "cleaned"),
+    [
+        # a value in quotes after the name of a password, whatever it is; after other names only if it looks random
+        ('password = "swordfish"', 'password = "[redacted]"'),
+        ('token = "swordfish"', 'token = "swordfish"'),
+        ('api_key = "a1B2-c3D4-e5"', 'api_key = "[redacted]"'),
+        ('colour = "a1B2-c3D4-e5"', 'colour = "a1B2-c3D4-e5"'),
+        ('public_key = "a1B2-c3D4-e5"', 'public_key = "a1B2-c3D4-e5"'),
+        # without quotes a word may be a variable of a program, except as shells write it
+        ("DB_PASSWORD=swordfish", "DB_PASSWORD=[redacted]"),
+        ("DB_PASSWORD = swordfish", "DB_PASSWORD = swordfish"),
+        ("DB_PASSWORD: swordfish", "DB_PASSWORD: swordfish"),
+        ("db_password=swordfish", "db_password=swordfish"),
+        ("DB_TOKEN=swordfish", "DB_TOKEN=swordfish"),
+        ("api_key=a1B2-c3D4-e5", "api_key=[redacted]"),
+        ("colour=a1B2-c3D4-e5", "colour=a1B2-c3D4-e5"),
+        ("next_token=a1B2-c3D4-e5", "next_token=a1B2-c3D4-e5"),
+        ("password: abc123", "password: [redacted]"),
+        ("password: abcdef", "password: abcdef"),
+        ("token: abc123", "token: abc123"),
+        # expressions
+        ("token=a1B2-c3D4-e5==", "token=[redacted]"),
+        ("token=a1=B2=c3D4e5", "token=a1=B2=c3D4e5"),
+        ("api_key=https://a1B2c3D4e5", "api_key=https://a1B2c3D4e5"),
+        ("PASSWORD=settings.old1", "PASSWORD=settings.old1"),
+    ],
+)
+def test_name_and_form_of_an_assignment_tell_what_is_secret(text: str, cleaned: str) -> None:
+    assert Redact().clean(text) == cleaned
+
+
+def test_names_of_vendors_tell_what_is_secret_in_plain_data() -> None:
+    secret = fake("{l32}")[0]
+    for name in ("algolia", "wifi_psk"):
+        assert Redact().clean_data({name: secret, "colour": secret}) == {name: "[redacted]", "colour": secret}
+
+
 def test_own_patterns_are_matched_each_by_itself() -> None:
     own = Redact([r"(a)nna", r"(?i)project \w+", r"(['\"])tok-\d+\1"])
     assert own.clean("anna: PROJECT x 'tok-12' \"tok-3'") == "[redacted]: [redacted] [redacted] \"tok-3'"
