@@ -1,11 +1,13 @@
 """Worker threads: many at once, carried contexts, carried errors, several loops."""
 
 import asyncio
+import gc
 import threading
 from contextvars import ContextVar
+from weakref import ref
 
 import pytest
-from tests.waiting import LONG_SECONDS
+from tests.waiting import LONG_SECONDS, until_so
 
 from callwright.tool.threads import Threads
 
@@ -113,3 +115,50 @@ def test_closed_loop_does_not_break_the_thread() -> None:
     release.set()
     assert finished.wait(timeout=LONG_SECONDS)
     assert asyncio.run(threads.run(lambda: 7)) == 7
+
+
+def _wait(release: threading.Event, _: set[str]) -> None:
+    release.wait(LONG_SECONDS)
+
+
+def _is_freed(argument: "ref[set[str]]") -> bool:
+    gc.collect()
+    return argument() is None
+
+
+def test_function_left_behind_leaves_nothing_for_its_loop() -> None:
+    threads = Threads()
+    release = threading.Event()
+
+    async def abandon() -> "ref[set[str]]":
+        argument = {"held by the run"}
+        waiting = asyncio.ensure_future(threads.run(_wait, release, argument))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.wait((waiting,))
+        return ref(argument)
+
+    loop = asyncio.new_event_loop()
+    argument = loop.run_until_complete(abandon())
+    release.set()
+    until_so(lambda: _is_freed(argument))
+    loop.close()
+
+
+def test_functions_that_end_after_their_loop_keep_nothing() -> None:
+    threads = Threads()
+
+    async def begin() -> "list[tuple[threading.Event, ref[set[str]]]]":
+        begun: list[tuple[threading.Event, ref[set[str]]]] = []
+        for _ in range(2):
+            release, argument = threading.Event(), {"held by the run"}
+            threads.start(_wait, release, argument)
+            begun.append((release, ref(argument)))
+        return begun
+
+    loop = asyncio.new_event_loop()
+    begun = loop.run_until_complete(begin())
+    loop.close()
+    for release, argument in begun:  # the end of the second must not wait for the delivery of the first
+        release.set()
+        until_so(lambda argument=argument: _is_freed(argument))

@@ -45,8 +45,9 @@ class _Mailbox:
                 loop.call_soon_threadsafe(self._deliver)
         except RuntimeError:
             loop = None
-        if loop is None:
-            self._ended.clear()  # the loop is closed: there is no waiter left
+        if loop is None:  # or closed: there is no waiter left
+            self._rung = False  # before emptying, as below
+            self._ended.clear()
 
     def _deliver(self) -> None:
         self._rung = False  # before emptying, so that whatever is posted from now on rings again
@@ -91,7 +92,8 @@ class ThreadRun:
         self._ended = True  # before looking: either this thread sees what was left to it, or `leave` sees the end
         if self._left is not None:
             self._left.end()
-        self._box.post(self)
+        if not self.future.done():  # else it was left behind, and a loop that has ended would be kept by it
+            self._box.post(self)
 
     def leave(self) -> None:
         """Leave the function behind, if it still runs: the places of the call are its own from now on."""
