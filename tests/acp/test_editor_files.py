@@ -9,6 +9,7 @@ from tests.acp.conftest import Connect
 from tests.acp.editor import EditorClient, call, choose
 
 _BOTH = ClientCapabilities(fs=FileSystemCapabilities(read_text_file=True, write_text_file=True))
+_WRITE_ONLY = ClientCapabilities(fs=FileSystemCapabilities(read_text_file=False, write_text_file=True))
 _READ_ONLY = ClientCapabilities(fs=FileSystemCapabilities(read_text_file=True, write_text_file=False))
 
 
@@ -53,7 +54,7 @@ async def test_denied_read_never_reaches_the_editor(connect: Connect, project: P
         assert "buffer" not in str(outputs(editor.client))
 
 
-@pytest.mark.parametrize("capabilities", [None, _READ_ONLY], ids=["none", "read-only"])
+@pytest.mark.parametrize("capabilities", [None, _READ_ONLY, _WRITE_ONLY], ids=["none", "read-only", "write-only"])
 async def test_without_both_methods_the_disk_counts(
     connect: Connect, project: Path, capabilities: ClientCapabilities | None
 ) -> None:
@@ -105,3 +106,35 @@ async def test_undo_takes_an_edit_of_the_editor_back(connect: Connect, project: 
         assert (project / "a.txt").read_text() == "1\n"
         await editor.say(session, "/undo")
         assert (project / "a.txt").read_text() == "one\n"
+
+
+async def test_file_that_appears_in_the_meantime_is_kept(connect: Connect, project: Path) -> None:
+    def appear(options: Any) -> Any:
+        (project / "b.txt").write_text("mine\n")
+        return choose("once")(options)
+
+    client = EditorClient(appear)
+    async with connect(call("write", path="b.txt", content="hi\n"), "done", client=client) as editor:
+        await editor.say(await editor.start(_BOTH), "go")
+        assert client.statuses() == ["failed"] and client.written == {}
+        assert (project / "b.txt").read_text() == "mine\n"
+
+
+async def test_bytes_that_are_no_text_do_not_go_through_the_editor(connect: Connect, project: Path) -> None:
+    edit = call("edit", path="a.txt", old_string="one", new_string="1")
+    async with connect(call("read", path="a.txt"), edit, "done") as editor:
+        file = project / "a.txt"
+        file.write_bytes(b"one\x00\xff\xfe\x81")
+        editor.client.files[str(file)] = "one, typed\n"
+        await editor.say(await editor.start(_BOTH), "go")
+        assert editor.client.written == {} and "typed" not in str(outputs(editor.client))
+
+
+async def test_buffer_with_a_character_that_the_file_cannot_hold_is_kept_whole(connect: Connect, project: Path) -> None:
+    edit = call("edit", path="a.txt", old_string="one", new_string="1")
+    async with connect(call("read", path="a.txt"), edit, "done") as editor:
+        file = project / "a.txt"
+        file.write_bytes("one caf\xe9\n".encode("latin-1"))
+        editor.client.files[str(file)] = "one caf\xe9 \u4e2d\n"
+        await editor.say(await editor.start(_BOTH), "go")
+        assert editor.client.written == {str(file): "1 caf\xe9 \u4e2d\n"}

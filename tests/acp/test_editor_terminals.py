@@ -142,6 +142,53 @@ async def test_command_of_an_editor_that_left_is_not_run_again(connect: Connect,
     assert (project / "made.txt").read_text() == "once\n"
 
 
+async def test_command_of_a_lost_terminal_is_not_run_again(connect: Connect, project: Path) -> None:
+    class LosingClient(TerminalClient):
+        async def wait_for_terminal_exit(self, session_id: str, terminal_id: str, **more: Any) -> Any:
+            await super().wait_for_terminal_exit(session_id, terminal_id)
+            raise RequestError.internal_error()
+
+    client = LosingClient()
+    line = "echo once >> made.txt"
+    async with connect(call("bash", command=line), "done", client=client, arguments=_OUTSIDE) as editor:
+        await editor.say(await editor.start(_TERMINAL), "run it")
+        (shown,) = client.calls().values()
+        assert shown["status"] == "failed" and "may have had an effect" in shown["raw_output"]["message"]
+        assert (project / "made.txt").read_text() == "once\n" and client.released == ["t1"]
+
+
+async def test_terminal_that_opens_after_a_cancellation_is_ended(connect: Connect, project: Path) -> None:
+    class SlowClient(TerminalClient):
+        async def create_terminal(self, session_id: str, command: str, **more: Any) -> Any:
+            opening.set()
+            await cancelled.wait()
+            return await super().create_terminal(session_id, command, **more)
+
+    opening, cancelled, client = asyncio.Event(), asyncio.Event(), SlowClient()
+    line = "sleep 60; touch late.txt"
+    async with connect(call("bash", command=line), "never said", client=client, arguments=_OUTSIDE) as editor:
+        session = await editor.start(_TERMINAL)
+        answer = asyncio.create_task(editor.say(session, "run it"))
+        await opening.wait()
+        await editor.connection.cancel(session)
+        await editor.start(_TERMINAL)  # answered after the cancellation was read
+        cancelled.set()
+        assert await answer == "cancelled"
+        await until(lambda: client.released)
+        assert await client.processes["t1"].wait() != 0
+        assert not (project / "late.txt").exists()
+
+
+@pytest.mark.parametrize("terminal", [False, None])
+async def test_editor_without_terminals_is_asked_for_none(
+    connect: Connect, project: Path, terminal: bool | None
+) -> None:
+    client = TerminalClient()
+    async with connect(call("bash", command="echo ours"), "done", client=client, arguments=_OUTSIDE) as editor:
+        await editor.say(await editor.start(None if terminal is None else ClientCapabilities(terminal=False)), "go")
+        assert client.created == [] and "ours" in str(client.calls())
+
+
 async def test_cancel_ends_the_command_in_the_terminal(connect: Connect, project: Path) -> None:
     client = TerminalClient()
     line = "touch began.txt; sleep 60; touch late.txt"

@@ -215,6 +215,13 @@ def test_names_in_plain_data_tell_what_is_secret() -> None:
         ("password: abc123", "password: [redacted]"),
         ("password: abcdef", "password: abcdef"),
         ("token: abc123", "token: abc123"),
+        # what looks random has eight characters, six of them different, with digits and letters
+        ("api_key=a1b2c3d", "api_key=a1b2c3d"),
+        ("api_key=a1b2c3d4", "api_key=[redacted]"),
+        ("api_key=a1b2caaa", "api_key=a1b2caaa"),
+        ("api_key=a1b2c3aa", "api_key=[redacted]"),
+        ("api_key=abcdefgH", "api_key=abcdefgH"),
+        ("api_key=12345678", "api_key=12345678"),
         # expressions
         ("token=a1B2-c3D4-e5==", "token=[redacted]"),
         ("token=a1=B2=c3D4e5", "token=a1=B2=c3D4e5"),
