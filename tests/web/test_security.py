@@ -7,11 +7,15 @@ from collections.abc import Iterator
 from contextlib import suppress
 from urllib.parse import urlsplit
 
+import httpx2
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
 from tests.waiting import LONG_SECONDS, close_stream
 from tests.web.conftest import Serve, Served
 
 from callwright.app.locations import read_web_link
+from callwright.core.errors import CallwrightError
 from callwright.serve.access import TimedProtocol
 from callwright.web import api, hub
 from callwright.web.assets import PAGES, Assets
@@ -225,6 +229,20 @@ async def test_bodies_are_json_and_not_too_long(serve: Serve) -> None:
         ):
             reply = await web.send("POST", path, headers, body)
             assert reply.status == status and "\n" not in reply.data["error"], (status, reply)
+
+
+async def test_page_is_told_no_details_of_an_unexpected_error(caplog: pytest.LogCaptureFixture) -> None:
+    async def fail(request: Request) -> None:
+        raise errors[request.query_params["kind"]]
+
+    errors = {"unexpected": RuntimeError("in /home/ann/secret"), "known": CallwrightError("this cannot be done")}
+    app = Starlette(routes=[api.route("/api/fail", fail)])
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://localhost") as client:
+        reply = await client.get("/api/fail?kind=unexpected")
+        assert (reply.status_code, reply.json()["code"]) == (500, "internal") and "ann" not in reply.text
+        assert "in /home/ann/secret" in caplog.text
+        reply = await client.get("/api/fail?kind=known")
+        assert (reply.status_code, reply.json()) == (400, {"error": "this cannot be done", "code": "invalid"})
 
 
 def list_routes(web: Served) -> Iterator[tuple[str, set[str]]]:
