@@ -306,6 +306,19 @@ async def test_sleeps_are_waited_for_beside_calls() -> None:
     assert outcome.text == "['slept', {'total': 2}]\n"
 
 
+@pytest.mark.parametrize("seconds", ["60.1", "1e300", "float('inf')"])
+async def test_long_sleep_is_refused(seconds: str) -> None:
+    code = f"try:\n    await asyncio.sleep({seconds})\nexcept TimeoutError as error:\n    print(error)"
+    outcome = await asyncio.wait_for(run(code), LONG_SECONDS)
+    assert isinstance(outcome, Completed) and "programs may sleep 60 seconds in all" in outcome.text
+
+
+async def test_short_sleeps_are_limited_together() -> None:
+    code = "await asyncio.gather(*[asyncio.sleep(-5), *[asyncio.sleep(25) for _ in range(3)]])"
+    outcome = await asyncio.wait_for(run(code), LONG_SECONDS)
+    assert isinstance(outcome, Failed) and "60 seconds in all, not 75" in outcome.error.message
+
+
 async def test_cancellation_ends_a_sleeping_program() -> None:
     cancellation = Cancellation()
     call = ToolCall("c", "run_code", {"code": "await price(item='a')\nawait asyncio.sleep(59)"})
