@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 from operator import attrgetter
 from reprlib import recursive_repr
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, cast, dataclass_transform, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, cast, dataclass_transform
 
 if TYPE_CHECKING:
     from dataclasses import Field
@@ -50,31 +50,31 @@ def frozen(kind: type[Value]) -> type[Value]:
 @dataclass_transform(eq_default=False, field_specifiers=(field,))
 def slotted(kind: type[Value]) -> type[Value]:
     """Make a class a dataclass with slots that may change and equals only itself; otherwise like `frozen`."""
-    return _define(kind, {}, {"__repr__": _represent})
+    return _define(kind, _SLOTTED_LATE, _SLOTTED_SHARED)
 
 
 def _define(kind: type[Value], made_late: Mapping[str, _Make], shared: Mapping[str, Any]) -> type[Value]:
     if hasattr(kind, "__dataclass_fields__"):
         raise TypeError(f"{kind.__qualname__} inherits from a dataclass; use dataclass(frozen=True, slots=True)")
     names = tuple(kind.__annotations__)
-    space = {name: value for name, value in vars(kind).items() if name not in ("__dict__", "__weakref__")}
+    space: dict[str, Any] = dict(vars(kind))
+    space.pop("__dict__", None)
+    space.pop("__weakref__", None)
     defaults = {name: space.pop(name) for name in names if name in space}
-    if any(map(_is_standard_field, defaults.values())):
+    if _has_standard_field(defaults.values()):
         raise _unusual(kind)
-    late = {name: _Late(make) for name, make in made_late.items()}
-    late["__init__"] = _LateInit(_compile_init)
-    for name, method in {**late, **shared}.items():
-        if space.get(name) is None:  # Python sets `__hash__` to None beside an `__eq__`
+    for name, method in shared.items():
+        if space.get(name) is None:
             space[name] = method
-    space |= {
-        "__slots__": names,
-        "__match_args__": names,
-        "__qualname__": kind.__qualname__,
-        "__doc__": kind.__doc__ or kind.__name__,
-        "__field_defaults__": defaults,
-        "__dataclass_fields__": _Late(_describe),
-        "__dataclass_params__": _Late(partial(_describe_parameters, is_frozen=shared is _FROZEN_SHARED)),
-    }
+    for name, make in made_late.items():
+        if space.get(name) is None:  # Python sets `__hash__` to None beside an `__eq__`
+            space[name] = _Late(make)
+    if "__init__" not in space:
+        space["__init__"] = _LateInit(_compile_init)
+    space["__slots__"] = space["__match_args__"] = names
+    space["__qualname__"] = kind.__qualname__
+    space["__doc__"] = kind.__doc__ or kind.__name__
+    space["__field_defaults__"] = defaults
     return type(kind)(kind.__name__, kind.__bases__, space)
 
 
@@ -82,9 +82,9 @@ def _unusual(kind: type) -> TypeError:
     return TypeError(f"{kind.__qualname__} has unusual fields; use dataclass(frozen=True, slots=True)")
 
 
-def _is_standard_field(default: object) -> bool:
+def _has_standard_field(defaults: Iterable[object]) -> bool:
     dataclasses = sys.modules.get("dataclasses")  # without the module there is no such field
-    return dataclasses is not None and isinstance(default, dataclasses.Field)
+    return dataclasses is not None and any(isinstance(default, dataclasses.Field) for default in defaults)
 
 
 def _describe(kind: type) -> dict[str, "Field[Any]"]:
@@ -99,11 +99,19 @@ def _describe(kind: type) -> dict[str, "Field[Any]"]:
     return cast(Any, dataclass(init=False, repr=False, eq=False)(type(kind.__name__, (), same))).__dataclass_fields__
 
 
-def _describe_parameters(_: type, *, is_frozen: bool) -> Any:
+def _describe_frozen(_: type) -> Any:
     """Return the parameters of a dataclass: one that inherits from a frozen one has to be frozen too."""
+    return _describe_parameters(frozen=True)
+
+
+def _describe_slotted(_: type) -> Any:
+    return _describe_parameters(frozen=False)
+
+
+def _describe_parameters(*, frozen: bool) -> Any:
     from dataclasses import dataclass
 
-    sample = dataclass(init=False, repr=False, eq=False, frozen=is_frozen)(type("_", (), {}))
+    sample = dataclass(init=False, repr=False, eq=False, frozen=frozen)(type("_", (), {}))
     return cast(Any, sample).__dataclass_params__
 
 
@@ -138,12 +146,14 @@ class _LateInit(_Late):
     def __get__(self, instance: object, owner: type) -> Any:
         if not isinstance(instance, self._kind) or self._filled >= _MOST_FILLED:  # signatures are read from the class
             return super().__get__(instance, owner)
+        if self._filled == 0 and _is_unusual(self._kind):  # the compiled one says what is wrong
+            return super().__get__(instance, owner)
         self._filled += 1
         return partial(self._fill, instance)
 
     def _fill(self, instance: object, /, *args: Any, **named: Any) -> None:
         values = _match_fields(self._kind, args, named)
-        if values is None:  # the compiled one says what is wrong
+        if values is None:  # as above
             super().__get__(instance, type(instance))(*args, **named)
             return
         for name, value in values.items():
@@ -156,12 +166,10 @@ _MOST_FILLED = 8
 
 
 def _match_fields(kind: Any, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the values of all fields, or None if the arguments or the class are not as they should be."""
+    """Return the values of all fields, or None if the arguments are not as they should be."""
     names, defaults = kind.__slots__, kind.__field_defaults__
     values = dict(zip(names, args, strict=False))
     if len(args) > len(names) or not named.keys() <= set(names) - values.keys():
-        return None
-    if any(map(_is_class_variable, kind.__annotations__.values())) or any(map(_is_mutable, defaults.values())):
         return None
     values |= named
     for name in names:
@@ -210,12 +218,19 @@ def _compile_init(kind: type) -> Callable[..., None]:
     return init
 
 
+def _is_unusual(kind: Any) -> bool:
+    unusual = any(map(_is_class_variable, kind.__annotations__.values()))
+    return unusual or any(map(_is_mutable, kind.__field_defaults__.values()))
+
+
 def _is_mutable(default: object) -> bool:
     return type(default).__hash__ is None
 
 
 def _is_class_variable(annotation: object) -> bool:
-    return "ClassVar" in annotation if isinstance(annotation, str) else ClassVar in (annotation, get_origin(annotation))
+    if isinstance(annotation, str):
+        return "ClassVar" in annotation
+    return annotation is ClassVar or getattr(annotation, "__origin__", None) is ClassVar
 
 
 def _make_equals(kind: type) -> Callable[[object, object], Any]:
@@ -301,7 +316,10 @@ def replace(value: Value, **changes: Any) -> Value:
 _FROZEN_LATE: dict[str, _Make] = {
     "__eq__": _make_equals,
     "__hash__": _make_hash,
+    "__dataclass_fields__": _describe,
+    "__dataclass_params__": _describe_frozen,
 }
+_SLOTTED_LATE: dict[str, _Make] = {"__dataclass_fields__": _describe, "__dataclass_params__": _describe_slotted}
 _FROZEN_SHARED: dict[str, Any] = {
     "__repr__": _represent,
     "__getstate__": _get_state,
@@ -309,6 +327,7 @@ _FROZEN_SHARED: dict[str, Any] = {
     "__setattr__": _set_attribute,
     "__delattr__": _delete_attribute,
 }
+_SLOTTED_SHARED: dict[str, Any] = {"__repr__": _represent}
 
 
 def make_constructor(kind: type[Value]) -> Callable[..., Value]:

@@ -298,17 +298,12 @@ def check_answers(given: object) -> Answers:
     raise UsageError(f"expected Answers, got {safe_repr(cast('object', given))}; {advice}")
 
 
+_ONCE, _SESSION, _ALWAYS, _DECLINED = Approve(), Approve(scope="session"), Approve(scope="always"), Decline()
 TYPED_ANSWERS: Final[Mapping[str, Reply]] = {
-    "y": Approve(),
-    "yes": Approve(),
-    "1": Approve(),
-    "s": Approve(scope="session"),
-    "2": Approve(scope="session"),
-    "a": Approve(scope="always"),
-    "3": Approve(scope="always"),
-    "n": Decline(),
-    "no": Decline(),
-    "5": Decline(),
+    **dict.fromkeys(("y", "yes", "1"), _ONCE),
+    **dict.fromkeys(("s", "2"), _SESSION),
+    **dict.fromkeys(("a", "3"), _ALWAYS),
+    **dict.fromkeys(("n", "no", "5"), _DECLINED),
 }
 """The answers the user may type, each the whole text; 4 is for editing the arguments, which needs a dialog."""
 YES_OR_NO: Final[Mapping[str, Reply]] = {name: TYPED_ANSWERS[name] for name in ("y", "yes", "n", "no")}

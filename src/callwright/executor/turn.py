@@ -21,7 +21,6 @@ from callwright.executor.admit import require_approval
 from callwright.executor.admitted import Admitted
 from callwright.executor.deadlines import LoopParts
 from callwright.executor.driver import is_cancelling
-from callwright.executor.inner_record import InnerRecord
 from callwright.executor.ledger import TurnAnswers
 from callwright.executor.perform import Ended, Interruption
 from callwright.executor.runtime import Runtime, add_observer, observe_in_loop
@@ -50,7 +49,11 @@ class TurnScope:
         self.state = turn.state or runtime.state
         self._observe = runtime.observe if turn.observe is None else add_observer(runtime.observe, turn.observe)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._inner = None if turn.keep is None else InnerRecord(turn.keep, turn.kept)
+        self._inner = None
+        if turn.keep is not None:
+            from callwright.executor.inner_record import InnerRecord  # loaded with the first turn on record
+
+            self._inner = InnerRecord(turn.keep, turn.kept)
         self._answers: TurnAnswers | None = None
 
     @property

@@ -11,6 +11,7 @@ bypass  allow   allow   allow     allows, unless firm
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from functools import cache
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeGuard, get_args
 
 from callwright.core.access import (
@@ -152,7 +153,7 @@ class ByMode(Policy):
         mode = self.switch.mode
         effect = _effect(access, subject)
         if self._runs_walled(access, subject) and not (mode == "auto" and self.sandboxed):
-            return _WALLED[mode]
+            return _allow_walled(mode)
         if mode == "plan" and effect > Effect.READ:
             return Deny("plan mode runs only what reads; leave plan mode to do this", source="mode plan")
         # after plan mode, so that approving such a tool cannot change anything there
@@ -161,7 +162,7 @@ class ByMode(Policy):
         if effect is Effect.READ and self.network_reads == "ask" and _reads_network(access, subject):
             return Ask(f"reads over the network: {_network_target(access, subject)}", source=f"mode {mode}")
         if effect is Effect.READ:
-            return _READS_NETWORK[mode] if _reads_network(access, subject) else _READS[mode]
+            return _allow_reading(mode, network=_reads_network(access, subject))
         if effect is Effect.WRITE and mode == "auto":
             return self._beyond(access, subject) or _WRITES
         if mode == "auto" and self.sandboxed and _is_confined(access, subject):
@@ -271,12 +272,16 @@ def _reason(access: Access, subject: Subject, effect: Effect) -> str:
             return _REASONS[effect]
 
 
-_READS = {mode: Allow("", f"mode {mode}", Confinement.READ_ONLY) for mode in get_args(Mode)}
-_READS_NETWORK = {mode: Allow("", f"mode {mode}", Confinement.NETWORK) for mode in get_args(Mode)}
-_WALLED = {
-    mode: Allow("it can change nothing in the read-only sandbox", f"mode {mode}", Confinement.READ_ONLY, walled=True)
-    for mode in get_args(Mode)
-}
 _WRITES = Allow("", "mode auto", Confinement.WORKSPACE)
 _BYPASSED = Allow("", "mode bypass", Confinement.APPROVED)
 _REASONS = {Effect.WRITE: "it changes something", Effect.DESTROY: "it may destroy something"}
+
+
+@cache
+def _allow_reading(mode: Mode, *, network: bool) -> Allow:
+    return Allow("", f"mode {mode}", Confinement.NETWORK if network else Confinement.READ_ONLY)
+
+
+@cache
+def _allow_walled(mode: Mode) -> Allow:
+    return Allow("it can change nothing in the read-only sandbox", f"mode {mode}", Confinement.READ_ONLY, walled=True)

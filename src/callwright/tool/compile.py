@@ -125,15 +125,17 @@ class Compiled:
     """Whether NaN and integers beyond 64 bits cannot pass."""
 
 
+_NONE = Compiled({"type": "none"})
+_ANY = Compiled({"type": "any"}, tight=False)
 _SCALARS: dict[object, Compiled] = {
     str: Compiled({"type": "str"}),
     int: Compiled({"type": "int", "ge": INTEGER_RANGE[0], "le": INTEGER_RANGE[1]}),
     float: Compiled({"type": "float", "allow_inf_nan": False}),
     bool: Compiled({"type": "bool"}),
-    None: Compiled({"type": "none"}),
-    type(None): Compiled({"type": "none"}),
-    Any: Compiled({"type": "any"}, tight=False),
-    object: Compiled({"type": "any"}, tight=False),
+    None: _NONE,
+    type(None): _NONE,
+    Any: _ANY,
+    object: _ANY,
     list: Compiled({"type": "list"}, tight=False),
     dict: Compiled({"type": "dict", "keys_schema": {"type": "str"}}, tight=False),
 }
