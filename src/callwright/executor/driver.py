@@ -128,12 +128,12 @@ def drive_on(
 
 
 @types.coroutine
-def go_on_in(context: Context, coroutine: AnyCoroutine, waits_for: Any) -> Generator[Any, Any, Any]:
+def go_on_in(context: Context, steps: Steps, waits_for: Any) -> Generator[Any, Any, None]:
     """Continue a coroutine that has taken its first step in a context of its own, as the task of that context would.
 
     Args:
         context: Where the first step was taken.
-        coroutine: What to continue.
+        steps: What to continue, from `take_steps`.
         waits_for: What its first step gave.
     """
     try:
@@ -141,14 +141,14 @@ def go_on_in(context: Context, coroutine: AnyCoroutine, waits_for: Any) -> Gener
             try:
                 sent = yield waits_for
             except GeneratorExit:
-                coroutine.close()
+                steps.close()
                 raise
             except BaseException as raised:  # noqa: BLE001 - handed to the coroutine
-                waits_for = context.run(coroutine.throw, raised)
+                waits_for = context.run(steps.throw, raised)
             else:
-                waits_for = context.run(coroutine.send, sent)
-    except StopIteration as end:
-        return end.value
+                waits_for = context.run(steps.send, sent)
+    except StopIteration:
+        return
 
 
 async def _await(awaitable: Awaitable[Any]) -> Any:

@@ -17,7 +17,7 @@ from callwright.core.events import CallWaits, Event
 from callwright.core.spec import Annotations, Effect
 from callwright.executor.admitted import Admitted
 from callwright.executor.conflicts import find_conflicts
-from callwright.executor.driver import go_on_in
+from callwright.executor.driver import go_on_in, take_steps
 
 Perform = Callable[[Admitted], Coroutine[Any, Any, Outcome]]
 FinishCancelled = Callable[[Admitted, bool], Outcome]
@@ -175,6 +175,7 @@ class Batch:
         if self._handed.pop(task, None) is not None:
             task.remove_done_callback(self._end_lost)
         alone = len(indexes) == 1  # it has the context variables of its task
+        ended: list[Outcome] = []
         try:
             while indexes and not self._stopping:
                 index = indexes.pop()
@@ -186,11 +187,12 @@ class Batch:
                         outcome = await performing
                     else:
                         context = copy_context()  # one call must not see the context variables that another sets
-                        waits_for = context.run(performing.send, None)
-                        self._give_away(indexes)
-                        outcome = await go_on_in(context, performing, waits_for)
-                except StopIteration as end:
-                    outcome = end.value
+                        steps = take_steps(performing, ended)
+                        waits_for = context.run(next, steps, None)
+                        if not ended:
+                            self._give_away(indexes)
+                            await go_on_in(context, steps, waits_for)
+                        outcome = ended.pop()
                 except asyncio.CancelledError:
                     outcome = self._finish_cancelled(item, True)
                 except (KeyboardInterrupt, GeneratorExit):
