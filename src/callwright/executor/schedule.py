@@ -175,7 +175,6 @@ class Batch:
         if self._handed.pop(task, None) is not None:
             task.remove_done_callback(self._end_lost)
         alone = len(indexes) == 1  # it has the context variables of its task
-        ended: list[Outcome] = []
         try:
             while indexes and not self._stopping:
                 index = indexes.pop()
@@ -187,12 +186,13 @@ class Batch:
                         outcome = await performing
                     else:
                         context = copy_context()  # one call must not see the context variables that another sets
+                        ended: list[Outcome] = []
                         steps = take_steps(performing, ended)
                         waits_for = context.run(next, steps, None)
                         if not ended:
                             self._give_away(indexes)
                             await go_on_in(context, steps, waits_for)
-                        outcome = ended.pop()
+                        outcome = ended[0]
                 except asyncio.CancelledError:
                     outcome = self._finish_cancelled(item, True)
                 except (KeyboardInterrupt, GeneratorExit):
