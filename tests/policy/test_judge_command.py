@@ -100,6 +100,14 @@ def test_removing_the_workspace_asks(tmp_path: Path, line: str) -> None:
         assert _decide(line, tmp_path, mode=mode, allow=["Bash", "Bash(rm *)"]) is not Allow
 
 
+def test_no_mode_runs_what_too_much_text_of_variables_hides(tmp_path: Path) -> None:
+    filler = f"p='{'y ' * 20_000}'; d=': {'$p' * 10}'; "
+    for line in (f"{filler}a='rm -rf /'; eval \"$d; $a\"", f"{filler}a='git push'; eval \"$d; $a\""):
+        for mode in ("default", "auto", "bypass", "dontAsk", "plan"):
+            assert _decide(line, tmp_path, mode=mode, allow=["Bash"]) is Deny
+            assert _decide(line, tmp_path, mode=mode, deny=["Bash(git push *)"]) is Deny
+
+
 def test_removing_the_current_folder_asks(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     for line in ("rm -rf *", "rm -rf .", "rm -rf ../sub"):

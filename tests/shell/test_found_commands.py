@@ -4,6 +4,7 @@ import pytest
 
 from callwright.core.access import DeletePath, Reach, ReadPath, WritePath
 from callwright.shell import SimpleCommand, Verdict, analyze
+from callwright.shell.findings import MAX_FILLED_CHARS
 from callwright.shell.words import home_folder
 
 _HIDING_TOUCH = [
@@ -33,6 +34,7 @@ _HIDING_TOUCH = [
     "b='$a x'; a=touch; eval $b",
     "a=touch; b='$a x'; sh -c \"$b\"",
     "d='$c'; c='$b x'; b='$a'; a=touch; eval $d",
+    f"p={'y' * 1_000}; d='{'$p' * 12};$c'; c='$b'; b='touch x'; eval $d",
     "cat <<E | sh\ntouch x\nE",
     "echo touch x | sh",
     "printf 'touch x' | bash",
@@ -316,6 +318,34 @@ def test_dangers_are_reported(line: str) -> None:
 )
 def test_harmless_lookalikes_are_no_danger(line: str) -> None:
     assert not analyze(line, "/w").dangers
+
+
+_LONG = "y " * 20_000
+_OVERFILLED = [
+    f"a='{_LONG}'; eval {'$a ' * 1_000}",
+    f"a='{_LONG}'; eval \"{'$a' * 1_000}\"",
+    f"a='{_LONG}'; sh -c \"{'$a;' * 1_000}\"",
+    f"a='{_LONG}'; " + "echo $a; " * 1_000,
+    f"a='{'$b' * 4_000}'; b='{'$c' * 4_000}'; c='{_LONG}'; eval $a",
+    f"a={'y' * 4_000} && cat {'$a' * 2_000}",
+    f'a={"y" * 4_000} && echo "{"$a" * 2_000}"',
+    f"a={'y' * 4_000} && b={'$a' * 2_000} && cat $b",
+    f"for a in {'y' * 4_000}; do cat {'$a' * 2_000}; done",
+]
+
+
+@pytest.mark.parametrize("line", _OVERFILLED, ids=range(len(_OVERFILLED)))
+def test_variables_that_stand_for_too_much_text_are_not_filled_in(line: str) -> None:
+    plan = analyze(line, "/w")
+    assert not plan.proven and plan.problem and plan.dangers
+    texts = {text for command in plan.commands for layer in _layers(command) for text in layer}
+    assert sum(map(len, texts)) < 10 * MAX_FILLED_CHARS
+
+
+@pytest.mark.parametrize("use", ['cat "$a"', "cat $a"])
+def test_variables_that_stand_for_much_text_are_filled_in(use: str) -> None:
+    plan = analyze(f"a={'y' * 90} && {' && '.join([use] * 500)}", "/w")
+    assert plan.proven and not plan.dangers
 
 
 def test_unknown_program_with_literal_words_is_proven() -> None:

@@ -14,6 +14,7 @@ from callwright.core.access import ReadPath
 from callwright.shell import syntax
 from callwright.shell.constants import sets_unclear, sets_unspelled
 from callwright.shell.findings import (
+    MAX_FILLED_CHARS,
     STDIN_SCRIPT,
     Findings,
     FoundCommand,
@@ -45,12 +46,13 @@ _command = make_constructor(SimpleCommand)
 _plan = make_constructor(ShellPlan)
 _READING = (Verdict.READ_ONLY, Verdict.READS_NETWORK)
 NOT_BASH = "it cannot be parsed as bash"
+OVERFILLED = f"its variables stand for more than {MAX_FILLED_CHARS:,} characters; split it into several lines"
 _READ_ONLY = Verdict.READ_ONLY
 _MAX_WRAPPERS = 24
 _MAX_BROKEN_BYTES = 2_000
 _MAX_JUDGED_GUESSES = 300
 _MAX_SCRIPTS = 400
-_MAX_REFILLS = 4
+_MAX_FILLINGS = 5
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))", re.ASCII)
 
 
@@ -111,21 +113,21 @@ class LineAnalyzer:
         words: list[Word] = []
         for word in found.words:
             value = self._fill_variables(word.text) if not word.literal and "$" in word.text else None
-            words.extend([word] if value is None else map(Word, value.split() or [""]))
+            words.extend([word] if value is None else literal_words(value.split() or [""]))
         if tuple(words) != found.words:
             self.judge_command(found._replace(words=tuple(words)))
 
     def _fill_variables(self, text: str) -> str | None:
-        filled = _VARIABLE.sub(self._fill_variable, text.strip('"'))
-        for _ in range(_MAX_REFILLS):  # eval and sh -c expand a text again: b='$a x'; a=rm; eval $b
-            if "$" in filled and len(filled) < MAX_PROVEN_CHARS:
+        filled = bare = text.strip('"')
+        for _ in range(_MAX_FILLINGS):  # eval and sh -c expand a text again: b='$a x'; a=rm; eval $b
+            if "$" in filled and not self.findings.overfilled:
                 filled = _VARIABLE.sub(self._fill_variable, filled)
-        return None if filled == text.strip('"') or "$" in filled or "`" in filled else filled
+        return None if filled == bare or "$" in filled or "`" in filled else filled
 
     def _fill_variable(self, found: re.Match[str]) -> str:
         name = found[1] or found[2]
         value = self.findings.variables.get(name, " " if name == "IFS" else None)  # rm${IFS}x is split into two words
-        return found[0] if value is None else value
+        return value if value is not None and self.findings.may_fill(value) else found[0]
 
     def _judge_inner(self, found: FoundCommand, inner: InnerCommand) -> None:
         context = found.context
@@ -374,6 +376,9 @@ def _close_heredoc(line: str) -> str:
 
 
 def _make_plan(line: str, findings: Findings, problem: str) -> ShellPlan:
+    if findings.overfilled:  # no rule and no guard sees what the variables hide
+        problem = problem or OVERFILLED
+        findings.add_danger(OVERFILLED)
     commands = tuple(findings.commands)
     verdict = worst(*{command.verdict for command in commands})
     if not problem and NOT_BASH in findings.objections:

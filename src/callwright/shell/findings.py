@@ -279,6 +279,10 @@ class FoundCommand(NamedTuple):
     """Folders whose files the command receives without their names standing in the line."""
 
 
+MAX_FILLED_CHARS = 100_000
+"""A line whose variables stand for more text than this is refused: filled in, a short line may become gigabytes."""
+
+
 class Findings:
     """Everything found in one line; scripts inside scripts add to the same findings."""
 
@@ -295,6 +299,7 @@ class Findings:
         """The variables that were replaced by the text they hold."""
         self.links = False
         """A command so far makes a link."""
+        self.filled_chars = 0
         self.scripts = 0
         self.misread = False
         """The parser took two commands for one, as it sometimes does around redirects."""
@@ -303,6 +308,16 @@ class Findings:
         """Record why the line is not proven."""
         if reason and len(self.objections) < 8:  # more than a person reads
             self.objections.append(reason)
+
+    @property
+    def overfilled(self) -> bool:
+        """Whether variables stand for too much text, so that what the line does is not known."""
+        return self.filled_chars > MAX_FILLED_CHARS
+
+    def may_fill(self, value: str) -> bool:
+        """Count a text that is to take the place of a variable, and return whether it may."""
+        self.filled_chars += len(value)
+        return not self.overfilled
 
     def doubt_parser(self, reason: str) -> None:
         """Record that the syntax tree is wrong: nothing is proven, and a rough split adds to the commands."""

@@ -126,7 +126,8 @@ class ShellPlan:
     proven: bool = False
     """Whether the whole line is understood and every word that decides the effect is literal."""
     dangers: tuple[str, ...] = ()
-    """Effects to stop whatever the rules allow: fork bombs, raw device writes, a root removed through a variable."""
+    """What to stop whatever the rules allow: fork bombs, raw device writes, a root removed through a variable,
+    variables that stand for more text than can be checked."""
     problem: str = ""
     """Why the line could not be analyzed, or empty."""
 

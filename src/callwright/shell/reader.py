@@ -273,7 +273,8 @@ class WordReader:
 
     def _known_value(self, name: str, *, quoted: bool) -> str | None:
         if (value := self.constants.get(name)) is not None:
-            return value if quoted or _PLAIN.match(value) else None  # or bash splits it, and expands its globs
+            whole = quoted or _PLAIN.match(value)  # or bash splits it, and expands its globs
+            return value if whole and self.findings.may_fill(value) else None
         if name in self.findings.variables:
             return None
         if name == "HOME":
