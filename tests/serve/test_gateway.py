@@ -13,8 +13,9 @@ from mcp_types import LOG_LEVEL_META_KEY
 from tests.serve.conftest import save, text_of
 from tests.waiting import LONG_SECONDS
 
-from callwright import Completed, Effect, ToolCall, ToolContext, tool
+from callwright import Completed, Effect, SchemaTool, ToolCall, ToolContext, ToolSpec, tool
 from callwright.core.content import File, Output
+from callwright.core.spec import ELICITS
 from callwright.serve import ListingOptions, calling_client
 from callwright.serve.call import payload_of
 from callwright.toolbox import AskUser, Bash, Write
@@ -34,6 +35,15 @@ async def test_client_lists_and_calls_tools(desk: "Desk", mode: str):
         result = await client.call_tool("add", {"a": 2, "b": 3})
         assert result.structured_content == {"sum": 5}
         assert not result.is_error
+
+
+async def test_tool_that_carries_questions_of_a_server_is_not_listed(open_desk: "OpenDesk"):
+    async def ask(arguments: object, context: ToolContext) -> str:
+        return "asked"
+
+    spec = ToolSpec("server_asks", "Carries a question.", {"type": "object"}, metadata={ELICITS: True})
+    async with open_desk(save, SchemaTool(spec, ask)) as desk, desk.client() as client:
+        assert [found.name for found in (await client.list_tools()).tools] == ["save"]
 
 
 @pytest.mark.slow
