@@ -80,7 +80,7 @@ def _pick_candidates(postings: Postings, weights: Mapping[str, float], count: in
     sums: _Scores = {}
     floor = 0.0
     unread = max(_POSTINGS_READ, len(postings.tools) // 3)
-    for term in sorted(weights, key=lambda term: (-weights[term], term)):
+    for term in sorted(sorted(weights), key=weights.__getitem__, reverse=True):
         weight = weights[term]
         impacts = postings.impacts(term)
         unread -= len(impacts)

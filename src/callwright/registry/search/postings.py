@@ -93,6 +93,16 @@ _SIMILAR = 0.3
 _PUNCTUATION = str.maketrans("", "", string.punctuation + " ")
 
 
+class _Saturated(dict[float, float]):
+    """BM25's saturation by weight. Many tools share a weight: one number for all of them is soon in the CPU's cache."""
+
+    __slots__ = ()
+
+    def __missing__(self, weight: float) -> float:
+        saturated = self[weight] = (_SATURATION + 1) * weight / (weight + _SATURATION)
+        return saturated
+
+
 class Postings:
     """The tools by term; values derived from them are computed when needed and cached until a change.
 
@@ -111,6 +121,7 @@ class Postings:
         "_owners",
         "_prose",
         "_removed",
+        "_saturated",
         "_spelling",
         "_weights",
         "tools",
@@ -126,6 +137,7 @@ class Postings:
         self._prose: dict[IndexedTool, str] = {}
         self._removed: set[IndexedTool] = set()
         self._impacts: dict[str, dict[IndexedTool, float]] = {}
+        self._saturated = _Saturated()
         self._counts: dict[str, int] = {}
         self._clear_rarities()
 
@@ -201,6 +213,7 @@ class Postings:
             self._weights.pop(number, None)  # an interrupted `add` has given it none
         self._removed = set()
         self._impacts.clear()
+        self._saturated.clear()
         self._counts.clear()
         self._clear_rarities()
 
@@ -212,16 +225,14 @@ class Postings:
         found = self._impacts.get(term)
         if found is None:
             sums: dict[IndexedTool, float] = {}
-            numbers = sorted(self._by_term.get(term, ()))  # each tool's fields in order: sums are rounded alike
-            owners, weights = map(self._owners.__getitem__, numbers), map(self._weights.__getitem__, numbers)
-            for tool, weight in zip(owners, weights, strict=True):
+            owners, weights = self._owners, self._weights
+            for number in sorted(self._by_term.get(term, ())):  # each tool's fields in order: sums are rounded alike
+                tool = owners[number]
                 if tool in sums:
-                    sums[tool] += weight
+                    sums[tool] += weights[number]
                 else:
-                    sums[tool] = weight
-            found = self._impacts[term] = {
-                tool: (_SATURATION + 1) * weight / (weight + _SATURATION) for tool, weight in sums.items()
-            }
+                    sums[tool] = weights[number]
+            found = self._impacts[term] = dict(zip(sums, map(self._saturated.__getitem__, sums.values()), strict=True))
         return found
 
     def find_named(self, name: str) -> list[IndexedTool]:

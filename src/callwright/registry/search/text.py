@@ -270,7 +270,7 @@ def parse_query(text: str) -> ToolQuery:
     sentences = [sentence for part in split_sentences(text) if (sentence := _sentence(part, words))]
     if not sentences and (ignored := split_words(text)):  # a tool may be named `help`
         sentences, words = [tuple(ignored)], dict(zip(ignored, ignored, strict=True))
-    phrases = frozenset(pair for sentence in sentences for pair in pairwise(sentence))
+    phrases = frozenset(chain.from_iterable(map(pairwise, sentences)))
     return ToolQuery(tuple(sentences), phrases, words, _find_names(text))
 
 
@@ -295,7 +295,9 @@ def _split_chunk(chunk: str) -> tuple[tuple[str, str], ...]:
 def _find_names(text: str) -> frozenset[str]:
     """Return the whole query and the identifiers in it as names; a plain `search` in a sentence is a verb."""
     whole = [text.strip()] if len(text) <= _MAX_NAME_CHARS else []
-    return frozenset(whole + _IDENTIFIER.findall(text))
+    # most words are in one case, and need no pattern
+    other = [chunk for chunk in text.split() if not (chunk.isalpha() and (chunk.islower() or chunk.istitle()))]
+    return frozenset(whole + _IDENTIFIER.findall(" ".join(other)))
 
 
 _MIN_WORD_CHARS = 4
@@ -345,9 +347,9 @@ class Spelling:
     def _halves(self, word: str) -> list[str]:
         """Split a compound into known words: some write `screen_shot` for `screenshot`."""
         for place in range(_MIN_WORD_CHARS - 1, len(word) - _MIN_WORD_CHARS + 2):
-            halves = [term_of(word[:place]), term_of(word[place:])]
-            if self._known.issuperset(halves):
-                return halves
+            first = term_of(word[:place])
+            if first in self._known and (second := term_of(word[place:])) in self._known:
+                return [first, second]
         return []
 
     def _containing(self, part: str) -> Iterator[str]:
@@ -360,4 +362,4 @@ class Spelling:
 
 def _variants(word: str) -> set[str]:
     """Return the word, and the word without each of its letters; words one edit apart share one of these."""
-    return {word, *(word[:place] + word[place + 1 :] for place in range(len(word)))}
+    return {word, *[word[:place] + word[place + 1 :] for place in range(len(word))]}
