@@ -156,6 +156,12 @@ def test_relative_path_gets_a_rule_for_this_folder() -> None:
         WritePath("/w/a "),
         ReadPath(""),
         ReadPath("a\n"),
+        ReadPath("/"),
+        ReadPath("~"),
+        ReadPath("/w/../etc/x"),
+        WritePath("/w/a/"),
+        WritePath("//w/a"),
+        ReadPath("./a"),
         WriteResource("db:a\nb"),
     ],
 )
@@ -163,6 +169,24 @@ def test_what_no_rule_can_name_is_refused(access: Access) -> None:
     """One access without a rule leaves the whole call without one: half of an approval would not be what was shown."""
     proposal = propose([ReadPath("/w/a"), access])
     assert proposal.rules == () and proposal.refusal
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["edit", "replace", "Fetch", "shell", "read_file", "mcp__github", "mcp__github__*", "group:file", "a b", "f(x)"],
+)
+def test_tool_whose_name_means_more_in_a_rule_gets_none(name: str) -> None:
+    """A function `replace` that was approved for good would let every tool change every file."""
+    proposal = propose([UseTool(name, Effect.WRITE)])
+    assert proposal.rules == () and name in proposal.refusal
+    assert propose([UseTool("mcp__github__edit", Effect.WRITE)]).rules == ("mcp__github__edit",)
+
+
+def test_path_in_the_home_folder_gets_a_rule_that_covers_it() -> None:
+    grants = Grants(PathContext("/w", "/home/ann"))
+    grants.grant_rules(propose([ReadPath("~/notes")]).rules)
+    assert isinstance(grants.judge(ReadPath("~/notes"), dry_run_line("")), Allow)
+    assert grants.judge(ReadPath("/w/~/notes"), dry_run_line("")) is None
 
 
 def test_unknown_kind_of_access_becomes_no_rule() -> None:

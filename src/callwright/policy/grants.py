@@ -45,7 +45,7 @@ from callwright.policy.rules.too_broad import (
     why_too_broad,
 )
 from callwright.policy.shell_line import PartOfLine, plan_without_redirects
-from callwright.policy.tool_names import words
+from callwright.policy.tool_names import FILE_FAMILIES, RESOURCE_FAMILIES, canonical, words
 from callwright.shell.plan import SimpleCommand, Verdict
 from callwright.shell.words import absolute_folder
 
@@ -57,6 +57,10 @@ _WIDENED = {
     **dict.fromkeys(("npm", "pnpm", "yarn"), words("run test")),
 }
 _GLOB_CHARACTERS = frozenset("*?[]\\!#")
+_NAME_CHARACTERS = frozenset("*() ")
+"""What makes the name of a tool something else in a rule."""
+_SHARED_NAMES = FILE_FAMILIES | RESOURCE_FAMILIES | {"bash", "webfetch"}
+"""Names under which rules cover what any tool reads, changes, runs or reaches."""
 _ASKS_EVERY_TIME = ("guard ", "ask rule ", "deny rule ", "hook", "and ")
 """How the sources begin that no remembered approval settles; "and 2 more" may stand for one of them."""
 _FENCE = "workspace fence"
@@ -139,8 +143,8 @@ def _propose_all(accesses: Iterable[Access], propose_command: _ProposeCommand) -
 
 def _propose_one(access: Access) -> Proposal:
     match access:
-        case ReadPath(path) | WritePath(path) | DeletePath(path) if not path or path[-1].isspace():
-            return Proposal(refusal=f"the path {path!r} cannot be written as a rule")  # blanks at its end are not read
+        case ReadPath(path) | WritePath(path) | DeletePath(path) if not _is_plain_path(path):
+            return Proposal(refusal=f"the path {path!r} cannot be written as a rule")
         case WritePath(path) | DeletePath(path) if os.path.isdir(path):  # noqa: PTH112 - a path as text
             return Proposal(refusal=f"a rule about the folder {make_printable(path)} would cover everything in it")
         case ReadPath(path):
@@ -152,7 +156,7 @@ def _propose_one(access: Access) -> Proposal:
         case ReadResource(uri) | WriteResource(uri) | DeleteResource(uri):
             return _propose_resource(type(access).__name__, uri)
         case UseTool(name):
-            return Proposal((name,))
+            return _propose_tool(name)
         case _:  # pyright: ignore[reportUnnecessaryComparison] - an unknown kind of access must not become a rule
             return Proposal(refusal=f"{access!r} cannot be written as a rule")
 
@@ -176,9 +180,30 @@ def _propose_resource(kind: str, uri: str) -> Proposal:
     return Proposal((f"{kind}({text})",))
 
 
+def _propose_tool(name: str) -> Proposal:
+    """Propose a rule for one tool, if its name stands for no other: `edit` is a rule about every file."""
+    tool = canonical(name)
+    server = tool.startswith("mcp__") and tool.count("__") == 1
+    if tool in _SHARED_NAMES or tool.startswith("group:") or server or not _NAME_CHARACTERS.isdisjoint(name):
+        return Proposal(refusal=f"a rule about {name} would not be about this tool alone")
+    return Proposal((name,))
+
+
+def _is_plain_path(path: str) -> bool:
+    """Whether a path is written as patterns are compared: blanks at the end are not read, and `a/` and `..` differ."""
+    return (
+        path == os.path.normpath(path)
+        and not path.startswith("//")
+        and path not in ("/", "~")
+        and not path[-1].isspace()
+    )
+
+
 def _path_text(path: str) -> str:
     """Write a path as a pattern that matches only this path, with the characters of gitignore escaped."""
     text = "".join(f"\\{character}" if character in _GLOB_CHARACTERS else character for character in path)
+    if text.startswith("~/"):  # the home folder, as it is for the policies
+        return text
     return f"/{text}" if text.startswith("/") else f"./{text}"
 
 
