@@ -150,3 +150,22 @@ async def test_session_that_the_server_forgot_is_renewed(site: Site, lost: tuple
     assert isinstance(outcome, Completed) is renewed
     assert site.sessions == 1 + renewed
     assert renewed or lost[2] in outcome.text
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("Authorization", "Bearer secret\n"),
+        ("Authorization", " Bearer secret"),
+        ("Authorization", "Bearer secret\r\nX: y"),
+        ("Authorization", "Bearer \u201csecret\u201d"),
+        ("My Key", "secret"),
+        ("", "secret"),
+    ],
+)
+async def test_header_that_cannot_be_sent_is_named_without_its_value(site: Site, name: str, value: str):
+    async with McpServers([replace(site.config, headers={name: value})], Registry()) as servers:
+        [status] = servers.status()
+    assert status.reason.startswith(f"its header {name!r} cannot be sent")
+    assert "secret" not in status.reason
+    assert site.sessions == 0

@@ -3,8 +3,9 @@
 import asyncio
 import ipaddress
 import json
+import re
 import socket
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from pathlib import Path
@@ -35,6 +36,7 @@ _BUSY = frozenset({429, 502, 503, 504})
 _SESSION_CODES = frozenset({-32000, -32001, INVALID_REQUEST})
 _NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 _CREDENTIALS = "the server does not accept these credentials"
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _MEANING = {401: _CREDENTIALS, 403: _CREDENTIALS, 404: "there is no MCP server at this path"}
 
 
@@ -44,9 +46,11 @@ async def http_transport(
 ) -> AsyncGenerator[tuple["RateLimitedReader", object], None]:
     """Open the transport; nothing is sent yet."""
     helped = await _help_headers(config) if config.headers_helper else {}
+    headers = {**config.headers, **helped}
+    _check_headers(headers)
     async with (
         httpx2.AsyncClient(
-            headers={**config.headers, **helped},
+            headers=headers,
             timeout=httpx2.Timeout(_CONNECT_SECONDS, read=_SILENCE_SECONDS),
             auth=auth,
             transport=_GuardedTransport(config, signs_in=auth is not None),
@@ -88,6 +92,21 @@ async def _help_headers(config: ServerConfig) -> dict[str, str]:
     if code or not all(isinstance(value, str) and value.isprintable() and name.isprintable() for name, value in pairs):
         raise ToolFailed(f"its headersHelper ended with code {code}, or printed no object of texts")
     return dict(cast("dict[str, str]", given))
+
+
+def _check_headers(headers: Mapping[str, str]) -> None:
+    """Raise `ToolFailed` for headers that cannot be sent.
+
+    The HTTP library would refuse them with their values, which are often secret, in an error that the model reads.
+    """
+    for name, value in headers.items():
+        if not _HEADER_NAME.fullmatch(name):
+            raise ToolFailed(f"its header {name!r} cannot be sent: the name is not valid; correct the name")
+        if not value.isascii() or value != value.strip() or any(char in "\0\r\n" for char in value):
+            raise ToolFailed(
+                f"its header {name!r} cannot be sent: the value has a space or line break at an end, a line break"
+                " inside, or a character that is not ASCII; correct the value, or the variable that it is from"
+            )
 
 
 class RateLimitedReader:

@@ -88,6 +88,8 @@ def reason_of(error: BaseException) -> str:
             return message
         case FileNotFoundError(filename=str() as name):
             return f"{name} was not found; install it, or give its full path"
+        case ToolError():
+            return error.message
         case CallwrightError():
             return str(error)
         case OSError(filename=str() as name, strerror=str() as why):
