@@ -270,7 +270,7 @@ class Postings:
         prose = self._prose.get(tool)
         if prose is None:
             texts = (tool.spec.name, tool.spec.description, tool.spec.search_hint)
-            prose = self._prose[tool] = "\n".join([f" {' '.join(terms(text))} " for text in texts])
+            prose = self._prose[tool] = "\n".join([f" {' '.join(terms(text))} " for text in texts if text])
         return prose
 
     def meanings(self, term: str) -> list[tuple[str, float]]:

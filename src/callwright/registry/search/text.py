@@ -318,7 +318,7 @@ class Spelling:
         self._by_length: dict[int, list[str]] = {}
         for word in known:
             self._by_length.setdefault(len(word), []).append(word)
-        self._without_one: dict[int, dict[str, list[str]]] = {}
+        self._without_one: dict[int, dict[str, str]] = {}
 
     def near(self, word: str) -> list[str]:
         """Return the few known words closest to an unknown one: typos first, then halves, then containing words."""
@@ -332,16 +332,19 @@ class Spelling:
     def _typos(self, word: str) -> set[str]:
         variants = _variants(word)
         tables = [self._variants_of(chars) for chars in range(len(word) - 1, len(word) + 2)]
-        return {known for table in tables for variant in variants for known in table.get(variant, ())}
+        return {known for table in tables for variant in variants for known in table.get(variant, "").split()}
 
-    def _variants_of(self, chars: int) -> dict[str, list[str]]:
-        """Return the known words of one length by their variants, computed when a word of that length is looked for."""
+    def _variants_of(self, chars: int) -> dict[str, str]:
+        """Return the known words of one length by their variants, computed when a word of that length is looked for.
+
+        The words of a variant are one text: most are a single word, and a list of it would cost more than the word.
+        """
         table = self._without_one.get(chars)
         if table is None:
             table = self._without_one[chars] = {}
             for word in self._by_length.get(chars, ()):
                 for variant in _variants(word):
-                    table.setdefault(variant, []).append(word)
+                    table[variant] = f"{table[variant]} {word}" if variant in table else word
         return table
 
     def _halves(self, word: str) -> list[str]:
