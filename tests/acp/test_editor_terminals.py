@@ -89,6 +89,19 @@ async def test_terminal_runs_the_line_without_code_from_variables(
         assert (project / "made.txt").exists() and not (project / "other.txt").exists()
 
 
+async def test_terminal_keeps_the_other_variables(
+    connect: Connect, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_WORD", "kept")
+    monkeypatch.setenv("CDPATH", "/")
+    client = TerminalClient()
+    line = 'echo "word=$SOME_WORD, path=$CDPATH."'
+    async with connect(call("bash", command=line), "done", client=client, arguments=_OUTSIDE) as editor:
+        await editor.say(await editor.start(_TERMINAL), "run it")
+        (shown,) = client.calls().values()
+        assert len(client.created) == 1 and "word=kept, path=." in shown["raw_output"]["text"]
+
+
 @pytest.mark.skipif(not find_sandbox("prefer", roots=["/tmp"]).confines, reason="needs a sandbox")
 async def test_walled_command_stays_behind_its_wall(connect: Connect, project: Path) -> None:
     client = TerminalClient()

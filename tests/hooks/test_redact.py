@@ -239,6 +239,18 @@ def test_names_of_vendors_tell_what_is_secret_in_plain_data() -> None:
         assert Redact().clean_data({name: secret, "colour": secret}) == {name: "[redacted]", "colour": secret}
 
 
+def test_every_text_of_plain_data_is_cleaned_and_the_rest_stays() -> None:
+    own = Redact(["anna", r'"zz":\d+', r'"on":true', '"in":{'])
+    data = {"anna": ("anna", ["anna", 5]), "zz": 12, "on": True, "in": {"anna": 1.5}, "none": None}
+    assert own.clean_data(data) == {
+        "[redacted]": ("[redacted]", ["[redacted]", 5]),
+        "zz": "[redacted]",
+        "on": True,
+        "in": {"[redacted]": 1.5},
+        "none": None,
+    }
+
+
 def test_own_patterns_are_matched_each_by_itself() -> None:
     own = Redact([r"(a)nna", r"(?i)project \w+", r"(['\"])tok-\d+\1"])
     assert own.clean("anna: PROJECT x 'tok-12' \"tok-3'") == "[redacted]: [redacted] [redacted] \"tok-3'"
