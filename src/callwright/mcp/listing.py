@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice
@@ -81,10 +82,14 @@ async def list_all(client: Client, pipe: PipeFastPath | None, listing_filter: "L
         listed = await _pages(_tool_pages(client, pipe, listing_filter, slices, problems), "tools", problems)
         tools = await _collect_tools(listed, problems, slices)
     prompts: list[types.Prompt] = []
-    if can.prompts is not None:
-        listed = await _pages(lambda cursor: client.list_prompts(cursor=cursor), "prompts", problems)
-        prompts = _collect_prompts(listed, problems)
-    readable = {} if can.resources is None else texts_of(await resources_of(client, problems))
+    readable: dict[str, Mapping[str, str]] = {}
+    with _left_out_if_invalid("prompts", problems):
+        if can.prompts is not None:
+            listed = await _pages(lambda cursor: client.list_prompts(cursor=cursor), "prompts", problems)
+            prompts = _collect_prompts(listed, problems)
+    with _left_out_if_invalid("resources", problems):
+        if can.resources is not None:
+            readable = texts_of(await resources_of(client, problems))
     return Listing(
         tools,
         tuple(prompts),
@@ -94,6 +99,15 @@ async def list_all(client: Client, pipe: PipeFastPath | None, listing_filter: "L
         _server_label(client.server_info),
         tuple(dict.fromkeys(problems)),
     )
+
+
+@contextmanager
+def _left_out_if_invalid(kind: str, problems: list[str]) -> Generator[None, None, None]:
+    """Report a list that the SDK refuses as a whole: one wrong entry in it must not take the server's tools away."""
+    try:
+        yield
+    except ValidationError as error:
+        problems.append(f"its {kind} are left out, the list is not valid: {describe_first_problem(error)}")
 
 
 def _server_label(server: types.Implementation | None) -> str:

@@ -1,0 +1,53 @@
+"""Answers that violate the protocol, or only just keep to it: what they say is told, and nothing else is affected."""
+
+import json
+import sys
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from callwright import Completed, Executor, Registry
+from callwright.core.calls import Outcome
+from callwright.mcp import McpServers, ServerConfig
+from callwright.policy import AllowEverything
+
+SCRIPTED = str(Path(__file__).parent / "servers" / "scripted.py")
+
+
+@asynccontextmanager
+async def connected(answers: Mapping[str, str], *how: str) -> AsyncGenerator[tuple[McpServers, Registry], None]:
+    """A server that answers methods with these bodies of responses."""
+    arguments = ("-S", SCRIPTED, json.dumps(answers), *how)
+    registry = Registry()
+    config = ServerConfig("odd", sys.executable, arguments, seconds=20, connect_seconds=20)
+    async with McpServers([config], registry) as servers:
+        yield servers, registry
+
+
+async def call(body: str) -> Outcome:
+    """Call a tool that answers with this body."""
+    async with connected({"tools/call": body}) as (_, registry):
+        return await Executor(registry, AllowEverything()).run("mcp__odd__echo", {})
+
+
+@pytest.mark.parametrize(
+    ("method", "listed", "told"),
+    [
+        ("prompts/list", {"prompts": [{"name": "greet"}, {"name": 5}]}, "prompts.1.name"),
+        ("resources/list", {"resources": [{"uri": "notes://a"}]}, "resources.0.name"),
+        ("resources/templates/list", {"resourceTemplates": "none"}, "resourceTemplates"),
+    ],
+)
+async def test_invalid_prompts_or_resources_leave_the_tools_usable(method: str, listed: object, told: str):
+    async with connected({method: f'"result": {json.dumps(listed)}'}) as (servers, registry):
+        [status] = servers.status()
+        outcome = await Executor(registry, AllowEverything()).run("mcp__odd__echo", {})
+    assert isinstance(outcome, Completed)
+    [problem] = status.problems
+    kind = "prompts" if method == "prompts/list" else "resources"
+    assert problem.startswith(f"its {kind} are left out, the list is not valid: {told}: ")
+    left = "list_resources" if kind == "prompts" else "get_prompt"
+    assert f"mcp__odd__{left}" in status.tools
+    assert len(status.tools) == (3 if kind == "prompts" else 2)
