@@ -13,6 +13,7 @@ from acp.schema import ClientCapabilities
 from tests.acp.conftest import Connect
 from tests.acp.editor import EditorClient, call, until
 
+from callwright.acp.transport import NO_VALID_ANSWER
 from callwright.system.sandbox.sandbox import find_sandbox
 
 _TERMINAL = ClientCapabilities(terminal=True)
@@ -35,8 +36,9 @@ class TerminalClient(EditorClient):
         if self.refuses:
             raise RequestError.internal_error()
         name = f"t{len(self.created)}"
+        environment = {**os.environ, **{each.name: each.value for each in more["env"]}}
         self.processes[name] = await asyncio.create_subprocess_exec(
-            command, *more["args"], cwd=more["cwd"], stdout=PIPE, stderr=STDOUT, start_new_session=True
+            command, *more["args"], cwd=more["cwd"], env=environment, stdout=PIPE, stderr=STDOUT, start_new_session=True
         )
         return {} if self.mumbles else {"terminalId": name}
 
@@ -89,17 +91,17 @@ async def test_terminal_runs_the_line_without_code_from_variables(
         assert (project / "made.txt").exists() and not (project / "other.txt").exists()
 
 
-async def test_terminal_keeps_the_other_variables(
+async def test_terminal_gets_the_variables_of_commands(
     connect: Connect, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SOME_WORD", "kept")
     monkeypatch.setenv("CDPATH", "/")
     client = TerminalClient()
-    line = 'echo "word=$SOME_WORD, path=$CDPATH."'
+    line = 'echo "word=$SOME_WORD, path=$CDPATH, pager=$PAGER."'
     async with connect(call("bash", command=line), "done", client=client, arguments=_OUTSIDE) as editor:
         await editor.say(await editor.start(_TERMINAL), "run it")
         (shown,) = client.calls().values()
-        assert len(client.created) == 1 and "word=kept, path=." in shown["raw_output"]["text"]
+        assert len(client.created) == 1 and "word=kept, path=, pager=cat." in shown["raw_output"]["text"]
 
 
 @pytest.mark.skipif(not find_sandbox("prefer", roots=["/tmp"]).confines, reason="needs a sandbox")
@@ -135,6 +137,34 @@ async def test_command_that_a_terminal_may_run_is_not_run_again(connect: Connect
         assert await client.processes["t1"].wait() == 0
         assert (project / "made.txt").read_text() == "once\n"
         assert shown["status"] == "failed" and "may have had an effect" in shown["raw_output"]["message"]
+
+
+async def test_command_behind_an_answer_that_cannot_be_read_is_not_run_again(connect: Connect, project: Path) -> None:
+    class GarbledClient(TerminalClient):
+        async def create_terminal(self, session_id: str, command: str, **more: Any) -> Any:
+            await super().create_terminal(session_id, command, **more)
+            await self.processes["t1"].wait()
+            raise RequestError(-32600, NO_VALID_ANSWER)  # as our end of the connection says it
+
+    client, line = GarbledClient(), "echo once >> made.txt"
+    async with connect(call("bash", command=line), "done", client=client, arguments=_OUTSIDE) as editor:
+        await editor.say(await editor.start(_TERMINAL), "run it")
+        (shown,) = client.calls().values()
+        assert (project / "made.txt").read_text() == "once\n"
+        assert shown["status"] == "failed" and "may have had an effect" in shown["raw_output"]["message"]
+
+
+async def test_command_that_the_user_ends_in_the_terminal_has_failed(connect: Connect, project: Path) -> None:
+    class ImpatientClient(TerminalClient):
+        async def wait_for_terminal_exit(self, session_id: str, terminal_id: str, **more: Any) -> Any:
+            await self.kill_terminal(session_id, terminal_id)
+            return await super().wait_for_terminal_exit(session_id, terminal_id)
+
+    client = ImpatientClient()
+    async with connect(call("bash", command="sleep 60"), "done", client=client, arguments=_OUTSIDE) as editor:
+        await editor.say(await editor.start(_TERMINAL), "run it")
+        (shown,) = client.calls().values()
+        assert "137" in str(shown["raw_output"])
 
 
 async def test_command_of_an_editor_that_left_is_not_run_again(connect: Connect, project: Path) -> None:
