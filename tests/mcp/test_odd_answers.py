@@ -51,3 +51,10 @@ async def test_invalid_prompts_or_resources_leave_the_tools_usable(method: str, 
     left = "list_resources" if kind == "prompts" else "get_prompt"
     assert f"mcp__odd__{left}" in status.tools
     assert len(status.tools) == (3 if kind == "prompts" else 2)
+
+
+async def test_ids_that_come_back_as_texts_are_understood():
+    async with connected({}, "text_ids") as (servers, registry):
+        [status] = servers.status()
+        outcome = await Executor(registry, AllowEverything()).run("mcp__odd__echo", {})
+    assert (status.condition, outcome.text) == ("ready", "called")

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, cast
 
 from mcp import MCPError
+from mcp.shared.dispatcher import coerce_request_id
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR
 from pydantic_core import to_json
 
@@ -91,6 +92,8 @@ class PipeFastPath:
         number = fields.get("id")
         if "method" in fields:
             return fields["method"] == "notifications/progress" and self._report_progress(fields.get("params"))
+        if isinstance(number, str):
+            number = coerce_request_id(number)  # some servers return ids as texts, which the SDK takes too
         if not isinstance(number, int) or number < _FIRST_NUMBER:
             return False
         answer = self._answers.get(number)
