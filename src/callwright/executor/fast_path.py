@@ -30,8 +30,6 @@ from callwright.registry.catalog import Catalog
 from callwright.stats import MOST_NOTED, Tally, count_argument_chars
 from callwright.tool.function import Bound, FunctionTool
 
-_batch_began = make_constructor(BatchBegan)
-_call_ended = make_constructor(CallEnded)
 _completed = make_constructor(Completed)
 _output = make_constructor(Output)
 
@@ -88,7 +86,7 @@ class FastTool:
     def announce(self, call: ToolCall, values: dict[str, Any], turn: Turn) -> BatchBegan:
         """Return the event that the call is about to run."""
         digests = Digests(((self.name, copy_json(self._tool.complete(values)), ()),), turn.session_id)
-        return _batch_began((call,), digests, turn.session_id, turn.turn_id)
+        return make_constructor(BatchBegan)((call,), digests, turn.session_id, turn.turn_id)
 
 
 class _Known:
@@ -229,7 +227,7 @@ class FastPath:
         if len(noted) >= MOST_NOTED:
             tool.tally.add_up()
         if observe is not None:
-            observe(_call_ended(outcome, call, tool.name))
+            observe(make_constructor(CallEnded)(outcome, call, tool.name))
         if task is None or cancellations is None or task.cancelling() <= cancellations:
             return outcome
         return _return_unless_cancelled(outcome, cancellations)

@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 Observe = Callable[[Event], None]
 _completed = make_constructor(Completed)
 _output = make_constructor(Output)
-_call_ended = make_constructor(CallEnded)
 _log = logging.getLogger("callwright")
 _INNER_GRACE = 0.8
 """The grace period of a call made by another one, as a part of that one's."""
@@ -270,7 +269,7 @@ class Runner:
             outcome = _tell_changes(admitted, outcome)
         self.stats.record(admitted.name, outcome)
         if observe is not None:
-            observe(_call_ended(outcome, admitted.call, "" if entry is None else entry.name))
+            observe(make_constructor(CallEnded)(outcome, admitted.call, "" if entry is None else entry.name))
         if outcome is whole or entry is None or not admitted.output_chars:
             return outcome
         # what made the call reads the output as data: longer than a model does, and without notes for a model

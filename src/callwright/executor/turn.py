@@ -10,7 +10,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from callwright.clip import clip_turn
-from callwright.core._fast import make_constructor
 from callwright.core.access import Ask, Deny
 from callwright.core.calls import Failed, Interrupted, Outcome, ToolCall
 from callwright.core.decisions import Answers, Approve, Decline, Question
@@ -31,7 +30,6 @@ from callwright.tool.base import NO_DETAILS, InnerBatch, ToolContext
 if TYPE_CHECKING:
     from callwright.executor.before_hooks import Begun
 
-_batch_began = make_constructor(BatchBegan)
 _log = logging.getLogger("callwright")
 _NOT_STARTED = "stopped before it was done; it had not started"
 _MAX_EDITS = 20  # how often in a row a user may change the arguments in question
@@ -292,7 +290,7 @@ class TurnScope:
 
     async def _announce(self, calls: Sequence[ToolCall], admitted: Sequence[Admitted]) -> None:
         parts = [(item.name, item.copy_arguments(), item.accesses) for item in admitted]
-        began = _batch_began(tuple(calls), Digests(parts, self.session_id), self.session_id, self.turn_id)
+        began = BatchBegan(tuple(calls), Digests(parts, self.session_id), self.session_id, self.turn_id)
         if self._turn.journal is not None:
             await self._turn.journal(began)
         if self._observe is not None:
