@@ -147,6 +147,17 @@ def test_fewer_results_are_the_first_of_more(query: str, k: int) -> None:
     assert INDEX.search(query, k) == INDEX.search(query, 50)[:k]
 
 
+def test_name_in_the_query_beats_a_better_description() -> None:
+    index = ToolIndex(
+        [
+            _spec("harbour", "Tides and depths of ports, for all who go there by ship.", {}),
+            _spec("show_depth_table", "Harbour, harbour.", {}),
+        ]
+    )
+    for k in (1, 2):
+        assert index.search("a harbour for me", k)[0].name == "harbour"
+
+
 def test_why_names_the_matching_words() -> None:
     assert INDEX.search("weather in fahrenheit")[0].why == "name: weather; text: fahrenheit"
     assert "remove ~ delete" in INDEX.search("remove that file")[0].why

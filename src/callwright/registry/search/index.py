@@ -166,14 +166,16 @@ def _explain(
     postings: Postings, query: ToolQuery, found: _Found, tools: Iterable[IndexedTool]
 ) -> dict[IndexedTool, str]:
     """Return the words of the query that match each tool: those in its name, then those in its other texts."""
-    named: dict[IndexedTool, list[str]] = {tool: [] for tool in tools}
-    other: dict[IndexedTool, list[str]] = {tool: [] for tool in named}
+    names = {tool: postings.name_terms(tool) for tool in tools}
+    named: dict[IndexedTool, list[str]] = {tool: [] for tool in names}
+    other: dict[IndexedTool, list[str]] = {tool: [] for tool in names}
+    ranked = names.keys()
     for term, word in query.words.items():
         for known, _ in postings.meanings(term):
-            if both := found[known].keys() & named.keys():
+            if both := found[known].keys() & ranked:
                 shown = word if known == term else f"{word} ~ {TERM_WORDS.get(known, known)}"
                 for tool in both:
-                    (named if known in postings.name_terms(tool) else other)[tool].append(shown)
+                    (named if known in names[tool] else other)[tool].append(shown)
     return {tool: _format_matches(named[tool], other[tool]) for tool in named}
 
 
