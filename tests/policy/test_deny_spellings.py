@@ -51,6 +51,8 @@ from callwright.policy import judge_command
         ("Bash(rm *)", "ls && {rm,-r,x}"),
         ("Bash(rm *)", "rm${IFS}x"),
         ("Bash(rm *)", "rm$IFS-r${IFS}x"),
+        ("Bash(git push *)", "for x in push; do a=(1); git $x; done"),
+        ("Bash(git push *)", "for x in pull push; do . ./a; git $x; done"),
         ("Bash(rm *)", "csh -c 'rm x'"),
         ("Bash(rm *)", "chronic rm x"),
         ("Bash(rm *)", "run0 -u ann rm x"),

@@ -142,6 +142,8 @@ _SECRETS = [
     "grep -r '' ~/.aws",
     "openssl rsa -in ~/.ssh/id_rsa",
     "git diff --no-index ~/.ssh/id_rsa /dev/null",
+    "for x in .env; do a=(1); cat $x; done",
+    "for x in .env; do . ./a; cat $x; done",
 ]
 
 

@@ -35,6 +35,7 @@ _HIDING_TOUCH = [
     "a=touch; b='$a x'; sh -c \"$b\"",
     "d='$c'; c='$b x'; b='$a'; a=touch; eval $d",
     f"p={'y' * 1_000}; d='{'$p' * 12};$c'; c='$b'; b='touch x'; eval $d",
+    "for i in y x; do b=(1); touch $i; done",
     "cat <<E | sh\ntouch x\nE",
     "echo touch x | sh",
     "printf 'touch x' | bash",

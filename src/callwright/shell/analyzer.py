@@ -328,8 +328,11 @@ def analyze_uncached(line: str, folder: str) -> ShellPlan:
         unspelled = any(map(sets_unspelled, findings.commands))
         doubted = nested or findings.objections or any(map(sets_unclear, findings.commands))
         if unspelled or (findings.constants and doubted):
+            filled = findings.commands
             findings = Findings(findings.dangers, holds_texts=False, holds_globs=not unspelled)
             nested = _read_line(line, folder, findings)
+            # what runs if the variables do hold these texts, for rules and guards: a command more allows nothing
+            findings.commands = list(dict.fromkeys((*findings.commands, *filled)))
     return _make_plan(line, findings, problem or nested)
 
 
