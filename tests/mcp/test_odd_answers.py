@@ -7,10 +7,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from mcp import MCPError
 
-from callwright import Completed, Executor, Registry
+from callwright import Completed, Executor, Failed, Registry
 from callwright.core.calls import Outcome
 from callwright.mcp import McpServers, ServerConfig
+from callwright.mcp.translate import fault_of
 from callwright.policy import AllowEverything
 
 SCRIPTED = str(Path(__file__).parent / "servers" / "scripted.py")
@@ -58,3 +60,40 @@ async def test_ids_that_come_back_as_texts_are_understood():
         [status] = servers.status()
         outcome = await Executor(registry, AllowEverything()).run("mcp__odd__echo", {})
     assert (status.condition, outcome.text) == ("ready", "called")
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ('"error": "the disk is full"', "odd: the disk is full"),
+        ('"error": {"message": "the disk is full"}', "odd: the disk is full"),
+        ('"error": {"code": "E1", "message": "the disk is full"}', "odd: the disk is full"),
+        ('"error": {"code": -32000, "reason": "full"}', "odd: {'code': -32000, 'reason': 'full'}"),
+        ('"error": {"code": 1, "message": "full"}, "result": {"content": []}', "odd: full"),
+        ('"result": {"content": [], "isError": true, "structuredContent": {"disk": "full"}}', '{"disk":"full"}'),
+        ('"result": {"content": [], "isError": true}', "the tool failed without a message"),
+        ('"result": ["full"]', "odd: the response has neither a result nor an error"),
+    ],
+)
+async def test_failure_is_told_however_it_is_written(body: str, told: str):
+    outcome = await call(body)
+    assert isinstance(outcome, Failed)
+    assert outcome.text == told
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '"result": {"content": [{"type": "text", "text": "caf\xe9"}]}',
+        f'"result": {{"content": [], "structuredContent": {{"n": 1{"0" * 5_000}}}}}',
+    ],
+    ids=["not UTF-8", "long number"],
+)
+async def test_answer_that_cannot_be_read_fails_its_call_at_once(body: str):
+    outcome = await call(body)
+    assert isinstance(outcome, Failed)
+    assert "the response is not valid" in outcome.text
+
+
+def test_error_without_a_message_is_told_by_its_code():
+    assert fault_of(MCPError(-32000, ""), "odd").message == "odd: error -32000 without a message"

@@ -118,11 +118,19 @@ class PipeFastPath:
 
 
 def _resolve(answer: "asyncio.Future[dict[str, Any]]", message: Mapping[str, Any]) -> None:
-    result: Any = message.get("result")
-    error = read_object(message.get("error"))
-    if isinstance(result, dict):
+    result, error = message.get("result"), message.get("error")
+    if error is not None:  # also beside a result: a failure must not pass for a success
+        answer.set_exception(_read_error(error))
+    elif isinstance(result, dict):
         answer.set_result(cast("dict[str, Any]", result))
-    elif isinstance(error.get("code"), int):
-        answer.set_exception(ServerError(error["code"], str(error.get("message", "")), error.get("data")))
     else:
         answer.set_exception(MCPError(INTERNAL_ERROR, "the response has neither a result nor an error"))
+
+
+def _read_error(error: object) -> ServerError:
+    """Read the error of a response; one that is not as the protocol wants it is told as it is."""
+    fields = read_object(error)
+    code = fields.get("code")
+    return ServerError(
+        code if isinstance(code, int) else INTERNAL_ERROR, str(fields.get("message") or error), fields.get("data")
+    )

@@ -175,8 +175,9 @@ class LineReader(_Stream):
 
         The standard library reads what the strict parser rejects, such as half of a surrogate pair.
         """
+        text = line.decode("utf-8-sig", "replace")  # some servers write in the encoding of their system
         try:
-            fields: Any = json.loads(line)
+            fields: Any = json.loads(text, parse_int=_read_start)
             number = fields["id"] if "method" not in fields and ("result" in fields or "error" in fields) else None
         except (ValueError, TypeError, KeyError, RecursionError):
             return None
@@ -200,6 +201,11 @@ class LineReader(_Stream):
             self.reason = f"its output cannot be read: {error}"
         self.ended.set()
         raise anyio.EndOfStream
+
+
+def _read_start(digits: str) -> int:
+    """Read a number, or the start of one that is too long to be an id: Python refuses to read thousands of digits."""
+    return int(digits[:30])
 
 
 class LineWriter(_Stream):

@@ -63,7 +63,7 @@ def fault_of(error: MCPError, server: str) -> ToolError:
         busy = Transient(f"{server}: {error.message}", retry_after=float(after) if after.isdecimal() else None)
         busy.inferred = details.get("sent") is True
         return busy
-    return ToolFailed(f"{server}: {error.message}")
+    return ToolFailed(f"{server}: {error.message or f'error {error.code} without a message'}")
 
 
 def invalid_reply(error: Exception, server: str) -> ToolFailed:
@@ -193,10 +193,11 @@ def cut_blocks(result: dict[str, Any]) -> None:
 def output_of(result: types.CallToolResult) -> Output:
     """Convert a call's result to an output; a failure is raised with the server's own message."""
     parts = parts_of(result.content)
-    if result.is_error:
-        raise ToolFailed(_join_text(parts) or "the tool failed without a message")
     structured: Json = result.structured_content
     try:
+        if result.is_error:
+            told = _join_text(parts) or ("" if structured is None else compact(structured))
+            raise ToolFailed(told or "the tool failed without a message")
         if not parts and structured is not None:
             return Output(compact(structured), structured)
         return Output(_plain(parts), structured)
