@@ -78,7 +78,16 @@ def test_link_out_of_the_workspace_is_outside(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["rm -rf /", "rm -rf /*", "rm -rf ~", "rm -r $HOME", "sudo rm -rf /usr", "cd / && rm -rf etc"]
+    "line",
+    [
+        "rm -rf /",
+        "rm -rf /*",
+        "rm -rf ~",
+        "rm -r $HOME",
+        "sudo rm -rf /usr",
+        "cd / && rm -rf etc",
+        "for x in ls rm; do $x -rf /; done",
+    ],
 )
 def test_machine_destruction_is_always_denied(tmp_path: Path, line: str) -> None:
     for mode in ("default", "auto", "bypass"):

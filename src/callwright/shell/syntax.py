@@ -352,7 +352,8 @@ class SyntaxWalker(CommandReader):
             if node.type != "extglob_pattern" or not plain_pattern(self.text(node)):
                 self._visit_unknown(node, folders)
         elif node.type == "variable_name":
-            self.set_variable(self.text(node), None)
+            self.set_variable(name := self.text(node), None)
+            self.findings.variables[name] = self.constants.get(name)  # what a loop puts into it this time
         else:
             self.word(node)
 
