@@ -43,10 +43,19 @@ def test_http_type_has_several_spellings(type_: str | None):
 def test_timeout_is_in_milliseconds():
     assert read({"command": "x", "timeout": 1500}).servers[0].seconds == 1.5
     assert "milliseconds" in read({"command": "x", "timeout": "soon"}).problems[0]
+    assert read({"command": "x", "timeout": 10**400}).servers[0].seconds == 1e12
 
 
 @pytest.mark.parametrize(
-    "entry", [{}, {"type": "sse", "url": "http://h"}, {"command": 5}, {"command": "x", "args": "y"}, {"url": "ftp://h"}]
+    "entry",
+    [
+        {},
+        {"type": "sse", "url": "http://h"},
+        {"type": ["http"], "url": "http://h"},
+        {"command": 5},
+        {"command": "x", "args": "y"},
+        {"url": "ftp://h"},
+    ],
 )
 def test_invalid_entry_is_left_out_and_reported(entry: dict[str, Any]):
     loaded = servers_of({"mcpServers": {"bad": entry, "good": {"command": "x"}}})

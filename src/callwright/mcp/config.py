@@ -22,6 +22,8 @@ _KEYS = frozenset({"type", "command", "args", "env", "cwd", "url", "headers", "t
 _LABELS = frozenset({"description", "name", "title", "comment", "_comment"})
 """Keys of an entry that only readers of the file look at."""
 _REMOTE = frozenset({"http", "streamable-http", "streamableHttp"})
+_LONGEST_TIMEOUT = 1e15
+"""In milliseconds: a whole number may be too large for any calculation with seconds."""
 _EMPTY: Mapping[str, str] = FrozenDict()
 Relay: TypeAlias = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 """Delivers a JSON-RPC message to a server and returns its answer; raises `CallwrightError` if there is none."""
@@ -172,7 +174,7 @@ class _EntryReader:
 
     def server(self, name: str, *, trusted: bool) -> ServerConfig:
         kind = self._entry.get("type", "http" if "url" in self._entry else "stdio")
-        if kind != "stdio" and kind not in _REMOTE:
+        if not isinstance(kind, str) or (kind != "stdio" and kind not in _REMOTE):
             raise UsageError(f"{name}: type {kind!r} is not supported; use stdio or http")
         remote = kind != "stdio"
         if self._entry.get("disabled") is True:
@@ -201,7 +203,7 @@ class _EntryReader:
         if not isinstance(given, (int, float)) or isinstance(given, bool) or given <= 0:
             self.problems.append(f"{self._place}: timeout must be a number of milliseconds above 0, not {given!r}")
             return {}
-        return {"seconds": given / 1000}
+        return {"seconds": min(given, _LONGEST_TIMEOUT) / 1000}
 
     def _text(self, key: str) -> str:
         value = self._entry.get(key, "")
