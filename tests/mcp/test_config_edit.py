@@ -1,13 +1,15 @@
 """Setting and removing a member of a JSON text without changing anything else."""
 
 import json
+from codecs import BOM_UTF8
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
 from callwright import UsageError
-from callwright.mcp.config_edit import with_member, without_member
+from callwright.mcp.config_edit import put_entry, remove_entry, with_member, without_member
 
 KEYS = st.sampled_from(["a", "b", "mcpServers", 'quo"te', "ü", "}", ""])
 VALUES = st.recursive(
@@ -78,3 +80,21 @@ def test_path_through_non_object_is_rejected():
     with pytest.raises(UsageError, match="by hand"):
         with_member('{"mcpServers": []}', ("mcpServers", "x"), {})
     assert without_member('{"mcpServers": []}', ("mcpServers", "x")) == '{"mcpServers": []}'
+
+
+def test_byte_order_mark_is_kept(tmp_path: Path):
+    file = tmp_path / ".mcp.json"
+    file.write_bytes(BOM_UTF8 + TEXT.encode())
+    put_entry(file, "two", {"command": "c"})
+    assert file.read_bytes().startswith(BOM_UTF8 + b"{")
+    assert remove_entry(file, "two")
+    assert file.read_bytes() == BOM_UTF8 + TEXT.encode()
+
+
+@pytest.mark.parametrize("value", ["[" * 100_000 + "]" * 100_000, "1" * 5_000], ids=["deep", "long number"])
+def test_file_that_cannot_be_read_is_named_and_kept(tmp_path: Path, value: str):
+    file = tmp_path / ".mcp.json"
+    file.write_text(f'{{"other": {value}}}')
+    with pytest.raises(UsageError, match=r"mcp\.json cannot be read: .*; nothing was changed"):
+        put_entry(file, "two", {"command": "c"})
+    assert value in file.read_text()

@@ -4,6 +4,7 @@ Files that users write keep their order, their line breaks and all members that 
 """
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -120,27 +121,29 @@ def put_entry(file: Path, name: str, entry: Mapping[str, Any], *, replace: bool 
     checked = servers_of({_KEY: {name: entry}}, written_in=name)
     if not checked.servers:
         raise UsageError("; ".join(checked.problems))
-    text = _read(file)
+    data, text = _read(file)
     if not replace and name in _entries(text, file):
         raise UsageError(f"{file} already has a server {name!r}; use --force to replace it")
-    _write(file, text, with_member(text if text.strip() else "{}\n", (_KEY, name), entry))
+    _write(file, data, with_member(text if text.strip() else "{}\n", (_KEY, name), entry))
     return checked.problems
 
 
 def remove_entry(file: Path, name: str) -> bool:
     """Remove one entry from a file; False if it has none of this name."""
-    text = _read(file)
+    data, text = _read(file)
     if name not in _entries(text, file):
         return False
-    _write(file, text, without_member(text, (_KEY, name)))
+    _write(file, data, without_member(text, (_KEY, name)))
     return True
 
 
-def _read(file: Path) -> str:
+def _read(file: Path) -> tuple[bytes | None, str]:
+    """Return the content of a file, None if it does not exist, and its text without a byte order mark."""
     try:
-        return file.read_bytes().decode("utf-8-sig")
+        data = file.read_bytes()
+        return data, data.decode("utf-8-sig")
     except (FileNotFoundError, NotADirectoryError):
-        return ""
+        return None, ""
     except (OSError, ValueError) as error:
         raise UsageError(f"{file} cannot be read: {error}") from None
 
@@ -156,17 +159,20 @@ def _entries(text: str, file: Path) -> Mapping[str, Any]:
             f"{file}:{error.lineno}: not valid JSON: {error.msg} at column {error.colno};"
             " nothing was changed: correct it by hand first (comments and trailing commas are not JSON)"
         ) from None
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, or nested too deeply
+        raise UsageError(f"{file} cannot be read: {error}; nothing was changed: correct it by hand first") from None
     entries = cast("Mapping[str, object]", content).get(_KEY, {}) if isinstance(content, dict) else None
     if not isinstance(entries, dict):
         raise UsageError(f"{file}: expected an object with {_KEY} in it; nothing was changed: correct it by hand first")
     return cast("Mapping[str, Any]", entries)
 
 
-def _write(file: Path, before: str, after: str) -> None:
+def _write(file: Path, before: bytes | None, after: str) -> None:
     # written only if the file is still the one that was read
-    expected = digest(before.encode()) if file.exists() else ABSENT
+    expected = ABSENT if before is None else digest(before)
+    mark = BOM_UTF8 if before is not None and before.startswith(BOM_UTF8) else b""
     try:
-        replace_file(file.resolve(), after.encode(), expected=expected)
+        replace_file(file.resolve(), mark + after.encode(), expected=expected)
     except Changed:
         raise UsageError(f"{file} was changed by another program meanwhile; nothing was written: try again") from None
     except UnicodeEncodeError:
