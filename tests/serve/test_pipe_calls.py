@@ -24,6 +24,13 @@ async def save(text: str) -> str:
     return f"saved {text}"
 
 
+@tool(effect=Effect.WRITE)
+async def keep(text: str) -> str:
+    """Keep a text, which takes the same arguments."""
+    saved.append(f"kept {text}")
+    return f"kept {text}"
+
+
 @pytest.fixture(autouse=True)
 def nothing_saved() -> None:
     saved.clear()
@@ -68,7 +75,8 @@ async def test_question_is_a_result_whose_answer_comes_with_the_call(
         given = {key: {"action": action, "content": {"decision": decision}}}
         return {"_meta": meta, "requestState": asked["requestState"], "inputResponses": given}
 
-    async with open_wire(save) as wire:
+    async with open_wire(save, keep) as wire:
+        assert "error" in await call(wire, 7, "keep", **await ask(8)) and saved == []
         other: dict[str, Any] = {**await ask(2), "arguments": {"text": "other"}}  # not what was shown
         assert "error" in await call(wire, 3, **other) and saved == []
         resumed = await ask(4)

@@ -7,10 +7,12 @@ import pytest
 from tests.web.conftest import Serve, Served
 from tests.web.test_sessions import answer, call, done, fill, open_question, pause, say
 
-from callwright import SqliteStore
+from callwright import Agent, Registry, SqliteStore
 from callwright.app.live import LiveAgent
 from callwright.core.messages import UserMessage
 from callwright.sessions.records import Asked, OpenQuestions, Said
+from callwright.testing import ScriptedProvider
+from callwright.toolbox import Write
 
 
 async def list_ids(web: Served) -> list[str]:
@@ -96,6 +98,31 @@ async def test_question_of_an_earlier_turn_takes_no_answer(serve: Serve) -> None
             await hold.append(Said(UserMessage("never mind")))
             await hold.release()
         assert (await answer(web, session, question["id"], approved=True)).status == 404
+        assert not (web.project / "a.txt").exists()
+
+
+async def test_answer_that_could_not_be_used_leaves_the_question_open(serve: Serve) -> None:
+    async with serve(model=False) as web:
+        session = await pause(web, "a.txt")
+        path = "/api/session?id=old%2F1"
+        (question,) = (await web.get(path)).data["questions"]
+        for approved in (True, False):
+            refused = await answer(web, session, question["id"], approved=approved)
+            assert (refused.status, refused.data["code"]) == (409, "no_model")
+        assert [each["id"] for each in (await web.get(path)).data["questions"]] == [question["id"]]
+
+
+async def test_id_of_an_earlier_turn_does_not_answer_the_same_question_of_this_one(serve: Serve) -> None:
+    async with serve(done("went on")) as web:
+        session = await pause(web, "a.txt")
+        (first,) = (await web.get("/api/session?id=old%2F1")).data["questions"]
+        async with SqliteStore(web.locations.sessions) as store:
+            tools = Registry(Write(web.project))
+            again = Agent(ScriptedProvider(call("a.txt", "c0")), tools, sessions=store)
+            await again.run("never mind, do it now", session=session)
+        (second,) = (await web.get("/api/session?id=old%2F1")).data["questions"]
+        assert second["id"] != first["id"] and second["call_id"] == first["call_id"]
+        assert (await answer(web, session, first["id"], approved=True)).status == 404
         assert not (web.project / "a.txt").exists()
 
 
