@@ -273,3 +273,14 @@ async def test_call_without_name_is_an_error(server: Loopback, gemini: GoogleGem
     server.reply(LoopbackReply([_chunk({"functionCall": {"args": {"page": 7}}})]))
     with pytest.raises(ProviderError):
         await asked(gemini, request_for(UserMessage("hi")))
+
+
+async def test_message_is_made_of_one_candidate(server: Loopback, gemini: GoogleGemini, request_for: Requests) -> None:
+    def chunk(index: int, part: Chunk, **ended: str) -> Chunk:
+        return {"candidates": [{"content": {"role": "model", "parts": [part]}, "index": index, **ended}]}
+
+    call: Chunk = {"functionCall": {"name": "look", "args": {}}}
+    chunks = [chunk(0, {"text": "a"}), chunk(1, call, finishReason="MAX_TOKENS"), chunk(0, {"text": "b"})]
+    server.reply(LoopbackReply([sse(*chunks, chunk(0, {"text": ""}, finishReason="STOP"))]))
+    message = await asked(gemini, request_for(UserMessage("hi")))
+    assert (message.parts, message.stop) == ((Text("ab"),), "end")

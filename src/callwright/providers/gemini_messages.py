@@ -152,6 +152,8 @@ class GoogleDraft:
         self._model = ""
         self._reason: str | None = None
         self._usage = Usage()
+        self._choice: int | None = None
+        self.ended = False  # the API has no last event: older models finish with every chunk
 
     def take(self, chunk: "types.GenerateContentResponse") -> list[ModelEvent]:
         """Add one chunk and return the model events it causes."""
@@ -161,7 +163,11 @@ class GoogleDraft:
         if chunk.prompt_feedback is not None and chunk.prompt_feedback.block_reason is not None:
             self._reason = "SAFETY"
         events: list[ModelEvent] = []
-        for candidate in (chunk.candidates or ())[:1]:
+        for candidate in chunk.candidates or ():
+            if self._choice is None:
+                self._choice = candidate.index or 0
+            if (candidate.index or 0) != self._choice:  # several were asked for, and the message is made of one
+                continue
             parts = (candidate.content.parts if candidate.content is not None else None) or ()
             events += [event for part in parts if (event := self._add_part(part)) is not None]
             if candidate.finish_reason is not None:
