@@ -14,7 +14,7 @@ from callwright.core.content import Output, Text
 from callwright.core.json import freeze
 from callwright.core.messages import AssistantMessage, History, Thinking, ToolMessage, UserMessage
 from callwright.providers.anthropic import AnthropicMessages
-from callwright.providers.base import ProviderError
+from callwright.providers.base import MessageDone, ProviderError, ThinkingDelta
 from callwright.testing.loopback import Loopback, LoopbackReply
 from callwright.testing.requests import anthropic_faults
 
@@ -271,3 +271,20 @@ async def test_block_without_a_type_is_an_error(
     server.reply(LoopbackReply([sse(_START, *_block(0, block), _end("tool_use"), _STOP)]))
     with pytest.raises(ProviderError, match="a block has no type"):
         await asked(claude, request_for())
+
+
+async def test_thinking_with_null_fields_is_sent_back_as_text(
+    server: Loopback, claude: AnthropicMessages, request_for: Requests
+) -> None:
+    """Null for a signature would be refused with every later request."""
+    thought: Event = {"type": "thinking", "thinking": "hm", "signature": None}
+    empty: Event = {"type": "thinking", "thinking": None, "signature": None}
+    said: Event = {"type": "text", "text": "hi"}
+    body = sse(_START, *_block(0, thought), *_block(1, empty), *_block(2, said), _end("end_turn"), _STOP)
+    server.reply(LoopbackReply([body]))
+    events = [event async for event in claude.stream(request_for(UserMessage("hi")))]
+    assert ThinkingDelta("hm") in events
+    assert isinstance(events[-1], MessageDone)
+    await asked(claude, request_for(UserMessage("hi"), events[-1].message))
+    blocks = server.received[1].json["messages"][1]["content"]
+    assert blocks == [{**thought, "signature": ""}, {**empty, "thinking": "", "signature": ""}, said]

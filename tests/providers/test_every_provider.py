@@ -23,7 +23,7 @@ from callwright.providers.base import (
     TextDelta,
     ThinkingDelta,
 )
-from callwright.testing.loopback import Loopback, LoopbackReply
+from callwright.testing.loopback import Ending, Loopback, LoopbackReply
 
 from .vendors import VENDORS, Closable, Recorded, Requests, asked, said_by
 
@@ -383,3 +383,29 @@ async def test_old_messages_are_encoded_once(
     await asked(provider, request)
     assert b"hello" in server.received[1].body
     assert b"more" in server.received[1].body
+
+
+@pytest.mark.parametrize("name", [each for each in VENDORS if each != "google"])  # whose last event has no mark
+@pytest.mark.parametrize("ending", ["held", "broken"])
+async def test_whole_message_counts_however_the_response_ends(
+    server: Loopback,
+    provider: Closable,
+    name: str,
+    answer: bytes,
+    request_for: Requests,
+    ending: Ending,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A gateway may leave a response open after the last event: waiting for its end took ten minutes, then failed."""
+    monkeypatch.setattr("callwright.providers.streaming._DRAIN_SECONDS", 0.05)
+    server.reply(LoopbackReply([answer], ending=ending))
+    async with asyncio.timeout(LONG_SECONDS):
+        message = await asked(provider, request_for(UserMessage("hi")))
+    assert message.parts == said_by(name, server.url).parts
+
+
+async def test_wait_out_of_range_is_no_wait(server: Loopback, provider: Closable, request_for: Requests) -> None:
+    headers = {"content-type": "application/json", "retry-after": "Wed, 21 Oct 2035 07:28:00 +99999999999999"}
+    server.reply(LoopbackReply([b'{"error": {"message": "busy"}}'], 429, headers))
+    failure = await _failure(provider, request_for(UserMessage("hi")))
+    assert (failure.fault, failure.retry_after) == ("transient", None)

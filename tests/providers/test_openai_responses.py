@@ -174,3 +174,28 @@ async def test_unstreamed_response_is_read(server: Loopback, request_for: Reques
     server.reply(LoopbackReply([json.dumps(body).encode()], headers={"content-type": "application/json"}))
     assert (await asked(provider, request_for(UserMessage("hi")))).calls == (ToolCall("a", "look", "{}"),)
     await provider.aclose()
+
+
+async def test_call_with_only_the_id_of_its_item_is_read(
+    server: Loopback, openai: OpenAIResponses, request_for: Requests
+) -> None:
+    call: Event = {"type": "function_call", "id": "fc_1", "name": "look", "arguments": '{"page": 1}'}
+    events: list[Event] = [
+        {"type": "response.output_item.added", "output_index": 0, "item": {**call, "arguments": ""}},
+        {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": '{"page": 1}'},
+        {"type": "response.output_item.done", "output_index": 0, "item": call},
+        {"type": "response.completed", "response": {"status": "completed", "output": [call]}},
+    ]
+    server.reply(LoopbackReply([sse(*events)]))
+    message = await asked(openai, request_for(UserMessage("hi")))
+    assert message.calls == (ToolCall("fc_1", "look", '{"page": 1}'),)
+
+
+async def test_item_without_a_type_is_an_error(
+    server: Loopback, openai: OpenAIResponses, request_for: Requests
+) -> None:
+    """Sent back like other unknown items, it would be refused with every later request."""
+    response = {"status": "completed", "output": [{"id": "x_1", "text": "hi"}]}
+    server.reply(LoopbackReply([sse({"type": "response.completed", "response": response})]))
+    with pytest.raises(ProviderError, match="an item has no type"):
+        await asked(openai, request_for(UserMessage("hi")))

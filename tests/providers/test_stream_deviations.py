@@ -425,3 +425,17 @@ def test_response_of_an_unknown_form_is_an_error_that_may_be_retried(
     with pytest.raises(ProviderError) as caught:
         _message(draft(tools), pieces)
     assert caught.value.fault == "transient"
+
+
+def test_chat_content_that_is_one_part_is_read(tools: EncodedTools):
+    message = _message(ChatDraft(tools), [_delta(content={"type": "text", "text": "hi"}, end="stop")])
+    assert (message.text, message.stop) == ("hi", "end")
+
+
+async def test_values_nested_too_deep_are_an_error(tools: EncodedTools):
+    nested: Any = "x"
+    for _ in range(2_000):
+        nested = [nested]
+    chunk = _delta(reasoning_details=[{"type": "reasoning.encrypted", "data": nested}], content="hi", end="stop")
+    with pytest.raises(ProviderError, match="RecursionError"):
+        _ = [event async for event in read_stream(ChatDraft(tools), _opened(chunk), key="K")]

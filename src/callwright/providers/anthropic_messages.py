@@ -144,7 +144,7 @@ def _assistant(
 
 def _thinking_block(text: str, block: Block) -> Block:
     if block.get("type") == "thinking":
-        return {"type": "thinking", "thinking": text, "signature": block.get("signature", "")}
+        return {"type": "thinking", "thinking": text, "signature": block.get("signature") or ""}
     return block
 
 
@@ -172,7 +172,7 @@ class AnthropicDraft:
         self._model: object = ""
         self._reason: str | None = None
         self._counts: dict[str, int] = {}
-        self._finished = False
+        self.ended = False
 
     def take(self, event: Event) -> list[ModelEvent]:
         """Add one event and return the model events it causes."""
@@ -188,7 +188,7 @@ class AnthropicDraft:
                 self._reason = event["delta"].get("stop_reason") or self._reason
                 self._count(event.get("usage"))
             case "message_stop":
-                self._finished = True
+                self.ended = True
             case "message":  # a server that does not stream
                 return self._take_whole(event)
             case _:  # pings, and kinds added to the API later
@@ -198,7 +198,7 @@ class AnthropicDraft:
 
     def message(self) -> AssistantMessage:
         """Return the finished message; raises `ProviderError` if the stream ended early."""
-        if not self._finished or self._reason is None:
+        if not self.ended or self._reason is None:
             raise broken_stream("it ended before the message was complete")
         if self._reason == "model_context_window_exceeded":
             raise context_is_full(self._reason)
@@ -207,7 +207,7 @@ class AnthropicDraft:
         return finish_message(parts, _STOPS.get(self._reason, "other"), Usage(*counts), self._model)
 
     def _take_whole(self, message: Event) -> list[ModelEvent]:
-        self._model, self._reason, self._finished = message.get("model"), message.get("stop_reason"), True
+        self._model, self._reason, self.ended = message.get("model"), message.get("stop_reason"), True
         self._count(message.get("usage"))
         blocks = enumerate(message.get("content") or ())
         return [event for index, block in blocks for event in self._start_block(index, block)]
@@ -231,6 +231,8 @@ class AnthropicDraft:
             return [CallDelta(block["id"], self._tools.tool_name_of(block["name"]), "")]
         if block.get("type") == "text" and block.get("text"):
             return [TextDelta(block["text"])]
+        if block.get("type") == "thinking" and block.get("thinking"):
+            return [ThinkingDelta(block["thinking"])]
         return []
 
     def _extend_block(self, index: int, delta: Event) -> list[ModelEvent]:
@@ -257,8 +259,8 @@ class AnthropicDraft:
                 written = text or (json.dumps(block["input"]) if block.get("input") else "")
                 return self._tools.read_call(block["id"], block["name"], written, cut=self._is_cut(block))
             case "thinking":
-                value = {"type": "thinking", "signature": block.get("signature", "")}
-                return Thinking(block.get("thinking", ""), wrap_opaque(PROVIDER, value, self._origin))
+                value = {"type": "thinking", "signature": block.get("signature") or ""}
+                return Thinking(block.get("thinking") or "", wrap_opaque(PROVIDER, value, self._origin))
             case _:  # redacted thinking, and tools the API runs itself: sent back unchanged
                 if text:
                     block["input"] = parse_object(text) or {}

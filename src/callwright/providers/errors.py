@@ -231,7 +231,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return seconds
     try:
         return max(0.0, parsedate_to_datetime(asked).timestamp() - time())
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return None
 
 
@@ -338,7 +338,7 @@ def reading_errors() -> Generator[None]:
         yield
     except ProviderError:
         raise
-    except (KeyError, IndexError, TypeError, AttributeError, ValueError, UsageError) as error:
+    except (KeyError, IndexError, TypeError, AttributeError, ValueError, RecursionError, UsageError) as error:
         raise broken_stream(f"it has an unexpected form ({type(error).__name__}: {error})") from error
 
 

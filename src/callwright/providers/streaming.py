@@ -1,7 +1,8 @@
 """Reading a response into a message: checks of its body, its stream of events, and passing them to a callback."""
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, Protocol
 
 from callwright.core.messages import AssistantMessage
@@ -21,6 +22,7 @@ from callwright.providers.encoding import FIRST_HALVES, join_halves, parse_objec
 from callwright.providers.errors import find_body_error, reading_errors, status_failure, vendor_errors
 
 _MAX_ERROR_BYTES = 1 << 16
+_DRAIN_SECONDS = 1.0
 _PAGE_TYPES = ("text/html", "application/xhtml+xml")
 _SPACE = b" \t\r\n\xef\xbb\xbf"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -85,6 +87,11 @@ def _web_page(response: Any) -> ProviderError:
 class Draft(Protocol):
     """A message under construction, fed with the pieces one vendor sends."""
 
+    @property
+    def ended(self) -> bool:
+        """Whether the API's last piece has come; always false for an API that does not mark it."""
+        ...
+
     def take(self, piece: Any, /) -> Sequence[ModelEvent]:
         """Add one piece and return the events it causes."""
         ...
@@ -102,7 +109,8 @@ async def read_stream(
     Closing the iterator ends the request. Nothing is sent before the first event is requested.
     """
     halves: dict[type[ModelEvent], str] = {}
-    async with vendor_errors(key=key), opened as pieces:
+    async with vendor_errors(key=key), opened as opened_pieces:
+        pieces = aiter(opened_pieces)  # once: leaving the loop must not begin the stream again
         async for piece in pieces:
             with reading_errors():
                 events = draft.take(piece)
@@ -114,9 +122,23 @@ async def read_stream(
                     if not event.text:
                         continue
                 yield event
+            if draft.ended:
+                await _drain(pieces)
+                break
     with reading_errors():
         message = draft.message()
     yield MessageDone(message)
+
+
+async def _drain(pieces: AsyncIterator[Any]) -> None:
+    """Read to the end after the last piece, so that the connection can be used again.
+
+    A gateway may leave the response open, or break it off: the message is complete all the same.
+    """
+    with suppress(Exception):
+        async with asyncio.timeout(_DRAIN_SECONDS):
+            async for _ in pieces:
+                pass
 
 
 def _hold_half(event: TextDelta | ThinkingDelta, half: str) -> tuple[TextDelta | ThinkingDelta, str]:

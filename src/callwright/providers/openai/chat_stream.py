@@ -87,14 +87,14 @@ class ChatDraft:
         self._calls: list[_Call] = []
         self._model = ""
         self._reason: str | None = None
-        self._ended = False
+        self.ended = False
         self._usage = Usage()
         self._choice: object = None
 
     def take(self, chunk: Any) -> list[ModelEvent]:
         """Add one chunk, or a whole unstreamed response, and return the model events it causes."""
         if chunk is STREAM_ENDED:
-            self._ended = True
+            self.ended = True
             return self._add_text(self._think.flush())
         if not isinstance(chunk, dict):
             return []
@@ -156,7 +156,7 @@ class ChatDraft:
     def _stop(self) -> Stop:
         if self._reason is None:
             # the end marker says that nothing is missing, unless a call is visibly cut off
-            whole = self._ended and (self._text or self._calls) and all(call.complete for call in self._calls)
+            whole = self.ended and (self._text or self._calls) and all(call.complete for call in self._calls)
             if not whole:
                 raise broken_stream("it ended before the message was complete")
             return "refusal" if self._refused else "end"
@@ -190,7 +190,7 @@ class ChatDraft:
         if isinstance(content, str):
             return self._add_text(self._think.split(content))
         events: list[ModelEvent] = []
-        for part in cast("list[Any]", content) if isinstance(content, list) else ():
+        for part in cast("list[Any]", content if isinstance(content, list) else [content]):
             if isinstance(part, str):
                 events += self._add_text([(part, False)])
             elif isinstance(part, dict):

@@ -41,6 +41,7 @@ class ResponsesDraft:
         self._streamed: list[_Streamed] = []
         self._said: list[Event] = []  # the text as it was streamed, in pieces of content
         self._response: Event | None = None
+        self.ended = False
 
     def take(self, event: Any) -> list[ModelEvent]:
         """Add one event, or a whole unstreamed response, and return the model events it causes."""
@@ -64,7 +65,7 @@ class ResponsesDraft:
         elif kind in _THOUGHT and event["delta"]:
             return [ThinkingDelta(event["delta"])]
         elif kind in _LAST:
-            self._response = event["response"]
+            self._response, self.ended = event["response"], True
         elif kind in ("response.failed", "error"):
             raise status_failure(200, get_object(event, "response") or event, {})
         return []
@@ -136,7 +137,7 @@ class ResponsesDraft:
             raise broken_stream("the arguments of a call came before its name")
         item["arguments"] = (item.get("arguments") or "") + text
         call.written = (call.written or "") + text
-        return [CallDelta(item["call_id"], self._tools.tool_name_of(item["name"]), text)]
+        return [CallDelta(_find_call_id(item), self._tools.tool_name_of(item["name"]), text)]
 
     def _start_item(self, index: object, item: Event) -> list[ModelEvent]:
         there = self._find_at(index)
@@ -146,7 +147,7 @@ class ResponsesDraft:
         elif not begun.done:  # announced again
             begun.item, begun.written = dict(item), None
         if item.get("type") == "function_call":
-            return [CallDelta(item["call_id"], self._tools.tool_name_of(item["name"]), "")]
+            return [CallDelta(_find_call_id(item), self._tools.tool_name_of(item["name"]), "")]
         return []
 
     def _end_item(self, index: object, item: Event) -> None:
@@ -178,7 +179,7 @@ class ResponsesDraft:
         name = item.get("name")
         if not name:
             raise broken_stream("a call has no name")
-        return self._tools.read_call(item.get("call_id") or item.get("id") or "", name, _arguments_of(item), cut=cut)
+        return self._tools.read_call(_find_call_id(item), name, _arguments_of(item), cut=cut)
 
     def _parts(self, item: Event, *, cut: bool) -> list[AssistantPart]:
         match item.get("type"):
@@ -191,8 +192,15 @@ class ResponsesDraft:
                 return [*label, Text(text)] if text else []
             case "reasoning":
                 return [_read_reasoning(item, self._origin)]
+            case None:  # sent back, it would be refused for good
+                raise broken_stream("an item has no type")
             case _:  # tools the API runs itself: sent back unchanged
                 return [Thinking("", wrap_opaque(PROVIDER, item, self._origin))]
+
+
+def _find_call_id(call: Event) -> str:
+    """Return the id of a call; some gateways send only that of its item, and the agent makes up a missing one."""
+    return call.get("call_id") or call.get("id") or ""
 
 
 def _arguments_of(call: Event) -> str:
