@@ -86,6 +86,28 @@ async def test_buffer_that_changed_since_it_was_read_is_kept(connect: Connect, p
         assert "changed since it was read" in outputs(client)[1]["message"]
 
 
+async def test_buffer_that_changes_at_any_moment_before_the_write_is_kept(connect: Connect, project: Path) -> None:
+    class Typing(EditorClient):
+        reads = 0
+
+        async def read_text_file(self, session_id: str, path: str, **rest: Any) -> Any:
+            self.reads += 1
+            return {"content": "one\n" if self.reads < changed_at else "one, typed\n"}
+
+    kept, changed_at = 0, 2
+    while changed_at < 20:
+        edit, client = call("edit", path="a.txt", old_string="one", new_string="1"), Typing()
+        (project / "a.txt").write_text("one\n")
+        async with connect(call("read", path="a.txt"), edit, "done", client=client) as editor:
+            await editor.say(await editor.start(_BOTH), "go")
+        if client.reads < changed_at:  # it was written before
+            assert client.written == {str(project / "a.txt"): "1\n"}
+            break
+        assert client.written == {}, changed_at
+        kept, changed_at = kept + 1, changed_at + 1
+    assert kept and changed_at < 20
+
+
 async def test_editor_that_fails_to_write_fails_the_call(connect: Connect, project: Path) -> None:
     class Broken(EditorClient):
         async def write_text_file(self, session_id: str, path: str, content: str, **rest: Any) -> None:
