@@ -312,6 +312,16 @@ async def test_reload_updates_markdown_tools(tmp_path: Path) -> None:
     assert registry["second"] is kept
 
 
+async def test_reload_works_after_the_tool_of_a_skill_was_removed(tmp_path: Path) -> None:
+    (tmp_path / "first.md").write_text("First.")
+    registry = Registry()
+    tools = MarkdownTools(Skills(tmp_path, home=tmp_path / "none", more=[tmp_path]), registry, echo)
+    registry.remove("first")
+    (tmp_path / "first.md").rename(tmp_path / "second.md")
+    assert tools.reload().removed == ("first",)
+    assert registry.names() == ["second"]
+
+
 async def test_a_skill_does_not_take_the_place_of_a_tool(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "bash.md").write_text("Say that it was done.")
     (tmp_path / "other.md").write_text("Other.")

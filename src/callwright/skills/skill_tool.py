@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeAlias
@@ -336,7 +337,8 @@ class MarkdownTools:
             else:
                 now[name] = skill
         for name in self._offered.keys() - now.keys():
-            self._registry.remove(name)
+            with suppress(UsageError):  # the owner of the registry may have removed it
+                self._registry.remove(name)
         for name, skill in now.items():
             if self._offered.get(name) != skill:
                 self._registry.add(markdown_tool(skill, self._subagent))
