@@ -4,10 +4,11 @@ import asyncio
 
 from callwright import ApprovalRequired, Effect, Executor, Interrupted, Registry, ToolCall, ToolContext, tool
 from callwright.core.access import ReadPath, WritePath
+from callwright.core.content import Text
 from callwright.core.decisions import make_reply
 from callwright.core.json import JsonObject
 from callwright.core.spec import Annotations, ToolSpec
-from callwright.interop.bridge import Bridge, ShownQuestions
+from callwright.interop.bridge import Bridge, ShownQuestions, make_output
 from callwright.policy import AllowEverything
 from callwright.tool.base import State
 from callwright.tool.schema_tool import Handler, SchemaInvocation, SchemaTool
@@ -92,3 +93,10 @@ async def test_call_that_asks_twice_ends_after_two_approvals() -> None:
     ended = await bridge.call(call, "s", "batch", approval=approval)
     assert not isinstance(ended, Interrupted) and ended.text == "done"
     assert reasons == ["", "sure?", "really?"]
+
+
+def test_structured_data_that_is_not_json_fails_no_call() -> None:
+    deep: list[object] = []
+    for _ in range(5_000):
+        deep = [deep]
+    assert all(make_output([Text("done")], data).structured is None for data in (deep, {1}, float("nan")))

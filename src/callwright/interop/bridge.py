@@ -332,6 +332,6 @@ def make_output(parts: list[Part], structured: object = None) -> Output:
 def _json_or_none(value: object) -> Json:
     try:
         canonical(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         return None
     return value  # type: ignore[return-value] - it could be written as JSON
