@@ -97,3 +97,25 @@ async def test_answer_that_cannot_be_read_fails_its_call_at_once(body: str):
 
 def test_error_without_a_message_is_told_by_its_code():
     assert fault_of(MCPError(-32000, ""), "odd").message == "odd: error -32000 without a message"
+
+
+@pytest.mark.parametrize(
+    ("result", "reason"),
+    [
+        ({"tools": {"name": "echo"}}, "it sent an invalid response: tools: Input should be a valid list"),
+        ({"tools": [], "nextCursor": 5}, "it sent an invalid response: nextCursor: Input should be a valid string"),
+    ],
+)
+async def test_invalid_listing_is_explained_in_one_line(result: object, reason: str):
+    async with connected({"tools/list": f'"result": {json.dumps(result)}'}) as (servers, _):
+        assert servers.status()[0].reason == reason
+
+
+async def test_tools_that_are_none_are_explained():
+    listed = {"tools": [{"name": "", "inputSchema": {"type": "object"}}, None]}
+    async with connected({"tools/list": f'"result": {json.dumps(listed)}'}) as (servers, _):
+        problems = servers.status()[0].problems
+    assert problems == (
+        "'': left out, its definition is not valid: Input should be a valid dictionary or instance of Tool",
+        "a tool without a name: left out",
+    )

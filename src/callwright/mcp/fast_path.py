@@ -107,7 +107,8 @@ class PipeFastPath:
         callback = self._progress_callbacks.get(token) if isinstance(token, int) else None
         if callback is None or not isinstance(done, (int, float)):
             return False
-        callback(done, fields.get("total"), fields.get("message"))
+        message: Any = fields.get("message")
+        callback(done, fields.get("total"), message if isinstance(message, str) else None)
         return True
 
     def close(self) -> None:

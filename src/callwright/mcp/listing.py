@@ -273,7 +273,9 @@ async def _collect_tools(listed: list[types.Tool], problems: list[str], slices: 
             continue
         if tool.name in tools:
             problems.append(f"{tool.name}: listed twice; the first definition is used")
-        elif not tool.name or size > _MAX_DEFINITION_CHARS:
+        elif not tool.name:
+            problems.append("a tool without a name: left out")
+        elif size > _MAX_DEFINITION_CHARS:
             problems.append(f"{tool.name[:80]!r}: left out, its definition has {size} characters")
         elif chars + size > _MAX_LISTING_CHARS:
             problems.append(

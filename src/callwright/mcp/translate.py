@@ -88,6 +88,8 @@ def reason_of(error: BaseException) -> str:
             return message
         case FileNotFoundError(filename=str() as name):
             return f"{name} was not found; install it, or give its full path"
+        case ValidationError():
+            return f"it sent an invalid response: {describe_first_problem(error)}"
         case ToolError():
             return error.message
         case CallwrightError():

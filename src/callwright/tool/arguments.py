@@ -352,7 +352,8 @@ def _read(text: str | bytes) -> Any:
 def describe_first_problem(error: ValidationError) -> str:
     """Return where a value is not valid and why, without the value, which may be large or secret."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    where = ".".join(map(str, first["loc"]))
+    return f"{where}: {first['msg']}" if where else first["msg"]
 
 
 def _locate_problems(whole: Any, error: ValidationError) -> list[ArgumentProblem]:

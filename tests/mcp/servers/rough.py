@@ -90,9 +90,8 @@ def call(number: object, name: str, arguments: dict[str, Any], token: object) ->
         return
     elif name == "chatter":
         for step in (float("nan"), 10**400, *range(300), *[299] * 300):
-            send(
-                {"method": "notifications/progress", "params": {"progressToken": token, "progress": step, "total": 299}}
-            )
+            told = {"progress": step, "total": 299, "message": ["not a text"]}
+            send({"method": "notifications/progress", "params": {"progressToken": token, **told}})
     elif name == "garbage":
         with lock:
             print("Server listening…", flush=True)
