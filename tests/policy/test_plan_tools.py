@@ -19,6 +19,20 @@ def test_exit_plan_restores_the_mode_before() -> None:
     assert switch.exit_plan() == "auto"
 
 
+def test_plan_mode_that_the_user_chose_does_not_bring_back_an_older_mode() -> None:
+    """With bypass from an earlier plan, agreeing to the next one would have switched off every question."""
+    switch = ModeSwitch("bypass")
+    switch.enter_plan()
+    assert switch.exit_plan() == "bypass"
+    switch.mode = "default"
+    switch.mode = "plan"
+    assert switch.exit_plan() == "default"
+    switch.mode = "auto"
+    switch.enter_plan()
+    switch.enter_plan()
+    assert switch.exit_plan() == "auto"
+
+
 def test_switch_changes_the_decisions_of_its_policy() -> None:
     switch = ModeSwitch("auto")
     policies = Policies(ByMode(switch))

@@ -90,19 +90,22 @@ class ModeSwitch:
 
     def __init__(self, mode: str = "default", *, barred: Collection[Mode] = ()) -> None:
         self.barred = frozenset(barred)
-        self.mode: Mode = mode_named(mode)
         self._before: Mode = "default"
+        self.mode: Mode = mode_named(mode)
 
     def __setattr__(self, name: str, value: object) -> None:
-        # checked on every assignment, because the terminal sets `mode` directly
-        if name == "mode" and value in self.barred:
-            raise UsageError(f"the mode {value} is switched off by the settings")
+        # on every assignment, because the terminal sets `mode` directly
+        if name == "mode":
+            if value in self.barred:
+                raise UsageError(f"the mode {value} is switched off by the settings")
+            self._before = "default"  # what the user chooses ends an earlier mode, such as bypass, for good
         super().__setattr__(name, value)
 
     def enter_plan(self) -> None:
         """Switch to plan mode; entering it twice has no further effect."""
         if self.mode != "plan":
-            self._before, self.mode = self.mode, "plan"
+            before, self.mode = self.mode, "plan"
+            self._before = before
 
     def exit_plan(self) -> Mode:
         """Return to the mode before plan mode, and return its name."""
