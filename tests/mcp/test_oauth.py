@@ -101,6 +101,12 @@ async def test_token_file_is_private(tmp_path: Path):
     assert list(file.parent.iterdir()) == [file]
 
 
+async def test_token_file_that_cannot_be_written_is_named(tmp_path: Path):
+    (tmp_path / "tokens").write_text("not a folder")
+    with pytest.raises(OAuthFlowError, match=r"it cannot be kept in .*/tokens/x\.json: .*; make the folder writable"):
+        await TokenFile(tmp_path / "tokens" / "x.json").set_tokens(OAuthToken(access_token="secret"))
+
+
 class AuthorizedServer:
     """A server and its sign-in page, which accepts only addresses that were registered. Its first token ends soon."""
 

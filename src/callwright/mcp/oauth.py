@@ -23,6 +23,7 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl, BaseModel
 
+from callwright.core.errors import describe_exception
 from callwright.core.json import read_object
 from callwright.core.raised import is_transient_status
 from callwright.mcp.config import ServerConfig, token_path
@@ -130,8 +131,13 @@ class TokenFile(Tokens):
         self._save()
 
     def _save(self) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        replace_private(self._path, json.dumps(self._kept.model_dump(mode="json", exclude_none=True)).encode())
+        data = json.dumps(self._kept.model_dump(mode="json", exclude_none=True)).encode()
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            replace_private(self._path, data)
+        except OSError as error:
+            why = describe_exception(error)
+            raise OAuthFlowError(f"it cannot be kept in {self._path}: {why}; make the folder writable") from error
 
 
 def token_files(folder: Path) -> Callable[[ServerConfig], TokenFile]:
