@@ -1,5 +1,6 @@
 """Answers that violate the protocol, or only just keep to it: what they say is told, and nothing else is affected."""
 
+import asyncio
 import json
 import sys
 from collections.abc import AsyncGenerator, Mapping
@@ -12,6 +13,7 @@ from mcp import MCPError
 from callwright import Completed, Executor, Failed, Registry
 from callwright.core.calls import Outcome
 from callwright.mcp import McpServers, ServerConfig
+from callwright.mcp.stdio import LineTap
 from callwright.mcp.translate import fault_of
 from callwright.policy import AllowEverything
 
@@ -119,3 +121,11 @@ async def test_tools_that_are_none_are_explained():
         "'': left out, its definition is not valid: Input should be a valid dictionary or instance of Tool",
         "a tool without a name: left out",
     )
+
+
+async def test_carriage_return_of_a_progress_bar_leaves_the_next_message_whole():
+    reader = asyncio.StreamReader()
+    tap = LineTap(reader, lambda line: json.loads(line) == "ours")
+    tap.feed(b'loading 99%\r"ours"\n"other"\n"ours"\n')
+    reader.feed_eof()
+    assert [line async for line in reader] == [b'loading 99%\r"ours"\n', b'"other"\n']

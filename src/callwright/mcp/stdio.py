@@ -8,6 +8,7 @@ import shutil
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from io import BytesIO
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeAlias
@@ -78,7 +79,8 @@ class LineTap:
             self._reader.feed_data(data)
             self._mid_line = not data.endswith(b"\n")
             return
-        for line in data.splitlines(keepends=True) if data.count(b"\n") > 1 else (data,):
+        # not by splitlines: a carriage return, as of a progress bar, ends no line for the reader
+        for line in BytesIO(data) if data.count(b"\n") > 1 else (data,):
             if not (self._rate_limit.allows() and self._offer(line)):
                 self._reader.feed_data(line)
 
