@@ -198,6 +198,7 @@ def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("---\nname: x\n", "not closed"),
+        ("\n---\ndisable-model-invocation: true\ndescription: d\n---\nDo it.", "does not start in line 1"),
         ("", "description is missing, and no paragraph"),
         ("---\nname: x\n---\n# Title only", "description is missing, and no paragraph"),
         ("---\nname: x\ndescription: D.\n---\n" + "b" * (1 << 20), "larger than"),

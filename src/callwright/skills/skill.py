@@ -96,6 +96,7 @@ READ_ONLY_AGENTS = frozenset({"explore", "plan"})
 FULL_AGENTS = frozenset({"general-purpose", "general"})
 """Names of agents that have all the tools of the conversation."""
 _FENCE = "---"
+_LATE_FIELDS = re.compile(r"\s+---[ \t]*\n[\w-]+:")
 _UNUSED = ("effort", "background", "shell", "subtask")
 """Fields that other agents read."""
 _GUARDS = frozenset({"PreToolUse", "PermissionRequest", "UserPromptSubmit", "Elicitation", "ElicitationResult"})
@@ -163,6 +164,8 @@ class Skill:
 
 def split_front_matter(text: str) -> tuple[str | None, str]:
     """Separate the front matter from the instructions; None if the file has no front matter."""
+    if _LATE_FIELDS.match(text):  # as instructions, its fields would restrict nothing
+        raise ToolFailed(f"the front matter does not start in line 1; remove the blank lines above the line {_FENCE!r}")
     lines = text.split("\n")
     if lines[0].rstrip() != _FENCE:
         return None, text.strip("\n")
