@@ -327,11 +327,11 @@ def test_harmless_lookalikes_are_no_danger(line: str) -> None:
 
 _LONG = "y " * 20_000
 _OVERFILLED = [
-    f"a='{_LONG}'; eval {'$a ' * 1_000}",
-    f"a='{_LONG}'; eval \"{'$a' * 1_000}\"",
-    f"a='{_LONG}'; sh -c \"{'$a;' * 1_000}\"",
-    f"a='{_LONG}'; " + "echo $a; " * 1_000,
-    f"a='{'$b' * 4_000}'; b='{'$c' * 4_000}'; c='{_LONG}'; eval $a",
+    f"a='{_LONG}'; eval {'$a ' * 50}",
+    f"a='{_LONG}'; eval \"{'$a' * 50}\"",
+    f"a='{_LONG}'; sh -c \"{'$a;' * 50}\"",
+    f"a='{_LONG}'; " + "echo $a; " * 50,
+    f"a='{'$b' * 100}'; b='{'$c' * 100}'; c='{'y' * 1_000}'; eval $a",
     f"a={'y' * 4_000} && cat {'$a' * 2_000}",
     f'a={"y" * 4_000} && echo "{"$a" * 2_000}"',
     f"a={'y' * 4_000} && b={'$a' * 2_000} && cat $b",
