@@ -162,6 +162,8 @@ def test_relative_path_gets_a_rule_for_this_folder() -> None:
         WritePath("/w/a/"),
         WritePath("//w/a"),
         ReadPath("./a"),
+        ReadPath("/w/a\0b"),
+        WritePath("/w/\u202etxt.a"),
         WriteResource("db:a\nb"),
     ],
 )

@@ -190,9 +190,10 @@ def _propose_tool(name: str) -> Proposal:
 
 
 def _is_plain_path(path: str) -> bool:
-    """Whether a path is written as patterns are compared: blanks at the end are not read, and `a/` and `..` differ."""
+    """Whether a rule can be read as it is shown, and matches: blanks at the end are not read, `a/` and `..` differ."""
     return (
-        path == os.path.normpath(path)
+        path.isprintable()
+        and path == os.path.normpath(path)
         and not path.startswith("//")
         and path not in ("/", "~")
         and not path[-1].isspace()
