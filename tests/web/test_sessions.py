@@ -497,6 +497,20 @@ async def test_session_that_is_closed_before_it_starts_ends_the_wait(project: Pa
     assert not slow.opening.is_set()
 
 
+async def test_session_that_could_not_start_may_start_later(project: Path, tmp_path: Path) -> None:
+    slow = SlowStart(Locations.of(project, home=tmp_path / "home"))
+    settings = tmp_path / "home" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text("{")
+    with pytest.raises(CallwrightError):
+        await slow.hosts.open("one")
+    assert slow.hosts.find("one") is None
+    settings.unlink()
+    started = await slow.hosts.open("one")
+    assert slow.hosts.find("one") is started
+    await slow.hosts.aclose()
+
+
 async def test_fork_rename_and_delete(serve: Serve) -> None:
     async with serve() as web:
         await fill(web, 2)
