@@ -1,7 +1,9 @@
 """`@tool` on functions of every kind, and what it refuses."""
 
 import asyncio
+import copy
 import functools
+import pickle
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
@@ -43,6 +45,18 @@ async def test_a_sync_function_runs_in_a_worker_thread(context: ToolContext) -> 
         return threading.current_thread().name
 
     assert str(await where.bind("{}").run(context)).startswith("callwright-tool-")
+
+
+def double(number: int) -> int:
+    """Double a number."""
+    return 2 * number
+
+
+async def test_a_tool_can_be_copied_after_it_ran_in_a_thread(context: ToolContext) -> None:
+    made = tool(double)
+    assert await made.bind({"number": 1}).run(context) == 2
+    for same in (copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
+        assert await same.bind({"number": 2}).run(context) == 4
 
 
 async def test_an_inline_function_runs_on_the_loop_thread(context: ToolContext) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from types import MethodType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, cast, get_args, get_origin, overload
 
@@ -21,7 +21,7 @@ from callwright.tool.render import exhaust, settle
 from callwright.tool.signature import MISSING, has_description, innermost, read_docstring, read_signature
 
 if TYPE_CHECKING:
-    from callwright.tool.threads import ThreadRun
+    from callwright.tool.threads import Threads
 
 
 def output_schema_of(function: Callable[..., object], returns: object) -> JsonObject | None:
@@ -193,7 +193,7 @@ class FunctionTool(LazyTool):
             return await run_isolated(self.function, given, named)
         if self._inline:
             return await settle(self._call(given, named, context), context)
-        run = self._start_thread(self._call, given, named, context)
+        run = _load_threads().start(self._call, given, named, context)
         try:  # as `threads.run`, whose coroutine would live as long as the call
             await run.future
         except BaseException:
@@ -202,14 +202,15 @@ class FunctionTool(LazyTool):
         value = run.result()
         return value if type(value) is str else await settle(value, context)
 
-    @cached_property
-    def _start_thread(self) -> Callable[..., ThreadRun]:
-        from callwright.tool.threads import threads  # loaded with the first function that needs one
-
-        return threads.start
-
     def _call(self, given: Sequence[Any], named: dict[str, Any], context: ToolContext) -> object:
         return exhaust(self.function(*given, **named), context)
+
+
+@cache
+def _load_threads() -> Threads:
+    from callwright.tool.threads import threads  # loaded with the first function that needs one
+
+    return threads
 
 
 class Bound:
