@@ -1,7 +1,9 @@
 """Statistics of tool calls, cheap enough to be always on."""
 
+import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from threading import Lock
 from typing import Any
 
 from callwright.core._fast import field, frozen
@@ -17,6 +19,9 @@ OTHER_NAMES = "(other names)"
 """Under which calls of unknown tools are counted after the first of them."""
 MOST_NOTED = _KEPT_DURATIONS * _NOTED_VALUES
 """How many values may be noted before they are added up."""
+_lock = Lock()  # one for all: a tool's calls are added up once in a thousand
+if hasattr(os, "register_at_fork"):  # as `on_fork`, whose module would be loaded at start for this alone
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 def count_argument_chars(arguments: object) -> int:
@@ -108,11 +113,15 @@ class Tally:
             self.add_up()
 
     def add_up(self) -> None:
-        """Add up what was noted."""
-        if not self.noted:
-            return
+        """Add up what was noted; several threads may."""
+        with _lock:
+            self._add_up()
+
+    def _add_up(self) -> None:
         noted = self.noted[:]
         del self.noted[: len(noted)]  # not all: another thread may note a call now
+        if not noted:
+            return
         endings, attempts, seconds, chars_in, chars_out = (noted[at::_NOTED_VALUES] for at in range(_NOTED_VALUES))
         self.calls += len(endings)
         self.attempts += sum(attempts)
@@ -126,21 +135,22 @@ class Tally:
 
     def figures(self, name: str) -> ToolStats:
         """Return the figures so far; the percentiles are those of the last thousand calls."""
-        self.add_up()
-        ordered = sorted(self._durations)
-        return ToolStats(
-            name,
-            self.calls,
-            dict(self.outcomes),
-            self.attempts,
-            self.seconds,
-            _quantile(ordered, 0.5),
-            _quantile(ordered, 0.95),
-            self.longest,
-            self.chars_in,
-            self.chars_out,
-            dict(self.repairs),
-        )
+        with _lock:
+            self._add_up()
+            ordered = sorted(self._durations)
+            return ToolStats(
+                name,
+                self.calls,
+                dict(self.outcomes),
+                self.attempts,
+                self.seconds,
+                _quantile(ordered, 0.5),
+                _quantile(ordered, 0.95),
+                self.longest,
+                self.chars_in,
+                self.chars_out,
+                dict(self.repairs),
+            )
 
 
 class Stats:

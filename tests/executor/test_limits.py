@@ -1,6 +1,7 @@
 """Output limits, reading cut outputs back, and statistics."""
 
 import stat
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from callwright.clip import READER, Outputs, clip_text, find_output_ids
 from callwright.executor import Turn, TurnLimits
 from callwright.policy import AllowEverything
 from callwright.retry import RetryPolicy
+from callwright.stats import Tally
 from callwright.testing.fakes import ScriptedProvider
 
 LONG = "".join(f"line {number}\n" for number in range(10_000))
@@ -192,6 +194,25 @@ async def test_statistics_count_calls_outcomes_time_and_size() -> None:
     assert executor.stats["missing"].outcomes == {"not_found": 1}
     assert [entry.name for entry in executor.stats] == ["missing", "talk"]
     assert executor.stats.to_json()[1]["calls"] == 3  # type: ignore[index,call-overload] - a list of objects
+
+
+def test_no_call_is_lost_while_two_threads_look_at_the_statistics() -> None:
+    tally = Tally()
+    other = threading.Thread(target=tally.figures, args=("talk",))
+
+    class Attempts(int):
+        """A number; while it is added up, a call is noted and another thread looks."""
+
+        def __radd__(self, total: int) -> int:
+            tally.note("completed", 1, 0.1, 1, 1)
+            other.start()
+            other.join(0.1)  # it waits until this thread has added up
+            return total + int(self)
+
+    tally.note("completed", Attempts(1), 0.1, 1, 1)
+    tally.figures("talk")
+    other.join()
+    assert tally.figures("talk").attempts == 2
 
 
 async def test_invented_names_do_not_fill_the_statistics() -> None:
