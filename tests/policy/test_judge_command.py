@@ -111,7 +111,9 @@ def test_removing_the_workspace_asks(tmp_path: Path, line: str) -> None:
 
 def test_no_mode_runs_what_too_much_text_of_variables_hides(tmp_path: Path) -> None:
     filler = f"p='{'y ' * 20_000}'; d=': {'$p' * 10}'; "
-    for line in (f"{filler}a='rm -rf /'; eval \"$d; $a\"", f"{filler}a='git push'; eval \"$d; $a\""):
+    lines = [f"{filler}a='rm -rf /'; eval \"$d; $a\"", f"{filler}a='git push'; eval \"$d; $a\""]
+    lines.append(f'p={"y" * 5_000}; q="{"$p" * 21}"; b=(1); for x in rm; do $x -rf /; done')
+    for line in lines:
         for mode in ("default", "auto", "bypass", "dontAsk", "plan"):
             assert _decide(line, tmp_path, mode=mode, allow=["Bash"]) is Deny
             assert _decide(line, tmp_path, mode=mode, deny=["Bash(git push *)"]) is Deny

@@ -330,7 +330,7 @@ def analyze_uncached(line: str, folder: str) -> ShellPlan:
         if unspelled or (findings.constants and doubted):
             filled = findings.commands
             findings = Findings(findings.dangers, holds_texts=False, holds_globs=not unspelled)
-            nested = _read_line(line, folder, findings)
+            nested = _read_line(line, folder, findings) or nested
             # what runs if the variables do hold these texts, for rules and guards: a command more allows nothing
             findings.commands = list(dict.fromkeys((*findings.commands, *filled)))
     return _make_plan(line, findings, problem or nested)
@@ -346,6 +346,9 @@ def _read_line(line: str, folder: str, findings: Findings) -> str:
         except (RecursionError, MemoryError, ValueError):
             problem = "it is nested too deeply to analyze"
     findings.add_danger(find_fork_bomb(line))
+    if findings.overfilled:  # no rule and no guard sees what the variables hide
+        findings.add_danger(OVERFILLED)
+        problem = problem or OVERFILLED
     return problem
 
 
@@ -379,9 +382,6 @@ def _close_heredoc(line: str) -> str:
 
 
 def _make_plan(line: str, findings: Findings, problem: str) -> ShellPlan:
-    if findings.overfilled:  # no rule and no guard sees what the variables hide
-        problem = problem or OVERFILLED
-        findings.add_danger(OVERFILLED)
     commands = tuple(findings.commands)
     verdict = worst(*{command.verdict for command in commands})
     if not problem and NOT_BASH in findings.objections:
