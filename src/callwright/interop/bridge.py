@@ -80,10 +80,7 @@ class PendingApprovals:
     def find(self, session_id: str, key: str) -> ShownQuestions | None:
         """Return the questions that were shown, or None if they are no longer saved."""
         text = self._kept.get(_make_key(session_id, key))
-        if text is None:
-            return None
-        record: Any = from_text(text)
-        return ShownQuestions(tuple(record["ids"]), record["arguments"])
+        return None if text is None else _decode_shown(text)
 
     def take(self, session_id: str, key: str) -> ShownQuestions | None:
         """Return the questions that were shown, to use their answers; a second caller finds them marked as used.
@@ -94,9 +91,7 @@ class PendingApprovals:
         if text is None:
             return None
         self._kept[_make_key(session_id, key)] = _USED
-        record: Any = from_text(text)
-        used = record.get("used") is True
-        return ShownQuestions(tuple(record["ids"]), record.get("arguments"), used, record.get("written"))
+        return _decode_shown(text)
 
     def claim(self, session_id: str, question_id: str) -> bool:
         """Use the answer to one saved question; False if a call has done so, here or in another process."""
@@ -120,6 +115,12 @@ class PendingApprovals:
     def drop(self, session_id: str, key: str) -> None:
         """Remove questions that have been answered, or outcomes that are not needed any more."""
         self._kept.pop(_make_key(session_id, key), None)
+
+
+def _decode_shown(text: str) -> ShownQuestions:
+    record: Any = from_text(text)
+    used = record.get("used") is True
+    return ShownQuestions(tuple(record["ids"]), record.get("arguments"), used, record.get("written"))
 
 
 def plain_arguments(call: ToolCall) -> Any:

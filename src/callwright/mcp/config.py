@@ -103,7 +103,7 @@ class LoadedServers:
     """The servers of some files, and the problems of entries that were left out or look wrong."""
 
     servers: tuple[ServerConfig, ...] = ()
-    problems: tuple[str, ...] = field(default=())
+    problems: tuple[str, ...] = ()
 
 
 def load_servers(*paths: Path | str, trusted: Collection[str] = ()) -> LoadedServers:

@@ -48,10 +48,10 @@ class Connection:
         config: ServerConfig,
         listed: Callable[[Listing], Awaitable[None]],
         *,
-        signing_in: Callable[[], None] = lambda: None,
-        answerer: str = "",
-        tokens: TokenStorage | None = None,
-        auth: httpx2.Auth | None = None,
+        signing_in: Callable[[], None],
+        answerer: str,
+        tokens: TokenStorage | None,
+        auth: httpx2.Auth | None,
     ) -> None:
         self.config = config
         self._condition: Condition = "connecting"

@@ -149,7 +149,7 @@ class ServerLink:
     """One session. `client` is set from when the server is ready until it is lost."""
 
     def __init__(
-        self, config: ServerConfig, listener: LinkListener, tokens: TokenStorage, auth: httpx2.Auth | None = None
+        self, config: ServerConfig, listener: LinkListener, tokens: TokenStorage, auth: httpx2.Auth | None
     ) -> None:
         self._config = config
         self._listener = listener

@@ -347,8 +347,8 @@ async def _end(process: PipedProcess) -> None:
         draining.cancel()
 
 
-async def _drain(stream: asyncio.StreamReader | None) -> None:
+async def _drain(stream: asyncio.StreamReader) -> None:
     """Read the rest of the output: a server blocked on writing would not notice that its input is closed."""
     with suppress(OSError):
-        while stream is not None and await stream.read(1 << 16):
+        while await stream.read(1 << 16):
             pass

@@ -45,7 +45,7 @@ class RemoteTool(SchemaTool):
     """A tool that runs in a server. Its arguments are validated here first, against the server's own schema."""
 
     def __init__(
-        self, offered: Offered, name: str, connection: Connection, answerer: str, *, compile_now: bool = True
+        self, offered: Offered, name: str, connection: Connection, answerer: str, *, compile_now: bool
     ) -> None:
         self._compile_now = compile_now
         self._offered = offered.tool
