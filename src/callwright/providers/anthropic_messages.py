@@ -221,17 +221,18 @@ class AnthropicDraft:
     def _start_block(self, index: int, block: Event) -> list[ModelEvent]:
         if index in self._blocks:
             raise broken_stream(f"it has two blocks with the index {index}")
-        if not isinstance(block.get("type"), str):  # sent back like other unknown blocks, it would be refused for good
+        kind = block.get("type")
+        if not isinstance(kind, str):  # sent back like other unknown blocks, it would be refused for good
             raise broken_stream("a block has no type")
         block = self._blocks[index] = {**block, "_json": ""}
-        if block.get("type") == "tool_use":
+        if kind == "tool_use":
             if not block.get("name"):
                 raise broken_stream("a call has no name")
             block["id"] = block.get("id") or f"call_{token_hex(8)}"
             return [CallDelta(block["id"], self._tools.tool_name_of(block["name"]), "")]
-        if block.get("type") == "text" and block.get("text"):
+        if kind == "text" and block.get("text"):
             return [TextDelta(block["text"])]
-        if block.get("type") == "thinking" and block.get("thinking"):
+        if kind == "thinking" and block.get("thinking"):
             return [ThinkingDelta(block["thinking"])]
         return []
 
