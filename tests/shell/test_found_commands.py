@@ -359,6 +359,14 @@ def test_unknown_program_with_literal_words_is_proven() -> None:
     assert "make" in plan.reason
 
 
+@pytest.mark.parametrize(
+    "line", ["for f in x y; do grep a $f; done; b=(1); make", "make; for f in x; do ls $f; done; b=(1); make"]
+)
+def test_last_command_of_a_line_that_is_not_understood_is_last(line: str) -> None:
+    """It decides what the exit code of the line means, also where texts of variables add commands."""
+    assert analyze(line, "/w").commands[-1].words == ("make",)
+
+
 def test_line_verdict_is_the_worst_of_its_commands() -> None:
     assert analyze("ls; touch a; rm -rf b", "/w").verdict is Verdict.DESTRUCTIVE
     assert analyze("ls; touch a", "/w").verdict is Verdict.WRITES

@@ -331,8 +331,10 @@ def analyze_uncached(line: str, folder: str) -> ShellPlan:
             filled = findings.commands
             findings = Findings(findings.dangers, holds_texts=False, holds_globs=not unspelled)
             nested = _read_line(line, folder, findings) or nested
-            # what runs if the variables do hold these texts, for rules and guards: a command more allows nothing
-            findings.commands = list(dict.fromkeys((*findings.commands, *filled)))
+            # what runs if the variables do hold these texts, for rules and guards: a command more allows nothing;
+            # in front, because the last command decides what the exit code means
+            read = set(findings.commands)
+            findings.commands[:0] = [command for command in dict.fromkeys(filled) if command not in read]
     return _make_plan(line, findings, problem or nested)
 
 
