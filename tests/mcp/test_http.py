@@ -28,6 +28,7 @@ class Site(ThreadingHTTPServer):
         """How many calls have come."""
         self.status = 0
         """The status of calls; 0 to end the connection without a response."""
+        self.body, self.kind = b"busy", "text/plain"
         self.sessions = 0
         self.lost: tuple[int, int, str] | None = None
         """How the first session of the client ends: the status, and the code and message of the error."""
@@ -60,7 +61,7 @@ class _Handler(BaseHTTPRequestHandler):
                 packed = gzip.compress(json.dumps(body).encode())
                 self._send(200, packed, "application/json", **{"content-encoding": "gzip"})
             elif self.server.status:
-                self._send(self.server.status, b"busy", "text/plain", **self.server.headers)
+                self._send(self.server.status, self.server.body, self.server.kind, **self.server.headers)
             else:
                 self.connection.shutdown(socket.SHUT_RDWR)
         elif "id" not in message:
@@ -169,3 +170,26 @@ async def test_header_that_cannot_be_sent_is_named_without_its_value(site: Site,
     assert status.reason.startswith(f"its header {name!r} cannot be sent")
     assert "secret" not in status.reason
     assert site.sessions == 0
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "times", "told"),
+    [
+        (429, {"error": "slow down"}, 3, "site: HTTP status 429"),
+        (500, {"error": "no database"}, 1, "site: HTTP status 500: internal server error"),
+        (403, {"message": "no"}, 1, "site: HTTP status 403: the server does not accept these credentials"),
+        (400, {"jsonrpc": "2.0", "id": None, "error": {"code": -32602, "message": "no such coin"}}, 1, "no such coin"),
+    ],
+)
+async def test_status_counts_beside_json_that_is_not_of_the_protocol(
+    site: Site, status: int, body: dict[str, Any], times: int, told: str
+):
+    site.status, site.body, site.kind = status, json.dumps(body).encode(), "application/json"
+    registry = Registry()
+    executor = Executor(registry, AllowEverything(), retry=RetryPolicy(initial_seconds=0))
+    config = replace(site.config, headers={"Authorization": "Bearer key"})
+    async with McpServers([config], registry):
+        outcome = await executor.run("mcp__site__pay", {})
+    assert isinstance(outcome, Failed)
+    assert told in outcome.text
+    assert site.calls == times

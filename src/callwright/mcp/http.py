@@ -176,7 +176,16 @@ class _GuardedTransport(httpx2.AsyncBaseTransport):
             return _refusal(request, response.status_code, INTERNAL_ERROR, why, data=_busy(after, sent=False))
         if _is_message(request) and response.status_code in (400, 404) and "mcp-session-id" in request.headers:
             return await _end_lost_session(request, response)
+        signing_in = self._signs_in and _requires_sign_in(response)
+        if _is_message(request) and response.status_code >= 400 and kind.startswith("application/json"):
+            return response if signing_in else await self._explain_status(request, response, kind)
         return response
+
+    async def _explain_status(self, request: httpx2.Request, response: httpx2.Response, kind: str) -> httpx2.Response:
+        """Return an error of the protocol as it is, and another one, as of a proxy, by its status."""
+        body, error = await _read_error(response)
+        refusal = self._refusal_for(request, response, kind) if error is None else None
+        return refusal or _copy(request, response, body)
 
     async def _check_address(self, request: httpx2.Request) -> None:
         """Apply the rules of web_fetch to hosts that the server names, such as those of its sign-in."""
@@ -263,20 +272,29 @@ async def _end_lost_session(request: httpx2.Request, response: httpx2.Response) 
 
     The SDK passes on the words of the server, and the session would stay lost: after every restart of a server.
     """
-    body, code, message = b"", 0, ""
-    try:
-        body = await response.aread()
-        error = types.JSONRPCError.model_validate_json(body, by_name=False).error
-        code, message = error.code, error.message
-    except (httpx2.StreamError, httpx2.TransportError, ValueError):
-        pass
-    finally:
-        await response.aclose()
+    body, error = await _read_error(response)
+    code, message = (0, "") if error is None else (error.code, error.message)
     # many servers answer with 400 where the protocol wants 404; other codes are about arguments, such as a session_id
     unknown = code in _SESSION_CODES and "session" in message.lower()
     lost = code != METHOD_NOT_FOUND if response.status_code == 404 else unknown
     if lost:
         return _refusal(request, 404, INVALID_REQUEST, SESSION_ENDED, data={"ended": OWN_MARK})
+    return _copy(request, response, body)
+
+
+async def _read_error(response: httpx2.Response) -> tuple[bytes, types.ErrorData | None]:
+    """Read a response to its end; return its body and the error of the protocol in it, if it is one."""
+    body = b""
+    try:
+        body = await response.aread()
+        return body, types.JSONRPCError.model_validate_json(body, by_name=False).error
+    except (httpx2.StreamError, httpx2.TransportError, ValueError):
+        return body, None
+    finally:
+        await response.aclose()
+
+
+def _copy(request: httpx2.Request, response: httpx2.Response, body: bytes) -> httpx2.Response:
     kind = {"content-type": response.headers.get("content-type", "")}
     return httpx2.Response(response.status_code, headers=kind, content=body, request=request)
 
