@@ -87,6 +87,7 @@ def test_link_out_of_the_workspace_is_outside(tmp_path: Path) -> None:
         "sudo rm -rf /usr",
         "cd / && rm -rf etc",
         "for x in ls rm; do $x -rf /; done",
+        "x=ls; x=rm; $x -rf /",
     ],
 )
 def test_machine_destruction_is_always_denied(tmp_path: Path, line: str) -> None:

@@ -158,8 +158,7 @@ class CommandReader(WordReader):
         """Record the value that the line itself gives to a variable."""
         if not is_name(name) or not is_harmless_variable(name, value, exported=False):
             self.findings.add_objection(f"it sets {name}, which may change what programs do")
-        known = self.findings.variables.get(name, value)
-        self.findings.variables[name] = value if known == value else None
+        self.findings.variables[name] = value
 
     def read_redirected(self, node: Node, folders: Folders) -> Exits:
         """Report a statement with redirects."""

@@ -294,7 +294,7 @@ class Findings:
         """Whether variables may be replaced by the texts they hold, and those of loops by the glob they run over."""
         self.repeated = 0
         self.variables: dict[str, str | None] = {}
-        """Literal values set by the line itself; None once a value is not literal."""
+        """The newest values that the line itself gives to variables; None where that is not literal."""
         self.constants: set[str] = set()
         """The variables that were replaced by the text they hold."""
         self.links = False
