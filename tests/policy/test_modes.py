@@ -121,6 +121,13 @@ def test_unknown_mode_is_refused() -> None:
         ByMode("yolo")
 
 
+def test_switch_takes_no_mode_that_does_not_exist() -> None:
+    switch = ModeSwitch("auto")
+    with pytest.raises(UsageError, match="there is no mode 'reckless'"):
+        setattr(switch, "mode", "reckless")  # noqa: B010 - what a program without a type checker may write
+    assert switch.mode == "auto"
+
+
 def test_switch_refuses_barred_modes_and_leaves_plan_mode_once() -> None:
     switch = ModeSwitch("auto", barred=["bypass"])
     with pytest.raises(UsageError, match="bypass is switched off"):

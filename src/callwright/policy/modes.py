@@ -96,6 +96,7 @@ class ModeSwitch:
     def __setattr__(self, name: str, value: object) -> None:
         # on every assignment, because the terminal sets `mode` directly
         if name == "mode":
+            value = mode_named(str(value))  # what is no mode must not become one that allows reading
             if value in self.barred:
                 raise UsageError(f"the mode {value} is switched off by the settings")
             self._before = "default"  # what the user chooses ends an earlier mode, such as bypass, for good
