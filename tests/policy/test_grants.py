@@ -141,6 +141,10 @@ def test_relative_path_gets_a_rule_for_this_folder() -> None:
         "Edit(//w/c)",
         "Edit(./d)",
     )
+    grants = Grants(PathContext("/w", "/home/ann"))
+    grants.grant_rules(propose([WritePath("d")]).rules)
+    assert isinstance(grants.judge(WritePath("d"), dry_run_line("")), Allow)
+    assert grants.judge(WritePath("/w/sub/d"), dry_run_line("")) is None
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def path_pattern(text: str, *, base: str, cwd: str, home: str, wide: bool) -> Pa
     folder, rest = _resolve_dots(start, written, wide=wide)
     anchored = anchored or folder != start or not rest
     start = folder
-    any_depth = not anchored and (wide or "/" not in rest)
+    any_depth = not anchored and (wide or "/" not in written.rstrip("/"))  # `./x` is not `x`, which may be anywhere
     found = _bind(start, rest, "/.+" if folder_only and not wide else "(?:/.*)?", any_depth=any_depth, wide=wide)
     others = list[PathPattern]()
     if wide and _may_be_absolute(text):
