@@ -356,6 +356,28 @@ async def test_calls_that_end_without_waiting_share_a_task_and_others_do_not() -
     assert len({owners["2"][0], owners["3"][0], owners["4"][0], asyncio.current_task()}) == 4
 
 
+async def test_task_that_waits_has_the_name_of_its_tool() -> None:
+    names: list[str] = []
+
+    @tool(effect=Effect.READ)
+    async def quick() -> str:
+        """Do not wait."""
+        return ""
+
+    @tool(effect=Effect.READ)
+    async def slow() -> str:
+        """Wait, and note the name of the task."""
+        await asyncio.sleep(0)
+        task = asyncio.current_task()
+        assert task is not None
+        names.append(task.get_name())
+        return ""
+
+    calls = [ToolCall(str(at), name, "{}") for at, name in enumerate(("quick", "slow", "slow"))]
+    await Executor(Registry(quick, slow)).execute(calls)
+    assert names == ["slow", "slow"]
+
+
 async def test_calls_of_a_turn_do_not_see_each_others_context_variables() -> None:
     user: ContextVar[str] = ContextVar("user", default="nobody")
     seen: list[tuple[str, str]] = []

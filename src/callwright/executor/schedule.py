@@ -190,6 +190,7 @@ class Batch:
                         steps = take_steps(performing, ended)
                         waits_for = context.run(next, steps, None)
                         if not ended:
+                            task.set_name(item.name)  # it is this call's own from now on
                             self._give_away(indexes)
                             await go_on_in(context, steps, waits_for)
                         outcome = ended[0]
