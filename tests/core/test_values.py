@@ -216,6 +216,7 @@ def test_frozen_class_behaves_like_a_frozen_dataclass() -> None:
     assert repr(quick) == repr(plain).replace("_Plain", "_Quick")
     assert hash(quick) == hash(plain) and quick != plain and quick == _Quick("a", items=(3,)) != _Quick("a")
     assert replace(quick, count=2) == _fast.replace(quick, count=2) == _Quick("a", 2, (3,)) != quick
+    assert quick.__replace__(count=2) == _Quick("a", 2, (3,))  # type: ignore[attr-defined] - for copy.replace
     assert asdict(quick) == asdict(plain) and _Quick("a").items == _Plain("a").items == ()
     for copied in (copy(quick), deepcopy(quick), pickle.loads(pickle.dumps(quick))):
         assert copied == quick and type(copied) is _Quick and copied.items == (3,)

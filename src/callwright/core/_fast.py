@@ -308,7 +308,10 @@ def _field_names(value: object) -> tuple[str, ...]:
 
 
 def replace(value: Value, **changes: Any) -> Value:
-    """Return a copy of a value with some fields changed, as `dataclasses.replace` does, without loading its module."""
+    """Return a copy of a value with some fields changed, as `dataclasses.replace` does, without loading its module.
+
+    It is `__replace__` too, by which `copy.replace` of Python 3.13 does the same.
+    """
     given = {name: getattr(value, name) for name in _field_names(value)}
     return type(value)(**given | changes)
 
@@ -322,12 +325,13 @@ _FROZEN_LATE: dict[str, _Make] = {
 _SLOTTED_LATE: dict[str, _Make] = {"__dataclass_fields__": _describe, "__dataclass_params__": _describe_slotted}
 _FROZEN_SHARED: dict[str, Any] = {
     "__repr__": _represent,
+    "__replace__": replace,
     "__getstate__": _get_state,
     "__setstate__": _set_state,
     "__setattr__": _set_attribute,
     "__delattr__": _delete_attribute,
 }
-_SLOTTED_SHARED: dict[str, Any] = {"__repr__": _represent}
+_SLOTTED_SHARED: dict[str, Any] = {"__repr__": _represent, "__replace__": replace}
 
 
 def make_constructor(kind: type[Value]) -> Callable[..., Value]:
