@@ -40,6 +40,7 @@ _HIDING_TOUCH = [
     "a=$(b); a=touch; $a x",
     "for i in ls; do i=touch; $i x; done",
     "for i in touch; do $i x; done",
+    "for i in touch; do $i x; done # \u200b",
     "for i in y touch z; do $i x; done",
     "for i in touch; do b=(1); $i x; done",
     "for i in y 'touch x'; do eval $i; done",

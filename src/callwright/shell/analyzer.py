@@ -322,11 +322,11 @@ def _analyze_cached(line: str, folder: str, _home: str) -> ShellPlan:
 def analyze_uncached(line: str, folder: str) -> ShellPlan:
     """Analyze a line without the cache; `folder` must be absolute and normalized."""
     problem = _find_problem(line)
-    findings = Findings(holds_texts=not problem)
+    findings = Findings(holds_texts=len(line) <= MAX_PROVEN_CHARS)
     nested = _read_line(line, folder, findings)
-    if not problem:  # a line with one is never proven, and may be long: it is read once
+    if findings.holds_texts:  # a longer line is never proven, and is read only once
         unspelled = any(map(sets_unspelled, findings.commands))
-        doubted = nested or findings.objections or any(map(sets_unclear, findings.commands))
+        doubted = problem or nested or findings.objections or any(map(sets_unclear, findings.commands))
         if unspelled or (findings.constants and doubted):
             filled = findings.commands
             findings = Findings(findings.dangers, holds_texts=False, holds_globs=not unspelled)
