@@ -45,7 +45,7 @@ from callwright.policy.rules.too_broad import (
     why_too_broad,
 )
 from callwright.policy.shell_line import PartOfLine, plan_without_redirects
-from callwright.policy.tool_names import FILE_FAMILIES, RESOURCE_FAMILIES, canonical, words
+from callwright.policy.tool_names import JUDGED_BY_ACCESS, RESOURCE_FAMILIES, canonical, words
 from callwright.shell.plan import SimpleCommand, Verdict
 from callwright.shell.words import absolute_folder
 
@@ -59,7 +59,7 @@ _WIDENED = {
 _GLOB_CHARACTERS = frozenset("*?[]\\!#")
 _NAME_CHARACTERS = frozenset("*() ")
 """What makes the name of a tool something else in a rule."""
-_SHARED_NAMES = FILE_FAMILIES | RESOURCE_FAMILIES | {"bash", "webfetch"}
+_SHARED_NAMES = JUDGED_BY_ACCESS | RESOURCE_FAMILIES
 """Names under which rules cover what any tool reads, changes, runs or reaches."""
 _ASKS_EVERY_TIME = ("guard ", "ask rule ", "deny rule ", "hook", "and ")
 """How the sources begin that no remembered approval settles; "and 2 more" may stand for one of them."""

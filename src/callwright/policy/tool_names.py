@@ -50,14 +50,16 @@ _FAMILIES: Mapping[str, frozenset[str]] = {
     "deleteresource": frozenset(("deleteresource",)),
 }
 _FAMILY_OF = {name: family for family, names in _FAMILIES.items() for name in names}
+FILE_FAMILIES = frozenset({"read", "edit", "glob", "grep", "ls"})
+RESOURCE_FAMILIES = frozenset({"resource", "readresource", "writeresource", "deleteresource"})
+JUDGED_BY_ACCESS = FILE_FAMILIES | {"bash", "webfetch"}
+"""Families whose rules are about files, commands and addresses, whichever tool declares them."""
 _GROUPS: Mapping[str, frozenset[str]] = {
     "shell": frozenset({"bash"}),
-    "file": frozenset({"read", "edit", "glob", "grep", "ls"}),
+    "file": FILE_FAMILIES,
     "web": frozenset({"webfetch", "websearch"}),
 }
 _OTHER_GROUPS = words("agent ask plan skill todo")  # of tools that rules name one by one
-FILE_FAMILIES = frozenset({"read", "edit", "glob", "grep", "ls"})
-RESOURCE_FAMILIES = frozenset({"resource", "readresource", "writeresource", "deleteresource"})
 
 
 @lru_cache(maxsize=1024)

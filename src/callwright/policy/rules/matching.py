@@ -40,6 +40,7 @@ from callwright.policy.rules.rule import NAMED_ARGUMENTS, Match, Rule, match_if
 from callwright.policy.shell_line import PartOfLine, is_unclear, paths_for_call, plan_without_redirects
 from callwright.policy.tool_names import (
     FILE_FAMILIES,
+    JUDGED_BY_ACCESS,
     RESOURCE_FAMILIES,
     canonical,
     families_of,
@@ -56,7 +57,6 @@ _PRIMARY = {
     "agent": ("subagent_type", "agent", "agent_type", "name"),
     "websearch": ("query",),
 }
-_JUDGED_BY_ACCESS = FILE_FAMILIES | {"bash", "webfetch"}
 _SHOW_NAMES = frozenset({"read", "glob", "ls"})  # of a folder
 _NAMED_BY_GROUP = RESOURCE_FAMILIES | {"", "bash"}
 
@@ -73,7 +73,7 @@ def match(rule: Rule, access: Access, subject: Subject, here: PathContext) -> Ma
     match access:
         case RunCommand() if names_tool(rule.tool, ("bash",), ""):
             found = max(found, _by_command(rule, subject))
-        case RunCommand() if rule.kind == "deny" and rule.tool in _JUDGED_BY_ACCESS and is_unclear(subject):
+        case RunCommand() if rule.kind == "deny" and rule.tool in JUDGED_BY_ACCESS and is_unclear(subject):
             found = max(found, Match.MAYBE)
         case RunCommand() if rule.restricts and names_tool(rule.tool, FILE_FAMILIES, ""):
             found = max(found, _by_trees(rule, subject, here))
@@ -221,7 +221,7 @@ def _by_owner(rule: Rule, access: Access, subject: Subject, here: PathContext) -
 
 
 def _by_argument(rule: Rule, access: Access, subject: Subject) -> Match:
-    if rule.tool in _JUDGED_BY_ACCESS and ":" not in (rule.specifier or ""):
+    if rule.tool in JUDGED_BY_ACCESS and ":" not in (rule.specifier or ""):
         return Match.NO
     if not names_tool(rule.tool, identities(subject.spec), subject.spec.group):
         return Match.NO

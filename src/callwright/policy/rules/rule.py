@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 from callwright.core.errors import UsageError
 from callwright.core.spec import REPOSITORY, SHADOWS, ToolSpec
 from callwright.policy.rules.patterns import check_path_pattern
-from callwright.policy.tool_names import FILE_FAMILIES, canonical, is_known
+from callwright.policy.tool_names import FILE_FAMILIES, JUDGED_BY_ACCESS, canonical, is_known
 from callwright.system.search.globs import BadClass
 
 RuleKind: TypeAlias = Literal["deny", "ask", "allow"]
@@ -107,7 +107,7 @@ def parse_rule(
             f"the allow rule {text!r} names nothing between its parentheses; write {name} to allow every call of the "
             "tool, or name what to allow"
         )
-    judged_by_access = canonical(name) in (*FILE_FAMILIES, "bash", "webfetch")
+    judged_by_access = canonical(name) in JUDGED_BY_ACCESS
     if kind != "allow" and specifier:
         specifier = _without_argument_name(canonical(name), specifier)
     if kind != "allow" and specifier in ("*", ":*", "**") and not judged_by_access:
