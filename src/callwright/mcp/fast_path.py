@@ -10,7 +10,7 @@ them (medians of six alternating runs of `python -m benchmarks gateway` on a bus
 import asyncio
 import itertools
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, TypeGuard, cast
 
 from mcp import MCPError
 from mcp.shared.dispatcher import coerce_request_id
@@ -126,6 +126,11 @@ def _resolve(answer: "asyncio.Future[dict[str, Any]]", message: Mapping[str, Any
         answer.set_result(cast("dict[str, Any]", result))
     else:
         answer.set_exception(MCPError(INTERNAL_ERROR, "the response has neither a result nor an error"))
+
+
+def is_request_id(value: object) -> TypeGuard[int | str]:
+    """Whether a value may be the id of a request: not true, which would be the same key as 1."""
+    return isinstance(value, (int, str)) and not isinstance(value, bool)
 
 
 def _read_error(error: object) -> ServerError:

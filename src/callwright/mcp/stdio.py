@@ -21,7 +21,7 @@ from pydantic_core import from_json, to_json
 
 from callwright.core.json import replace_surrogates
 from callwright.mcp.config import ServerConfig
-from callwright.mcp.fast_path import PipeFastPath
+from callwright.mcp.fast_path import PipeFastPath, is_request_id
 from callwright.mcp.listing import Slices, cut_listing
 from callwright.system.environment import safe_search_path
 from callwright.system.piped_process import PipedProcess
@@ -183,7 +183,7 @@ class LineReader(_Stream):
             number = fields["id"] if "method" not in fields and ("result" in fields or "error" in fields) else None
         except (ValueError, TypeError, KeyError, RecursionError):
             return None
-        if not isinstance(number, (int, str)) or isinstance(number, bool):
+        if not is_request_id(number):
             return None
         why = f"the response is not valid: {str(error).splitlines()[0][:200]}"
         fault = {"code": types.INTERNAL_ERROR, "message": replace_surrogates(why)}

@@ -7,7 +7,7 @@ import os
 import stat
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, TypeGuard, cast
+from typing import Any, cast
 
 import mcp_types as types
 from mcp import MCPError
@@ -19,7 +19,7 @@ from pydantic_core import from_json
 
 from callwright.core.errors import describe_raised
 from callwright.executor.executor import Executor
-from callwright.mcp.fast_path import PipeFastPath
+from callwright.mcp.fast_path import PipeFastPath, is_request_id
 from callwright.mcp.stdio import LineReader, LineWriter, TappedPipe
 from callwright.registry.catalog import Toolset
 from callwright.serve.clients import CallRequest, read_request, read_response, requested_log_level
@@ -123,7 +123,7 @@ class CallFastPath:
         meta = params.get("_meta")
         stamps = cast("dict[str, Any]", meta) if isinstance(meta, dict) else {}
         version = stamps.get(PROTOCOL_VERSION_META_KEY)
-        if not _is_id(number):  # the SDK reports it
+        if not is_request_id(number):  # the SDK reports it
             return False
         if number in self._running:  # two answers with one id could not be told apart
             self._refuse(number, types.INVALID_REQUEST, f"a call with the id {number!r} is running")
@@ -160,7 +160,7 @@ class CallFastPath:
             number = fields["id"] if "method" in fields else None
         except (ValueError, TypeError, KeyError, RecursionError):
             return
-        if _is_id(number):
+        if is_request_id(number):
             code = types.INVALID_REQUEST if isinstance(error, ValidationError) else types.PARSE_ERROR
             self._refuse(number, code, f"the request is not valid: {str(error).splitlines()[0][:200]}")
 
@@ -168,7 +168,7 @@ class CallFastPath:
         self._fast_path.send({"id": number, "error": {"code": code, "message": message}})
 
     def _cancel_call(self, number: Any) -> bool:
-        task = self._running.get(number) if _is_id(number) else None
+        task = self._running.get(number) if is_request_id(number) else None
         if task is not None:
             task.cancel()
         return task is not None
@@ -180,10 +180,6 @@ class CallFastPath:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._fast_path.close()
-
-
-def _is_id(value: Any) -> TypeGuard[int | str]:
-    return isinstance(value, (int, str)) and not isinstance(value, bool)  # true would be the same key as 1
 
 
 def _read(params: dict[str, Any]) -> CallRequest | None:
