@@ -62,14 +62,18 @@ async def count(context: ToolContext) -> str:
     return "three"
 
 
-def make_forever(began: asyncio.Event) -> Tool:
+def make_forever(began: asyncio.Event, ended: asyncio.Event | None = None) -> Tool:
     """Return a tool that runs until it is stopped."""
 
     @tool(effect=Effect.READ)
     async def forever() -> str:
         """Run until stopped."""
         began.set()
-        await asyncio.Event().wait()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            if ended is not None:
+                ended.set()
         return "never"
 
     return forever

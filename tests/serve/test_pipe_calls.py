@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from mcp_types import CLIENT_CAPABILITIES_META_KEY, LOG_LEVEL_META_KEY, PROTOCOL_VERSION_META_KEY
+from tests.serve.conftest import make_forever
 from tests.serve.test_every_request_is_answered import Wire, open_wire
 from tests.waiting import LONG_SECONDS
 
@@ -99,20 +100,9 @@ async def test_client_that_was_greeted_is_asked_during_the_call() -> None:
 
 async def test_cancelled_call_ends() -> None:
     began, ended = asyncio.Event(), asyncio.Event()
-
-    @tool(effect=Effect.READ)
-    async def wait() -> str:
-        """Wait."""
-        began.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            ended.set()
-        return "never"
-
-    async with open_wire(wait) as wire:
+    async with open_wire(make_forever(began, ended)) as wire:
         for number in (1, "seven"):
-            wire.call(number, "wait")
+            wire.call(number, "forever")
             await asyncio.wait_for(began.wait(), LONG_SECONDS)
             for other in (8, [1], True, 1.0, "1", None, number):
                 assert "error" in await call(wire, 9, "nothing") and not ended.is_set()
@@ -125,19 +115,8 @@ async def test_cancelled_call_ends() -> None:
 
 async def test_calls_end_with_the_connection() -> None:
     began, ended = asyncio.Event(), asyncio.Event()
-
-    @tool(effect=Effect.READ)
-    async def wait() -> str:
-        """Wait."""
-        began.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            ended.set()
-        return "never"
-
-    async with open_wire(wait) as wire:
-        wire.call(2, "wait")
+    async with open_wire(make_forever(began, ended)) as wire:
+        wire.call(2, "forever")
         await asyncio.wait_for(began.wait(), LONG_SECONDS)
     assert ended.is_set()
 
