@@ -99,19 +99,11 @@ def _describe(kind: type) -> dict[str, "Field[Any]"]:
     return cast(Any, dataclass(init=False, repr=False, eq=False)(type(kind.__name__, (), same))).__dataclass_fields__
 
 
-def _describe_frozen(_: type) -> Any:
+def _describe_parameters(_: type, *, is_frozen: bool) -> Any:
     """Return the parameters of a dataclass: one that inherits from a frozen one has to be frozen too."""
-    return _describe_parameters(frozen=True)
-
-
-def _describe_slotted(_: type) -> Any:
-    return _describe_parameters(frozen=False)
-
-
-def _describe_parameters(*, frozen: bool) -> Any:
     from dataclasses import dataclass
 
-    sample = dataclass(init=False, repr=False, eq=False, frozen=frozen)(type("_", (), {}))
+    sample = dataclass(init=False, repr=False, eq=False, frozen=is_frozen)(type("_", (), {}))
     return cast(Any, sample).__dataclass_params__
 
 
@@ -316,22 +308,24 @@ def replace(value: Value, **changes: Any) -> Value:
     return type(value)(**given | changes)
 
 
+_SLOTTED_LATE: dict[str, _Make] = {
+    "__dataclass_fields__": _describe,
+    "__dataclass_params__": partial(_describe_parameters, is_frozen=False),
+}
+_SLOTTED_SHARED: dict[str, Any] = {"__repr__": _represent, "__replace__": replace}
 _FROZEN_LATE: dict[str, _Make] = {
+    **_SLOTTED_LATE,
+    "__dataclass_params__": partial(_describe_parameters, is_frozen=True),
     "__eq__": _make_equals,
     "__hash__": _make_hash,
-    "__dataclass_fields__": _describe,
-    "__dataclass_params__": _describe_frozen,
 }
-_SLOTTED_LATE: dict[str, _Make] = {"__dataclass_fields__": _describe, "__dataclass_params__": _describe_slotted}
 _FROZEN_SHARED: dict[str, Any] = {
-    "__repr__": _represent,
-    "__replace__": replace,
+    **_SLOTTED_SHARED,
     "__getstate__": _get_state,
     "__setstate__": _set_state,
     "__setattr__": _set_attribute,
     "__delattr__": _delete_attribute,
 }
-_SLOTTED_SHARED: dict[str, Any] = {"__repr__": _represent, "__replace__": replace}
 
 
 def make_constructor(kind: type[Value]) -> Callable[..., Value]:
