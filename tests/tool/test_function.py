@@ -544,6 +544,11 @@ def test_unsupported_parameters_are_refused(source: str, said: str) -> None:
         ({"aliases": ["not a name"]}, "'not a name' is not valid"),
         ({"name": "a b"}, "'a b' is not valid"),
         ({"effect": "READ"}, "effect must be an Effect"),
+        ({"idempotent": True}, r"has no option 'idempotent'; write annotations=Annotations\(effect, idempotent=…\)"),
+        (
+            {"effect": Effect.DESTROY, "annotations": Annotations(idempotent=True)},
+            r"effect is DESTROY, and annotations say WRITE; write annotations=Annotations\(Effect.DESTROY, …\) alone",
+        ),
         ({"isolation": "container"}, "isolation must be one of thread, process, inline, not 'container'"),
         ({"seconds": 0}, "seconds must be above 0"),
     ],

@@ -6,8 +6,10 @@ import pytest
 from pydantic import BaseModel
 
 from callwright import (
+    Annotations,
     Arguments,
     Completed,
+    Effect,
     Executor,
     Failed,
     InvalidArguments,
@@ -17,6 +19,7 @@ from callwright import (
     ToolFailed,
     ToolSpec,
     TypedTool,
+    UsageError,
     tool,
 )
 from callwright.policy import AllowEverything
@@ -69,6 +72,11 @@ async def test_invalid_arguments_are_explained_to_the_model() -> None:
 def test_name_and_description_need_no_instance() -> None:
     assert (Add.spec.name, Add.spec.description, Add.spec.aliases) == ("add", "Add two numbers.", ("plus",))
     assert Add.spec is Add().spec
+
+
+def test_an_effect_beside_annotations_of_another_effect_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"describe\('drop'\): effect is DESTROY, and annotations say WRITE"):
+        describe("drop", "Drop a table.", effect=Effect.DESTROY, annotations=Annotations(idempotent=True))
 
 
 async def test_an_output_that_cannot_be_written_is_text_for_the_model() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from enum import IntEnum
+from typing import cast
 
 from callwright.core._fast import frozen
 from callwright.core.errors import UsageError, check_kind, check_number
@@ -46,6 +47,24 @@ class Annotations:
     def repeatable(self) -> bool:
         """Whether a call may be repeated when it is not known whether it was done."""
         return self.idempotent or (self.effect is Effect.READ and not self.delegates)
+
+
+def annotate(effect: Effect | None, annotations: Annotations | None, *, about: str) -> Annotations:
+    """Return the annotations of a tool that was given an effect, annotations, both or neither.
+
+    Raises:
+        UsageError: The effect is not an `Effect`, or differs from that of the annotations.
+    """
+    if effect is None:
+        return annotations or Annotations()
+    if not isinstance(cast(object, effect), Effect):
+        raise UsageError(f"{about}: effect must be an Effect such as Effect.READ, got {effect!r}")
+    if annotations is not None and annotations.effect is not effect:
+        raise UsageError(
+            f"{about}: effect is {effect.name}, and annotations say {annotations.effect.name};"
+            f" write annotations=Annotations(Effect.{effect.name}, …) alone"
+        )
+    return annotations or Annotations(effect)
 
 
 @frozen

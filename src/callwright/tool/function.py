@@ -13,7 +13,7 @@ from callwright.core.access import Access
 from callwright.core.content import Output
 from callwright.core.errors import UsageError
 from callwright.core.json import FrozenDict, Json, JsonObject
-from callwright.core.spec import Annotations, Effect, Limits, ToolSpec, check_name
+from callwright.core.spec import Annotations, Effect, Limits, ToolSpec, annotate, check_name
 from callwright.tool.base import LazyTool, ToolContext
 from callwright.tool.compile import compile_annotation, schema_of
 from callwright.tool.contract import Contract
@@ -343,7 +343,7 @@ def _define(
     function: Callable[..., Any],
     *,
     name: str = "",
-    effect: Effect = Effect.WRITE,
+    effect: Effect | None = None,
     annotations: Annotations | None = None,
     limits: Limits = Limits(),
     seconds: float | None = None,
@@ -352,8 +352,6 @@ def _define(
     if not callable(function) or isinstance(function, (FunctionTool, type)):
         raise UsageError(f"@tool needs a function, got {function!r}{_advise(function)}")
     _check_options(rest)
-    if not isinstance(cast(object, effect), Effect):
-        raise UsageError(f"@tool: effect must be an Effect such as Effect.READ, got {effect!r}")
     own = name or str(getattr(innermost(function), "__name__", ""))
     if own == "__call__":
         own = type(function).__name__.lower()
@@ -361,7 +359,8 @@ def _define(
         raise UsageError("@tool: a lambda has no name and no annotations; write a function with def")
     if seconds is not None:
         limits = Limits(seconds, limits.output_chars, limits.concurrency)
-    return FunctionTool(function, Traits(own, annotations=annotations or Annotations(effect), limits=limits, **rest))
+    claims = annotate(effect, annotations, about="@tool")
+    return FunctionTool(function, Traits(own, annotations=claims, limits=limits, **rest))
 
 
 def _advise(mistaken: object) -> str:
@@ -381,6 +380,8 @@ def _advise(mistaken: object) -> str:
 
 def _check_options(options: dict[str, Any]) -> None:
     for unknown in sorted(options.keys() - _OPTIONS):
+        if unknown in Annotations.__dataclass_fields__:
+            raise UsageError(f"@tool has no option {unknown!r}; write annotations=Annotations(effect, {unknown}=…)")
         known = {"name", "effect", "annotations", "limits", "seconds", *_OPTIONS}
         raise UsageError(f"@tool has no option {unknown!r}; the options are {', '.join(sorted(known))}")
     aliases = options.get("aliases", ())

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Generic, TypeVar, cast, get_args, get_origin
 
 from callwright.core.access import Access
 from callwright.core.errors import UsageError
-from callwright.core.json import Json, JsonObject
-from callwright.core.spec import Annotations, Effect, Limits, ToolSpec
+from callwright.core.json import FrozenDict, Json, JsonObject
+from callwright.core.spec import Annotations, Effect, Limits, ToolSpec, annotate
 from callwright.tool.arguments import ArgumentParser
 from callwright.tool.base import ToolContext
 from callwright.tool.render import settle
@@ -35,33 +35,48 @@ def describe(
     name: str,
     description: str,
     *,
-    effect: Effect = Effect.WRITE,
+    effect: Effect | None = None,
     annotations: Annotations | None = None,
     limits: Limits = Limits(),
     aliases: Sequence[str] = (),
     group: str = "",
-    **rest: Any,
+    deferred: bool = False,
+    search_hint: str = "",
+    output_schema: JsonObject | None = None,
+    origin: str = "local",
+    metadata: Mapping[str, Json] = FrozenDict(),
 ) -> ToolSpec:
     """Describe a `TypedTool`; the schema comes from its arguments class.
 
     Args:
         name: The name the model calls the tool by.
         description: What the tool is for; the model chooses tools by it.
-        effect: Short for `annotations=Annotations(effect)`.
+        effect: Short for `annotations=Annotations(effect)`; WRITE if neither is given.
         annotations: The effect and the other hints, instead of `effect`.
         limits: Time and output limits.
         aliases: Other names the model may use.
         group: The group the tool is listed in.
-        rest: Further fields of `ToolSpec`, by name.
+        deferred: Shown to the model only after a tool search found it.
+        search_hint: Words for the tool search that the description lacks.
+        output_schema: JSON Schema of the structured output, if there is one.
+        origin: Where the tool comes from.
+        metadata: Anything else, as JSON.
+
+    Raises:
+        UsageError: `effect` and `annotations` name different effects.
     """
     described = Described(
         name=name,
         description=description,
-        annotations=annotations or Annotations(effect),
+        annotations=annotate(effect, annotations, about=f"describe({name!r})"),
         limits=limits,
         aliases=tuple(aliases),
         group=group,
-        **rest,
+        deferred=deferred,
+        search_hint=search_hint,
+        output_schema=output_schema,
+        origin=origin,
+        metadata=metadata,
     )
     return cast(ToolSpec, described)  # reading it from the class it is defined in returns a ToolSpec
 
