@@ -122,8 +122,15 @@ def test_first_call_loads_no_pydantic_or_shell_parser() -> None:
         "asyncio.run(Executor(Registry(greet)).run('greet', '{\"name\": \"Ada\"}'))\n"
     )
     loaded = loaded_by(code)
-    assert not loaded & {"pydantic", "jsonschema_rs", "tree_sitter", "tree_sitter_bash", "docstring_parser"}
-    assert not (loaded - loaded_by("import asyncio, pydantic_core")) & {
+    assert not loaded & {
+        "pydantic",
+        "pydantic_core",
+        "jsonschema_rs",
+        "tree_sitter",
+        "tree_sitter_bash",
+        "docstring_parser",
+    }
+    assert not (loaded - loaded_by("import asyncio")) & {
         "copy",
         "dataclasses",
         "difflib",

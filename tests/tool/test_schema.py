@@ -550,6 +550,63 @@ def test_common_annotations_do_not_import_pydantic() -> None:
     assert done.stdout.strip() == "False"
 
 
+CALL_THEN_IMPORT_PYDANTIC = """
+from callwright import tool
+from callwright.tool import validators
+
+@tool
+def add(count: int) -> int:
+    "Add one."
+    return count + 1
+
+print(add.bind('{"count": 41}').values, "pydantic_core" in sys.modules)
+import pydantic, pydantic_core
+assert all(getattr(pydantic_core, name) is getattr(validators, name) for name in NAMES), "two kinds of the same class"
+
+class Point(pydantic.BaseModel):
+    x: int
+
+try:
+    Point.model_validate({"x": "much"})
+except validators.ValidationError as error:
+    print(error.error_count(), pydantic.TypeAdapter(Point).validate_python({"x": 1}))
+"""
+SAME_CLASSES = ("SchemaValidator", "ValidationError", "PydanticSerializationError")
+NOT_ON_THE_PATH = """
+import importlib.machinery
+find = importlib.machinery.PathFinder.find_spec
+
+class Bundled:
+    find_spec = staticmethod(find)
+
+class Elsewhere:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        return None if name == MISSING else find(name, path, target)
+
+sys.meta_path.append(Bundled)
+importlib.machinery.PathFinder.find_spec = Elsewhere.find_spec
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "loaded"),
+    [
+        ("", False),
+        ("import pydantic_core", True),
+        ("MISSING = 'pydantic_core'" + NOT_ON_THE_PATH, True),
+        ("MISSING = 'pydantic_core._pydantic_core'" + NOT_ON_THE_PATH, True),
+    ],
+    ids=["alone", "loaded before", "package elsewhere", "module elsewhere"],
+)
+def test_compiled_core_is_loaded_alone_where_possible_and_is_the_same_as_the_package_has(
+    before: str, loaded: bool
+) -> None:
+    program = f"import sys\nNAMES = {SAME_CLASSES}\n{before}\n{CALL_THEN_IMPORT_PYDANTIC}"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.stdout.splitlines(), done.stderr) == ([f"{{'count': 41}} {loaded}", "1 x=1"], "")
+
+
 def test_string_annotations_resolve_local_names() -> None:
     class Local(BaseModel):
         a: int

@@ -3,17 +3,10 @@
 The types of core schemas are for type checkers only, and cost nothing here.
 """
 
+import sys
 from collections.abc import Callable
+from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
-
-from pydantic_core import (
-    PydanticSerializationError,
-    SchemaValidator,
-    ValidationError,
-    from_json,
-    to_json,
-    to_jsonable_python,
-)
 
 __all__ = [
     "CoreSchema",
@@ -31,9 +24,39 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from pydantic_core import CoreSchema
+    from pydantic_core import (
+        CoreSchema,
+        PydanticSerializationError,
+        SchemaValidator,
+        ValidationError,
+        from_json,
+        to_json,
+        to_jsonable_python,
+    )
     from pydantic_core.core_schema import EnumSchema, TypedDictField
 else:
+
+    def _load_core() -> Any:
+        """Load the compiled module of pydantic-core without the package around it, unless that is loaded anyway.
+
+        The package adds types for type checkers, which took a quarter of the time until a first tool had run. Whoever
+        imports it later gets the same classes.
+        """
+        if "pydantic_core" not in sys.modules and (package := PathFinder.find_spec("pydantic_core")):
+            spec = PathFinder.find_spec("pydantic_core._pydantic_core", package.submodule_search_locations)
+            if spec is not None:
+                module = spec.loader.create_module(spec)
+                spec.loader.exec_module(module)
+                return module
+        import pydantic_core
+
+        return pydantic_core
+
+    _core = _load_core()
+    PydanticSerializationError = _core.PydanticSerializationError
+    SchemaValidator = _core.SchemaValidator
+    ValidationError = _core.ValidationError
+    from_json, to_json, to_jsonable_python = _core.from_json, _core.to_json, _core.to_jsonable_python
     CoreSchema = EnumSchema = TypedDictField = dict[str, Any]
 
 
