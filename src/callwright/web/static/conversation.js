@@ -10,6 +10,7 @@ const ENDS = {
   repeated: "the model repeats its calls", halted: "a hook ended it", provider: "the request to the model failed", refusal: "the model refused",
   length: "the answer is longer than the model may write", output: "the answer does not have the required form", empty: "the model gave no answer",
 };
+const PAUSE = 1000; // milliseconds before a request that failed is sent again
 const STREAMED = 20_000; // characters of a growing message that are drawn; the record has the whole
 
 export class Conversation {
@@ -166,7 +167,7 @@ export class Conversation {
       const page = await get("messages", { id: this.id, from, limit });
       this.add(page.items);
     } catch (error) {
-      this.notice(error.message);
+      await this.rest(error);
     }
     this.loading.delete(key);
     this.draw();
@@ -189,12 +190,18 @@ export class Conversation {
         this.add(page.items);
         this.records = Math.max(records, ...page.items.map((item) => item.position + 1));
       } catch (error) {
-        this.notice(error.message);
+        await this.rest(error);
       }
     } else this.records = records;
     this.growing = false;
     this.draw();
-    if (this.latest > this.records) this.grow(this.latest);
+    if (this.latest > this.records && !this.closed && !this.error) this.grow(this.latest);
+  }
+
+  /** Say what failed, and let some time pass: what is still missing is asked for again at once. */
+  rest(error) {
+    this.notice(error.message);
+    return new Promise((resolve) => setTimeout(resolve, PAUSE));
   }
 
   take(batch) {
