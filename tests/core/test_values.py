@@ -206,6 +206,10 @@ def test_question_matches_earlier_id_of_same_call_only() -> None:
 def test_approving_something_else_than_questions_says_what_to_write(given: Any) -> None:
     with pytest.raises(UsageError, match=r"expected questions, got .*; write Answers.approving\(result.questions\)"):
         Answers.approving(given)
+    if not isinstance(given, Question):
+        for answer in (Answers().approve, Answers().decline):
+            with pytest.raises(UsageError, match=r"expected Question as the question, got .*; pass one of result"):
+                answer(given)
 
 
 def test_frozen_class_behaves_like_a_frozen_dataclass() -> None:

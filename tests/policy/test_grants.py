@@ -347,6 +347,12 @@ def test_invalid_settings_file_is_not_changed(tmp_path: Path, text: str) -> None
     assert file.read_text() == text
 
 
+def test_settings_file_in_place_of_the_folders_raises(tmp_path: Path) -> None:
+    file: Any = tmp_path / "settings.json"
+    with pytest.raises(UsageError, match=r"expected PathContext as here, got .*; write Grants\(PathContext.of\("):
+        Grants(file)
+
+
 @pytest.mark.parametrize("kind", ["allow", "ask", "deny"])
 def test_rule_is_saved_and_removed_in_its_list(tmp_path: Path, kind: RuleKind) -> None:
     file = tmp_path / "settings.json"

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
@@ -101,6 +102,12 @@ def test_empty_parentheses_allow_nothing_and_deny_everything(text: str) -> None:
 def test_string_instead_of_a_rule_list_raises() -> None:
     with pytest.raises(UsageError, match=r"write deny=\['Bash'\]"):
         rules_of(deny="Bash")
+
+
+def test_text_instead_of_a_rule_raises() -> None:
+    texts: Any = ["Bash(git *)"]
+    with pytest.raises(UsageError, match=r"expected Rule as a rule, got 'Bash\(git \*\)'; write rules_of\("):
+        Rules(texts)
 
 
 @pytest.mark.parametrize(

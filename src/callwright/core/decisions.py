@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, TypeAlias, cast, final, get_args
 
 from callwright.core._fast import field, frozen
 from callwright.core.access import Access
-from callwright.core.errors import CallwrightError, UsageError, safe_repr
+from callwright.core.errors import CallwrightError, UsageError, check_kind, safe_repr
 from callwright.core.json import JsonObject, canonical, compact, freeze, hash_text, thaw
 
 QuestionKind: TypeAlias = Literal["approval", "auth", "input"]
@@ -269,12 +269,17 @@ class Answers:
             question: The question to answer.
             arguments: Run the call with these arguments instead; they are judged again.
             scope: How long the approval lasts: this call, the session, or always.
+
+        Raises:
+            UsageError: It is not a question.
         """
+        check_kind("the question", question, Question, "pass one of result.questions")
         self._given[question.id] = Approve(arguments, scope)
         return self
 
     def decline(self, question: Question, reason: str = "") -> "Answers":
         """Decline a `question` and return these answers, for chaining; the model reads the `reason`."""
+        check_kind("the question", question, Question, "pass one of result.questions")
         self._given[question.id] = Decline(reason)
         return self
 

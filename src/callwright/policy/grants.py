@@ -28,6 +28,7 @@ from callwright.core.access import (
     WriteResource,
 )
 from callwright.core.calls import Approve, Question, digest_of
+from callwright.core.errors import check_kind
 from callwright.core.json import JsonObject
 from callwright.policy.base import Policy, Subject, Tier, make_printable
 from callwright.policy.dry_run import dry_run_line
@@ -282,6 +283,7 @@ class Grants(Policy):
     tier = Tier.RULE
 
     def __init__(self, here: PathContext, file: str | Path | None = None) -> None:
+        check_kind("here", here, PathContext, "write Grants(PathContext.of(folder), settings_file)")
         self._here = here
         self._file = file
         self._exact: dict[str, set[Access]] = {}

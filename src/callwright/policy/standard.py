@@ -30,7 +30,7 @@ def standard_policies(
     Args:
         workspace: The folders that may be written to.
         mode: The mode, or the switch that holds the current one.
-        rules: Deny, ask and allow rules, from `rules_of` or `load_rules`.
+        rules: Deny, ask and allow rules, from `rules_of` or `load_rules(…).rules`.
         cwd: The folder that relative paths start from; the workspace's first folder by default.
         by_mode: A mode policy to use instead of one made from `mode`.
         more: Further policies.

@@ -23,6 +23,7 @@ from callwright.core.access import (
     WritePath,
     WriteResource,
 )
+from callwright.core.errors import check_kind
 from callwright.core.uri import uri_readings
 from callwright.policy.base import Policy, Subject, Tier
 from callwright.policy.paths import PathContext, PossiblePaths, possible_paths
@@ -241,7 +242,7 @@ class Rules(Policy):
     """Decides by a set of rules. Deny beats ask beats allow; their order and origin never matter.
 
     Args:
-        rules: From `rules_of`, `parse_rule` or `load_rules`.
+        rules: From `rules_of`, `parse_rule` or `load_rules(…).rules`.
         here: The folders that path patterns start from; the current folder by default.
         filtered: Tools that read whole folders leave out what `withholds` names, so that they need no question.
     """
@@ -249,9 +250,12 @@ class Rules(Policy):
     tier = Tier.RULE
 
     def __init__(self, rules: Iterable[Rule], here: PathContext | None = None, *, filtered: bool = False) -> None:
+        distinct = dict.fromkeys(rules)
+        for rule in distinct:
+            check_kind("a rule", rule, Rule, 'write rules_of(allow=["Read(docs/**)"])')
         self.here = here or PathContext.of(Path.cwd())
         self._filtered = filtered
-        self.rules = tuple(sorted(dict.fromkeys(rules), key=lambda rule: (rule.text, rule.written_in, rule.base)))
+        self.rules = tuple(sorted(distinct, key=lambda rule: (rule.text, rule.written_in, rule.base)))
         self._by_kind = {
             kind: tuple(rule for rule in self.rules if rule.kind == kind) for kind in ("deny", "ask", "allow")
         }
