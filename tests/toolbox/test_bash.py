@@ -36,6 +36,7 @@ from callwright.system.paths import Workspace
 from callwright.system.process import Command, Running
 from callwright.system.sandbox import bubblewrap
 from callwright.system.sandbox.sandbox import SandboxMode
+from callwright.system.supervisor_process import REPORT_FD
 from callwright.tool.base import State
 from callwright.toolbox.bash.bash_tool import Bash
 from callwright.toolbox.bash.command_environment import command_environment
@@ -147,6 +148,30 @@ async def test_leaving_the_workspace_is_undone(shell: Shell, tmp_path: Path):
     for line in ("cd /", "cd ../out", "cd ../.."):
         assert f"the shell is back in {tmp_path}/sub" in await shell.says(line)
         assert (await shell.says("pwd")).startswith(f"{tmp_path}/sub\n")
+
+
+@pytest.mark.parametrize("name", ["two\\nlines", "esc\\e[31m", "\\u202ereversed"])
+async def test_output_is_kept_where_a_line_ends_in_an_odd_folder(shell: Shell, tmp_path: Path, name: str):
+    said = await shell.says(f"mkdir $'{name}'; cd $'{name}'; echo done")
+    assert said.startswith("done\n[") and "\x1b" not in said and "\u202e" not in said
+    assert f"has a control character in its path: the shell is back in {tmp_path}]" in said
+
+
+async def test_folder_that_a_line_reports_itself_must_be_absolute(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "etc").mkdir()
+    monkeypatch.chdir(tmp_path)
+    await shell.says(f"trap - EXIT; printf 'etc\\n' >&{REPORT_FD}")
+    assert (await shell.says("pwd")).startswith(f"{tmp_path}\n")  # not in /etc, where it was not judged
+    await shell.says(f"trap - EXIT; printf '{tmp_path}/sub/../etc\\n' >&{REPORT_FD}")
+    assert shell.bash.folder_of(ShellSession.of(shell.state, "")) == tmp_path / "etc"
+
+
+async def test_folder_that_cannot_exist_or_is_gone_is_left(shell: Shell, tmp_path: Path):
+    for name in ("%05000d", "gone%d"):
+        said = await shell.says(f"trap - EXIT; printf '{tmp_path}/{name}\\n' 0 >&{REPORT_FD}")
+        assert f"does not exist any more: the shell is back in {tmp_path}]" in said
 
 
 async def test_removed_folder_resets_to_root(shell: Shell, tmp_path: Path):

@@ -32,7 +32,6 @@ from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedInvocation, TypedTool, describe
 from callwright.toolbox.bash.command_environment import command_environment, hide_committed_secrets, walled_environment
 from callwright.toolbox.bash.command_output import (
-    LEFT,
     MAX_SECONDS,
     CommandTerminals,
     Progress,
@@ -352,7 +351,7 @@ class BashCall(TypedInvocation[BashArguments]):
             raise ToolFailed(f"nothing was run: the sandbox failed to start: {failure}")
         if walled and (reason := make_outside_question(ended, confinement, str(self.folder))):
             raise ApprovalRequired(reason)
-        notes = self._move(session, ended) + describe_removed(confined)
+        notes = session.move(ended.report, self.bash.workspace, self.folder) + describe_removed(confined)
         return build_output(ended, notes, self.plan(), self.given.timeout_seconds, self.bash.caps)
 
     async def _run_line(
@@ -387,12 +386,3 @@ class BashCall(TypedInvocation[BashArguments]):
         with ExitStack() as held:
             walled = self.bash.command(self, Confinement.UNCONFINED, scratch, held)
             return Running(walled.command, caps=self.bash.caps)
-
-    def _move(self, session: ShellSession, ended: CommandResult) -> str:
-        folder = LEFT.sub("\n", ended.report.removeprefix("\n")).removesuffix("\n")
-        if not folder or folder == str(self.folder):
-            return ""
-        if self.bash.workspace.contains(folder) and Path(folder).is_dir():
-            session.folder = Path(folder)
-            return f"[the shell is now in {folder}]\n"
-        return f"[{folder} is outside the workspace: the shell is back in {self.folder}]\n"

@@ -1,5 +1,6 @@
 """The shell of a session (its folder and background jobs) and the tools `bash_output` and `bash_kill`."""
 
+import os
 import tempfile
 import threading
 import time
@@ -13,18 +14,22 @@ from pydantic import AliasChoices, Field
 
 from callwright.core.access import Confinement
 from callwright.core.content import Output
-from callwright.core.errors import ApprovalRequired, ToolFailed
+from callwright.core.errors import ApprovalRequired, ToolFailed, Unsafe
 from callwright.core.spec import Annotations, Effect, Limits
 from callwright.system.output_capture import output_folder
+from callwright.system.paths import Workspace
 from callwright.system.process import Running
 from callwright.tool.base import State, ToolContext
 from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedTool, describe
+from callwright.toolbox._paths import one_line
+from callwright.toolbox.bash.command_output import LEFT
 from callwright.toolbox.bash.wall_stops import is_allowed_outside, make_outside_question
 
 _MAX_JOBS = 32
 _MAX_WAIT_SECONDS = 60.0
 _CLOSE_SECONDS = 2.0
+_FOLDER_CHARS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +122,29 @@ class ShellSession:
         if self._scratch is None or not self._scratch.is_dir():
             self._scratch = Path(tempfile.mkdtemp(prefix="session-", dir=output_folder()))
         return self._scratch
+
+    def move(self, report: str, workspace: Workspace, ran_in: Path) -> str:
+        """Let the next line run in the folder that a line ended in, and return a note for the model.
+
+        Args:
+            report: What the line reported; it can write anything there.
+            workspace: The folders to stay in.
+            ran_in: The folder the line ran in.
+        """
+        folder = LEFT.sub("\n", report.removeprefix("\n")).removesuffix("\n")
+        if not folder or folder == str(ran_in):
+            return ""
+        try:
+            # a relative path would be judged in one folder and entered from another
+            inside = folder.startswith("/") and workspace.contains(folder)
+        except Unsafe:
+            why = "has a control character in its path"
+        else:
+            if inside and os.path.isdir(folder):  # noqa: PTH112 - pathlib raises for a name that is too long
+                self.folder = workspace.resolve(folder)
+                return f"[the shell is now in {folder}]\n"
+            why = "does not exist any more" if inside else "is outside the workspace"
+        return f"[{one_line(folder[:_FOLDER_CHARS])} {why}: the shell is back in {ran_in}]\n"
 
     @property
     def jobs(self) -> tuple[Job, ...]:
