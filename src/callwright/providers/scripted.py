@@ -74,7 +74,7 @@ class ScriptedProvider:
 
     def assert_used_up(self) -> None:
         """Fail if replies are left over."""
-        assert not self._script, f"{len(self._script)} replies of the script were not used: {list(self._script)!r}"
+        assert not self._script, f"the script has replies that were not used: {list(self._script)!r}"
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Yield the next reply."""
