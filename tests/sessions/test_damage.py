@@ -5,6 +5,7 @@ import sqlite3
 from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, cast
 
 import pytest
@@ -122,6 +123,9 @@ def test_every_field_of_a_question_is_read_as_it_was_written() -> None:
     assert same == ["kind", "url"]  # whatever is added to questions is tried here
 
 
+_SHADOWING: list[dict[str, object]] = [{"is_transient": True}, {"with_message": "x"}, {"args": 5}]
+
+
 class ForeignError(ToolFailed):
     """An error whose attributes have the names of fields, or are not JSON."""
 
@@ -132,13 +136,26 @@ class ForeignError(ToolFailed):
 
 @pytest.mark.parametrize(
     "attributes",
-    [{"type": 404}, {"type": None}, {"type": "Transient"}, {"pairs": ({("a", "b"): 1},)}, {"number": 10**5000}],
+    [
+        {"type": 404},
+        {"type": None},
+        {"type": "Transient"},
+        {"pairs": ({("a", "b"): 1},)},
+        {"number": 10**5000},
+        *_SHADOWING,
+    ],
 )
 def test_error_with_any_attributes_is_read_again(attributes: dict[str, object]) -> None:
     failed = Failed(ToolCall("c", "lookup", {}), ForeignError(status=404, **attributes))
     again = cast("Ended", load_record(dump_record(Ended(failed)))).outcome
     assert isinstance(again, Failed) and type(again.error) is ToolFailed
     assert vars(again.error) == {"message": "no such customer", "status": 404}
+
+
+def test_arguments_that_are_no_dict_are_read_as_one() -> None:
+    said = Said(AssistantMessage((ToolCall("c", "lookup", MappingProxyType({"name": "O'Hara"})),)))
+    again = cast("Said", load_record(dump_record(said))).message
+    assert isinstance(again, AssistantMessage) and again.calls[0].arguments == {"name": "O'Hara"}
 
 
 @pytest.mark.parametrize("kind", [404, None, [], "rate_limit"])

@@ -164,6 +164,18 @@ async def test_question_that_is_stored_at_the_second_try_is_listed(tmp_path: Pat
         assert [entry.session_id for entry in await store.list(waiting=True)] == ["s"]
 
 
+async def test_lock_ends_also_if_its_file_cannot_be_removed(tmp_path: Path) -> None:
+    def refuse(path: Path, *, missing_ok: bool = False) -> None:
+        raise PermissionError(f"{path} is in use")  # as on Windows, always
+
+    async with SqliteStore(tmp_path / "s.db") as store:
+        hold = await store.hold("s")
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(Path, "unlink", refuse)
+            await hold.release()
+        await (await store.hold("s")).release()
+
+
 async def test_forked_child_does_not_keep_the_lock(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     async with SqliteStore(path) as store:

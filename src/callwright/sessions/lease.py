@@ -105,15 +105,16 @@ class Lease:
             return
         self.released = True
         # Unlink first: after closing, another process could lock a file that is about to disappear.
-        with _guard, suppress(OSError):
+        with _guard:
             if _held.get(self._path) is not self:  # released before; another run may have it now
                 return
             del _held[self._path]
-            self._path.unlink(missing_ok=True)
-            os.close(self._descriptor)
+            with suppress(OSError):  # a file that stays is no lock
+                self._path.unlink(missing_ok=True)
+            self.abandon()
 
     def abandon(self) -> None:
-        """Close the descriptor that a forked child inherited; the parent keeps the lock."""
+        """Close the descriptor; the lock ends with it, unless a forked child does this: the parent keeps it then."""
         with suppress(OSError):
             os.close(self._descriptor)
 
@@ -135,13 +136,16 @@ def _lock(folder: Path, path: Path, session_id: str) -> int:
         descriptor = _open(folder, path)
         try:
             lock_file(descriptor)
+            if _is_at(path, descriptor):
+                return descriptor
         except BlockingIOError:
             os.close(descriptor)
             raise SessionBusy(
                 f"session {session_id!r} is being written by another process; wait for it or stop it"
             ) from None
-        if _is_at(path, descriptor):
-            return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
         os.close(descriptor)  # the previous holder removed the file between open and lock
 
 

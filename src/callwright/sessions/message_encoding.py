@@ -141,7 +141,8 @@ def encode_call(call: ToolCall) -> Data:
     """Encode a call; text arguments stay exactly as the model wrote them."""
     if isinstance(call.arguments, bytes):
         return {"call": call.id, "name": call.name, "bytes": b64encode(call.arguments).decode()}
-    return {"call": call.id, "name": call.name, "arguments": call.arguments}
+    arguments = call.arguments if isinstance(call.arguments, (str, dict)) else dict(call.arguments)
+    return {"call": call.id, "name": call.name, "arguments": arguments}
 
 
 def decode_call(data: Data) -> ToolCall:
@@ -200,7 +201,8 @@ def _decode_error(data: Data) -> ToolError:
     error = ToolError(take_field(data, "message", str))
     error.__class__ = kind
     for name, value in data.items():
-        if name != "type" and not name.startswith("_"):
+        # not over a method or a property: a tool's own error may have an attribute of that name
+        if name != "type" and not name.startswith("_") and isinstance(getattr(kind, name, ""), str):
             setattr(error, name, tuple(cast("list[Any]", value)) if isinstance(value, list) else value)
     return error
 
