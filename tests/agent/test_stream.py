@@ -1,6 +1,7 @@
 """The stream of a run's events: bounded for slow readers, and cancelled as any coroutine."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 
 import pytest
@@ -8,10 +9,13 @@ from tests.waiting import until
 
 from callwright import Agent, Effect, Executor, Registry, ToolCall, ToolContext, tool
 from callwright.agent import Done
+from callwright.agent.event_stream import stream_events
+from callwright.agent.transcript import Emit
 from callwright.core.content import Text
 from callwright.core.events import CallProgressed
 from callwright.core.messages import AssistantMessage
 from callwright.providers.base import CallDelta, MessageDone, ModelEvent, ModelRequest, TextDelta, ThinkingDelta
+from callwright.sessions import SessionError
 from callwright.testing.fakes import ScriptedProvider
 
 
@@ -98,3 +102,19 @@ async def test_cancellation_while_the_stream_closes_is_raised() -> None:
     reader.cancel()
     with pytest.raises(asyncio.CancelledError):
         await reader
+
+
+async def test_run_that_failed_before_its_reader_left_is_not_reported() -> None:
+    reported: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: reported.append(context))
+
+    async def fail(emit: Emit) -> Done:
+        emit(TextDelta("hello"))
+        raise SessionError("the disk is full")
+
+    stream = stream_events(fail)
+    assert await anext(stream) == TextDelta("hello")
+    await asyncio.sleep(0)
+    await stream.aclose()
+    gc.collect()
+    assert not reported

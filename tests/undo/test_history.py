@@ -2,11 +2,14 @@
 
 import asyncio
 import shutil
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.waiting import until
 
 from callwright import Answers, Executor, MemoryStore, Registry, SqliteStore, ToolCall
 from callwright.agent import Agent, Done, Paused
@@ -219,6 +222,61 @@ async def test_unwritable_session_keeps_the_files(tmp_path: Path, monkeypatch: p
     with pytest.raises(SessionError, match="full"):
         await scene.history.rewind("1")
     assert (scene.root / "a").read_text() == "2"
+
+
+async def test_redo_that_was_not_recorded_is_redone_again(tmp_path: Path, store: SessionStore):
+    scene = await three_prompts(tmp_path, store)
+    await scene.history.rewind("1")
+    with pytest.MonkeyPatch.context() as patched:
+        hold = await store.hold("s")
+        await hold.release()
+
+        async def fail(self: object, *records: object) -> None:
+            raise SessionError("the disk is full")
+
+        patched.setattr(type(hold), "append", fail)
+        with pytest.raises(SessionError, match="full"):
+            await scene.history.redo()
+    assert (scene.root / "a").read_text() == "2"
+    again = UndoHistory(store, "s", UndoStore(tmp_path / "kept"))  # as another process finds it
+    await again.redo()
+    assert (scene.root / "a").read_text() == "2" and await scene.texts() == ["first", "second", "third"]
+    await again.rewind("1")
+    assert (scene.root / "a").read_text() == "0"
+
+
+async def test_cancelled_rewind_keeps_files_and_conversation_together(tmp_path: Path, store: SessionStore):
+    scene = await three_prompts(tmp_path, store)
+    log, restored = scene.kept.open("s"), threading.Event()
+    apply = log.apply
+
+    def apply_slowly(*given: Any, **named: Any) -> Any:
+        result = apply(*given, **named)
+        restored.set()
+        time.sleep(0.1)
+        return result
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(log, "apply", apply_slowly)
+        rewinding = asyncio.create_task(scene.history.rewind("1"))
+        await until(restored.is_set)
+        rewinding.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await rewinding
+    assert (scene.root / "a").read_text() == "0" and await scene.texts() == []
+    await scene.history.redo()
+    assert (scene.root / "a").read_text() == "2" and await scene.texts() == ["first", "second", "third"]
+
+
+async def test_prompt_after_answers_begins_after_the_answered_calls(tmp_path: Path, store: SessionStore):
+    scene = Scene(tmp_path, store, write("a", "1"), "done", policy=_AskForWrites())
+    paused = await scene.say("write it")
+    assert isinstance(paused, Paused)
+    answers = Answers()
+    answers.approve(paused.questions[0])
+    assert isinstance(await scene.agent.resume("s", answers, prompt="thanks"), Done)
+    assert [len(point.paths) for point in await scene.history.points()] == [1, 0]
+    assert (await scene.history.rewind()).paths == () and (scene.root / "a").read_text() == "1"
 
 
 async def test_pending_approval_is_rewound(tmp_path: Path, store: SessionStore):

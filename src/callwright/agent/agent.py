@@ -31,12 +31,12 @@ from callwright.agent.run_request import (
 from callwright.agent.subagent import Lineage, SubAgent, inherit_ask, inherit_executor
 from callwright.agent.text_replies import TextReplies
 from callwright.agent.transcript import Transcript
-from callwright.agent.undo import attach_recorder, make_point
+from callwright.agent.undo import add_prompt, attach_recorder
 from callwright.clip import StoredOutputs
 from callwright.core.calls import Answers
 from callwright.core.decisions import check_answers
 from callwright.core.errors import UsageError, describe_raised
-from callwright.core.messages import AssistantMessage, Message, UserMessage
+from callwright.core.messages import AssistantMessage, Message
 from callwright.core.spec import Limits
 from callwright.executor.executor import Executor, Observer
 from callwright.executor.turn_context import AskPerson
@@ -239,8 +239,8 @@ class Agent:
             ProviderError: the request to the model failed.
             SessionError: there is no such session, it waits for an approval, or the request was stopped.
         """
+        request, spending = RunRequest(session, cancellation=cancellation), Spending(self.limits)
         hold = await self.sessions.hold(session)
-        spending = Spending(self.limits)
         watch = CancelWatch(cancellation, spending.deadline, self.limits.seconds)
         try:
             transcript = Transcript(hold, spending, watch, None)
@@ -249,7 +249,7 @@ class Agent:
             if transcript.open is not None:
                 raise SessionError(f"session {session!r} cannot be compacted: an approval is pending")
             before = transcript.tokens
-            await Loop(self._dependencies(RunRequest(session), transcript), transcript, None).summarise(focus)
+            await Loop(self._dependencies(request, transcript), transcript, None).summarise(focus)
             return before, transcript.tokens
         except TimeoutError:
             _, reason = watch.find_stop_reason() or ("", "the request was stopped")
@@ -324,8 +324,7 @@ class Agent:
             dependencies = self._dependencies(request, transcript)
             loop = Loop(dependencies, transcript, make_output_schema(request.output), request.handover)
             if request.prompt is not None and request.answers is not None and not transcript.has_heard(request.key):
-                message, point = UserMessage(request.prompt), make_point(self.undo, request)
-                loop.then = partial(transcript.add_user_message, message, key=request.key, point=point)
+                loop.then = partial(add_prompt, transcript, request, self.undo)
             observe = dependencies.executor.observe
             return await (loop.run() if observe is None else self._run_observed(request, observe, transcript, loop))
         finally:
@@ -344,8 +343,7 @@ class Agent:
         """Apply the prompt or the answers; return the result of a session that has ended already."""
         heard = transcript.has_heard(request.key) or (request.lineage is not None and bool(hold.records))
         if request.prompt is not None and request.answers is None and not heard:
-            point = make_point(self.undo, request)
-            await transcript.add_user_message(UserMessage(request.prompt), key=request.key, point=point)
+            await add_prompt(transcript, request, self.undo)
             return None
         if not hold.records:
             raise no_such_session(request.session_id)

@@ -4,9 +4,9 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import replace
-from typing import Any
 
 from callwright.agent.results import AgentEvent, Result
+from callwright.agent.run_request import wait_for_end
 from callwright.agent.transcript import Emit
 from callwright.core.calls import ToolCall
 from callwright.core.events import CallProgressed
@@ -31,23 +31,8 @@ async def stream_events(start: Callable[[Emit], Awaitable[Result]]) -> AsyncGene
             yield event
         yield await run
     finally:
-        if not run.done():
-            run.cancel()
-            await _wait_for_end(run)
-
-
-async def _wait_for_end(run: "asyncio.Future[Any]") -> None:
-    """Wait until a cancelled run has ended; a cancellation of the waiting task is raised after that."""
-    interrupted: asyncio.CancelledError | None = None
-    while not run.done():
-        try:
-            await asyncio.wait((run,))
-        except asyncio.CancelledError as error:
-            interrupted = error
-    if not run.cancelled():
-        run.exception()  # read, so that asyncio does not report it as forgotten
-    if interrupted is not None:
-        raise interrupted
+        run.cancel()
+        await wait_for_end(run)
 
 
 class EventQueue:

@@ -44,6 +44,10 @@ class RunRequest:
     key: str = ""
     handover: Handover | None = None
 
+    def __post_init__(self) -> None:
+        if self.cancellation is not None:  # checked here: once the session is held, a mistake would leave it busy
+            check_kind("cancellation", self.cancellation, Cancellation, "write cancellation=Cancellation()")
+
     @property
     def outer_handover(self) -> Handover | None:
         """The handover of the outermost run: what it says of the process holds for inner runs too."""
@@ -131,6 +135,20 @@ async def release_hold(hold: SessionHold) -> None:
     else:
         # Shielded: a cancelled run that kept the lock would leave the session busy until the process ends.
         await asyncio.shield(asyncio.ensure_future(hold.release()))
+
+
+async def wait_for_end(task: "asyncio.Future[Any]") -> None:
+    """Wait until a task has ended, however it does; a cancellation of the waiting task is raised after that."""
+    interrupted: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait((task,))
+        except asyncio.CancelledError as error:
+            interrupted = error
+    if not task.cancelled():
+        task.exception()  # read, so that asyncio does not report it as forgotten
+    if interrupted is not None:
+        raise interrupted
 
 
 async def find_used_seconds(sessions: SessionStore, request: RunRequest) -> float:

@@ -6,13 +6,15 @@ what the files were is kept, so that a rewind can be redone until the next promp
 
 import asyncio
 import secrets
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
-from callwright.agent.run_request import RunRequest, release_hold
+from callwright.agent.run_request import RunRequest, release_hold, wait_for_end
 from callwright.agent.subagent import Lineage
+from callwright.agent.transcript import Transcript
 from callwright.core.errors import UsageError, join_first
+from callwright.core.messages import UserMessage
 from callwright.sessions.base import SessionError, SessionHold, SessionStore, no_such_session
 from callwright.sessions.records import Record, Rewound, UndoPoint, find_prompt_text, follow_rewinds, is_prompt
 from callwright.system.undo.kept_content import UndoError
@@ -77,13 +79,16 @@ class Rewinding:
         return (*self.restored, *self.removed)
 
 
-def make_point(store: "UndoStore | None", request: RunRequest) -> UndoPoint | None:
-    """Return the record of the state before a prompt; None if the session keeps no points."""
-    if store is None or request.lineage is not None or request.prompt is None:
-        return None
-    log_id, turn = store.open(request.session_id).take_point()
-    label = find_prompt_text(request.prompt)
-    return UndoPoint(secrets.token_hex(4), " ".join(label.split())[:_LABEL_CHARS], {"log": log_id, "turn": turn})
+async def add_prompt(transcript: Transcript, request: RunRequest, store: "UndoStore | None") -> None:
+    """Add the prompt of a request, after the record of the state before it if the session keeps points."""
+    if request.prompt is None:
+        return
+    point = None
+    if store is not None and request.lineage is None:
+        log_id, turn = store.open(request.session_id).take_point()
+        label = " ".join(find_prompt_text(request.prompt).split())[:_LABEL_CHARS]
+        point = UndoPoint(secrets.token_hex(4), label, {"log": log_id, "turn": turn})
+    await transcript.add_user_message(UserMessage(request.prompt), key=request.key, point=point)
 
 
 def attach_recorder(
@@ -166,7 +171,7 @@ class UndoHistory:
                 return result
             position = len(hold.records) if scope == "files" else point.position
             rewound = Rewound(position, note=_note(result) if scope == "files" else "")
-            return await self._apply(hold, log, plan, rewound, result, overwrite=overwrite)
+            return await _finish(self._apply(hold, log, plan, rewound, result, overwrite=overwrite))
         finally:
             await release_hold(hold)
 
@@ -181,7 +186,7 @@ class UndoHistory:
             UndoConflict: Another program has changed files since, and `overwrite` is not set.
             UndoError: There is nothing to redo, or files cannot be restored.
             SessionBusy: The session is in use.
-            SessionError: The session cannot be read or written; nothing was changed.
+            SessionError: The session cannot be read or written. Files may be redone already: a second redo goes on.
         """
         hold = await self._hold()
         try:
@@ -194,7 +199,7 @@ class UndoHistory:
             if dry_run:
                 return result
             rewound = Rewound(position, undone.restored, redo=True)
-            return await self._apply(hold, log, plan, rewound, result, overwrite=overwrite)
+            return await _finish(self._apply(hold, log, plan, rewound, result, overwrite=overwrite))
         finally:
             await release_hold(hold)
 
@@ -234,6 +239,13 @@ class UndoHistory:
         if self._files is None:
             raise UndoError("changes of files are not kept for this session; rewind the conversation only")
         return self._files.open(self._session)
+
+
+async def _finish(applying: Coroutine[Any, Any, Rewinding]) -> Rewinding:
+    """Do a rewind to its end, also in a task that is being cancelled: files and conversation go together."""
+    task = asyncio.ensure_future(applying)
+    await wait_for_end(task)
+    return task.result()
 
 
 def _choose(points: Sequence[RewindPoint], to: str) -> RewindPoint:

@@ -292,6 +292,8 @@ class ChangeLog:
             UndoError: It cannot be redone.
         """
         self._check_usable()
+        if restore_id in self.history.redone:  # the process ended, or the disk was full, before that was on record
+            return UndoPlan()
         if restore_id not in self.history.restores:
             raise UndoError("nothing to redo: files have been changed since they were undone")
         sets, changes = self.history.restores[restore_id]

@@ -93,12 +93,15 @@ class ChangeHistory:
         """Whether nothing is recorded since the latest turn, because the disk is full."""
         self.restores: dict[str, tuple[list[ChangeSet], States]] = {}
         """The undos that can be redone, with the turns they undid."""
+        self.redone: set[str] = set()
+        """The undos that were redone, and nothing was changed since."""
 
     def add_set(self, number: int, at: float) -> ChangeSet:
         """Add a turn; what was undone before cannot be redone any more."""
         self.last = number
         self.sets[number] = added = ChangeSet(number, at)
         self.restores.clear()
+        self.redone.clear()
         return added
 
     def suspend(self, number: int, at: float, reason: str) -> None:
@@ -136,6 +139,7 @@ class ChangeHistory:
             undone = [self.sets.pop(number) for number in line["sets"] if number in self.sets]
             self.restores[line["restored"]] = undone, states
             return
+        self.redone.add(line["redo"])
         self.sets.update({each.number: each for each in redone[0]})
         self.sets = dict(sorted(self.sets.items()))
         for path, (_, new) in states.items():
