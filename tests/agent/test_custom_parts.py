@@ -1,18 +1,36 @@
-"""Parts of the user's own that are incomplete are refused where they are given, not when a run needs them."""
+"""Parts of the user's own that are incomplete are refused where they are given; a provider's message, when it comes."""
 
+import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from callwright import Agent, Executor, Hook, MemoryStore, Policy, Registry, UsageError
+from callwright import (
+    Agent,
+    Effect,
+    Executor,
+    Hook,
+    MemoryStore,
+    Policy,
+    Registry,
+    SqliteStore,
+    ToolCall,
+    UsageError,
+    tool,
+)
+from callwright.agent import Done, Stopped
 from callwright.agent.graph import Graph
 from callwright.core.access import Access, Ask, Decision
+from callwright.core.content import Text
 from callwright.core.events import Event
+from callwright.core.messages import AssistantMessage, Stop, Usage
 from callwright.policy import Policies, Subject
 from callwright.providers.base import ModelEvent, ModelRequest, Provider
 from callwright.registry import Catalog, Toolset
 from callwright.sessions import SessionStore
+from callwright.sessions.records import Said
 from callwright.testing import ScriptedProvider
 
 
@@ -159,3 +177,54 @@ def test_class_instead_of_a_policy_is_refused() -> None:
     kind: Any = AsyncPolicy
     with pytest.raises(UsageError, match="expected a Policy, got"):
         Policies(kind)
+
+
+async def test_wrong_cancellation_leaves_the_session_free() -> None:
+    agent, given = Agent(ScriptedProvider("hello"), sessions=MemoryStore()), cast(Any, asyncio.Event())
+    for starting in (
+        lambda: agent.run("hi", session="s", cancellation=given),
+        lambda: agent.resume("s", cancellation=given),
+        lambda: agent.compact("s", cancellation=given),
+    ):
+        with pytest.raises(UsageError, match=r"expected Cancellation as cancellation, got .*Event"):
+            await starting()
+    assert isinstance(await agent.run("hi", session="s"), Done)
+
+
+_ENDLESS: dict[str, Any] = {}
+_ENDLESS["a"] = _ENDLESS
+_CALL = ToolCall("c", "look", {})
+MALFORMED: dict[str, Any] = {
+    "model": AssistantMessage((_CALL,), "calls", model=cast(Any, None)),
+    "stop": AssistantMessage((_CALL,), cast(Any, None)),
+    "usage": AssistantMessage((_CALL,), "calls", Usage(cast(Any, 1.5))),
+    "keys": AssistantMessage((ToolCall("c", "look", cast(Any, {1: 2, "a": 3})),), "calls"),
+    "cycle": AssistantMessage((ToolCall("c", "look", _ENDLESS),), "calls"),
+    "digits": AssistantMessage((ToolCall("c", "look", {"a": 10**5000}),), "calls"),
+}
+
+
+@pytest.mark.parametrize("message", MALFORMED.values(), ids=MALFORMED)
+@pytest.mark.parametrize("durable", [False, True])
+async def test_malformed_message_ends_the_run(message: Any, durable: bool, tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "s.db") if durable else MemoryStore()
+    stopped = await Agent(ScriptedProvider(message), sessions=store).run("hi", session="s")
+    assert isinstance(stopped, Stopped) and stopped.kind == "provider" and "malformed message" in stopped.reason
+    assert len(await store.read("s")) == 1
+
+
+@pytest.mark.parametrize("stop", ["refusal", "other"])
+async def test_calls_of_a_message_that_was_taken_back_do_not_run(stop: Stop) -> None:
+    ran: list[int] = []
+
+    @tool(effect=Effect.READ)
+    def look() -> None:
+        """Look."""
+        ran.append(1)
+
+    store = MemoryStore()
+    message = AssistantMessage((Text("no"), ToolCall("c", "look", {})), stop)
+    stopped = await Agent(ScriptedProvider(message), [look], sessions=store).run("hi", session="s")
+    assert isinstance(stopped, Stopped) and stopped.kind in ("refusal", "provider") and not ran
+    said = (await store.read("s"))[-1]
+    assert isinstance(said, Said) and said.message == AssistantMessage((Text("no"),), stop)

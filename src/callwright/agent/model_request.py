@@ -1,9 +1,10 @@
 """Requests to the model, with retries of transient failures."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, cast
 
 from callwright.agent.replay import ensure_unique_ids
 from callwright.agent.results import ModelRetried
@@ -12,7 +13,7 @@ from callwright.core.calls import ToolCall
 from callwright.core.content import Text
 from callwright.core.errors import Transient, UsageError, describe_raised, safe_repr
 from callwright.core.json import FrozenDict, Json
-from callwright.core.messages import AssistantMessage, Thinking, Usage
+from callwright.core.messages import NO_USAGE, AssistantMessage, Thinking, Usage
 from callwright.executor.driver import drive, is_cancelling
 from callwright.providers.base import MessageDone, ModelRequest, Provider, ProviderError
 from callwright.retry import Clock, RetryPolicy, WallClock
@@ -107,14 +108,30 @@ async def _ask_with_retries(
 
 def _check_message(message: object) -> AssistantMessage:
     """Refuse what is not a message: stored, it would make the session unreadable. Every call gets a unique id."""
-    if isinstance(message, AssistantMessage):
-        parts: Any = message.parts
-        if type(message.usage) is Usage:
-            if _is_usual(message.parts):
-                return message
+    if isinstance(message, AssistantMessage) and _is_usage(message.usage):
+        parts, stop, model = cast("tuple[Any, Any, Any]", (message.parts, message.stop, message.model))
+        if isinstance(stop, str) and isinstance(model, str):
+            if _is_usual(parts):
+                return _drop_refused_calls(message)
             if issubclass(type(parts), (tuple, list)) and all(map(_is_part, parts)):
-                return ensure_unique_ids(message)
+                return ensure_unique_ids(_drop_refused_calls(message))
     raise ProviderError(f"the provider returned a malformed message: {safe_repr(message)}", fault="unavailable")
+
+
+def _drop_refused_calls(message: AssistantMessage) -> AssistantMessage:
+    """Leave out calls that must not run: the server took the message back, or may not have finished it."""
+    if message.stop not in ("refusal", "other"):
+        return message
+    return replace(message, parts=tuple(part for part in message.parts if not isinstance(part, ToolCall)))
+
+
+def _is_usage(usage: Any) -> bool:
+    if usage is NO_USAGE:
+        return True
+    if type(usage) is not Usage:
+        return False
+    counts = (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
+    return {*map(type, counts)} == {int}
 
 
 def _is_usual(parts: tuple[object, ...]) -> bool:
@@ -127,9 +144,17 @@ def _is_usual(parts: tuple[object, ...]) -> bool:
 
 def _is_part(part: Any) -> bool:
     if issubclass(type(part), ToolCall):  # the abstract class last: asking it takes ten times as long
-        known = isinstance(part.arguments, (str, dict, bytes, Mapping))
+        known = isinstance(part.arguments, (str, bytes)) or _is_writable(part.arguments)
         return known and isinstance(part.id, str) and isinstance(part.name, str)
     return isinstance(part, Text) or (issubclass(type(part), Thinking) and isinstance(part.text, str))
+
+
+def _is_writable(arguments: object) -> bool:
+    """Whether arguments can be compared and stored: not with keys of several types, or nested too deeply."""
+    try:
+        return isinstance(arguments, (dict, Mapping)) and bool(json.dumps(arguments, sort_keys=True, default=str))
+    except Exception:  # noqa: BLE001 - a provider's own objects may fail with anything
+        return False
 
 
 async def _ask_once(
