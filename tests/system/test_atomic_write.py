@@ -111,6 +111,24 @@ def test_mode_and_owner_stay(path: Path):
     assert (after.st_uid, after.st_gid) == (before.st_uid, before.st_gid)
 
 
+@pytest.mark.parametrize("code", [errno.EPERM, errno.EINVAL])  # the second in a user namespace without that user
+def test_file_that_cannot_be_given_away_opens_nothing(path: Path, monkeypatch: pytest.MonkeyPatch, code: int):
+    tried: list[tuple[int, int]] = []
+
+    def refuse(_: int, owner: int, group: int) -> None:
+        tried.append((owner, group))
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "fchown", refuse)
+    path.touch()
+    owner, group = path.stat().st_uid, path.stat().st_gid
+    with open(path, "rb") as file:  # noqa: PTH123 - a descriptor is wanted
+        for wanted, mode in (((owner, group), 0o6764), ((owner + 1, group), 0o2764), ((owner + 1, group + 1), 0o744)):
+            atomic_write.give_owner(file.fileno(), *wanted, 0o6764)
+            assert stat.S_IMODE(path.stat().st_mode) == mode
+    assert tried[-2:] == [(-1, group + 1), (owner + 1, -1)]  # each by itself: one may be permitted
+
+
 @pytest.mark.usefixtures("machine")
 def test_a_new_file_obeys_the_umask(path: Path):
     before = os.umask(0o027)
@@ -355,6 +373,28 @@ def test_refused_rename_overwrites_in_place(path: Path, monkeypatch: pytest.Monk
     assert path.stat().st_ino == inode
     with pytest.raises(Changed):
         replace_file(path, b"newer", expected=digest(b"something else"))
+
+
+def test_pipe_in_place_of_the_file_does_not_block(path: Path, monkeypatch: pytest.MonkeyPatch):
+    path.write_bytes(b"old")
+
+    def swap(*_: object, **__: object) -> None:
+        path.unlink()
+        os.mkfifo(path)
+        raise PermissionError(errno.EPERM, "the folder may not be changed")
+
+    monkeypatch.setattr(atomic_write, "_replace", swap)
+    with pytest.raises(OSError, match="No such device"):
+        replace_file(path, b"new")
+
+
+@pytest.mark.parametrize("name", [f"{10**30}-0", "\u00b2-0", "999999999-0"])
+def test_entry_named_like_a_draft_does_no_harm(path: Path, monkeypatch: pytest.MonkeyPatch, name: str):
+    monkeypatch.setattr(atomic_write, "_NAMELESS", 0)
+    (path.parent / f".{name}.callwright-draft").mkdir()
+    os.utime(path.parent / f".{name}.callwright-draft", (0, 0))
+    replace_file(path, b"new")
+    assert path.read_bytes() == b"new"
 
 
 def test_drafts_of_killed_processes_are_removed(path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -81,13 +81,28 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 def _copy_attributes(source: int, draft: int) -> None:
     found = os.fstat(source)
-    with suppress(PermissionError):  # another owner's file becomes ours, as with any editor
-        os.fchown(draft, found.st_uid, found.st_gid)
-    os.fchmod(draft, stat.S_IMODE(found.st_mode))
     with suppress(OSError, AttributeError):  # not every file system has them, nor every system the calls
         for name in os.listxattr(source):
             with suppress(OSError):  # one that only root may set, such as a label, must not cost the others
                 os.setxattr(draft, name, os.getxattr(source, name))
+    give_owner(draft, found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode))
+
+
+def give_owner(descriptor: int, owner: int, group: int, mode: int) -> None:
+    """Give an open file its owner, group and mode; -1 leaves the owner or the group.
+
+    What may not be given away stays ours, as with any editor. Then it does not run with our rights where it had
+    another's, and our group may do no more than everyone.
+    """
+    for user_id, group_id in ((-1, group), (owner, -1)):
+        with suppress(OSError):  # not permitted, or unknown in this user namespace
+            os.fchown(descriptor, user_id, group_id)
+    kept = os.fstat(descriptor)
+    if owner not in (-1, kept.st_uid):
+        mode &= ~stat.S_ISUID
+    if group not in (-1, kept.st_gid):
+        mode = mode & ~(stat.S_ISGID | stat.S_IRWXG) | (mode & stat.S_IRWXO) << 3
+    os.fchmod(descriptor, mode)  # after the attributes: access lists would change it
 
 
 @contextmanager
@@ -117,9 +132,9 @@ def _open_private() -> int:
 def _remove_left_over(folder: int, name: str) -> None:
     """Remove a draft whose process is gone; other names are left alone."""
     owner = name.removeprefix(".").partition("-")[0]
-    if not name.endswith(_SUFFIX) or not owner.isdigit() or _is_running(int(owner)):
+    if not name.endswith(_SUFFIX) or not owner.isdecimal() or _is_running(int(owner)):
         return
-    with suppress(FileNotFoundError):  # another process removes left-overs too
+    with suppress(OSError):  # another process removes left-overs too, and a repository may have folders of such a name
         # the process may run in another container, where ids mean something else; a draft is written in a moment
         if time.time() - os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime > _LEFT_OVER_SECONDS:
             os.unlink(name, dir_fd=folder)
@@ -130,7 +145,7 @@ def _is_running(process: int) -> bool:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except OSError:
+    except (OSError, OverflowError):  # not ours, or no process id at all
         return True
     return True
 
@@ -352,7 +367,7 @@ def _remove_left_overs(target: _Target) -> None:
 def _overwrite(target: _Target, data: bytes) -> None:
     """Write over the old content: not atomic, yet all there is where the folder cannot be written to."""
     target.check()
-    with opened(open_beneath(target.folder, target.name, os.O_WRONLY)) as descriptor:
+    with opened(open_beneath(target.folder, target.name, os.O_WRONLY | os.O_NONBLOCK)) as descriptor:
         write_all(descriptor, data)
         os.ftruncate(descriptor, len(data))
         os.fsync(descriptor)

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from callwright.core.errors import ToolError
+from callwright.system.atomic_write import give_owner
 from callwright.system.paths import open_beneath, opened, parent_folder
 from callwright.system.undo.kept_content import ABSENT, ContentFolder, EntryState, NotKept, UndoError, read_state
 
@@ -199,9 +200,7 @@ def _stage(each: Restoration, staging: _Staging, kept: ContentFolder) -> str:
             kept.copy_to(target.content, descriptor)
         except UndoError as error:
             raise UndoError(f"nothing was restored: {each.path}: {error}") from None
-        with suppress(PermissionError):
-            os.fchown(descriptor, *target.owner)
-        os.fchmod(descriptor, target.mode)
+        give_owner(descriptor, *target.owner, target.mode)
         os.fsync(descriptor)
     return name
 
