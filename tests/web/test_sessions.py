@@ -574,6 +574,22 @@ async def test_vanished_process_is_said(serve: Serve, monkeypatch: pytest.Monkey
             assert (reply.status, reply.data["code"]) == (409, "gone")
 
 
+async def test_change_that_could_not_be_read_is_told_later(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed, failures = SqliteStore.list, iter((SessionError("the file is locked"),))
+
+    async def fail_once(self: SqliteStore, **given: Any) -> Any:
+        for failure in failures:
+            raise failure
+        return await listed(self, **given)
+
+    async with serve() as web, web.events() as events:
+        await events.wait(type="hello")
+        monkeypatch.setattr(SqliteStore, "list", fail_once)
+        await fill(web, 1)
+        await events.wait(type="problem", text="the file is locked")
+        await events.wait(type="stored", session="s", records=1)
+
+
 async def test_mode_of_a_page_session_cannot_become_bypass(serve: Serve) -> None:
     async with serve(call("a.txt"), done("done")) as web:
         session = await say(web)

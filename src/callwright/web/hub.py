@@ -149,8 +149,8 @@ class Hub:
                 try:
                     now = await store.version()
                     if now != version:
-                        version = now
                         await self._publish_changes(store)
+                        version = now  # not before: what could not be read is told at the next look
                     self._problem = ""
                 except SessionError as error:
                     if str(error) != self._problem:
