@@ -181,3 +181,24 @@ async def test_progress_and_log_reach_the_client_that_wants_them() -> None:
         assert told["notifications/message"] == {"level": "info", "data": "counting"}
         wire.call(3, "count", arguments={}, _meta=MODERN)
         assert (await wire.receive())["id"] == 3
+
+
+async def test_progress_that_a_client_does_not_read_is_not_kept() -> None:
+    reports, reported = 1_000, asyncio.Event()
+
+    @tool(effect=Effect.READ)
+    async def tell(context: ToolContext) -> str:
+        """Tell."""
+        for _ in range(reports):
+            context.report("x" * 10_000)
+            await asyncio.sleep(0)
+        reported.set()
+        return "told"
+
+    async with open_wire(tell) as wire:
+        wire.call(2, "tell", arguments={}, _meta={**MODERN, "progressToken": "p"})
+        await asyncio.wait_for(reported.wait(), LONG_SECONDS)  # and reads nothing meanwhile
+        heard = 0
+        while "method" in await wire.receive():
+            heard += 1
+    assert 1 <= heard < reports / 2

@@ -71,7 +71,7 @@ class PipeFastPath:
         answer = self._answers[number] = asyncio.get_running_loop().create_future()
         try:
             self.send({"id": number, "method": method, "params": {**params, "_meta": meta} if meta else params})
-            await self._drain()
+            await self.drain()
             return await answer
         except asyncio.CancelledError:
             self.send({"method": "notifications/cancelled", "params": {"requestId": number, "reason": "cancelled"}})
@@ -80,7 +80,12 @@ class PipeFastPath:
             self._answers.pop(number, None)
             self._progress_callbacks.pop(number, None)
 
-    async def _drain(self) -> None:
+    async def drain(self) -> None:
+        """Wait until the other side has read most of what was sent.
+
+        Raises:
+            ConnectionLost: It has closed the pipe.
+        """
         try:
             await self._writer.drain()
         except (ConnectionError, RuntimeError, OSError) as error:

@@ -71,10 +71,12 @@ class PipeCaller:
         fields = {"progressToken": self._token, "progress": done, "total": total, "message": message}
         params = {name: value for name, value in fields.items() if value is not None}
         self._fast_path.send({"method": "notifications/progress", "params": params})
+        await self._fast_path.drain()  # a client that reads slowly must not fill our memory
 
     async def log(self, level: types.LoggingLevel, data: Any, logger: str | None) -> None:
         params = {"level": level, "data": data, **({"logger": logger} if logger else {})}
         self._fast_path.send({"method": "notifications/message", "params": params})
+        await self._fast_path.drain()
 
     async def send(self, request: types.InputRequest) -> types.InputResponse:
         asked = request.model_dump(mode="json", by_alias=True, exclude_none=True)
