@@ -231,3 +231,27 @@ async def test_clients_that_list_again_are_notified_longest(monkeypatch: pytest.
             notifier.remember(key, cast("ServerSession", stays if key == "stays" else Session()))
         notifier.notify()
         await asyncio.wait_for(stays.notified.wait(), LONG_SECONDS)
+
+
+async def test_client_that_takes_no_notice_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Session:
+        def __init__(self, *, stuck: bool) -> None:
+            self.stuck = stuck
+            self.notified = asyncio.Event()
+
+        async def send_tool_list_changed(self) -> None:
+            self.notified.set()
+            if self.stuck:
+                await asyncio.Event().wait()
+
+    monkeypatch.setattr("callwright.serve.clients._NOTICE_SECONDS", 0.05)
+    notifier, stuck, reads = ListChangeNotifier(), Session(stuck=True), Session(stuck=False)
+    async with notifier.follow(Registry()):
+        for key, session in (("stuck", stuck), ("reads", reads)):
+            notifier.remember(key, cast("ServerSession", session))
+        for expected in (True, False):  # it is not waited for again
+            notifier.notify()
+            await asyncio.wait_for(reads.notified.wait(), LONG_SECONDS)
+            assert stuck.notified.is_set() is expected
+            stuck.notified.clear()
+            reads.notified.clear()

@@ -252,6 +252,8 @@ def _response_type(request: types.InputRequest) -> type[types.InputResponse]:
 
 _MOST_CLIENTS = 1024
 _SETTLE_SECONDS = 0.02
+_NOTICE_SECONDS = 5.0
+"""How long a client may take to accept a notice; one that reads nothing is not notified any more."""
 
 
 class ListChangeNotifier:
@@ -292,8 +294,11 @@ class ListChangeNotifier:
             await asyncio.sleep(_SETTLE_SECONDS)  # a server that adds a hundred tools causes one notice
             self._changed.clear()
             await self.bus.publish(ToolsListChanged())
-            for key, session in list(self._sessions.items()):
-                try:
-                    await session.send_tool_list_changed()
-                except (MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError):
-                    self._sessions.pop(key, None)
+            await asyncio.gather(*(self._send_notice(*each) for each in list(self._sessions.items())))
+
+    async def _send_notice(self, key: str, session: ServerSession) -> None:
+        try:
+            async with asyncio.timeout(_NOTICE_SECONDS):  # the next notice to all clients waits for this
+                await session.send_tool_list_changed()
+        except (MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError, TimeoutError):
+            self._sessions.pop(key, None)
