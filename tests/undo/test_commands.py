@@ -156,6 +156,23 @@ async def test_large_file_takes_no_room_of_others(tmp_path: Path, name: str):
     assert (bench.root / "a").read_text() == "old\n"
 
 
+async def test_huge_sparse_file_is_not_read(tmp_path: Path):
+    bench = Workbench(tmp_path)
+    await run(bench, "echo new > a; truncate -s 2T huge")  # reading it would take hours
+    assert await bench.call("move", source="huge", destination="moved")
+    await asyncio.sleep(0.1)
+    await run(bench, "echo newer > a; truncate -s 3T other")
+    assert bench.log.plan_undo(1).conflicts == ()
+    with pytest.raises(UndoError, match="other cannot be kept for a redo"):
+        bench.undo(1)
+    with open(bench.root / "other", "r+b") as file:  # noqa: ASYNC230, PTH123 - a change by the user
+        file.write(b"theirs")
+    assert bench.log.plan_undo(1).conflicts == (str(bench.root / "other"),)
+    (bench.root / "other").unlink()
+    bench.undo(1)
+    assert (bench.root / "a").read_text() == "new\n"
+
+
 async def test_missing_room_is_named(tmp_path: Path):
     bench = Workbench(tmp_path)
     limit(bench, total_bytes=10_000)

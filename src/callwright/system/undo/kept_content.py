@@ -20,6 +20,7 @@ EntryKind: TypeAlias = Literal["absent", "file", "link", "folder", "special"]
 _KINDS: tuple[EntryKind, ...] = ("absent", "file", "link", "folder", "special")
 _CHUNK = 1 << 20
 _DIGEST_CHARS = 64
+_MOST_HASHED_BYTES = 1 << 30
 _numbers = itertools.count()
 
 
@@ -43,7 +44,7 @@ class UndoLimits:
     total_bytes: int = 512 * 1024 * 1024
     """Of all sessions in one folder; the oldest changes are removed first."""
     file_bytes: int = 32 * 1024 * 1024
-    """A larger file is not kept, so a turn that changes it cannot be undone."""
+    """A larger file is not kept, so a turn that changes it cannot be undone; nor is one of more than 1 GiB."""
     days: float = 30.0
     """Sessions that changed nothing for so long are forgotten."""
     entries: int = 100_000
@@ -136,7 +137,7 @@ class ContentFolder:
             NotKept: It is larger than `most_bytes`, the folder is full, or it cannot be written.
             OSError: The file cannot be read.
         """
-        size = os.fstat(descriptor).st_size
+        size, most_bytes = os.fstat(descriptor).st_size, min(most_bytes, _MOST_HASHED_BYTES)
         if size > most_bytes:
             raise NotKept(f"it is larger than {most_bytes} bytes")
         if size <= _CHUNK:  # usual, and then known contents need no draft
@@ -286,11 +287,19 @@ def read_entry(folder: int, name: str, kept: ContentFolder | None, most_bytes: i
 
 
 def _hash_file(descriptor: int) -> tuple[str, int]:
-    """Return the digest and size of an open file."""
-    hashed, size = sha256(), 0
-    while chunk := os.pread(descriptor, _CHUNK, size):
-        hashed.update(chunk)
-        size += len(chunk)
+    """Return the digest and size of an open file; of one that is too large to be kept, a digest of its `stat`.
+
+    A command makes a sparse file of terabytes in a moment, and reading it would take hours.
+    """
+    found = os.fstat(descriptor)
+    hashed, size = sha256(), found.st_size
+    if size <= _MOST_HASHED_BYTES:
+        size = 0
+        while size <= _MOST_HASHED_BYTES and (chunk := os.pread(descriptor, _CHUNK, size)):
+            hashed.update(chunk)
+            size += len(chunk)
+    if size > _MOST_HASHED_BYTES:
+        hashed = sha256(repr((found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)).encode())
     return hashed.hexdigest(), size
 
 
