@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from callwright import Agent, Answers, Decline, Executor, Registry, SqliteStore, ToolCall, tool
+from callwright import Agent, Answers, Decline, Executor, MemoryStore, Registry, SqliteStore, ToolCall, tool
 from callwright.agent import Done, Paused
 from callwright.core.access import WritePath
 from callwright.core.calls import Approve, Reply
-from callwright.policy import standard_policies
+from callwright.policy import ByMode, Grants, PathContext, Policies, standard_policies
 from callwright.sessions.records import Answered, Asked
 from callwright.testing.fakes import ScriptedProvider
 from callwright.toolbox import Bash
@@ -63,6 +63,28 @@ async def test_session_approval_holds_after_a_restart(tmp_path: Path, place: int
     assert len(done) == 2
     assert await is_asked(path, OTHERS[place])
     assert await is_asked(path, CALLS[place], "another session")
+
+
+@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize("durable", [False, True])
+async def test_session_approval_ends_with_its_session(tmp_path: Path, place: int, durable: bool) -> None:
+    store = SqliteStore(tmp_path / "s.db") if durable else MemoryStore()
+    provider = ScriptedProvider(CALLS[place], "done", CALLS[place], "done", CALLS[place])
+    agent = Agent(provider, executor=Executor(Registry(change, save)), sessions=store)
+    paused = await agent.run("go", session="s")
+    assert isinstance(paused, Paused)
+    assert isinstance(await agent.resume("s", Answers({paused.questions[0].id: Approve(scope="session")})), Done)
+    assert isinstance(await agent.run("again", session="s"), Done)
+    await store.delete("s")
+    assert isinstance(await agent.run("go", session="s"), Paused)
+
+
+async def test_session_may_be_granted_something_before_it_begins(tmp_path: Path) -> None:
+    grants = Grants(PathContext.of(tmp_path))
+    grants.grant([WritePath("/tmp/somewhere/a")], session="s")
+    executor = Executor(Registry(change, save), Policies(grants, ByMode()))
+    agent = Agent(ScriptedProvider(CALLS[1], "done"), executor=executor, sessions=MemoryStore())
+    assert isinstance(await agent.run("go", session="s"), Done)
 
 
 @pytest.mark.parametrize("place", [0, 1])

@@ -303,12 +303,12 @@ class Agent:
                 with suppress(SessionError):  # the run may have failed before the session was created
                     await self.sessions.delete(request.session_id)
                 self._states.pop(request.session_id, None)
+                self.executor.policies.forget(request.session_id)
                 if self.undo is not None:
                     self.undo.forget(request.session_id)
 
     async def _perform(self, request: RunRequest) -> Result:
-        observed = self.executor.observe is not None
-        if self.limits.prices is None and (observed or request.lineage is not None):
+        if self.limits.prices is None and (self.executor.observe is not None or request.lineage is not None):
             await find_prices(self.provider.model)  # loaded now: the end of a run must neither wait nor block the loop
         used_seconds = 0.0 if self.limits.seconds is None else await find_used_seconds(self.sessions, request)
         hold = await hold_for(self.sessions, request)
@@ -372,6 +372,8 @@ class Agent:
         durable = self.sessions.durable
         if durable:
             state.get(StoredOutputs).load = partial(self.sessions.read_output, request.session_id)
+        if not transcript.hold.records:  # a session of the same id may have been deleted
+            executor.policies.forget(request.session_id)
         for question, answer in transcript.grants:
             try:
                 if question.is_of_session(request.session_id):  # a fork is another session

@@ -89,6 +89,14 @@ class Policy:
         """
         return None
 
+    def forget(self, session: str) -> None:
+        """Drop what was approved in a session that was deleted. Override if this policy remembers approvals.
+
+        Args:
+            session: The session; another one may get its id.
+        """
+        return
+
     def settle(self, ask: Ask) -> Decision:
         """Answer a question in the user's place. Only policies of the tier MODE are called; the default asks."""
         return ask

@@ -227,6 +227,15 @@ class Policies:
         for policy in self.policies:
             policy.restore(question, answer, session=session)
 
+    def forget(self, session: str) -> None:
+        """Let every policy drop what was approved in a session that was deleted.
+
+        Args:
+            session: The session.
+        """
+        for policy in self.policies:
+            policy.forget(session)
+
     def _add_grants(self) -> None:
         from callwright.policy.grants import Grants  # most runs never need it, and it loads the rule parser
         from callwright.policy.paths import PathContext

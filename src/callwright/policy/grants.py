@@ -5,7 +5,7 @@ narrow rule for each command, file, host, resource or tool, shown to the user be
 """
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -287,7 +287,8 @@ class Grants(Policy):
         self._here = here
         self._file = file
         self._exact: dict[str, set[Access]] = {}
-        self._calls: set[str] = set()
+        self._answered: dict[str, tuple[set[Access], set[str]]] = {}
+        """By session: the accesses and the digests of calls that answers in it allowed."""
         self._rules = Rules((), here)
 
     def grant(self, accesses: Iterable[Access], *, session: str) -> None:
@@ -342,25 +343,32 @@ class Grants(Policy):
 
     def _grant_for_session(self, question: Question, session: str) -> None:
         declared = [access for access in question.accesses if not isinstance(access, UseTool)]
-        self.grant(declared, session=session)
+        accesses, calls = self._answered.setdefault(session, (set(), set()))
+        accesses.update(map(_without_claims, declared))
         if len(declared) < len(question.accesses):
             # only its tool and its arguments say what such a call would do, and another tool may take the name
-            self._calls.add(_digest_call(question.tool, question.arguments, session, question.implementation))
+            calls.add(_digest_call(question.tool, question.arguments, session, question.implementation))
+
+    def forget(self, session: str) -> None:
+        """Drop what answers in a deleted session allowed; what the program itself granted stays."""
+        self._answered.pop(session, None)
 
     def judge(self, access: Access, subject: Subject) -> Decision | None:
         # a line was approved as a whole, so each of its parts is looked up by the line and not by itself
-        whole = subject.access if isinstance(subject, PartOfLine) else access
-        if _without_claims(whole) in self._exact.get(subject.session_id, ()):
+        whole = _without_claims(subject.access if isinstance(subject, PartOfLine) else access)
+        accesses, calls = self._answered.get(subject.session_id, _NO_ANSWERS)
+        if whole in accesses or whole in self._exact.get(subject.session_id, ()):
             return _GRANTED
-        if isinstance(access, UseTool) and self._calls and self._is_granted(subject):
+        if isinstance(access, UseTool) and calls and _is_granted(subject, calls):
             return _GRANTED
         return self._rules.judge(access, subject)
 
-    def _is_granted(self, subject: Subject) -> bool:
-        # a dry run stands for a call of some tool, and no approval is for that
-        implementation = str(getattr(subject, "implementation", ""))
-        digest = _digest_call(subject.spec.name, subject.arguments, subject.session_id, implementation)
-        return bool(implementation) and digest in self._calls
+
+def _is_granted(subject: Subject, calls: Container[str]) -> bool:
+    # a dry run stands for a call of some tool, and no approval is for that
+    implementation = str(getattr(subject, "implementation", ""))
+    digest = _digest_call(subject.spec.name, subject.arguments, subject.session_id, implementation)
+    return bool(implementation) and digest in calls
 
 
 def _lasting_rules(question: Question, answer: Approve) -> tuple[str, ...]:
@@ -370,6 +378,7 @@ def _lasting_rules(question: Question, answer: Approve) -> tuple[str, ...]:
     return propose_for(question).rules if answer.scope == "always" else ()
 
 
+_NO_ANSWERS: tuple[frozenset[Access], frozenset[str]] = frozenset(), frozenset()
 _GRANTED = Allow("the user allowed exactly this for the session", "answer for this session", Confinement.APPROVED)
 
 
