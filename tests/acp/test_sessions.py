@@ -360,6 +360,23 @@ async def test_session_that_starts_slowly_holds_up_no_other(connect: Connect, tm
         assert (await slow).session_id != other.session_id
 
 
+async def test_session_that_opens_while_the_others_end_is_ended_too(connect: Connect, tmp_path: Path) -> None:
+    started, leave, ends = (tmp_path / name for name in ("started", "leave", "ends"))
+    hook = f"touch {leave}; sleep 1; echo end >> {ends}"  # while the first one ends, the second one is opened
+    hooks = {"SessionEnd": [{"hooks": [{"type": "command", "command": hook}]}]}
+    (tmp_path / "home" / "settings.json").write_text(json.dumps({"hooks": hooks}))
+    code = f"import pathlib, time\npathlib.Path({str(started)!r}).touch()\n"
+    code += f"while not pathlib.Path({str(leave)!r}).exists(): time.sleep(0.01)"
+    server = McpServerStdio(name="slow", command=sys.executable, args=["-c", code], env=[])
+    async with connect("one") as editor:
+        await editor.start()
+        slow = asyncio.create_task(editor.connection.new_session(str(editor.project), mcp_servers=[server]))
+        await until(started.exists)
+    slow.cancel()
+    await asyncio.sleep(0)
+    assert ends.read_text().split() == ["end", "end"]
+
+
 async def test_server_that_cannot_be_used_stops_no_session(connect: Connect) -> None:
     servers = [McpServerStdio(name=name, command=command, args=[], env=[]) for name, command in (("a", ""), ("", "x"))]
     async with connect("one") as editor:

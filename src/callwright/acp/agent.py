@@ -142,6 +142,7 @@ class EditorAgent:
         finally:
             await asyncio.shield(self._end())
             await connection.close()
+            await asyncio.shield(self._end())  # those that were opened while the others ended
 
     async def _end(self) -> None:
         sessions, self._sessions = list(self._sessions.values()), {}
