@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,14 @@ from acp.schema import ClientCapabilities, ResourceContentBlock
 from tests.acp.conftest import Connect
 from tests.acp.editor import EditorClient, call, choose, until
 
+from callwright.acp.call_display import CallDisplay
+from callwright.acp.editor import Editor
 from callwright.acp.requests import read_prompt
 from callwright.agent.replay import SessionReplay
 from callwright.app.attachments import Mention
 from callwright.app.conversation import Conversation
 from callwright.app.locations import Locations
+from callwright.core.calls import ToolCall
 from callwright.core.content import Image, Text
 from callwright.core.errors import UsageError
 from callwright.core.messages import UserMessage
@@ -88,6 +92,22 @@ async def test_editor_with_terminal_output_gets_the_stream(connect: Connect) -> 
         assert metas[0]["terminal_info"]["terminal_id"] == call_id
         assert "".join(meta["terminal_output"]["data"] for meta in metas if "terminal_output" in meta) == "one\n"
         assert metas[-1]["terminal_exit"] == {"terminal_id": call_id, "exit_code": 3, "signal": None}
+
+
+async def test_output_that_the_editor_has_is_not_kept(tmp_path: Path) -> None:
+    async def ignore(method: str, params: object) -> None:
+        pass
+
+    editor = Editor(ignore, ignore)
+    editor.capabilities = ClientCapabilities(field_meta={"terminal_output": True})
+    display, bash = CallDisplay(editor, "s", tmp_path), ToolCall("c1", "bash", {"command": "make"})
+    await display.begin(bash)
+    tracemalloc.start()
+    for number in range(300):
+        await display.progress(bash, f"{number:05}" * 20_000)
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 1_000_000  # of 30 MB
 
 
 async def test_steps_become_a_plan(connect: Connect) -> None:

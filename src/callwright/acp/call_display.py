@@ -32,6 +32,8 @@ class _ShownCall:
     call_id: str
     diffs: list[Content] = field(default_factory=list[Content])
     output: str = ""
+    """The end of its output, unless a terminal shows it."""
+    output_chars: int = 0
     terminal: bool = False
     """Its output is sent as that of a terminal, which the editor draws."""
     own_terminal: str = ""
@@ -84,8 +86,8 @@ class CallDisplay:
         shown = self._shown.get(call.id)
         if shown is None:
             return
+        shown.output_chars += len(piece)
         if shown.terminal:
-            shown.output += piece
             await self._update(_terminal_update(shown.call_id, {"terminal_output": {"data": escape_controls(piece)}}))
         else:
             shown.output = (shown.output + piece)[-_PROGRESS_CHARS:]
@@ -97,7 +99,7 @@ class CallDisplay:
         shown = self._shown.pop(call.id, None) or _ShownCall(call_id)
         # progress leaves out what comes too fast; then the output is shown as text instead
         complete = shown.own_terminal or (
-            shown.terminal and len(shown.output) >= len(outcome.text.rpartition("exit code:")[0].rstrip())
+            shown.terminal and shown.output_chars >= len(outcome.text.rpartition("exit code:")[0].rstrip())
         )
         update = end_call(call_id, outcome, shown.diffs, plain=bool(complete))
         if shown.terminal:
