@@ -1,5 +1,6 @@
 """The editor's buffers: unsaved text is read, edits go through the editor, under the same permissions."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,9 @@ import pytest
 from acp.schema import ClientCapabilities, FileSystemCapabilities
 from tests.acp.conftest import Connect
 from tests.acp.editor import EditorClient, call, choose
+from tests.waiting import LONG_SECONDS
+
+from callwright.acp.editor import Editor, EditorFiles
 
 _BOTH = ClientCapabilities(fs=FileSystemCapabilities(read_text_file=True, write_text_file=True))
 _WRITE_ONLY = ClientCapabilities(fs=FileSystemCapabilities(read_text_file=False, write_text_file=True))
@@ -160,3 +164,22 @@ async def test_buffer_with_a_character_that_the_file_cannot_hold_is_kept_whole(c
         editor.client.files[str(file)] = "one caf\xe9 \u4e2d\n"
         await editor.say(await editor.start(_BOTH), "go")
         assert editor.client.written == {str(file): "1 caf\xe9 \u4e2d\n"}
+
+
+async def test_request_that_is_not_answered_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given_up = asyncio.Event()
+
+    async def never_answer(method: str, params: object) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            given_up.set()
+
+    monkeypatch.setattr("callwright.acp.editor._READ_SECONDS", 0.05)
+    file = tmp_path / "a.txt"
+    file.write_text("on disk\n")
+    editor = Editor(never_answer, never_answer)
+    editor.capabilities = _BOTH
+    found = await asyncio.to_thread(EditorFiles(editor, "s", asyncio.get_running_loop()).load, file, "a.txt")
+    assert found is not None and found.text == "on disk\n"
+    await asyncio.wait_for(given_up.wait(), LONG_SECONDS)

@@ -154,7 +154,11 @@ class EditorFiles(FileAccess):
 
     def _ask(self, method: str, params: dict[str, Any], seconds: float) -> Any:
         request = self._editor.request(method, {"sessionId": self._session_id, **params})
-        return asyncio.run_coroutine_threadsafe(_await(request), self._loop).result(seconds)
+        asking = asyncio.run_coroutine_threadsafe(_await(request), self._loop)
+        try:
+            return asking.result(seconds)
+        finally:
+            asking.cancel()  # if it was not answered: nothing waits for it any more
 
 
 async def _await(request: Any) -> Any:
