@@ -167,7 +167,10 @@ async def test_long_page_is_cut_with_a_note(tool: WebFetch, site: Site):
 
 async def test_page_whose_text_is_behind_a_huge_script_does_not_look_empty(tool: WebFetch, site: Site):
     url = site.page("/notebook", f"<script>{'x' * 2_000_000}</script><p>results</p>", "text/html")
-    assert await text_of(tool, url) == f"{url}\n\n(empty)\n[the page is larger than the limit; its end is missing]"
+    assert (
+        await text_of(tool, url)
+        == f"{url}\n\n(empty)\n[the page is larger than the limit or was broken off; its end is missing]"
+    )
 
 
 async def test_images_are_returned_other_binaries_refused(tool: WebFetch, site: Site):
@@ -370,6 +373,21 @@ async def test_decompression_bomb_is_cut(site: Site):
         assert tracemalloc.get_traced_memory()[1] < 5_000_000
     finally:
         tracemalloc.stop()
+
+
+async def test_page_that_breaks_off_does_not_look_whole(tool: WebFetch, site: Site):
+    def break_off(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(200)
+        request.send_header("Content-Type", "text/plain")
+        request.send_header("Content-Length", "1000")
+        request.end_headers()
+        request.wfile.write(b"begun")
+
+    site.pages["/plain"] = break_off
+    assert isinstance(await error_of(tool, site.url("/plain")), Transient)
+    packed = gzip.compress(bytes(range(32, 127)) * 9)[:-20]
+    assert "its end is missing" in await text_of(tool, site.page("/packed", packed, Content_Encoding="gzip"))
+    assert (await text_of(tool, site.page("/none", b"", Content_Encoding="gzip"))).endswith("(empty)")
 
 
 async def test_endless_page_is_cut(site: Site):

@@ -164,7 +164,9 @@ def _build_output(target: Target, reply: HttpReply, max_chars: int) -> Output:
     text, whole = _text(target, reply, kind)
     if reply.status >= 400:
         raise ToolFailed(f"{target.url} answered {reply.status} {reply.phrase}\n{text[:2000]}".rstrip())
-    note = "\n[the page is larger than the limit; its end is missing]" if reply.cut or not whole else ""
+    note = (
+        "\n[the page is larger than the limit or was broken off; its end is missing]" if reply.cut or not whole else ""
+    )
     if len(text) > max_chars:
         note = f"\n[{len(text) - max_chars} more characters; raise max_chars (at most {_MAX_CHARS}) to read on]{note}"
     return Output(f"{target.url}\n\n{text[:max_chars] or '(empty)'}{note}")

@@ -8,7 +8,7 @@ import ssl
 import threading
 import time
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from email.message import Message
@@ -143,7 +143,7 @@ class HttpReply:
     headers: Message
     body: bytes
     cut: bool = False
-    """The body was longer than the limit."""
+    """The body was longer than the limit, or its packed data broke off."""
 
 
 class HttpExchange:
@@ -240,7 +240,8 @@ class HttpExchange:
         return left
 
     def _body(self, response: http.client.HTTPResponse) -> tuple[bytes, bool]:
-        unpack = _unpacker(response.headers.get("Content-Encoding", ""))
+        unpack = _make_unpacker(response.headers.get("Content-Encoding", ""))
+        expected = response.length or 0
         body = bytearray()
         received = 0
         # both sides are limited: a body may be huge packed, or huge unpacked
@@ -249,16 +250,18 @@ class HttpExchange:
                 self._socket.settimeout(self._remaining())
             data = response.read1(_CHUNK)
             if not data:
-                return bytes(body), False
+                if received < expected:  # which http.client does not mind
+                    raise http.client.IncompleteRead(bytes(body), expected - received)
+                return bytes(body), unpack is not None and not unpack.complete
             received += len(data)
-            body += unpack(data, self._limits.bytes + 1 - len(body))
+            body += data if unpack is None else unpack(data, self._limits.bytes + 1 - len(body))
         return bytes(body[: self._limits.bytes]), True
 
 
-def _unpacker(encoding: str) -> Callable[[bytes, int], bytes]:
+def _make_unpacker(encoding: str) -> "_Unpacker | None":
     names = [name.strip().lower() for name in encoding.split(",") if name.strip().lower() not in ("", "identity")]
     if not names:
-        return lambda data, _: data
+        return None
     if len(names) > 1 or names[0] not in ("gzip", "x-gzip", "deflate"):
         raise ToolFailed(f"the response is encoded as {encoding!r}, which was not requested and cannot be decoded")
     return _Unpacker()
@@ -270,6 +273,11 @@ class _Unpacker:
     def __init__(self) -> None:
         self._engine: Any = zlib.decompressobj(zlib.MAX_WBITS | 32)
         self._begun = False
+
+    @property
+    def complete(self) -> bool:
+        """Whether the end of the packed data has come; a server may break off, or send nothing at all."""
+        return self._engine.eof or not self._begun
 
     def __call__(self, data: bytes, room: int) -> bytes:
         try:
