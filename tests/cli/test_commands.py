@@ -497,7 +497,7 @@ def test_setting_is_saved_beside_an_unknown_key(machine: Any) -> None:
         "terminal": {"theme": "light"},
     }
     for key in ("modle", "permissions.alow"):
-        with pytest.raises(UsageError, match="is not a known setting"):
+        with pytest.raises(UsageError, match="is not a known setting; callwright permissions schema lists them"):
             save_setting(locations, key, "x")
 
 

@@ -22,6 +22,7 @@ from callwright.mcp.config import ServerConfig
 from callwright.system.atomic_write import replace_file
 
 _COPY_BYTES = 100_000
+_UNKNOWN = "is not a known setting; callwright permissions schema lists them"
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -148,7 +149,7 @@ class WorkspaceCommands:
         if not value.strip():
             found = settings.last(*key.split("."))
             section, _, name = key.partition(".")
-            unset = f"{key} is not {'set' if is_known(section, name) else 'a known setting'}"
+            unset = f"{key} {'is not set' if is_known(section, name) else _UNKNOWN}"
             self._show(f"  {unset if found is None else _show_setting(key, found)}")
             return
         save_setting(self._chat.locations, key, _read_value(value.strip()))
@@ -217,7 +218,7 @@ def save_setting(locations: Locations, key: str, value: object) -> None:
     text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
     parse_layer("user", str(locations.user_settings), text)  # raises for a value that is not valid
     if not is_known(section, name):
-        raise UsageError(f"{key} is not a known setting; see docs/howto/settings.md")
+        raise UsageError(f"{key} {_UNKNOWN}")
     try:
         locations.home.mkdir(mode=0o700, parents=True, exist_ok=True)
         replace_file(locations.user_settings.resolve(), text.encode(errors="backslashreplace"))
