@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 from mcp import MCPError
+from mcp.shared.message import SessionMessage
 
 from callwright import Completed, Executor, Failed, Registry
 from callwright.core.calls import Outcome
 from callwright.mcp import McpServers, ServerConfig
-from callwright.mcp.stdio import LineTap
+from callwright.mcp.stdio import LineReader, LineTap
 from callwright.mcp.translate import fault_of
 from callwright.policy import AllowEverything
 
@@ -97,6 +98,32 @@ async def test_answer_that_cannot_be_read_fails_its_call_at_once(body: str):
     assert "the response is not valid" in outcome.text
 
 
+@pytest.mark.parametrize(("how", "told"), [("batch", "it is a batch"), ("wide", "it is UTF-16")])
+async def test_server_that_writes_otherwise_is_refused_at_once(how: str, told: str):
+    async with asyncio.timeout(15):  # it may take 20 seconds to answer
+        async with connected({}, how) as (servers, _):
+            [status] = servers.status()
+    assert status.condition != "ready" and told in status.reason
+
+
+async def test_every_answer_of_a_batch_fails_its_request():
+    reader, ours = asyncio.StreamReader(), list[bytes]()
+
+    def take(line: bytes) -> bool:
+        ours.extend([line] if b'"id":7,' in line else [])
+        return b'"id":7,' in line
+
+    lines = LineReader(reader, take, answers_follow=True)
+    batch = (
+        '[{"id": 1, "result": {}}, {"id": 2, "method": "ping"}, 3, {"id": "4", "error": {}}, {"id": 7, "result": 1}]'
+    )
+    reader.feed_data(batch.encode() + b"\n")
+    reader.feed_eof()
+    failed = [each.message async for each in lines if isinstance(each, SessionMessage)]
+    assert [getattr(each, "id", None) for each in failed] == [1, "4"]
+    assert [type(each).__name__ for each in failed] == ["JSONRPCError", "JSONRPCError"] and len(ours) == 1
+
+
 def test_error_without_a_message_is_told_by_its_code():
     assert fault_of(MCPError(-32000, ""), "odd").message == "odd: error -32000 without a message"
 
@@ -111,6 +138,13 @@ def test_error_without_a_message_is_told_by_its_code():
 async def test_invalid_listing_is_explained_in_one_line(result: object, reason: str):
     async with connected({"tools/list": f'"result": {json.dumps(result)}'}) as (servers, _):
         assert servers.status()[0].reason == reason
+
+
+async def test_empty_cursor_ends_the_list():
+    listed = {"tools": [{"name": "echo", "inputSchema": {"type": "object"}}], "nextCursor": ""}
+    async with connected({"tools/list": f'"result": {json.dumps(listed)}'}) as (servers, _):
+        [status] = servers.status()
+    assert "mcp__odd__echo" in status.tools and status.problems == ()
 
 
 async def test_tools_that_are_none_are_explained():

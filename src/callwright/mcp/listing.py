@@ -326,7 +326,7 @@ async def _pages(fetch: _Fetch, kind: str, problems: list[str]) -> list[Any]:
             problems.append(f"it announces {kind} but does not list them")
             break
         items += getattr(page, kind)
-        cursor = page.next_cursor
+        cursor = page.next_cursor or None  # some servers end their list with an empty one
         if cursor is None or cursor in asked or len(items) >= _MAX_ITEMS:
             break
     if cursor is not None:

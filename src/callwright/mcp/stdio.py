@@ -6,12 +6,13 @@ import json
 import os
 import shutil
 import time
+from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from io import BytesIO
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import anyio
 import mcp_types as types
@@ -19,7 +20,7 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 from pydantic_core import from_json, to_json
 
-from callwright.core.json import replace_surrogates
+from callwright.core.json import read_object, replace_surrogates
 from callwright.mcp.config import ServerConfig
 from callwright.mcp.fast_path import PipeFastPath, is_request_id
 from callwright.mcp.listing import Slices, cut_listing
@@ -105,6 +106,8 @@ class TappedPipe(asyncio.StreamReaderProtocol):
 _GRACE_SECONDS = 2.0
 _STDERR_TAIL_BYTES = 2_000
 _SIGNALLED = 128
+_MOST_BATCHED = 100
+"""How many answers of a batch fail their requests; a server must not keep us busy with more."""
 
 
 class _Stream:
@@ -139,6 +142,8 @@ class LineReader(_Stream):
         """Whether the lines are answers to our requests, so that an invalid one must fail its request."""
         self._refuse = refuse
         """Told of lines that are not messages."""
+        self._failed: deque[SessionMessage] = deque()
+        """Errors for the requests that an invalid line answered."""
         self._rate_limit = RateLimit()
         self.ended = asyncio.Event()
         self.reason = ""
@@ -155,6 +160,8 @@ class LineReader(_Stream):
 
     async def receive(self) -> SessionMessage | Exception:
         while True:
+            if self._failed:
+                return self._failed.popleft()
             line = await self._line()
             await self._rate_limit.wait()
             if line.isspace():
@@ -169,27 +176,17 @@ class LineReader(_Stream):
                 self.reason = f"it wrote a line that is not a message: {line[:200]!r}"
                 if self._refuse is not None:
                     self._refuse(line, error)
-                if self._answers_follow and (answer := self._invalid_answer(line, error)) is not None:
-                    return answer
+                if self._answers_follow:
+                    self._fail_answered(line, error)
 
-    def _invalid_answer(self, line: bytes, error: ValueError) -> SessionMessage | None:
-        """Turn an answer that violates the protocol into an error, so that its request fails at once.
-
-        The standard library reads what the strict parser rejects, such as half of a surrogate pair.
-        """
-        text = line.decode("utf-8-sig", "replace")  # some servers write in the encoding of their system
-        try:
-            fields: Any = json.loads(text, parse_int=_read_start)
-            number = fields["id"] if "method" not in fields and ("result" in fields or "error" in fields) else None
-        except (ValueError, TypeError, KeyError, RecursionError):
-            return None
-        if not is_request_id(number):
-            return None
-        why = f"the response is not valid: {str(error).splitlines()[0][:200]}"
-        fault = {"code": types.INTERNAL_ERROR, "message": replace_surrogates(why)}
-        if self._take is not None and self._take(to_json({"jsonrpc": "2.0", "id": number, "error": fault})):
-            return None
-        return SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=number, error=types.ErrorData.model_validate(fault)))
+    def _fail_answered(self, line: bytes, error: ValueError) -> None:
+        """Turn the answers of a line that violates the protocol into errors, so that their requests fail at once."""
+        answered, why = _read_invalid(line, error)
+        for number in answered:
+            fault = {"code": types.INTERNAL_ERROR, "message": replace_surrogates(f"the response is not valid: {why}")}
+            if self._take is None or not self._take(to_json({"jsonrpc": "2.0", "id": number, "error": fault})):
+                failed = types.JSONRPCError(jsonrpc="2.0", id=number, error=types.ErrorData.model_validate(fault))
+                self._failed.append(SessionMessage(failed))
 
     async def _line(self) -> bytes:
         try:
@@ -203,6 +200,28 @@ class LineReader(_Stream):
             self.reason = f"its output cannot be read: {error}"
         self.ended.set()
         raise anyio.EndOfStream
+
+
+def _read_invalid(line: bytes, error: ValueError) -> tuple[list[int | str], str]:
+    """Return the ids of the requests that an invalid line answers, and what is wrong with it.
+
+    The standard library reads what the strict parser rejects, such as half of a surrogate pair.
+    """
+    wide = b"\0" in line
+    text = line.replace(b"\0", b"").lstrip(b"\xff\xfe") if wide else line
+    try:  # some servers write in the encoding of their system
+        found: Any = json.loads(text.decode("utf-8-sig", "replace"), parse_int=_read_start)
+    except (ValueError, RecursionError):
+        return [], ""
+    batch = cast("list[object]", found)[:_MOST_BATCHED] if isinstance(found, list) else [cast("object", found)]
+    answers = [
+        each for each in map(read_object, batch) if "method" not in each and ("result" in each or "error" in each)
+    ]
+    if isinstance(found, list):
+        why = "it is a batch, which MCP does not have; send each message on a line of its own"
+    else:
+        why = "it is UTF-16; MCP is written in UTF-8" if wide else str(error).splitlines()[0][:200]
+    return [number for each in answers if is_request_id(number := each.get("id"))], why
 
 
 def _read_start(digits: str) -> int:

@@ -1,7 +1,7 @@
 """A server that answers with the bodies it is given: JSON in its first argument, by method. Standard library only.
 
 A body is what stands in a response behind its id; each of its characters is sent as one byte. With `text_ids` as second
-argument, ids are sent as texts.
+argument, ids are sent as texts; with `batch`, a response is the last element of a list; with `wide`, it is UTF-16.
 """
 
 import json
@@ -38,5 +38,7 @@ for line in sys.stdin:
     if "id" in message:
         number = str(message["id"]) if TEXT_IDS else message["id"]
         response = f'{{"jsonrpc": "2.0", "id": {json.dumps(number)}, {body_of(message["method"])}}}\n'
-        sys.stdout.buffer.write(response.encode("latin-1"))
+        if "batch" in sys.argv:
+            response = f'[{{"jsonrpc": "2.0", "method": "notifications/message"}}, {response.strip()}]\n'
+        sys.stdout.buffer.write(response.encode("utf-16" if "wide" in sys.argv else "latin-1"))
         sys.stdout.buffer.flush()
