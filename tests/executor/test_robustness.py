@@ -1,6 +1,8 @@
 """Nothing raises and nothing hangs: whatever a tool, hook, policy or observer throws becomes an outcome."""
 
 import asyncio
+import gc
+import weakref
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
@@ -460,3 +462,40 @@ async def test_allowed_paths_do_not_widen_what_commands_may_use() -> None:
 
     outcome = await Executor(Registry(build), AllowEverything()).run("build")
     assert outcome.text == Confinement.READ_ONLY.describe()
+
+
+@tool(effect=Effect.READ)
+async def fail_late() -> str:
+    """Fail after a wait."""
+    await asyncio.sleep(0)
+    raise ToolFailed("late")
+
+
+@tool(effect=Effect.READ)
+def fail_in_a_thread() -> str:
+    """Fail in a thread."""
+    raise ToolFailed("there")
+
+
+FAILING: list[list[tuple[str, dict[str, int]]]] = [
+    [("fail_late", {})],
+    [("fail_in_a_thread", {})],
+    [("fail_late", {"x": 1})],
+    [("none", {})],
+]
+
+
+@pytest.mark.parametrize("calls", [*FAILING, [("fail_late", {}), ("fail_in_a_thread", {})]])
+async def test_failed_call_is_freed_without_the_garbage_collector(calls: list[tuple[str, dict[str, int]]]) -> None:
+    executor = Executor(Registry(fail_late, fail_in_a_thread))
+    gc.collect()
+    gc.disable()
+    try:
+        made = [ToolCall(str(number), *call) for number, call in enumerate(calls)]
+        outcomes = await executor.execute(made) if len(calls) > 1 else [await executor.run(*calls[0])]
+        errors = [weakref.ref(outcome.error) for outcome in outcomes if isinstance(outcome, Failed)]
+        del outcomes
+        await asyncio.sleep(0)
+        assert len(errors) == len(calls) and not any(error() for error in errors)
+    finally:
+        gc.enable()

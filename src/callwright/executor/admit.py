@@ -95,6 +95,7 @@ class Gate:
                     repair_paths(admitted, entry, found, self._repairs)
         except (UnknownTool, InvalidArguments) as error:
             admitted.error = error
+            error.__traceback__ = error.__context__ = None  # the model's fault; their frames would make a cycle
             if self._repairs != "off":
                 from callwright.executor.repair import repair_call  # as above
 

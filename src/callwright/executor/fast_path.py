@@ -214,7 +214,10 @@ class FastPath:
                 if deadline is not None:
                     deadlines.stop(deadline)
             if item is not None and failed is not None:
-                return await self._finish(item, turn, failed, began, cancellations)
+                try:
+                    return await self._finish(item, turn, failed, began, cancellations)
+                finally:  # its traceback leads to this frame: a cycle
+                    failed = None
         value, seconds = ended[0], perf_counter() - began
         if item is not None or type(value) is not str or len(value) > tool.output_chars or not value.isascii():
             item = item or tool.admit(call, values, turn.session_id)

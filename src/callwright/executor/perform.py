@@ -202,7 +202,10 @@ class Runner:
                 error = reply
             final = await self._prepare_retry(admitted, entry, error, attempt, observe)
             if final is not None:
-                return Failed(call, final, True, perf_counter() - began, attempt)
+                try:
+                    return Failed(call, final, True, perf_counter() - began, attempt)
+                finally:  # its traceback leads to this frame: a cycle
+                    error = final = failed = None
             attempt, error = attempt + 1, None
 
     async def _prepare_retry(

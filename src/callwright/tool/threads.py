@@ -104,12 +104,15 @@ class ThreadRun:
 
     def result(self) -> object:
         """Return what the function returned, or raise what it raised."""
-        error = self._error
+        error, self._error = self._error, None
         if error is None:
             return self._value
-        if isinstance(error, _FOR_COROUTINES):  # raised here it would cancel or end the awaiting side instead
-            raise RuntimeError(f"the function raised {type(error).__name__}") from error  # noqa: TRY004 - no type is at fault
-        raise error
+        try:
+            if isinstance(error, _FOR_COROUTINES):  # raised here it would cancel or end the awaiting side instead
+                raise RuntimeError(f"the function raised {type(error).__name__}") from error  # noqa: TRY004 - no type is at fault
+            raise error
+        finally:
+            error = None  # its traceback leads here, which would be a cycle
 
 
 def _call(function: Callable[..., object], arguments: tuple[object, ...]) -> object:
