@@ -482,10 +482,11 @@ FAILING: list[list[tuple[str, dict[str, int]]]] = [
     [("fail_in_a_thread", {})],
     [("fail_late", {"x": 1})],
     [("none", {})],
+    [("fail_late", {}), ("fail_in_a_thread", {})],
 ]
 
 
-@pytest.mark.parametrize("calls", [*FAILING, [("fail_late", {}), ("fail_in_a_thread", {})]])
+@pytest.mark.parametrize("calls", FAILING)
 async def test_failed_call_is_freed_without_the_garbage_collector(calls: list[tuple[str, dict[str, int]]]) -> None:
     executor = Executor(Registry(fail_late, fail_in_a_thread))
     gc.collect()
