@@ -17,7 +17,7 @@ from callwright.policy import AllowEverything
 from callwright.providers.base import MessageDone, ModelEvent, ModelRequest, ProviderError, TextDelta
 from callwright.providers.streaming import TappedProvider
 from callwright.sessions import MemoryStore, SqliteStore
-from callwright.sessions.records import Spent
+from callwright.sessions.records import Compacted, Spent
 from callwright.testing import FakeClock
 from callwright.testing.fakes import Line, ScriptedProvider
 
@@ -378,3 +378,23 @@ async def test_summary_is_charged_at_the_price_of_its_model() -> None:
     await agent.run("the task", session="s")
     result = await agent.run("and now?", session="s")
     assert isinstance(result, Done) and result.cost == 2.0
+
+
+class Unwilling:
+    """Lets no history be compacted."""
+
+    asked = 0
+
+    async def before(self) -> bool:
+        self.asked += 1
+        return False
+
+    async def after(self, summary: str) -> None:
+        raise AssertionError("nothing was compacted")
+
+
+async def test_declined_compaction_is_not_stored() -> None:
+    store, listener = MemoryStore(), Unwilling()
+    agent = agent_with(Talkative(6), Compaction(at_tokens=1_000, keep_tokens=500, listener=listener), store)
+    assert isinstance(await agent.run("go", session="s"), Done) and listener.asked
+    assert not [record for record in await store.read("s") if isinstance(record, Compacted)]

@@ -370,8 +370,9 @@ class Loop:
                 raise
             self._compact_above = transcript.tokens * _GROWTH_FACTOR  # the whole history may still fit
             return
-        keep_outputs(transcript, find_outcomes(history), self._parts.executor.outputs, durable=self._parts.durable)
-        await transcript.compact(history, usage)
+        if [*history] != [*transcript.history]:  # the same if the listener does not want it now
+            keep_outputs(transcript, find_outcomes(history), self._parts.executor.outputs, durable=self._parts.durable)
+            await transcript.compact(history, usage)
         self._compact_above = max(self._compact_above, transcript.tokens * _GROWTH_FACTOR)
 
 
