@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from callwright import UsageError
-from callwright.hooks.builtin import Redact, SecretRule, find_secrets, secret_rules
+from callwright.hooks.builtin import Redact
+from callwright.hooks.secret_formats import SecretRule, find_secrets, lower_in_place, secret_rules
 
 parse: Any = _parser.parse  # pyright: ignore
 codes: Any = _constants  # pyright: ignore
@@ -102,7 +103,14 @@ FORMS = [
         "EAAC{a120}",
     ),
     *("access_token$production${l16}${h32}", "shpss_{h32}", "rzp_live_{a14}", "FLWSECK-{l32}-X", "duffel_live_{w43}"),
-    *("DD_API_KEY={h32}", "NRII-{w32}", "https://{h32}@o{d6}.ingest.sentry.io/{d7}", "glc_{a60}", "dt0c01.{u24}.{u64}"),
+    *(
+        "DD_API_KEY={h32}",
+        "NRII-{w32}",
+        "NRRA-{w32}",
+        "https://{h32}@o{d6}.ingest.sentry.io/{d7}",
+        "glc_{a60}",
+        "dt0c01.{u24}.{u64}",
+    ),
     *(
         "sntryu_{h64}",
         "ROLLBAR_ACCESS_TOKEN: {h32}",
@@ -251,6 +259,74 @@ def test_every_text_of_plain_data_is_cleaned_and_the_rest_stays() -> None:
     }
 
 
+def test_secrets_in_lists_are_replaced() -> None:
+    random_text = "a1B2-c3D4-e5"
+    data = {"password": ["swordfish", ["abcd", 5]], "tokens": (random_text, "swordfish"), "pass": ["test_login"]}
+    assert Redact().clean_data(data) == {
+        "password": ["[redacted]", ["[redacted]", 5]],
+        "tokens": ("[redacted]", "swordfish"),
+        "pass": ["test_login"],
+    }
+    for text in (
+        '{"password": ["swordfish", "two words", "abcd"]}',
+        '{\\"password\\": [\\"swordfish\\", \\"abcd\\"]}',
+        "passwords = [\n    'swordfish',\n    'abcd',\n]",
+        f'api_keys: ["{random_text}", "{random_text}"]',
+    ):
+        cleaned = Redact().clean(text)
+        assert cleaned.count("[redacted]") == 2 and "swordfish" not in cleaned and "abcd" not in cleaned, cleaned
+    for text in ('password_fields = ["user.name", "last_login"]', "password = [x for x in 'abcdef']", "token: ["):
+        assert Redact().clean(text) == text
+
+
+def test_option_of_any_name_with_a_password_is_replaced() -> None:
+    assert Redact().clean("x --root-password swordfish y") == "x --root-password [redacted] y"
+
+
+def test_letters_that_equal_others_in_any_case_hide_nothing() -> None:
+    secret = fake("{l32}")[0]
+    for name in ("adafruit", "adafru\u0131t", "ADAFRU\u0130T", "\N{LATIN SMALL LETTER E WITH ACUTE} adafruit"):
+        assert secret not in Redact().clean(f"{name} = {secret}")
+    assert secret not in Redact().clean(f"fa\N{LATIN SMALL LETTER LONG S}tly: {secret}")
+
+
+def test_words_of_a_rule_tell_where_its_matches_begin() -> None:
+    for rule in (rule for rules in secret_rules() for rule in rules):
+        everywhere = SecretRule(rule.kind, rule.words, rule.pattern)
+        tree = parse(rule.pattern)
+        for _ in range(4):
+            text = "".join(f"{_RANDOM.choice(' ,.-a')}{_sample(tree)}\n" for _ in range(2))
+            lowered = lower_in_place(text)
+            assert list(rule.find(text, lowered)) == list(everywhere.find(text, lowered)), rule.pattern
+
+
+def _sample(tree: Any) -> str:
+    """Return a text that a pattern matches, apart from conditions on what is around it."""
+    return "".join(_sample_part(code, value) for code, value in tree)
+
+
+def _sample_part(code: Any, value: Any) -> str:
+    if code is codes.LITERAL:
+        return chr(value)
+    if code in (codes.NOT_LITERAL, codes.ANY):
+        return _RANDOM.choice("aZ9-")
+    if code is codes.IN:
+        shown = [part for part in value if part[0] in (codes.LITERAL, codes.RANGE)]
+        if value[0][0] is codes.NEGATE or not shown:
+            return _RANDOM.choice("aZ9_")
+        kind, part = _RANDOM.choice(shown)
+        return chr(part if kind is codes.LITERAL else _RANDOM.randint(*part))
+    if code is codes.BRANCH:
+        return _sample(_RANDOM.choice(value[1]))
+    if code is codes.SUBPATTERN:
+        return _sample(value[-1])
+    if code in (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT):
+        low, high, inner = value
+        count = _RANDOM.randint(low, min(int(high), low + _RANDOM.choice((0, 3, 30))))
+        return "".join(_sample(inner) for _ in range(count))
+    return ""
+
+
 def test_own_patterns_are_matched_each_by_itself() -> None:
     own = Redact([r"(a)nna", r"(?i)project \w+", r"(['\"])tok-\d+\1"])
     assert own.clean("anna: PROJECT x 'tok-12' \"tok-3'") == "[redacted]: [redacted] [redacted] \"tok-3'"
@@ -340,6 +416,9 @@ def test_rules_and_their_licence_are_installed() -> None:
         "token ",
         "-u a:",
         "AC0",
+        "password: [",
+        'password=["a",',
+        "value=",
     ],
 )
 def test_time_grows_with_the_length_alone(piece: str) -> None:
@@ -364,6 +443,6 @@ def test_time_grows_with_the_length_alone_for_every_word() -> None:
 
 def _measure(text: str, rule: SecretRule | None = None) -> float:
     began = time.process_time()
-    for _ in find_secrets(text) if rule is None else rule.find(text):
+    for _ in find_secrets(text) if rule is None else rule.find(text, lower_in_place(text)):
         pass
     return time.process_time() - began
