@@ -68,10 +68,8 @@ def _heading(item: Fields) -> str:
 
 def _body(item: Fields, stored: StoredRecord) -> Iterator[str]:
     match item["kind"]:
-        case "user":
-            yield from _parts(item["parts"], stored, 0)
-        case "assistant":
-            yield from _parts(item["parts"], stored, 0)
+        case "user" | "assistant":
+            yield from _parts(item["parts"], stored)
         case "outcomes":
             start = 0
             for outcome in item["outcomes"]:
@@ -97,7 +95,7 @@ def _body(item: Fields, stored: StoredRecord) -> Iterator[str]:
             return
 
 
-def _parts(parts: Iterable[Fields], stored: StoredRecord, start: int) -> Iterator[str]:
+def _parts(parts: Iterable[Fields], stored: StoredRecord) -> Iterator[str]:
     for place, part in enumerate(parts):
         match part["type"]:
             case "text":
@@ -108,7 +106,7 @@ def _parts(parts: Iterable[Fields], stored: StoredRecord, start: int) -> Iterato
                 yield f"<div>{_escape(part['name'])}</div>"
                 yield _diff(part["preview"]) if part["preview"] else f"<pre>{_escape(_json(part['arguments']))}</pre>"
             case _:
-                yield from _images([part], stored, start + place)
+                yield from _images([part], stored, place)
 
 
 def _images(parts: Iterable[Fields], stored: StoredRecord, start: int) -> Iterator[str]:
