@@ -146,6 +146,7 @@ def test_first_call_loads_no_pydantic_or_shell_parser() -> None:
         "hooks.base",
         "policy.paths",
         "tool.concurrency",
+        "policy.fence",
         "policy.guards",
         "policy.walled",
         "policy.shell_line",

@@ -61,6 +61,18 @@ def _is_allowed(line: str, folder: Path) -> bool:
         "tar cf y.tar -T list",
         "tar cf y.tar --files-from=list",
         "tar -cT list -f y.tar",
+        "rm app.py > log",
+        "unlink app.py 2> log",
+        "rmdir src >> log",
+        "git commit --allow-empty -qF server.key",
+        "git commit --allow-empty -qFserver.key",
+        "git commit --fil server.key",
+        "git add --pathspec-from server.key",
+        "git tag -aF server.key v1",
+        "git tag v1 HEAD:server.key",
+        "git tag v1 HEAD:.config/gh",
+        "git notes add -C HEAD:server.key",
+        "git notes add -CHEAD:server.key",
     ],
 )
 def test_loss_and_disguise_ask(project: Path, line: str) -> None:
@@ -86,6 +98,12 @@ def test_loss_and_disguise_ask(project: Path, line: str) -> None:
         "rsync -a src/ copy/",
         "tar czf y.tgz src",
         "zip -r y.zip src",
+        "mv app.py new.py > log",
+        "git commit -qF list",
+        "git tag -a v1 -m 'fix: all'",
+        "git tag -am 'fix: all' v1",
+        "git tag v1 HEAD~1",
+        "git notes add -m 'fix: all'",
     ],
 )
 def test_ordinary_changes_are_free(project: Path, line: str) -> None:

@@ -513,3 +513,82 @@ def test_compared_folders_that_are_too_many_are_asked_about(tmp_path: Path, monk
         (tmp_path / name).mkdir()
     assert find_compared_secret(["diff", "--no-index", "a*"], str(tmp_path)) is None
     assert find_compared_secret(["diff", "--no-index", "a1", "a2"], str(tmp_path)) == ""
+
+
+def _add_hook(folder: Path, name: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text("#!/bin/sh\n")
+    (folder / name).chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("hook", "line"),
+    [
+        ("reference-transaction", "git branch foo"),
+        ("reference-transaction", "git remote rename a b"),
+        ("post-index-change", "git reset -q"),
+        ("post-index-change", "git mv a b"),
+        ("post-index-change", "git sparse-checkout set src"),
+        ("post-index-change", "mkdir x && git diff"),
+        ("post-index-change", "git diff > out"),
+        ("pre-auto-gc", "git commit -m x"),
+        ("post-checkout", "git stash branch foo"),
+        ("post-checkout", "git bisect start HEAD HEAD~1"),
+    ],
+)
+def test_hooks_that_any_command_runs_ask(repository: Path, hook: str, line: str) -> None:
+    _git(repository, "commit", "--quiet", "--allow-empty", "-m", "x")
+    assert isinstance(judged(line, repository, mode="auto"), Allow)
+    _add_hook(repository / ".git/hooks", hook)
+    assert isinstance(judged(line, repository, mode="auto"), Ask)
+    assert isinstance(judged("git diff", repository, mode="auto"), Allow)  # runs without hooks
+
+
+@pytest.mark.parametrize("line", ["git grep . HEAD:.config/gh", "git diff @ HEAD:.aws", "git diff {tree}:gh main"])
+def test_folders_whose_names_make_their_files_secret_ask(repository: Path, line: str) -> None:
+    (repository / ".config/gh").mkdir(parents=True)
+    (repository / ".config/gh/hosts.yml").write_text("x")
+    _git(repository, "add", ".")
+    _git(repository, "commit", "--quiet", "-m", "x")
+    find = ["git", "-C", str(repository), "rev-parse", "HEAD", "HEAD:.config"]
+    commit, tree = subprocess.run(find, check=True, capture_output=True, text=True).stdout.split()
+    for mode in ("default", "bypass"):
+        assert isinstance(judged(line.format(tree=tree), repository, mode=mode), Ask)
+        assert isinstance(judged(f"git show {tree}:gh/hosts.md", repository, mode=mode), Ask)
+    assert isinstance(judged(f"git show {commit}:src/a.py", repository), Allow)
+    assert isinstance(judged("git grep . HEAD:src", repository), Allow)
+    below = repository / ".config/gh"
+    assert isinstance(judge_command("git grep . HEAD:./", cwd=below, workspace=repository), Ask)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("cp a rust-toolchain.toml && cargo tree --locked", Ask),
+        ("git checkout other && cargo tree --locked", Ask),
+        ("git stash pop; cargo --version", Ask),
+        ("cp -r a .venv && uv python find", Ask),
+        ("for x in 1 2; do npm ls; mv a b; done", Ask),
+        ("cd src || cd lib; go version", Ask),
+        ("cargo tree --locked", Allow),
+        ("git checkout other && git status", Allow),
+        ("sed -i s/a/b/ a.py && ruff check", Allow),
+    ],
+)
+def test_settings_that_the_line_itself_may_change_ask(repository: Path, line: str, expected: type[Decision]) -> None:
+    assert isinstance(judged(line, repository, mode="auto"), expected)
+
+
+def test_hooks_of_a_folder_named_like_a_command_ask(repository: Path) -> None:
+    subprocess.run(["git", "init", "--quiet", str(repository / "add")], check=True)
+    _add_hook(repository / "add/.git/hooks", "pre-commit")
+    assert isinstance(judged("git -C add commit -m x", repository, mode="auto"), Ask)
+
+
+@pytest.mark.parametrize("value", ["mine", "%(prefix)/../mine", ":(optional)mine"])
+def test_folder_of_hooks_of_one_work_tree_counts(repository: Path, value: str) -> None:
+    _git(repository, "config", "extensions.worktreeConfig", "true")
+    _add_hook(repository / "mine", "pre-commit")
+    assert isinstance(judged("git commit -m x", repository, mode="auto"), Allow)
+    (repository / ".git/config.worktree").write_text(f"[core]\n\thooksPath = {value}\n")
+    assert isinstance(judged("git commit -m x", repository, mode="auto"), Ask)

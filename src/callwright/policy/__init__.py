@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     )
     from callwright.policy.base import Policy as Policy, Subject as Subject, Tier as Tier
     from callwright.policy.decide import AllowEverything as AllowEverything, Policies as Policies
+    from callwright.policy.fence import Fence as Fence
     from callwright.policy.grants import Grants as Grants, Proposal as Proposal, propose as propose
-    from callwright.policy.guards import Fence as Fence, Guards as Guards
+    from callwright.policy.guards import Guards as Guards
     from callwright.policy.modes import (
         ByMode as ByMode,
         ExcludedCommands as ExcludedCommands,
@@ -40,8 +41,9 @@ __getattr__ = lazy_exports(
     {
         "base": "Access Decision Policy Subject Tier",
         "decide": "AllowEverything Confinement Policies Reach RunCommand",
+        "fence": "Fence",
         "grants": "Grants Proposal propose",
-        "guards": "Fence Guards",
+        "guards": "Guards",
         "modes": "ByMode ExcludedCommands Mode ModeSwitch UseTool mode_named",
         "paths": "PathContext",
         "rules.loading": "LoadedRules RuleProblem check_rules load_rules",

@@ -21,7 +21,7 @@ from callwright.policy.git_folders import list_repositories, read_settings
 from callwright.policy.tool_names import words
 from callwright.policy.trees import find_in_tree
 from callwright.shell.plan import Tree
-from callwright.system.sensitive_paths import comparable, is_secret
+from callwright.system.sensitive_paths import comparable, is_secret, may_hold_secret
 
 _OBJECT_ID = re.compile(r"(?:.*-g)?([0-9a-fA-F]{4,64})(?:[\^~@].*)?")
 _PRINTS_FILES = words("show cat-file tag notes")
@@ -55,18 +55,29 @@ def find_unnamed_object(arguments: Sequence[str], folder: str) -> str:
         objected = {"blob", "tree", _UNKNOWN}
     else:
         return ""
+    if verb in _COMPARES_FOLDERS and (cut := next((word for word in rest if _cuts_names(word, folder)), "")):
+        return cut
     named = list(_list_ids(rest, values=verb in ("tag", "notes")))
     stores = [repository.shared / "objects" for repository in list_repositories(folder)] if named else []
     if not stores:
         return ""
-    for word, start in named[:_MAX_IDS]:
+    for word, start, inside in named[:_MAX_IDS]:
         if any(empty.startswith(start) for empty in _EMPTY_TREES):
             continue
-        if any(objected & _find_kinds(store, start) for store in stores):
+        # the path behind the id of a folder begins at that folder
+        kinds = {"tree", _UNKNOWN} if inside else objected
+        if any(kinds & _find_kinds(store, start) for store in stores):
             return word
     if len(named) > _MAX_IDS:
         return named[_MAX_IDS][0]
     return ""
+
+
+def _cuts_names(word: str, folder: str) -> bool:
+    """Whether a word names a folder of a commit by whose name a file in it is a secret: `HEAD:.config/gh`."""
+    _, colon, path = word.rpartition(":")
+    full = os.path.normpath(os.path.join(folder, path))  # noqa: PTH118 - of `HEAD:./` too, which begins at the folder
+    return bool(colon and path) and may_hold_secret(comparable(full))
 
 
 def find_compared_secret(arguments: Sequence[str], folder: str) -> str | None:
@@ -130,8 +141,8 @@ def split_verb(arguments: Sequence[str]) -> tuple[str, Sequence[str]]:
     return (arguments[place], arguments[place + 1 :]) if place < len(arguments) else ("", ())
 
 
-def _list_ids(rest: Sequence[str], *, values: bool) -> Iterator[tuple[str, str]]:
-    """Yield the words that may be ids of objects, each with the id in lower case."""
+def _list_ids(rest: Sequence[str], *, values: bool) -> Iterator[tuple[str, str, bool]]:
+    """Yield the words that may be ids of objects, each with the id in lower case and whether a path follows it."""
     for word in rest:
         text = word
         if word[:1] == "-":
@@ -139,8 +150,9 @@ def _list_ids(rest: Sequence[str], *, values: bool) -> Iterator[tuple[str, str]]
                 continue
             text = word.partition("=")[2] if word[:2] == "--" else word[2:]
         for part in text.split(".."):
-            if found := _OBJECT_ID.fullmatch(part.strip(".").lstrip("^")):
-                yield word, found[1].lower()
+            name, colon, _ = part.strip(".").lstrip("^").partition(":")
+            if found := _OBJECT_ID.fullmatch(name):
+                yield word, found[1].lower(), bool(colon)
 
 
 def _find_kinds(objects: Path, start: str) -> set[str]:

@@ -1,8 +1,7 @@
-"""The workspace fence, and safety checks that no rule, hook or mode lifts.
+"""Safety checks that no rule, hook or mode lifts.
 
-`Fence` asks about paths outside the workspace. `Guards` denies what destroys a machine and asks about secrets, files
-that configure other programs, and repositories whose settings make git run a program. Only a user's approval settles
-what a guard asks.
+`Guards` denies what destroys a machine and asks about secrets, files that configure other programs, and repositories
+whose settings make git run a program. Only a user's approval settles what a guard asks.
 
 Git's pagers, hooks and file monitors are switched off when a line runs (`shell/git_env.py`). Programs that show
 differences or filter content cannot be switched off that way, so a repository that names one is not read without
@@ -31,7 +30,6 @@ from callwright.policy.base import Policy, Subject, Tier, make_printable
 from callwright.policy.git_reads import find_compared_secret, find_unnamed_object
 from callwright.policy.paths import PathContext, PossiblePaths
 from callwright.policy.removals import (
-    find_restored_file,
     is_vital,
     list_removed_folders,
     mirrors,
@@ -39,101 +37,14 @@ from callwright.policy.removals import (
     selects_by_name,
     whole_folder,
 )
-from callwright.policy.repository import find_hook, find_repository_program
-from callwright.policy.shell_line import PartOfLine, command_of, paths_for_call
+from callwright.policy.repository import find_repository_program
+from callwright.policy.shell_line import PartOfLine, command_of, paths_for_call, real_folder
 from callwright.policy.tool_names import words
 from callwright.policy.toolchains import find_project_program, find_ruff_fixes, folder_decides
 from callwright.policy.trees import find_in_tree, find_option_file
-from callwright.policy.walled import is_walled
 from callwright.shell.plan import ENVIRONMENT_SHOWN, SimpleCommand, Verdict
 from callwright.system.environment import is_credential, program_folders
-from callwright.system.paths import Workspace
 from callwright.system.sensitive_paths import comparable, is_environment, is_ours, is_protected, is_secret
-
-_HARMLESS_DEVICES = words(
-    "/dev/null /dev/zero /dev/full /dev/stdin /dev/stdout /dev/stderr /dev/tty /dev/random /dev/urandom"
-)
-
-
-_GIT_VERBS = words("commit merge pull cherry-pick revert am checkout switch worktree clone rebase push add stash tag")
-
-
-class Fence(Policy):
-    """Asks about paths outside the workspace and names their real targets; decides nothing about paths inside.
-
-    Args:
-        workspace: The folders that are inside, and whether paths outside are asked about or denied.
-        here: The folders that relative paths start from; the workspace's own by default.
-        walled: Commands run behind a wall that masks secrets, so a read whose target is not known needs no question.
-    """
-
-    tier = Tier.MODE
-
-    def __init__(self, workspace: Workspace, here: PathContext | None = None, *, walled: bool = False) -> None:
-        self.workspace = workspace
-        self.walled = walled
-        self.here = here or PathContext.within(workspace)
-
-    def judge(self, access: Access, subject: Subject) -> Decision | None:
-        match access:
-            case ReadPath(path):
-                return None if self._reads_freely(path, subject) else self._outside(path, "read", subject)
-            case WritePath(path):
-                return None if path in _HARMLESS_DEVICES else self._outside(path, "write to", subject)
-            case DeletePath(path):
-                return self._outside(path, "remove", subject)
-            case RunCommand() if isinstance(subject, PartOfLine) and subject.command is not None:
-                return self._judge_git(subject.command) or self._judge_hidden_reads(subject)
-            case _:
-                return None
-
-    def _judge_git(self, command: SimpleCommand) -> Decision | None:
-        """Ask before git runs a hook or discards changes; read-only lines run without hooks."""
-        if command.verdict is not Verdict.WRITES or command.program != "git":
-            return None
-        if restored := find_restored_file(command.words[1:], _folder_of(command, self.here)):
-            return Ask(f"git checkout would discard the changes of {make_printable(restored)}", "uncommitted work")
-        verb = next((word for word in command.words[1:] if word in _GIT_VERBS), "")
-        try:
-            hook = find_hook(_folder_of(command, self.here), verb) if verb else ""
-        except (OSError, ValueError):
-            hook = "of a repository that cannot be checked"
-        return Ask(f"git {verb} would run the hook {make_printable(hook)}", "repository hooks") if hook else None
-
-    def _judge_hidden_reads(self, part: PartOfLine) -> Decision | None:
-        """Ask about a program whose reads are unknown where reads outside the workspace are not free."""
-        if not self.walled or self.workspace.reads == "anywhere":
-            return None
-        proven = part.plan.proven and part.plan.verdict is not Verdict.UNKNOWN
-        if proven or not is_walled(part.plan):
-            return None
-        return Ask("it may read files outside the workspace", "workspace fence")
-
-    def _reads_freely(self, path: str, subject: Subject) -> bool:
-        if path in _HARMLESS_DEVICES:
-            return True
-        if self.workspace.reads != "anywhere":
-            return False
-        return paths_for_call(path, subject, self.here).known or (
-            self.walled and isinstance(subject, PartOfLine) and is_walled(subject.plan)
-        )
-
-    def _outside(self, path: str, verb: str, subject: Subject) -> Decision | None:
-        places = paths_for_call(path, subject, self.here)
-        if not places.known:
-            return Ask(f"would {verb} {make_printable(path)}, whose target is not known", "workspace fence")
-        for real in places.real:  # the real target counts: a link inside the workspace may lead out of it
-            if not self.here.inside(real):
-                return self._object_to(path, real, verb)
-        return None
-
-    def _object_to(self, path: str, real: str, verb: str) -> Decision:
-        leads = (
-            make_printable(real) if path == real else f"{make_printable(path)}, which leads to {make_printable(real)},"
-        )
-        reason = f"would {verb} {leads} outside the workspace {' and '.join(self.here.roots)}"
-        return Deny(reason, "workspace fence") if self.workspace.outside == "refuse" else Ask(reason, "workspace fence")
-
 
 _CRITICAL, _PROTECTED, _SECRET = "guard critical path", "guard protected path", "guard secret"
 _VARIABLE = re.compile(r"""["']?\$(?:\w+|\{[^}/]*\})["']?[/*."']*""")
@@ -211,12 +122,16 @@ class Guards(Policy):
         name = command.program
         if part.verdict not in _RUN_UNASKED or not (name in _USE_GIT or folder_decides(name)):
             return None
-        folder = _folder_of(command, self.here)
-        if name in _USE_GIT:
+        folder = real_folder(command, self.here)
+        if name not in ("git", "ruff") and _changes_before(part, command):  # which a repository cannot make run a file
+            return Ask(
+                f"{name} follows files of its folder, which another part of the line may change", "guard repository"
+            )
+        if command.cwd is None and name != "git":
+            program = "settings of a folder that is not known"
+        elif name in _USE_GIT:
             program = find_repository_program(folder, network=part.verdict is not Verdict.READ_ONLY)
             program = program or find_project_program(command.words, folder)
-        elif command.cwd is None:
-            program = "settings of a folder that is not known"
         elif name == "ruff" and (setting := find_ruff_fixes(folder)):
             return Ask(f"ruff would change files: {make_printable(setting)}", "guard project settings", firm=True)
         else:
@@ -234,7 +149,7 @@ class Guards(Policy):
         command = part.command
         if command is None or part.verdict not in _RUN_UNASKED or command.program != "git":
             return None
-        folder = _folder_of(command, self.here)
+        folder = real_folder(command, self.here)
         if unnamed := find_unnamed_object(command.words[1:], folder):
             return Ask(
                 f"would print the object {make_printable(unnamed)}, which may be a private key or a password; "
@@ -266,7 +181,7 @@ class Guards(Policy):
         """Ask about secrets in folders that a command reads as a whole, and about files that would be its options."""
         if self.masked:
             return None
-        if option := find_option_file(command.words[1:], _folder_of(command, self.here)):
+        if option := find_option_file(command.words[1:], real_folder(command, self.here)):
             return Ask(f"would take the file {make_printable(option)} for an option", _SECRET)
         if not command.trees or command.program in _LOOKS_AT_NAMES:
             return None
@@ -352,9 +267,9 @@ def _judge_resource(uri: str) -> Decision | None:
     return None
 
 
-def _folder_of(command: SimpleCommand, here: PathContext) -> str:
-    """Return the real folder a command runs in: programs look upward from there, not from a link to it."""
-    return os.path.realpath(command.cwd or here.cwd)
+def _changes_before(part: PartOfLine, command: SimpleCommand) -> bool:
+    """Whether another command of the line writes files: those on the disk now do not tell what this one will follow."""
+    return any(other.verdict is Verdict.WRITES and other != command for other in part.plan.commands)
 
 
 def _find_credential() -> str:

@@ -191,7 +191,7 @@ class ByMode(Policy):
     def _beyond(self, access: Access, subject: Subject) -> Decision | None:
         if self.fenced or not _is_part_of_line(subject):
             return None  # other tools check their workspace themselves
-        from callwright.policy.guards import Fence  # as above
+        from callwright.policy.fence import Fence  # as above
         from callwright.system.paths import Workspace
 
         return Fence(Workspace(subject.access.cwd, reads="anywhere", outside="ask")).judge(access, subject)

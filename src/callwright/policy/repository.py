@@ -7,7 +7,7 @@ in the user's home folder are trusted.
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from stat import S_ISREG
@@ -193,10 +193,10 @@ def find_repository_program(folder: str, *, network: bool = False) -> str:
 
 
 def _find_in_repository(repository: GitFolders, *, network: bool, depth: int) -> str:
-    own, shared, work_tree, _ = repository
+    own, _, work_tree, _ = repository
     if depth > _MAX_SUBMODULE_DEPTH:
         return f"submodules in {work_tree}, which are nested too deeply"
-    for file in dict.fromkeys((shared / "config", own / "config", own / "config.worktree")):
+    for file in _list_settings_files(repository):
         if found := _find_in_file(file, work_tree, network=network):
             return found
     for name in _list_submodules(own):
@@ -206,6 +206,11 @@ def _find_in_repository(repository: GitFolders, *, network: bool, depth: int) ->
         if inner and (found := _find_in_repository(inner, network=network, depth=depth + 1)):
             return found
     return ""
+
+
+def _list_settings_files(repository: GitFolders) -> Iterable[Path]:
+    own, shared, _, _ = repository
+    return dict.fromkeys((shared / "config", own / "config", own / "config.worktree"))
 
 
 _LINK_MODE = b"\x00\x00\xe0\x00"
@@ -312,30 +317,40 @@ _COMMIT_HOOKS = words(
     " pre-applypatch post-applypatch"
 )
 _HOOKS = {
-    **dict.fromkeys(("commit", "merge", "pull", "cherry-pick", "revert", "am"), _COMMIT_HOOKS),
-    **dict.fromkeys(("checkout", "switch", "worktree", "clone"), frozenset(("post-checkout",))),
-    "rebase": _COMMIT_HOOKS | {"pre-rebase", "post-checkout"},
+    **dict.fromkeys(("commit", "merge", "cherry-pick", "revert", "am"), _COMMIT_HOOKS),
+    **dict.fromkeys(("rebase", "pull"), _COMMIT_HOOKS | {"pre-rebase", "post-checkout"}),
+    **dict.fromkeys(words("checkout switch worktree clone stash bisect submodule"), frozenset(("post-checkout",))),
     "push": frozenset(("pre-push",)),
 }
-_ALWAYS_HOOKS = frozenset(("reference-transaction", "post-index-change"))
+_ALWAYS_HOOKS = frozenset(("reference-transaction", "post-index-change", "pre-auto-gc"))
+"""What any command may run: even `git diff` writes the index again when files only seem to have changed."""
+_NOT_A_PATH = re.compile(r"%\(|:\(")  # git replaces `%(prefix)`, and leaves out what is `:(optional)`
 
 
 def find_hook(folder: str, verb: str) -> str:
     """Return the hook that a git command would run in this folder; empty if there is none.
 
+    Args:
+        folder: Where git would run.
+        verb: The sub-command; empty for one that only reads.
+
     Raises:
         ValueError: The settings that may name hooks cannot be read.
     """
     wanted = _HOOKS.get(verb, frozenset[str]()) | _ALWAYS_HOOKS
-    for _, shared, work_tree, _ in list_repositories(folder):
-        for hooks in (shared / "hooks", *_hook_folders(shared / "config", work_tree)):
+    for repository in list_repositories(folder):
+        for hooks in (repository.shared / "hooks", *_hook_folders(repository)):
             for name in sorted(wanted):
                 if os.access(hooks / name, os.X_OK) and (hooks / name).is_file():
                     return str(hooks / name)
     return ""
 
 
-def _hook_folders(config: Path, work_tree: Path) -> Iterator[Path]:
-    for setting in parse_git_settings(read_settings(config)) if config.is_file() else ():
-        if (setting.section, setting.key) == ("core", "hookspath") and setting.value:
-            yield work_tree / os.path.expanduser(setting.value)  # noqa: PTH111 - joined as text
+def _hook_folders(repository: GitFolders) -> Iterator[Path]:
+    for file in filter(Path.is_file, _list_settings_files(repository)):
+        for setting in parse_git_settings(read_settings(file)):
+            if (setting.section, setting.key) != ("core", "hookspath") or not setting.value:
+                continue
+            if _NOT_A_PATH.match(setting.value):
+                raise ValueError(f"{file} names the folder of hooks in a way that is not followed")
+            yield repository.work_tree / os.path.expanduser(setting.value)  # noqa: PTH111 - joined as text

@@ -1,5 +1,6 @@
 """Splits a shell line into the parts that policies judge: its commands and what each of them touches."""
 
+import os
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -110,7 +111,13 @@ def _stays_here(part: PartOfLine) -> bool:
 
 
 def _moves(part: PartOfLine) -> bool:
-    return part.command is not None and _writes_somewhere(part.command)
+    """Whether a command that removes a file also writes one, other than by a redirect: `rm a > log` moves nothing."""
+    command = part.command
+    if command is None or not _writes_somewhere(command):
+        return False
+    if not command.redirected:
+        return True
+    return any(isinstance(access, WritePath) for access in plan_without_redirects(command).accesses)
 
 
 def _writes_somewhere(command: SimpleCommand) -> bool:
@@ -120,6 +127,11 @@ def _writes_somewhere(command: SimpleCommand) -> bool:
 def command_of(subject: Subject) -> SimpleCommand | None:
     """Return the command of a shell line that is being judged; None for any other call, and for a line as a whole."""
     return subject.command if isinstance(subject, PartOfLine) else None
+
+
+def real_folder(command: SimpleCommand, here: "PathContext") -> str:
+    """Return the real folder a command runs in: programs look upward from there, not from a link to it."""
+    return os.path.realpath(command.cwd or here.cwd)
 
 
 def is_unclear(subject: Subject) -> bool:

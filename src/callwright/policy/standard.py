@@ -7,7 +7,8 @@ from callwright.core.access import Decision, RunCommand
 from callwright.policy.base import Policy
 from callwright.policy.decide import Policies
 from callwright.policy.dry_run import dry_run_line
-from callwright.policy.guards import Fence, Guards
+from callwright.policy.fence import Fence
+from callwright.policy.guards import Guards
 from callwright.policy.modes import AutoAllow, ByMode, ModeSwitch, NetworkReads
 from callwright.policy.paths import PathContext
 from callwright.policy.rules.matching import Rules

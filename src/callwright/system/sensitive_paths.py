@@ -203,6 +203,14 @@ _PROTECTED = re.compile(
 _SECRET_FOLDER = re.compile(_pattern(_SECRET_FOLDERS, below=True))
 _HARMLESS = re.compile(_pattern(_HARMLESS_IN_SSH, below=False))
 _SECRET = re.compile(f"{_pattern(_SECRET_NESTED, below=True)}|{_pattern(_SECRET_FILES, below=False)}")
+_ABOVE_SECRET = re.compile(
+    _pattern(
+        dict.fromkeys(
+            "/".join(name.split("/")[:depth]) for name in _SECRET_NESTED for depth in range(1, name.count("/") + 1)
+        ),
+        below=False,
+    )
+)
 _INSTALLER = tuple(f"/{name.casefold()}" for name in _INSTALLER_SECRETS)
 _ENVIRONMENT = re.compile(rf"/(?!{_TEMPLATE})\.env(?:\.[^/]*)?$")
 _TRAILING = re.compile(r"(?<=[^/. ])[. ]+(?=/|$)")
@@ -267,6 +275,11 @@ def is_secret(path: str) -> bool:
     if _SECRET_FOLDER.search(path):
         return not _HARMLESS.search(path)
     return _SECRET.search(path) is not None or is_environment(path) or is_installer_secret(path)
+
+
+def may_hold_secret(path: str) -> bool:
+    """Whether a comparable path is a folder by whose name a file in it is a secret: `.aws` of `.aws/credentials`."""
+    return _ABOVE_SECRET.search(path) is not None
 
 
 def is_environment(path: str) -> bool:

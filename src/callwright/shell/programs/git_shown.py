@@ -15,6 +15,8 @@ SHOWS_CONTENT = frozenset(
 _FILE_OPTIONS = frozenset(
     "--contents --ignore-revs-file --no-index --file -F -f -O -S --pathspec-from-file --template -t".split()
 )
+_FILE_LETTER = re.compile("[FfOSt]")
+"""The letters among these options, which may stand behind others."""
 _TEXT_OPTIONS = frozenset("-S -G --grep --author --committer --since --until --after --before".split())
 
 
@@ -30,17 +32,24 @@ def list_files(verb: str, words: Sequence[Word], folders: Folders) -> tuple[Acce
         text = word.text
         name, equals, value = text.partition("=")
         if text[:1] != "-":
-            loose = shows or previous in _FILE_OPTIONS or text[:1] == "/" or ".." in text
+            loose = shows or _awaits_file(previous) or text[:1] == "/" or ".." in text
             # the path stands behind the last colon: HEAD:.env, :0:.env, 1,2:.env
             found.extend([text, text.partition(":")[2], text.rpartition(":")[2]] if loose else [])
         elif text[:2] == "-L":
             found.append(text.rpartition(":")[2])
         elif equals and any(option.startswith(name) for option in _FILE_OPTIONS):
             found.append(value)
-        elif text[:2] in _FILE_OPTIONS and text[1:2] != "-":
-            found.append(text[2:])
+        elif text[1:2] != "-" and (joined := _FILE_LETTER.search(text)):
+            found.append(text[joined.end() :])
         previous = text
     return tuple(resolve_as(ReadPath, filter(None, found), folders))
+
+
+def _awaits_file(option: str) -> bool:
+    """Whether the next word may be a file: behind `-F`, `-qF` and `--fil`, which git takes for `--file`."""
+    if option[:2] == "--":
+        return len(option) > len("--") and any(each.startswith(option) for each in _FILE_OPTIONS)
+    return option[:1] == "-" and f"-{option[-1]}" in _FILE_OPTIONS
 
 
 def list_shown_trees(verb: str, words: Sequence[Word], folders: Folders) -> tuple[Tree, ...]:
