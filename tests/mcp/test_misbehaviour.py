@@ -350,6 +350,22 @@ async def test_server_cannot_shadow_local_tool(open_rough: "OpenRough"):
     assert "mcp__rough__echo" in registry
 
 
+async def test_server_does_not_take_back_a_name_from_local_tool():
+    @tool(name="mcp__rough__echo")
+    async def ours() -> str:
+        """Ours."""
+        return "ours"
+
+    registry = Registry()
+    config = ServerConfig("rough", sys.executable, ("-S", SCRIPT), trusted=True)
+    async with McpServers([config], registry) as servers:
+        registry.add(ours)
+        await Executor(registry, AllowEverything()).run("mcp__rough__mutate")
+        await until(lambda: any("another tool has this name" in each for each in servers.status()[0].problems))
+        assert registry["mcp__rough__echo"] is ours
+    assert registry.names() == ["mcp__rough__echo"]
+
+
 async def test_closing_leaves_no_processes(open_rough: "OpenRough"):
     async with open_rough() as world:
         outcome = await world.run("environment")

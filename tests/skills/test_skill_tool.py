@@ -334,6 +334,23 @@ async def test_a_skill_does_not_take_the_place_of_a_tool(tmp_path: Path, caplog:
     assert registry.names() == ["bash", "other"]
 
 
+@pytest.mark.parametrize("later", ["changed", "gone"])
+async def test_tool_that_replaced_a_skill_stays(tmp_path: Path, later: str) -> None:
+    skill, own = tmp_path / "bash.md", Bash()
+    skill.write_text("Say that it was done.")
+    registry = Registry()
+    tools = MarkdownTools(Skills(tmp_path, home=tmp_path / "none", more=[tmp_path]), registry, echo)
+    registry.add(own)
+    if later == "gone":
+        skill.unlink()
+    else:
+        skill.write_text("Say that it was well done.")
+    tools.reload()
+    assert registry["bash"] is own
+    tools.reload()
+    assert registry["bash"] is own
+
+
 async def test_a_skill_that_no_tool_can_be_named_like_is_left_out(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

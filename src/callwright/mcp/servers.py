@@ -41,6 +41,8 @@ class MutableRegistry(Protocol):
 
     def remove(self, name: str) -> object: ...
 
+    def get(self, name: str) -> Tool | None: ...
+
     def __contains__(self, name: object) -> bool: ...
 
 
@@ -329,10 +331,13 @@ class _ServerTools:
         return kept if kept is not None and same and not isinstance(tool, HeldTool) else tool
 
     def _replace(self, desired: Mapping[str, Tool]) -> None:
-        for name in [name for name in self._tools if name not in desired]:
-            self._remove(name)
         # all names first: the registry looks names up in a snapshot, which every change makes anew
-        taken = {name for name in desired if name not in self._tools and name in self._registry}
+        own = {name for name, tool in self._tools.items() if self._registry.get(name) is tool}
+        for name in [name for name in self._tools if name not in desired]:
+            del self._tools[name]
+            if name in own:  # the owner of the registry may have removed or replaced it
+                self._registry.remove(name)
+        taken = {name for name in desired if name not in own and name in self._registry}
         for name, tool in desired.items():
             if self._tools.get(name) is tool:
                 continue
@@ -341,11 +346,6 @@ class _ServerTools:
                 continue
             self._tools[name] = tool
             self._registry.add(tool)
-
-    def _remove(self, name: str) -> None:
-        del self._tools[name]
-        with suppress(UsageError):  # the owner of the registry may have removed it
-            self._registry.remove(name)
 
     def release_accepted(self) -> None:
         """Release held tools that have been accepted meanwhile, perhaps by another process."""

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeAlias
@@ -298,6 +297,8 @@ class ToolRegistry(Protocol):
 
     def remove(self, name: str) -> object: ...
 
+    def get(self, name: str) -> Tool | None: ...
+
     def __contains__(self, name: object) -> bool: ...
 
 
@@ -318,6 +319,7 @@ class MarkdownTools:
         self._registry = registry
         self._subagent = subagent
         self._offered: dict[str, Skill] = {}
+        self._tools: dict[str, Tool] = {}
         self._update_registry()
 
     def reload(self) -> Reloaded:
@@ -337,16 +339,17 @@ class MarkdownTools:
             else:
                 now[name] = skill
         for name in self._offered.keys() - now.keys():
-            with suppress(UsageError):  # the owner of the registry may have removed it
+            if self._registry.get(name) is self._tools.pop(name):  # the owner may have removed or replaced it
                 self._registry.remove(name)
         for name, skill in now.items():
             if self._offered.get(name) != skill:
-                self._registry.add(markdown_tool(skill, self._subagent))
+                self._tools[name] = markdown_tool(skill, self._subagent)
+                self._registry.add(self._tools[name])
         self._offered = now
 
     def _find_problem(self, name: str, taken: Collection[str]) -> str:
         """Return why a skill cannot be a tool of this name; empty if it can."""
-        if name in taken or (name in self._registry and name not in self._offered):
+        if name in taken or (name in self._registry and self._registry.get(name) is not self._tools.get(name)):
             return "there is a tool of this name"
         try:
             check_name(name)
