@@ -133,6 +133,27 @@ async def test_one_session_that_cannot_be_written_fails_alone(tmp_path: Path) ->
         assert (await append_all(store, [holds[4]], "third"))[0] == [None]
 
 
+async def test_one_record_that_is_too_large_fails_alone(tmp_path: Path) -> None:
+    def limit(file: SessionFile) -> None:
+        with file.transaction() as connection:
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 10_000)  # a billion would take this test a minute
+
+    async with SqliteStore(tmp_path / "s.db") as store:
+        holds = await hold_all(store, 3)
+        await asyncio.gather(*(hold.append(said("first")) for hold in holds))
+        await store.run(limit)
+        async with stopped_writer(store):
+            holds[2].keep_output("o", "y" * 20_000)
+            given = [hold.append(said("x" * 20_000 if hold is holds[1] else "second")) for hold in holds]
+            adding = asyncio.gather(*given, return_exceptions=True)
+            await asyncio.sleep(0)
+        first, large, last = await adding
+        assert first is last is None and isinstance(large, SessionError) and "too large" in str(large)
+        await holds[1].append(said("second"))
+        for number in range(3):
+            assert await texts(store, f"s{number}") == say("first", "second")
+
+
 async def test_a_lost_note_stops_what_follows_it_in_the_same_commit(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     async with SqliteStore(path) as store:

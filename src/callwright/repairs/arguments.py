@@ -21,7 +21,10 @@ def read_arguments(arguments: JsonObject | str | bytes, target: Target) -> ReadA
     """Return the arguments as an object, and what was repaired to get it; None if they have no reading, or two."""
     if isinstance(arguments, Mapping):
         return cast("Object", thaw(arguments)), []
-    text = arguments.decode("utf-8", "replace") if isinstance(arguments, bytes) else arguments
+    try:
+        text = arguments.decode() if isinstance(arguments, bytes) else arguments
+    except UnicodeDecodeError:
+        return None
     if text.strip() in _EMPTY:
         return {}, [Repair("empty", "no arguments read as {}")]
     repairs: list[Repair] = []

@@ -4,19 +4,21 @@ Accepted: a code fence, tokens of a chat template or doubled braces around it, s
 quotes, raw control characters and invalid escapes in strings, trailing commas, comments, unquoted keys, Python's
 constants, closing brackets too many at the end, the same value written twice, a whole object with its quotes escaped.
 Refused: an end inside a value, a quote inside a string that is not escaped, a missing comma, two different values for
-one key, a comment that may be a part of a string, `\\'` that may be the shell's, any other text before or after.
+one key, a comment that may be a part of a string or a division, half a character, `\\'` that may be the shell's, any
+other text before or after.
 """
 
 import json
 import re
 from typing import Any, cast
 
-from callwright.core.json import RepeatedKey, make_object
+from callwright.core.json import RepeatedKey, canonical, make_object
 
 _FENCE = re.compile(r"(?P<mark>`{3,}|~{3,})[ \t]*[\w+-]*[ \t]*\n")
 _OPENING = re.compile(r"(?:(?P<mark>`{3,}|~{3,})[ \t]*[\w+-]*|json)\s*(?=[{\[])")
 _SPACE = re.compile(r"(?:[\s\ufeff\u200b]+|//[^\n]*|#[^\n]*|/\*.*?\*/)*", re.DOTALL)
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?![\w.])")
+# not before `// 7`, which may be a comment or a division
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?![\w.]|[ \t]*//[ \t]*[-+(.\d])")
 _WORD = re.compile(r"[A-Za-z_$][\w$-]*")
 _CONSTANTS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
 _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "`": "`"}
@@ -26,6 +28,7 @@ _PROGRAMS = frozenset({"command", "cmd", "command_line", "commandline", "shell_c
 """Fields in which `\\'` may be meant as it is written."""
 _COMMENT = 'after a string stands a comment with a quote in it: inside a string, write a quote as \\"'
 _BACKSLASH = "inside a string, write ' and ` as they are, and a backslash as \\\\"
+_SURROGATE = "a \\u escape is only half of a character: write the characters themselves"
 _MOST_DEPTH = 100
 _MOST_REPEATS = 8
 _TAIL_CHARS = 200
@@ -50,7 +53,7 @@ class TwoValues(NotJson):
 
 
 class TwoReadings(NotJson):
-    """A mark may be a part of a string or not; the message says what to write."""
+    """A mark or an escape in a string may mean one thing or another; the message says what to write."""
 
 
 def read_lenient(text: str) -> Any:
@@ -146,7 +149,7 @@ def _read_doubled(body: str) -> Any:
             readings.append(_read_body(text))
         except NotJson:
             continue
-    if not readings or any(reading != readings[0] for reading in readings):
+    if len({canonical(reading) for reading in readings}) != 1:
         raise NotJson("doubled braces with no reading, or two")
     return readings[0]
 
@@ -190,7 +193,7 @@ class _Reader:
             self._skip_brackets(value)
             if self._at == len(self._text):
                 return
-            if not isinstance(value, dict) or self.read_value(0) != value:
+            if not isinstance(value, dict) or canonical(self.read_value(0)) != canonical(value):
                 break
         raise NotJson("more text after the value")
 
@@ -318,7 +321,10 @@ class _Reader:
         if apostrophes and pieces.count("'") > apostrophes:
             raise TwoReadings(_BACKSLASH)
         text = "".join(pieces) if not foreign else self._keep_backslashes(self._text[start : self._at - 1], pieces)
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # joins surrogate pairs
+        try:
+            return text.encode("utf-16", "surrogatepass").decode("utf-16")  # joins surrogate pairs
+        except UnicodeDecodeError:
+            raise TwoReadings(_SURROGATE) from None
 
     def _keep_backslashes(self, raw: str, pieces: list[str]) -> str:
         """Return a string with escapes that JSON does not have: beside `\\d`, `\\b` is a word boundary."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from callwright.core.calls import Repair, RepairKind
-from callwright.core.json import JsonObject
+from callwright.core.json import JsonObject, canonical
 from callwright.repairs.arguments import read_arguments
 from callwright.repairs.commands import quote_command, unwrap_lines
 from callwright.repairs.lenient_json import try_read
@@ -30,6 +30,7 @@ from callwright.repairs.schemas import (
     kinds_of,
     required_of,
 )
+from callwright.tool.compile import FLOAT_RANGE
 
 
 def repair_arguments(arguments: JsonObject | str | bytes, target: Target) -> tuple[Object, list[Repair]] | None:
@@ -110,12 +111,12 @@ def spell_keys(given: Object, target: Target) -> Change:
     folded: dict[str, set[str]] = {}
     for spelling, name in {**target.field_aliases, **{name: name for name in fields}}.items():
         folded.setdefault(_fold(spelling), set()).add(name)
+    meant = {key: folded.get(_fold(key), set()) for key in given if key not in fields}
+    names = {key: next(iter(found)) for key, found in meant.items() if len(found) == 1}
     renamed: dict[str, str] = {}
-    for key in given:
-        meant = folded.get(_fold(key), set()) if key not in fields else set[str]()
-        name = next(iter(meant)) if len(meant) == 1 else ""
-        twice = name in given and given[name] == given[key]  # the same value under two spellings
-        if name and (twice or name not in given) and name not in renamed.values():
+    for key, name in names.items():
+        twice = name in given and canonical(given[name]) == canonical(given[key])  # the same value under two spellings
+        if twice or (name not in given and list(names.values()).count(name) == 1):
             renamed[key] = name
     if not renamed:
         return None
@@ -260,7 +261,9 @@ def _take_own(value: Any, key: str, target: Target) -> Any:
 def _read_literal(value: Any, kinds: frozenset[str]) -> Any:
     if isinstance(value, str):
         read = try_read(value.strip()) if value.strip() else None
-        return int(read) if isinstance(read, float) and read.is_integer() and "number" not in kinds else read
+        if isinstance(read, float) and read.is_integer() and abs(read) < FLOAT_RANGE and "number" not in kinds:
+            return int(read)
+        return read
     if isinstance(value, dict) and "value" in value and set(cast("Object", value)) <= _DESCRIBED:
         return cast("Object", value)["value"]  # the field's schema, filled in
     return None

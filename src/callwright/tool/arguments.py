@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 from callwright.core._fast import frozen
 from callwright.core.errors import InvalidArguments
 from callwright.core.json import JsonObject, RepeatedKey, compact, refuse_repeated_keys, replace_surrogates
-from callwright.tool.compile import INTEGER_RANGE
+from callwright.tool.compile import FLOAT_RANGE, INTEGER_RANGE
 from callwright.tool.validators import ValidationError, count_json_keys, from_json, make_key_counter, to_json
 
 Path: TypeAlias = tuple[str | int, ...]
@@ -385,7 +385,7 @@ def _correct(whole: Any, problems: Sequence[ArgumentProblem]) -> bool:
 
 
 def _reread(value: Any) -> Any:
-    if isinstance(value, float) and value.is_integer() and abs(value) <= INTEGER_RANGE[1]:
+    if isinstance(value, float) and value.is_integer() and abs(value) < FLOAT_RANGE:
         return int(value)
     if not isinstance(value, str):
         return value

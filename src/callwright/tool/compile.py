@@ -112,6 +112,8 @@ def _list_mentioned(part: Any, definitions: Mapping[str, Any]) -> set[str]:
 
 INTEGER_RANGE = (-(2**63), 2**64 - 1)
 """The integers that fit 64 bits, signed or not; a longer one is a mistake of the model."""
+FLOAT_RANGE = 2**53
+"""Below it a float is one integer; beyond, other integers are read as the same float."""
 
 
 @frozen
