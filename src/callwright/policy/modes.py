@@ -118,6 +118,8 @@ class ModeSwitch:
 class ByMode(Policy):
     """Decides by the current mode and the effect of an access.
 
+    It knows no workspace: alone, the mode `auto` runs a write to any path. `standard_policies` adds a fence and guards.
+
     Args:
         mode: A mode, or the switch that holds the current one.
         network_reads: Whether reading over the network asks.
