@@ -96,6 +96,14 @@ def test_path_that_cannot_be_moved_away_is_not_reported_as_gone(tmp_path: Path):
     assert walls.move_away(str(tmp_path / "made")) and not (tmp_path / "made").exists()
 
 
+def test_nothing_behind_a_link_is_moved_away(tmp_path: Path):
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs/file").touch()
+    (tmp_path / "link").symlink_to("theirs")
+    assert not walls.move_away(str(tmp_path / "link/file")) and (tmp_path / "theirs/file").exists()
+    assert walls.move_away(str(tmp_path / "link")) and (tmp_path / "theirs").exists()
+
+
 def test_scan_reads_only_folders_that_changed(workspace: Path, monkeypatch: pytest.MonkeyPatch):
     read: list[str] = []
     real = os.scandir
@@ -166,6 +174,14 @@ def test_parts_of_repositories_that_run_programs_are_protected(workspace: Path):
     inside = {path for path in found if path.casefold().startswith((".git", "other"))}
     names = "hooks config modules/a/config modules/b/c/hooks modules/b/c/config worktrees/w/config.worktree"
     assert inside == {f".git/{name}" for name in f"{names} info/attributes commondir".split()} | {"other/.GIT/hooks"}
+
+
+@pytest.mark.parametrize("name", ["modules", "worktrees"])
+def test_link_in_a_repository_is_protected_and_not_searched(workspace: Path, tmp_path: Path, name: str):
+    (tmp_path / "outside/app/hooks").mkdir(parents=True)
+    (workspace / ".git" / name).symlink_to(tmp_path / "outside")
+    found = FolderScan(str(workspace)).find().protected
+    assert str(workspace / ".git" / name) in found and not any("app" in path for path in found)
 
 
 def test_scan_follows_no_link(workspace: Path):

@@ -244,6 +244,32 @@ def test_new_protected_link_is_moved_away(complete: Sandbox, attempt: Attempt, w
     assert (workspace / "other").is_dir() and not any(path.is_symlink() for path in made)
 
 
+@pytest.mark.parametrize(
+    ("line", "link"),
+    [
+        ("ln -s {outside} .git/worktrees", ".git/worktrees"),
+        ("ln -s {outside}/app .git/modules", ".git/modules"),
+        ("mkdir .git/worktrees; ln -s {outside}/app .git/worktrees/x", ".git/worktrees/x"),
+        ("ln -s {outside}/app .git/info", ".git/info"),
+        ("ln -s {outside} missing", "missing"),
+    ],
+)
+def test_link_out_of_the_workspace_is_moved_away_not_what_lies_behind_it(
+    complete: Sandbox, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, link: str
+):
+    outside = tmp_path / "outside"
+    for name in ("app/hooks/pre-commit", "app/config", "app/attributes", "bin/tool"):
+        (outside / name).parent.mkdir(parents=True, exist_ok=True)
+        (outside / name).write_text("theirs")
+    monkeypatch.setenv("PATH", os.pathsep.join((str(workspace / "missing/bin"), os.environ["PATH"])))
+    before = tree(outside)
+    argv = ("bash", "-c", line.format(outside=outside))
+    with complete.confine(argv, str(workspace), WORKSPACE, scratch=tmp_path / "scratch") as confined:
+        subprocess.run(confined.argv, cwd=workspace, check=True, timeout=LONG_SECONDS)
+    assert tree(outside) == before and len(before) == 4
+    assert confined.removed == [str(workspace / link)] and not os.path.lexists(workspace / link)
+
+
 def test_new_pipe_in_place_of_settings_is_moved_away(complete: Sandbox, attempt: Attempt, workspace: Path):
     attempt(complete, "git init -q other; rm other/.git/config; mkfifo other/.git/config", WORKSPACE)
     assert (workspace / "other" / ".git").is_dir() and not (workspace / "other" / ".git" / "config").exists()

@@ -10,7 +10,6 @@ UNCONFINED             everything
 
 import json
 import os
-import re
 import sys
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -20,11 +19,18 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from callwright.core.access import Confinement, is_below
-from callwright.core.errors import UsageError
+from callwright.core.errors import ToolError, UsageError
 from callwright.system.environment import program_folders
-from callwright.system.files import read_start
+from callwright.system.paths import parent_folder
 from callwright.system.sandbox import bubblewrap, landlock, seatbelt
-from callwright.system.sandbox.scan import MAX_FOLDERS, FolderScan, Hidden, Sensitive, has_more_folders
+from callwright.system.sandbox.scan import (
+    MAX_FOLDERS,
+    FolderScan,
+    Hidden,
+    Sensitive,
+    has_more_folders,
+    is_plain_part_of_repository,
+)
 from callwright.system.sandbox.wall import (
     Confined,
     NamedPaths,
@@ -56,13 +62,6 @@ _NEEDED_FOLDERS = frozenset(("/", "/etc", "/opt", "/run", "/var"))
 _MAX_OTHER_SCANS = 8
 _NOTHING = NamedPaths()
 _TOO_LARGE = Sensitive(complete=False)
-_MOST_SETTINGS_BYTES = 1 << 20
-_PLAIN_SETTING = re.compile(
-    r"\s*(?:[#;].*|\[(?:core|user|init|branch \"[^\"]*\"|remote \"[^\"]*\")\]"
-    r"|(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|name|email"
-    r"|defaultbranch|url|fetch|remote|merge|rebase)\s*=\s*[^!\s][^!\n]*)?\s*",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,8 +295,21 @@ class Sandbox:
 
     def _remove_new(self, before: frozenset[str], confinement: Confinement) -> list[str]:
         """Move away protected paths that a command made: a mount cannot hold a path that does not exist yet."""
-        new = outermost(self._choose_protecting(confinement).list_protected() - before)
-        return [path for path in new if not _is_plain_part_of_repository(path) and move_away(path)]
+        removed: list[str] = []
+        for path in outermost(self._choose_protecting(confinement).list_protected() - before):
+            real = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+            inside = is_below(real, self.roots)
+            if inside and is_plain_part_of_repository(path):
+                continue
+            made = real if inside else _find_first_link(path)  # what lies outside is not the command's
+            if move_away(made):
+                removed.append(made)
+        return removed
+
+
+def _find_first_link(path: str) -> str:
+    """Return the outermost link on the way to a path; the path itself if there is none."""
+    return next((str(folder) for folder in reversed(Path(path).parents) if folder.is_symlink()), path)
 
 
 def _read_links(paths: Iterable[str]) -> dict[str, str]:
@@ -316,27 +328,9 @@ def _restore_links(links: Mapping[str, str]) -> list[str]:
             if not move_away(path):
                 continue
             removed.append(path)
-        with suppress(OSError):  # its folder may be gone
-            os.symlink(target, path)
+        with suppress(OSError, ToolError), parent_folder(Path(path)) as above:  # its folder may be gone
+            os.symlink(target, os.path.basename(path), dir_fd=above)
     return removed
-
-
-def _is_plain_part_of_repository(path: str) -> bool:
-    """Whether a new path is what `git init` makes: sample hooks, and settings that name no program."""
-    folder, _, name = path.rpartition("/")
-    if os.path.islink(path):  # what it leads to can change later
-        return False
-    try:
-        if name == "hooks" and os.path.basename(folder) == ".git":
-            return all(entry.endswith(".sample") for entry in os.listdir(path))
-        if name == "config" and os.path.basename(folder) == ".git":
-            data = read_start(path, _MOST_SETTINGS_BYTES + 1)
-            if data is None or len(data) > _MOST_SETTINGS_BYTES:
-                return False
-            return all(_PLAIN_SETTING.fullmatch(line) for line in data.decode("utf-8", "replace").splitlines())
-    except OSError:
-        return False
-    return False
 
 
 def check_mode(mode: object) -> SandboxMode:

@@ -1,6 +1,7 @@
 """Finds the secrets and protected paths of a folder, again and again at the cost of one `stat` per folder."""
 
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -8,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+from callwright.system.files import read_start
 from callwright.system.sensitive_paths import comparable, is_protected, is_secret
 
 Hidden: TypeAlias = Callable[[str], bool]
@@ -20,6 +22,13 @@ _SKIPPED = frozenset(
 MAX_FOLDERS = 20_000
 """How many folders are searched for secrets; each costs some 4 µs per command when nothing has changed."""
 _SETTLED_NS = 50_000_000
+_MOST_SETTINGS_BYTES = 1 << 20
+_PLAIN_SETTING = re.compile(
+    r"\s*(?:[#;].*|\[(?:core|user|init|branch \"[^\"]*\"|remote \"[^\"]*\")\]"
+    r"|(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|name|email"
+    r"|defaultbranch|url|fetch|remote|merge|rebase)\s*=\s*[^!\s][^!\n]*)?\s*",
+    re.IGNORECASE,
+)
 _IN_REPOSITORY = ("hooks", "config", "config.worktree", "commondir", "info/attributes")
 
 
@@ -142,14 +151,36 @@ def has_more_folders(root: str, most: int) -> bool:
 def _repository_paths(folder: str) -> Iterator[str]:
     """Yield what makes git run programs: hooks, settings, and the same of submodules."""
     repositories = [folder]
-    with suppress(OSError):
-        for place, folders, _ in os.walk(f"{folder}/modules"):
-            if "hooks" in folders or "objects" in folders:
-                repositories.append(place)
-                folders.clear()
-    with suppress(OSError):
-        repositories.extend(entry.path for entry in os.scandir(f"{folder}/worktrees"))
+    for name in ("modules", "worktrees"):
+        if os.path.islink(f"{folder}/{name}"):  # behind it may be the whole disk
+            yield f"{folder}/{name}"
+        elif name == "worktrees":
+            with suppress(OSError):
+                repositories.extend(entry.path for entry in os.scandir(f"{folder}/{name}"))
+        else:
+            for place, folders, _ in os.walk(f"{folder}/{name}"):
+                if "hooks" in folders or "objects" in folders:
+                    repositories.append(place)
+                    folders.clear()
     for repository in repositories:
         for name in _IN_REPOSITORY:
             if os.path.lexists(f"{repository}/{name}"):
                 yield f"{repository}/{name}"
+
+
+def is_plain_part_of_repository(path: str) -> bool:
+    """Whether a new path is what `git init` makes: sample hooks, and settings that name no program."""
+    folder, _, name = path.rpartition("/")
+    if os.path.islink(path):  # what it leads to can change later
+        return False
+    try:
+        if name == "hooks" and os.path.basename(folder) == ".git":
+            return all(entry.endswith(".sample") for entry in os.listdir(path))
+        if name == "config" and os.path.basename(folder) == ".git":
+            data = read_start(path, _MOST_SETTINGS_BYTES + 1)
+            if data is None or len(data) > _MOST_SETTINGS_BYTES:
+                return False
+            return all(_PLAIN_SETTING.fullmatch(line) for line in data.decode("utf-8", "replace").splitlines())
+    except OSError:
+        return False
+    return False

@@ -13,8 +13,10 @@ from functools import lru_cache
 from pathlib import Path
 
 from callwright.core.access import is_below
+from callwright.core.errors import ToolError
 from callwright.system.atomic_write import temporary_name
 from callwright.system.output_capture import output_folder
+from callwright.system.paths import parent_folder
 from callwright.system.sensitive_paths import (
     GIT_ATTRIBUTES,
     HOME_SECRETS,
@@ -248,11 +250,15 @@ class Confined:
 
 
 def move_away(path: str) -> bool:
-    """Move a path out of the workspace into our private folder; return whether it is gone."""
+    """Move a path out of the workspace into our private folder, following no link; return whether it is gone."""
     try:
         folder = output_folder() / "removed"
         folder.mkdir(mode=0o700, exist_ok=True)
-        shutil.move(path, f"{folder}/{time.time_ns():x}-{os.path.basename(path)}")
-    except OSError:
+        with parent_folder(Path(path)) as above:
+            # by its descriptor, where the system has such names: another command may replace a folder on the way
+            place = f"/proc/self/fd/{above}" if os.path.isdir("/proc/self/fd") else os.path.dirname(path)
+            name = os.path.basename(path)
+            shutil.move(f"{place}/{name}", f"{folder}/{time.time_ns():x}-{name}")
+    except (OSError, ToolError, RecursionError):  # a link on the way, or folders nested too deep
         return False
     return True
