@@ -12,14 +12,15 @@ from typing import Any
 import pytest
 from tests.web.conftest import Serve
 
-from callwright import Agent, Answers, SqliteStore
+from callwright import Agent, Answers, Executor, Registry, SqliteStore, tool
 from callwright.app.app import assemble
 from callwright.app.locations import Locations
+from callwright.app.questions import question_fields, read_reply
 from callwright.app.run_context import RunOptions
 from callwright.app.settings import load_settings
 from callwright.app.trust import Trust
 from callwright.cli.main import run as run_command
-from callwright.core.calls import ToolCall
+from callwright.core.calls import Completed, Interrupted, ToolCall
 from callwright.core.messages import AssistantMessage
 from callwright.testing import ScriptedProvider
 
@@ -339,3 +340,26 @@ async def test_hidden_tool_names_the_rule_that_hides_it(serve: Serve, tmp_path: 
         listed = (await web.get("/api/tools")).data["tools"]
         hidden = {tool["name"]: tool["hidden"].partition(" in ")[0] for tool in listed if tool["hidden"]}
         assert hidden == {"bash": "deny rule Bash", "web_fetch": "deny rule WebFetch"}
+
+
+async def test_card_shows_long_numbers_as_they_are() -> None:
+    moved: list[int] = []
+
+    @tool
+    async def move(account: int, entries: list[int]) -> str:
+        """Move entries."""
+        moved.extend((account, *entries))
+        return "moved"
+
+    executor = Executor(Registry(move))
+    call = ToolCall("1", "move", {"account": 1234567890123456789, "entries": [-9007199254740993, 9007199254740991]})
+    (asked,) = await executor.execute([call])
+    assert isinstance(asked, Interrupted)
+    (question,) = asked.questions
+    sent = json.dumps(question_fields(question, "s", executor.registry))
+    shown = json.loads(sent, parse_int=lambda text: int(float(text)))  # as JavaScript reads it
+    assert shown["arguments"] == {"account": "1234567890123456789", "entries": ["-9007199254740993", 9007199254740991]}
+    assert shown["editable"] is False
+    reply = read_reply(question, {"approved": True, "arguments": None}, executor.registry, "page")
+    (done,) = await executor.execute([call], answers=Answers({question.id: reply}))
+    assert isinstance(done, Completed) and moved == [1234567890123456789, -9007199254740993, 9007199254740991]

@@ -20,6 +20,8 @@ from callwright.tool.base import PreviewTool, Tool
 from callwright.toolbox.ask_user import choices_of
 
 _LINE_CHARS = 160
+_MOST_EXACT = (1 << 53) - 1
+"""The largest whole number that JavaScript can tell from its neighbours."""
 _PLAIN_FIELDS = ("kind", "summary", "reason", "source", "url", "origin", "within", "running", "expires_at")
 _REPLY_FIELDS = frozenset({"approved", "scope", "arguments", "reason"})
 _WORD = re.compile(r"[^\W\d_]+")
@@ -52,12 +54,14 @@ def question_fields(
     deciding = [line for each in question.accesses if isinstance(each, RunCommand) for line in deciding_commands(each)]
     server = "" if tool is None else elicitation_server(tool.spec)
     choices = choices_of(question.arguments) if question.kind == "input" else ()
+    arguments = thaw(question.arguments)
+    exact = _write_long_numbers(arguments)
     return {
         "id": question.id,
         "session": session_id,
         "call_id": question.call_id,
         "tool": question.tool,
-        "arguments": thaw(question.arguments),
+        "arguments": exact,
         **{name: getattr(question, name) for name in _PLAIN_FIELDS},
         "accesses": [{"verb": verb, "target": target} for verb, target in access_pairs(question.accesses)],
         "deciding": deciding,
@@ -65,15 +69,28 @@ def question_fields(
         "preview": preview_fields(tool, question.arguments) if preview else None,
         "asked_at": asked_at,
         "scopes": ["once", *(["session"] if can_last(question) else []), *(["always"] if rules else [])],
-        "editable": editable,
+        "editable": editable and exact == arguments,  # a number that came back as a text would be another argument
         "always": list(rules),
         "always_refusal": "" if proposal is None else proposal.refusal,
         "choices": [{"label": label, "description": what} for label, what in choices],
         "multiple": bool(question.arguments.get("multiple")) and question.kind == "input",
         **({"kind": "form", "reason": str(question.arguments.get("message", ""))} if server else {}),
-        "form": thaw(question.arguments).get("fields") if server else None,
+        "form": arguments.get("fields") if server else None,
         "server": server,
     }
+
+
+def _write_long_numbers(value: Any) -> Any:
+    """Return JSON with texts for whole numbers that a browser would round: a card must not show another number."""
+    match value:
+        case dict():
+            return {name: _write_long_numbers(item) for name, item in cast("dict[str, Any]", value).items()}
+        case list():
+            return [_write_long_numbers(item) for item in cast("list[Any]", value)]
+        case int() if abs(value) > _MOST_EXACT:
+            return str(value)
+        case _:
+            return value
 
 
 def preview_fields(tool: Tool | None, arguments: JsonObject) -> dict[str, Any] | None:
