@@ -39,7 +39,6 @@ from callwright.tool.arguments import ArgumentParser
 from callwright.tool.base import State
 from callwright.tool.compile import compact_schema
 from callwright.tool.concealment import require_readable_output
-from callwright.tool.schema import adapter_for, parse_options, read_schema
 
 _request = make_constructor(ModelRequest)
 _MAX_REPAIRS = 2
@@ -72,6 +71,8 @@ class OutputSchema:
     """The schema of the final answer, derived from a type, and the parser of its value."""
 
     def __init__(self, output_type: object) -> None:
+        from callwright.tool.schema import adapter_for, parse_options, read_schema  # loads pydantic; most answer in text
+
         adapter = adapter_for(output_type, about="output")
         require_readable_output(adapter.core_schema)
         schema = compact_schema(read_schema(adapter, output_type, about="output"))

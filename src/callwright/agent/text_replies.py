@@ -10,8 +10,6 @@ from callwright.core.messages import AssistantMessage, Message, Thinking
 from callwright.executor.repair import tell_repairs
 from callwright.providers.base import Provider
 from callwright.registry.catalog import Catalog
-from callwright.repairs.prose_calls import find_call_in_prose, find_repeated_key, find_unknown_call
-from callwright.repairs.text_calls import read_text_calls
 from callwright.stats import Stats
 from callwright.tool.arguments import clip_value
 
@@ -50,6 +48,8 @@ class TextReplies:
         text = reply.text
         if not catalog.tools or reply.stop not in ("end", "calls") or not _may_hold_call(text):
             return reply
+        from callwright.repairs.text_calls import read_text_calls  # many patterns, which few replies need
+
         found = read_text_calls(text, catalog.spellings)
         if not found:
             return reply
@@ -66,6 +66,8 @@ class TextReplies:
             return EMPTY_REPLY
         if not catalog.tools or not _may_hold_call(reply.text):
             return None
+        from callwright.repairs.prose_calls import find_call_in_prose, find_repeated_key, find_unknown_call
+
         known = find_call_in_prose(reply.text, catalog.spellings)
         unknown = find_unknown_call(reply.text) if known is None else None
         if known is None and unknown is None:

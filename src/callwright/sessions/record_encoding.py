@@ -5,8 +5,6 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
-from pydantic_core import to_json
-
 from callwright.core import access as accesses
 from callwright.core.access import Access
 from callwright.core.calls import Decline, Question, Reply
@@ -44,6 +42,7 @@ from callwright.sessions.records import (
     Started,
     UndoPoint,
 )
+from callwright.tool.validators import to_json
 
 _ACCESSES = {kind.__name__: kind for kind in accesses.Access.__args__}
 _MANY_DIGITS = 4_000  # Python reads no number of more than 4,300

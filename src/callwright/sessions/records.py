@@ -4,16 +4,16 @@ Said(assistant) ─► Asked? ─► Answered? ─► Began ─► Started* ─�
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from callwright.core._fast import frozen
 from callwright.core.calls import Completed, Failed, Question, Reply
 from callwright.core.content import Part, Text
 from callwright.core.json import Json
 from callwright.core.messages import AssistantMessage, Message, ToolMessage, Usage, UserMessage
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Said:
     """A message that joined the conversation."""
 
@@ -27,7 +27,7 @@ class Said:
     """Of a prompt: identifies it, so that it is heard once, however often it is sent."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Began:
     """The open turn's calls are about to run; after this only idempotent ones may be repeated."""
 
@@ -37,21 +37,21 @@ class Began:
     """Whether the start of each call follows as `Started`; otherwise all of them have started."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Started:
     """These calls of the open turn are about to run; others of it may never have."""
 
     call_ids: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ended:
     """One call of the open turn has ended; others may still be running."""
 
     outcome: Completed | Failed
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asked:
     """The open turn waits for approvals."""
 
@@ -60,14 +60,14 @@ class Asked:
     """Whether the calls inside which they were asked have ended, to run again with the answers; or they still ran."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answered:
     """The user's replies, by question id; a reply is used up when its turn starts."""
 
     replies: Mapping[str, Reply]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kept:
     """A note that a running tool keeps for when its call runs again: after a question, or after a crash."""
 
@@ -76,7 +76,7 @@ class Kept:
     note: Json
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Compacted:
     """These messages replace all earlier ones."""
 
@@ -84,7 +84,7 @@ class Compacted:
     usage: Usage = Usage()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spent:
     """What agents inside a call used, or requests for a summary that was none; counts for the limits of the run."""
 
@@ -93,14 +93,14 @@ class Spent:
     """The cost at the inner agent's prices; None if they are not known."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LimitReached:
     """The run was stopped at this limit; if it is resumed, the limit starts again."""
 
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Checkpoint:
     """The position of a graph: its next step and the state for that step."""
 
@@ -110,7 +110,7 @@ class Checkpoint:
     """The question that the graph waits for, if any."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UndoPoint:
     """A state that the session can return to: its position among the records, and what was kept under its id."""
 
@@ -121,7 +121,7 @@ class UndoPoint:
     """What the undo needs beside the conversation, such as the contents that files had."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rewound:
     """The conversation goes on from an earlier state; the records in between stay, but the model does not see them."""
 
