@@ -163,6 +163,25 @@ def test_first_call_loads_no_pydantic_or_shell_parser() -> None:
         assert f"callwright.{name}" not in loaded
 
 
+def test_first_answer_of_an_agent_loads_neither_pydantic_nor_patterns_of_calls() -> None:
+    loaded = loaded_by(
+        "import asyncio\n"
+        "from callwright import Agent, Text, tool\n"
+        "from callwright.core.messages import AssistantMessage\n"
+        "from callwright.providers.base import MessageDone\n"
+        "@tool\n"
+        "async def greet(name: str) -> str:\n"
+        "    'Greet a person.'\n"
+        "    return name\n"
+        "class Short:\n"
+        "    model = 'short'\n"
+        "    async def stream(self, request):\n"
+        "        yield MessageDone(AssistantMessage((Text('Done.'),)))\n"
+        "assert asyncio.run(Agent(Short(), tools=[greet]).run('x')).text == 'Done.'\n"
+    )
+    assert not loaded & {"pydantic", "pydantic_core", "callwright.repairs.text_calls", "callwright.repairs.prose_calls"}
+
+
 def test_version_is_written_once() -> None:
     written = [path for path in SOURCE.rglob("*.py") if f'"{callwright.__version__}"' in path.read_text("utf-8")]
     assert written == [SOURCE / "__init__.py"]

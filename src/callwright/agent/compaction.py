@@ -4,10 +4,10 @@ The system prompt and the tools are not part of the history, so a provider's cac
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Literal, Protocol, TypeAlias
 
 from callwright.clip import READER, Outputs, clip_text
+from callwright.core._fast import frozen, replace
 from callwright.core.calls import Completed, Failed, ToolCall
 from callwright.core.content import Output, Part, Text, tokens_for
 from callwright.core.errors import UsageError
@@ -100,7 +100,7 @@ class CompactionListener(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Compaction:
     """When and how a history is shortened.
 

@@ -71,7 +71,7 @@ class OutputSchema:
     """The schema of the final answer, derived from a type, and the parser of its value."""
 
     def __init__(self, output_type: object) -> None:
-        from callwright.tool.schema import adapter_for, parse_options, read_schema  # loads pydantic; most answer in text
+        from callwright.tool.schema import adapter_for, parse_options, read_schema  # loads pydantic
 
         adapter = adapter_for(output_type, about="output")
         require_readable_output(adapter.core_schema)

@@ -1,8 +1,8 @@
 """The results of a run, and the events that a streamed run yields."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias
 
+from callwright.core._fast import frozen
 from callwright.core.calls import Question
 from callwright.core.events import Event
 from callwright.core.messages import Usage
@@ -36,7 +36,7 @@ StopKind: TypeAlias = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Done(Generic[Value_co]):
     """The model has answered."""
 
@@ -51,7 +51,7 @@ class Done(Generic[Value_co]):
     """The cost of the requests; None if the run limits have no prices."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Paused:
     """An approval is needed; continue with `agent.resume(session_id, answers)`, in this process or another."""
 
@@ -67,7 +67,7 @@ class Paused:
         return "\n".join(question.summary for question in self.questions)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stopped:
     """The run ended before the model answered; the session can be continued."""
 
@@ -87,7 +87,7 @@ class Stopped:
 Result: TypeAlias = Done | Paused | Stopped
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelRetried:
     """A request failed and is retried; discard the deltas since the last turn ended."""
 
@@ -96,7 +96,7 @@ class ModelRetried:
     delay_seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnEnded:
     """A model message and its outcomes have joined the conversation."""
 

@@ -2,13 +2,12 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from callwright.agent.handover import Handover
 from callwright.agent.results import Done, Paused, Result, Stopped
 from callwright.agent.run_limits import Spending
-from callwright.core._fast import replace
+from callwright.core._fast import frozen, replace
 from callwright.core.access import Access, Allow, Ask, Confinement, Decision, Deny, RunCommand
 from callwright.core.calls import Answers, Decline, Question
 from callwright.core.errors import Halted, ToolFailed
@@ -190,7 +189,7 @@ async def decline_all(questions: Sequence[Question]) -> Answers:
     return Answers({question.id: Decline("the user cannot be asked from inside this agent") for question in questions})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NamedAsk:
     """Asks with the name of an inner agent in every question; ids, and so answers, stay the same."""
 
@@ -220,7 +219,7 @@ class InnerRunner(Protocol):
     async def run_inside(self, prompt: str, session_id: str, lineage: Lineage, name: str) -> Result: ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SubAgent:
     """Runs an agent for one call; policies judge each call of the inner agent by itself."""
 

@@ -7,12 +7,12 @@ what the files were is kept, so that a rewind can be redone until the next promp
 import asyncio
 import secrets
 from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
 from callwright.agent.run_request import RunRequest, release_hold, wait_for_end
 from callwright.agent.subagent import Lineage
 from callwright.agent.transcript import Transcript
+from callwright.core._fast import frozen, replace
 from callwright.core.errors import UsageError, join_first
 from callwright.core.messages import UserMessage
 from callwright.sessions.base import SessionError, SessionHold, SessionStore, no_such_session
@@ -39,7 +39,7 @@ class UndoConflict(UndoError):
         self.paths = tuple(paths)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RewindPoint:
     """A state that a session can return to."""
 
@@ -56,7 +56,7 @@ class RewindPoint:
     """Why files cannot be restored to this point; empty if they can."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rewinding:
     """What a rewind or a redo did, or would do."""
 

@@ -3,11 +3,11 @@
 import asyncio
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
+from callwright.core._fast import frozen
 from callwright.core.messages import Usage
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _loaded: set[str] = set()
 _KINDS = ("input_mtok", "output_mtok", "cache_read_mtok", "cache_write_mtok")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prices:
     """Prices of a million tokens, in US dollars."""
 

@@ -1,10 +1,10 @@
 """The contract of a session store: one writer at a time, append-only, durable when `append` returns."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from os import PathLike
 from typing import Protocol
 
+from callwright.core._fast import frozen
 from callwright.core.errors import CallwrightError, UsageError, check_members, safe_repr
 from callwright.sessions.record_encoding import dump_record
 from callwright.sessions.records import Record, UndoPoint
@@ -28,7 +28,7 @@ class SessionBusy(SessionError):
     """Another run or process is writing this session."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoredRecord:
     """A record with its place in the session and the time it was stored."""
 
@@ -59,7 +59,7 @@ class SessionDamaged(SessionError):
         self.readable = tuple(readable)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionEntry:
     """One entry in the list of sessions."""
 
@@ -70,7 +70,7 @@ class SessionEntry:
     records: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionHit:
     """A record that contains the searched text."""
 
