@@ -18,6 +18,9 @@ Value = TypeVar("Value")
 _log = logging.getLogger("callwright")
 _KEEP_OUTPUT = "INSERT OR REPLACE INTO outputs (session, id, body) VALUES (?, ?, ?)"
 _CHANGED = "the session was changed or deleted by another process; nothing was added, read it again"
+_TOO_LARGE = "a record is too large: SQLite stores none of more than a billion bytes"
+_REFUSALS = (sqlite3.IntegrityError, sqlite3.DataError, OverflowError)
+"""What SQLite raises for the values of one addition; the others of the same commit may be stored."""
 
 
 class Reply(Generic[Value]):
@@ -170,16 +173,20 @@ def _add(connection: sqlite3.Connection, additions: Iterable[Addition], ends: _E
             connection.execute("UPDATE sessions SET waiting = ? WHERE key = ?", (addition.waits, key))
     try:
         insert_records(connection, rows)
-    except sqlite3.IntegrityError:
-        raise SessionError(_CHANGED) from None
+    except _REFUSALS as error:
+        raise _explain_refusal(error) from None
     return ends
 
 
 def _keep_output(connection: sqlite3.Connection, key: int, addition: Addition) -> None:
     try:
         connection.execute(_KEEP_OUTPUT, (key, addition.output_id, addition.bodies[0]))
-    except sqlite3.IntegrityError:
-        raise SessionError(_CHANGED) from None
+    except _REFUSALS as error:
+        raise _explain_refusal(error) from None
+
+
+def _explain_refusal(error: Exception) -> SessionError:
+    return SessionError(_CHANGED if isinstance(error, sqlite3.IntegrityError) else _TOO_LARGE)
 
 
 @contextmanager
