@@ -239,6 +239,7 @@ GUARDED_LINES = {
     "rm -rf build ${X}": "critical path",
     "find /w/project -delete": "critical path",
     "find . -name '*' -delete": "critical path",
+    "find . ! -name . -delete": "critical path",
     "find . -name notes.txt -o -delete": "critical path",
     "find . -exec rm -rf {} +": "critical path",
     "find . -print0 | xargs -0 rm -rf": "critical path",
@@ -424,7 +425,17 @@ def test_changing_modes_elsewhere_is_not_denied(line: str) -> None:
     assert not isinstance(_judge_line(line), Deny)
 
 
-@pytest.mark.parametrize("line", [":(){ :|:& };:", "echo x > /dev/sda", "mkfs.ext4 /dev/sda1", 'rm -rf "$X/"'])
+@pytest.mark.parametrize(
+    "line",
+    [
+        ":(){ :|:& };:",
+        "echo x > /dev/sda",
+        "echo x > /dev/block/8:0",
+        "dd if=a of=/dev/disk/by-id/b",
+        "mkfs.ext4 /dev/sda1",
+        'rm -rf "$X/"',
+    ],
+)
 def test_danger_is_denied_whatever_rules_allow(line: str) -> None:
     decision = _judge_line(line)
     assert isinstance(decision, Deny)
@@ -459,7 +470,15 @@ def test_printed_environment_asks_only_with_a_credential(monkeypatch: pytest.Mon
     for line in ("env", "printenv", "export -p", "jq -n env", "env | grep PATH"):
         assert isinstance(_judge_line(line, "default"), Allow), line
     monkeypatch.setenv("SHOP_API_TOKEN", "x")
-    for line in ("env", "printenv", "export -p", "declare -x", "jq -n '$ENV'", "env | grep PATH"):
+    for line in (
+        "env",
+        "printenv",
+        "export -p",
+        "declare -x",
+        "jq -n '$ENV'",
+        "jq -n 'path(.[env:1])'",
+        "env | grep PATH",
+    ):
         decision = _judge_line(line)
         assert isinstance(decision, Ask), line
         assert decision.firm

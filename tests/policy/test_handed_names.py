@@ -140,3 +140,30 @@ def test_inner_script_reads_the_same_input(project: Path, line: str) -> None:
 @pytest.mark.parametrize("line", ["echo app.py | bash -c 'xargs cat'", "bash -c 'ls src | xargs wc -l'"])
 def test_known_input_of_an_inner_script_is_free(project: Path, line: str) -> None:
     assert _is_allowed(line, project)
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("ls | xargs grep ''", "-r"),
+        ("git ls-files | xargs grep ''", "-r"),
+        ("git ls-files -z | xargs -0 grep ''", "-r"),
+        ("grep '' $(git ls-files)", "-r"),
+        ("git ls-files '*.txt' | xargs wc -l", "--files0-from=a.txt"),
+        ("git ls-files | xargs wc -l", "--files0-from=../home/a"),
+        ("ls | xargs grep ''", "a -r"),
+        ("fd -x wc -l", "-r"),
+    ],
+)
+def test_names_that_are_options_ask(project: Path, line: str, name: str) -> None:
+    (project / "leads").symlink_to(project.parent / "home")
+    assert _is_allowed(line, project)
+    (project / name).parent.mkdir(parents=True, exist_ok=True)
+    (project / name).write_text("")
+    assert not _is_allowed(line, project)
+
+
+def test_names_behind_a_folder_are_no_options(project: Path) -> None:
+    (project / "-r").write_text("")
+    for line in ("find . -type f | xargs grep ''", "find . -exec grep '' {} +"):
+        assert _is_allowed(line, project)

@@ -868,6 +868,17 @@ _TEXT = [
     "ls && && cat",
     "| ls",
     "echo >",
+    "sed -l 'w x' p",
+    'awk \'{print > "/dev/null" "x"}\' a',
+    "yq 'eval(.a)' a.yml",
+    'yq \'eval ("loa" + "d(.a)")\' a.yml',
+    "yq --from-file a.yq a.yml",
+    "jq -f a.jq a.json",
+    "jq -nrf a.jq",
+    "shellcheck -a -x a.sh",
+    "shellcheck --check-s a.sh",
+    "unrar l -ilogx a.rar",
+    "pnpm_config_global_pnpmfile=x pnpm list",
 ]
 
 _EVERYTHING = [

@@ -190,6 +190,8 @@ class Guards(Policy):
             if found is None and (tree.enters or not tree.visible):
                 why = "is too large to check" if tree.folder.startswith("/") else "cannot be checked"
                 return Ask(f"would read {make_printable(tree.folder)}, which {why} for secrets", _SECRET)
+            if found and tree.bare and not is_secret(comparable(found)):
+                return Ask(f"would be handed {make_printable(found)}, which it may take for an option", _SECRET)
             if found:
                 return _ask_about_secret("read", found)
         return None

@@ -56,7 +56,7 @@ def selects(line: Sequence[str]) -> bool:
     """
     if any(word in _OR and after in _ACTIONS for word, after in pairwise(line)):
         return False  # `-name a -o -delete` removes all the others
-    return not _OTHER_TESTS.isdisjoint(line) or any(_has_letters(text) or no for text, no in _list_names(line))
+    return not _OTHER_TESTS.isdisjoint(line) or any(_has_letters(text) for text, _ in _list_names(line))
 
 
 def selects_by_name(line: Sequence[str]) -> bool:

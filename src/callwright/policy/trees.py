@@ -26,6 +26,7 @@ _SOURCE_ENDINGS = tuple(
 
 # what xargs splits or joins at, and what a shell expands
 _STRANGE = re.compile(r"[\s'\"\\*?\[]")
+_DASHED_PART = re.compile(r"\s-")
 _UNCLEAR = re.compile(r"['\"\\]|\[[\[^]")
 _MAX_EXPANDED = 100
 
@@ -137,7 +138,7 @@ class _TreeSearch:
     def _look(self, entry: os.DirEntry[str], folder: _Folder) -> bool:
         """Return whether an entry is wanted; a folder is searched later."""
         tree = self._tree
-        if tree.split and self._names_others(entry):
+        if (tree.split and self._names_others(entry)) or (tree.bare and self._is_option(entry)):
             return True
         link = tree.follows and entry.is_symlink()
         real = os.path.realpath(entry.path) if link else f"{folder.real}/{entry.name}"
@@ -149,6 +150,12 @@ class _TreeSearch:
         if not (folder.counts or link) or not fnmatchcase(entry.name, folder.pattern):
             return False
         return self._wanted(entry.path) or self._wanted(real)
+
+    def _is_option(self, entry: os.DirEntry[str]) -> bool:
+        """Whether a program would take a name, or a part of it, for an option."""
+        tree = self._tree
+        dashed = entry.name[0] == "-" or (tree.split and _DASHED_PART.search(entry.name) is not None)
+        return dashed and (entry.is_dir() or fnmatchcase(entry.name, tree.pattern))
 
     def _names_others(self, entry: os.DirEntry[str]) -> bool:
         path = entry.path[len(self._tree.folder) :]

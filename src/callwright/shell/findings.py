@@ -189,7 +189,8 @@ def _list_trees(name: str, rest: Sequence[str], command: SimpleCommand, folders:
         pattern = "*"
     here = resolve_paths(".", folders)
     walked = [access.path for access in command.accesses if isinstance(access, ReadPath)]
-    found = [Tree(folder, pattern, split=True, follows=True) for folder in dict.fromkeys((*walked, *here))]
+    bare = name != "find"  # which puts the folder before each name
+    found = [Tree(folder, pattern, split=True, bare=bare, follows=True) for folder in dict.fromkeys((*walked, *here))]
     if name == "git" and _lists_commit(rest[0], rest[1:]):
         found.append(Tree(COMMITTED, split=True))
     return PipedNames(trees=tuple(found), loose=_prints_loose_names(name, rest, walked, folders))

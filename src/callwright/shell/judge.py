@@ -15,7 +15,8 @@ from callwright.shell.words import TEXT, VALUE, Folders, Word, resolve_as, resol
 from callwright.system.sensitive_paths import comparable, is_secret
 
 _DEVICE = re.compile(
-    r"/dev/(?:sd[a-z]|hd[a-z]|vd[a-z]|xvd[a-z]|nvme\d|mmcblk\d|r?disk\d|dm-\d|md\d|loop\d|mapper/|mem\b|kmem\b|port\b|sg\d|mtd)"
+    r"/dev/(?:sd[a-z]|hd[a-z]|vd[a-z]|xvd[a-z]|nvme\d|mmcblk\d|r?disk[\d/]|dm-\d|md\d|loop\d|mapper/|mem\b|kmem\b|port\b|sg\d|mtd"
+    r"|block/|nbd\d|zd\d|pmem\d|bcache\d)"
 )
 _FORMATTERS = re.compile(r"(?:mkfs(?:\..+)?|mke2fs|mkswap|wipefs|blkdiscard|newfs(?:_.+)?|cryptsetup|sgdisk|sfdisk)\Z")
 _FORMATTER_STARTS = frozenset(("mk", "wi", "bl", "ne", "cr", "sg", "sf"))

@@ -55,6 +55,8 @@ class Tree(NamedTuple):
     pattern: str = "*"
     split: bool = False
     """The names are split at white space before the command receives them."""
+    bare: bool = False
+    """The names are handed over without a folder before them, so that `-r` is an option: `ls | xargs cat`."""
     follows: bool = False
     """A link among the files is read like a file."""
     enters: bool = False

@@ -126,7 +126,7 @@ _CONVENTIONAL = frozenset(
 # lower-case names belong to the script, except for the few that programs or bash itself read
 _OWN = re.compile(r"[a-z_][a-z0-9_]*\Z")
 _TAKEN = re.compile(
-    r".*_proxy\Z|npm_config_.*|histchars\Z|auto_resume\Z|_\Z|cdpath\Z|path\Z|fpath\Z|prompt\Z|ps[1-4]\Z"
+    r".*_proxy\Z|p?npm_config_.*|histchars\Z|auto_resume\Z|_\Z|cdpath\Z|path\Z|fpath\Z|prompt\Z|ps[1-4]\Z"
 )
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 

@@ -30,6 +30,7 @@ _CONTINUES = frozenset((",", "{", "&&", "||", "?", ":", "do", "else"))
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _SUSPECT = re.compile(r"system|getline|print|[|>]\s*\"")
 _QUIET_TARGETS = frozenset(('"/dev/null"', '"/dev/stderr"', '"/dev/stdout"'))
+_ENDS = frozenset((";", "}", "\n"))
 _HELP = frozenset(("--version", "--help", "-V"))
 
 
@@ -132,10 +133,11 @@ def program_problem(program: str) -> str:
 
 def _tokens_problem(tokens: Iterable[str]) -> str:
     printing, depth, target, previous = False, 0, False, ""
+    named = False  # whether a target stands before, which another word would make longer: > "/dev/null" "x"
     for token in tokens:
-        if target and token not in _QUIET_TARGETS:
+        if (target and token not in _QUIET_TARGETS) or (named and token not in _ENDS):
             return "it writes to a file"
-        target = False
+        target, named = False, target
         if token in _BANNED or token in ("|", "|&", "@", "`", '"', "\\"):
             return f"{token} may run or read something"
         if token in ("print", "printf"):

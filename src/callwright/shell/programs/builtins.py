@@ -201,7 +201,10 @@ def _is_one_value(word: Word) -> bool:
     return word.single or _PS_NUMBERS.fullmatch(word.text) is not None
 
 
-_JQ_ENVIRONMENT = re.compile(r"\$(?:ENV|__prog_args)\b|(?<![.\w\"$])env\b(?!\s*:)|\bstrenv\b|\benvsubst\b")
+_JQ_ENVIRONMENT = re.compile(
+    r"\$(?:ENV|__prog_args)\b|(?<![.\w\"$])env\b(?!\s*:)|(?<![.\w\"${])(?<!\{\s)env\b|\bstrenv\b|\benvsubst\b"
+)
+"""`{env: 1}` only names a field, but `.[env:1]` prints the environment."""
 
 
 def prints_environment(program: str) -> bool:

@@ -190,7 +190,7 @@ def fd(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     if inner and all(word.literal for word in inner):
         inner = (*inner, Word("{}", WORDS, named=True))
     walks = any(word.text == "--follow" or re.match(r"-\w*L", word.text) for word in arguments[:split])
-    trees = tuple([Tree(access.path, follows=True, enters=walks) for access in touched])
+    trees = tuple([Tree(access.path, bare=True, follows=True, enters=walks) for access in touched])
     inner_commands = (InnerCommand(f"{name} -x", inner, folder=folder, trees=trees),) if inner else ()
     for word in arguments[:split]:
         if word.may_be_option:

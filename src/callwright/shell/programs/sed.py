@@ -109,6 +109,9 @@ def _split(arguments: Sequence[Word]) -> tuple[list[str], list[Word], str, bool]
         elif text.startswith("--expression="):
             scripts.append(text.partition("=")[2])
         elif text in ("-l", "--line-length"):
+            # on macOS -l takes no value, and the next word is the script
+            number = "".join(word.text for word in arguments[place : place + 1])
+            objection = objection or ("" if number.isdigit() else f"{number} may be a script")
             place += 1
         elif text.startswith(("--in-place", "-i", "-I")):
             in_place = True

@@ -20,6 +20,7 @@ _JQ = parse_table("jq: reads; pattern -f --from-file; not -L --library-path --ru
 _LOADS = re.compile(r"\b(?:include|import|get_search_list|input_filename|debug|modulemeta)\b")
 _MODULES = re.compile(r"\b(?:include|import|modulemeta)\s")
 """For the yq that hands its expression to jq."""
+_RUNS_TEXT = re.compile(r"\beval\s*\(")
 _FIELD = re.compile(r"(?<!\.)\.[A-Za-z_]\w*")
 _VALUE = re.compile(r"-(?!-).*[op].*", re.DOTALL)
 _FORMAT = re.compile(
@@ -40,6 +41,8 @@ def yq(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     texts = [_FIELD.sub("", word.text) for word in arguments]
     if any("load" in text or _MODULES.search(text) for text in texts):
         return unknown("the yq expression loads another file")
+    if any(map(_RUNS_TEXT.search, texts)):
+        return unknown("the yq expression evaluates a text, which may load another file")
     if odd := next((w.text for w in arguments if _VALUE.fullmatch(w.text) and not _FORMAT.fullmatch(w.text)), ""):
         return unknown(f"yq: {odd} may do more than read")
     return _judge_expression(name, _YQ, arguments, folders)
@@ -76,9 +79,10 @@ def _judge_expression(name: str, rule: ProgramRule, arguments: Sequence[Word], f
     judgement = judge_by_rule(name, rule, arguments, folders)
     if any(word.computed for word in rule.operand_words(arguments)[:1]):
         return judgement._replace(verdict=Verdict.UNKNOWN, reason=f"the expression of {name} is not literal")
-    from_file = rule.gives_pattern([flag for flag in rule.split(arguments)[1] if not flag.startswith("--ex")])
-    if judgement.verdict is Verdict.READ_ONLY and (
-        from_file or any(prints_environment(word.text) for word in arguments)
-    ):
+    if judgement.verdict is not Verdict.READ_ONLY:
+        return judgement
+    if rule.gives_pattern([flag for flag in rule.split(arguments)[1] if not flag.startswith("--ex")]):
+        return judgement._replace(verdict=Verdict.UNKNOWN, reason=f"{name} takes its expression from a file")
+    if any(prints_environment(word.text) for word in arguments):
         return judgement._replace(reason=ENVIRONMENT_SHOWN)
     return judgement

@@ -22,7 +22,7 @@ erl: needs -version; only -version; operands 0; single
 node nodejs ruby php lua lua5.3 luajit tsc gcc g++ cc c++ clang clang++ make gmake
       : needs --version -v; only --version -v; operands 0
 perl nginx httpd apache2: needs --version -v -V; only --version -v -V; operands 0
-shellcheck hadolint yamllint: reads; not -o --output-file; not --config -c --rcfile
+shellcheck hadolint yamllint: reads; not -o --output-file; not --config -c --rcfile -a --check-sourced
 rustc: needs --version -V --explain; only --version -V --explain; operands 0; values --explain
 sqlfluff: needs --version; only --version; operands 0
 ruff: help; bare

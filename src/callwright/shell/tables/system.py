@@ -100,7 +100,7 @@ zipinfo: reads
   l|t|h: reads; not -o -w -x -i -so -si; response
   i|b: not -o -w -x -i -so -si; response
   --help|-h
-rar unrar: reads; not -o
+rar unrar: reads; not -o -i
   l|lt|lb|v|vt|vb|t
 dpkg: needs -l -L -s -S -p -I -c -C -V --list --listfiles --status --search --print-avail --get-selections --audit
       --verify --print-architecture --info --contents --version --help; only -l -L -s -S -p -I -c -C -V --list
