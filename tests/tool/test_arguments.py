@@ -330,6 +330,7 @@ def test_any_mapping_is_an_arguments_object() -> None:
         (tight, {"count": 5.0}, {"count": 5}),
         (tight, {"count": -0.0}, {"count": 0}),
         (tight, {"count": "5.0"}, None),
+        (tight, {"count": 2.0**53}, None),
         (tight, {"flag": "true"}, {"flag": True}),
         (tight, {"ratio": "1.5"}, {"ratio": 1.5}),
         (tight, {"ratio": 2}, {"ratio": 2.0}),

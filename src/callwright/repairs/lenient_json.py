@@ -193,7 +193,7 @@ class _Reader:
             self._skip_brackets(value)
             if self._at == len(self._text):
                 return
-            if not isinstance(value, dict) or canonical(self.read_value(0)) != canonical(value):
+            if not isinstance(value, dict) or canonical(self.read_value(0)) != canonical(cast("Any", value)):
                 break
         raise NotJson("more text after the value")
 
