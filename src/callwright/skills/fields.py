@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from callwright.core.escaping import visible
 from callwright.system.search.globs import BadGlob, compile_glob
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class FieldReader:
         if not isinstance(value, str):
             self.add_error(name, f"{name} must be text, not {_describe_kind(value)}")
             return ""
-        value = value.strip()
+        value = self.show_hidden(name, value.strip())
         if not value:
             text = f"{name} is empty; write a value or remove the line"
             if name in _NEEDED:
@@ -88,6 +89,13 @@ class FieldReader:
                 return value[:longest]
             self.add_error(name, f"{name} has {len(value)} characters; at most {longest} are allowed")
         return value
+
+    def show_hidden(self, name: str, text: str) -> str:
+        """Return a text with its invisible characters as escapes: the model reads no more than the user can see."""
+        shown = visible(text)
+        if shown != text:
+            self.add_warning(f"{name} has invisible characters, which are written out as escapes; remove them", name)
+        return shown
 
     def check_texts(self, name: str) -> None:
         """Check that a field is a mapping of texts."""

@@ -286,4 +286,4 @@ def _description(fields: FieldReader, body: str, kind: Kind) -> str:
     first = next((paragraph for paragraph in paragraphs if paragraph and not paragraph.startswith("#")), "")
     if not first and "description" not in fields.document.fields:
         fields.add_error("description", "the field description is missing, and no paragraph can replace it; add one")
-    return " ".join(first.split())[:_LONGEST_DESCRIPTION]
+    return fields.show_hidden("description", " ".join(first.split()))[:_LONGEST_DESCRIPTION]
