@@ -145,6 +145,9 @@ _SECRET_FILES = (
     "secrets.yaml",
     "secrets.toml",
     "credentials.json",
+    ".envrc",
+    "*.tfstate",
+    "*.tfstate.*",
 )
 
 _INSTALLER_SECRETS = (
