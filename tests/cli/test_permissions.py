@@ -56,6 +56,11 @@ def test_unknown_tool_name_is_reported(machine: Any) -> None:
         assert "unknown  " not in machine("permissions", "test", name, "ls").out
 
 
+def test_tool_without_accesses_is_judged_by_its_own_effect(machine: Any) -> None:
+    given = machine("permissions", "test", "enter_plan", "now")  # it takes no such argument, and it only reads
+    assert (given.code, given.out.splitlines()[0]) == (0, "allow: enter_plan")
+
+
 def test_each_part_has_its_own_decision(machine: Any) -> None:
     ended = machine("permissions", "test", "bash", "git status && rm -rf build", "--json")
     report = ended.document

@@ -46,7 +46,8 @@ class PermissionReport:
     def readable(self) -> str:
         """Return the report as text: decision, reason and source, for the call and for each part of it."""
         report = self.fields
-        lines = [f"{report['decision']}: {report['tool']} {make_printable(report['call'])}"]
+        target = "" if report["call"] == report["tool"] else f" {make_printable(report['call'])}"
+        lines = [f"{report['decision']}: {report['tool']}{target}"]
         lines += [f"  unknown  {report['unknown']}"] if report["unknown"] else []
         lines += [f"  because  {report['reason']}"] if report["reason"] else []
         lines += [f"  decided  {report['source']}"]
@@ -136,7 +137,8 @@ def _call(app: App, name: str, argument: str) -> tuple[Sequence[Access], DryRunC
         return _bind(tool, {main: argument} if arguments is None else arguments)
     except InvalidArguments as error:
         if arguments is None:  # other arguments are missing, but the main one is enough to judge the call
-            return (access,), DryRunCall(tool.spec, subject.arguments)
+            known = accesses_to_judge(tool.spec, ()) if isinstance(access, UseTool) else (access,)
+            return known, DryRunCall(tool.spec, subject.arguments)
         raise UsageError(f"{name}: {error}") from None
 
 
