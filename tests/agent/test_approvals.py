@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.agent.histories import find_history_faults
 
-from callwright import Answers, Completed, Effect, Failed, Question, Registry, ToolCall, tool
+from callwright import Answers, Approve, Completed, Effect, Failed, Question, Registry, ToolCall, tool
 from callwright.agent import Agent, Done, Paused
 from callwright.core.errors import UsageError
 from callwright.core.events import QuestionsRaised
@@ -164,3 +164,22 @@ async def test_paused_turn_is_hidden_from_model_until_closed() -> None:
     for _ in range(3):
         assert isinstance(await agent.run("pay", session="s"), Paused)
     assert find_history_faults(await agent.messages("s")) == []
+
+
+async def test_unnamed_session_is_gone_once_it_has_an_answer() -> None:
+    call = ToolCall("c", "pay", {"amount": 1})
+    agent = Agent(ScriptedProvider(call, call, "done"), [pay])  # with a store of its own
+    paused = await agent.run("go")
+    assert isinstance(paused, Paused)
+    again = await agent.resume(paused.session_id, Answers({paused.questions[0].id: Approve()}))
+    assert isinstance(again, Paused) and await agent.sessions.find(paused.session_id)
+    done = await agent.resume(paused.session_id, Answers({again.questions[0].id: Approve()}))
+    assert isinstance(done, Done) and paid == [1, 1] and not await agent.sessions.list()
+
+
+async def test_named_session_stays_after_its_answer() -> None:
+    agent = Agent(ScriptedProvider(ToolCall("c", "pay", {"amount": 1}), "done"), [pay])
+    paused = await agent.run("go", session="s")
+    assert isinstance(paused, Paused)
+    assert isinstance(await agent.resume("s", Answers({paused.questions[0].id: Approve()})), Done)
+    assert len(await agent.messages("s")) == 4

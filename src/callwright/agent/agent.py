@@ -1,6 +1,5 @@
 """The `Agent` class, which runs a model with tools until there is a result."""
 
-import logging
 import secrets
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Iterable
@@ -26,6 +25,7 @@ from callwright.agent.run_request import (
     hold_for,
     make_toolset,
     release_hold,
+    restore_approvals,
     run_blocking,
 )
 from callwright.agent.subagent import Lineage, SubAgent, inherit_ask, inherit_executor
@@ -35,7 +35,7 @@ from callwright.agent.undo import add_prompt, attach_recorder
 from callwright.clip import StoredOutputs
 from callwright.core.calls import Answers
 from callwright.core.decisions import check_answers
-from callwright.core.errors import UsageError, describe_raised
+from callwright.core.errors import UsageError
 from callwright.core.messages import AssistantMessage, Message
 from callwright.core.spec import Limits
 from callwright.executor.executor import Executor, Observer
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from callwright.system.undo.undo_store import UndoStore
 
 _LIMITS, _COMPACTION, _REQUESTS = RunLimits(), Compaction(), Requests()
-_log = logging.getLogger("callwright")
 _MAX_STATES = 256
 _SUBAGENT_SECONDS = 3600.0
 """Time limit of a call of an agent that has none: a call without any would block its turn for good."""
@@ -112,6 +111,8 @@ class Agent:
         self.name = name
         self.undo = undo
         self._temporary = sessions is None
+        self._paused: set[str] = set()
+        """Temporary sessions without a name that wait for an answer, or for another try."""
         self._states: OrderedDict[str, State] = OrderedDict()
 
     async def run(
@@ -290,18 +291,21 @@ class Agent:
 
     async def _run_session(self, request: RunRequest) -> Result:
         """Run, and delete a temporary session that has no name and does not wait for an answer."""
-        if request.session_id and request.lineage is None:
+        paused = request.session_id in self._paused
+        if request.session_id and request.lineage is None and not paused:
             return await self._perform(request)
         request.session_id = request.session_id or secrets.token_hex(16)
-        kept = not self._temporary
+        kept = not self._temporary or paused  # a second resume, for example, may fail while the first one runs
         try:
             result = await self._perform(request)
-            kept = kept or isinstance(result, Paused)
+            if self._temporary and (kept := isinstance(result, Paused) or (paused and not isinstance(result, Done))):
+                self._paused.add(request.session_id)
             return result
         finally:
             if not kept:
                 with suppress(SessionError):  # the run may have failed before the session was created
                     await self.sessions.delete(request.session_id)
+                self._paused.discard(request.session_id)
                 self._states.pop(request.session_id, None)
                 self.executor.policies.forget(request.session_id)
                 if self.undo is not None:
@@ -372,14 +376,7 @@ class Agent:
         durable = self.sessions.durable
         if durable:
             state.get(StoredOutputs).load = partial(self.sessions.read_output, request.session_id)
-        if not transcript.hold.records:  # a session of the same id may have been deleted
-            executor.policies.forget(request.session_id)
-        for question, answer in transcript.grants:
-            try:
-                if question.is_of_session(request.session_id):  # a fork is another session
-                    executor.policies.restore(question, answer, session=request.session_id)
-            except Exception as error:  # noqa: BLE001 - the user is asked again instead
-                _log.warning("an approval on record could not be restored: %s", describe_raised(error))
+        restore_approvals(executor.policies, transcript)
         inherited.undo = attach_recorder(state, self.undo, request.session_id, lineage, self.sessions)
         inherited.executor, inherited.ask, inherited.spending = executor, ask, transcript.spending
         inherited.note, inherited.fail = transcript.note, transcript.fail if durable else None

@@ -1,6 +1,7 @@
 """The request for one run of an agent: its parts, checked, its session, and the time it has taken already."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
@@ -11,11 +12,12 @@ from callwright.agent.handover import Handover
 from callwright.agent.model_request import Requests
 from callwright.agent.run_limits import RunLimits
 from callwright.agent.subagent import Lineage
-from callwright.agent.transcript import Emit
+from callwright.agent.transcript import Emit, Transcript
 from callwright.core.calls import Answers
 from callwright.core.content import Part
-from callwright.core.errors import UsageError, check_kind, safe_repr
+from callwright.core.errors import UsageError, check_kind, describe_raised, safe_repr
 from callwright.executor.executor import Executor
+from callwright.policy.decide import Policies
 from callwright.registry.catalog import Toolset, require_toolset
 from callwright.registry.registry import Registry
 from callwright.sessions.base import SessionHold, SessionMissing, SessionStore, StoredRecord
@@ -23,6 +25,7 @@ from callwright.sessions.memory import MemoryHold
 from callwright.sessions.records import OpenQuestions, is_prompt
 from callwright.tool.base import Cancellation, Tool
 
+_log = logging.getLogger("callwright")
 Value = TypeVar("Value")
 Prompt = str | tuple[Part, ...]
 
@@ -126,6 +129,19 @@ async def hold_for(sessions: SessionStore, request: RunRequest) -> SessionHold:
     if owner:  # only then: a store in memory may not know owners
         return await sessions.hold(request.session_id, owner=owner)
     return await sessions.hold(request.session_id)
+
+
+def restore_approvals(policies: Policies, transcript: Transcript) -> None:
+    """Take up the approvals on the record of a session, and drop those of a deleted one that had its id."""
+    session_id = transcript.session_id
+    if not transcript.hold.records:
+        policies.forget(session_id)
+    for question, answer in transcript.grants:
+        try:
+            if question.is_of_session(session_id):  # a fork is another session
+                policies.restore(question, answer, session=session_id)
+        except Exception as error:  # noqa: BLE001 - the user is asked again instead
+            _log.warning("an approval on record could not be restored: %s", describe_raised(error))
 
 
 async def release_hold(hold: SessionHold) -> None:
