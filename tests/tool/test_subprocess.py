@@ -189,6 +189,39 @@ def import_source(source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     del sys.modules[name]
 
 
+HIDDEN_SOURCE = """
+import functools
+from callwright import tool
+
+def count(x: int) -> str:
+    "Count."
+    return f"counted {x}"
+
+@functools.wraps(count)
+def watched(*arguments, **named):
+    return "watched " + count(*arguments, **named)
+
+wrapped = tool(isolation="process")(watched)
+
+@tool(isolation="process")
+def replaced(x: int) -> str:
+    "Give the old one."
+    return f"old {x}"
+
+old = replaced
+
+@tool(isolation="process")
+def replaced(x: int) -> str:
+    "Give the new one."
+    return f"new {x}"
+"""
+
+
+@pytest.fixture
+def hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    yield from import_source(HIDDEN_SOURCE, tmp_path, monkeypatch)
+
+
 def alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
@@ -438,6 +471,13 @@ def at_top_context(x: int, context: ToolContext) -> int:
 def at_top_yielding(x: int) -> Any:
     """Act."""
     yield x
+
+
+async def test_no_other_function_of_the_same_name_runs(hidden: Any, context: ToolContext) -> None:
+    for made in (hidden.old, hidden.wrapped):
+        with pytest.raises(Crashed, match="is not the function of this tool"):
+            await made.bind({"x": 1}).run(context)
+    assert await hidden.replaced.bind({"x": 1}).run(context) == "new 1"
 
 
 def test_functions_that_cannot_be_isolated_are_refused() -> None:

@@ -27,7 +27,7 @@ from contextlib import suppress
 from multiprocessing import Pipe, spawn
 from multiprocessing.connection import Connection
 from pathlib import Path
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any, cast
 
 from pydantic_core import to_json
@@ -97,6 +97,11 @@ async def run_isolated(
         Crashed: The function raised anything else, or the process ended without an answer.
     """
     _refuse_while_importing()
+    if _find_function(sys.modules.get(function.__module__), function.__qualname__) is not function:
+        place = f"{function.__module__}.{function.__qualname__}"
+        raise Crashed(
+            f"{place} is not the function of this tool, which another process cannot find; rename one of them"
+        )
     task = (function.__module__, function.__qualname__, tuple(arguments), dict(named_arguments))
     worker = _Worker(task)
     job = asyncio.ensure_future(threads.run(worker.work))
@@ -108,6 +113,12 @@ async def run_isolated(
         with suppress(BaseException):
             job.result()  # retrieved, so that asyncio does not warn about an unseen exception
         raise
+
+
+def _find_function(module: ModuleType | None, name: str) -> object:
+    """Return the function that a module has under a name, or that of the tool made of it."""
+    found = getattr(module, name, None)
+    return found if isinstance(found, FunctionType) else getattr(found, "function", None)
 
 
 def _refuse_while_importing() -> None:
@@ -238,9 +249,8 @@ def _answer(descriptor: int) -> None:
             _importing.append(pipe)
             spawn.prepare(pipe.recv())
             module, name, arguments, named_arguments = pipe.recv()
-            found = getattr(importlib.import_module(module), name)
+            function = cast("Callable[..., object]", _find_function(importlib.import_module(module), name))
             _importing.clear()
-            function = getattr(found, "function", found)  # the name now holds the tool made of the function
             answer = _pack(function(*arguments, **named_arguments))
         except (ToolError, ApprovalRequired, AuthRequired) as error:
             answer = _pack_error(error)
