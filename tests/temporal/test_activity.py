@@ -170,6 +170,12 @@ async def test_prompt_of_a_run_that_fails_for_good_is_deleted(store: SqliteStore
         await advance(store, ProviderError("overloaded", fault="transient"), prompt=key, key=key)
     await advance(store, "done", prompt=key, key=key, attempt=2)
     assert await store.read_blob(key) is None
+    key, hold = await keep_prompt(store, "a prompt of a session that stays busy"), await store.hold("s")
+    for attempt, kept in ((19, True), (20, False)):  # of 20
+        with pytest.raises(ApplicationError) as busy:
+            await advance(store, prompt=key, key=key, attempt=attempt)
+        assert busy.value.type == "SessionBusy" and (await store.read_blob(key) is not None) == kept
+    await hold.release()
 
 
 async def test_answer_is_not_for_another_version_of_the_tool(store: SqliteStore) -> None:

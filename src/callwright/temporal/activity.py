@@ -71,7 +71,7 @@ class Advance:
                 # only what is not expected needs a traceback
                 unknown = error if not isinstance(error, CallwrightError | ApplicationError) else None
                 _log.warning("session %s: %s", ascii(order.get("session")), failure, exc_info=unknown)
-            if failure.non_retryable:
+            if failure.non_retryable or _is_last_attempt():
                 await self._forget_prompt(str(order["prompt"]))
             raise failure from None
 
