@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import pytest
 from pydantic import BaseModel, ConfigDict, computed_field
@@ -341,3 +342,14 @@ async def test_graph_cancelled_twice_releases_its_session(resumed: bool, monkeyp
     hold.go_on.set()
     await asyncio.wait_for(hold.released.wait(), LONG_SECONDS)
     await (await store.hold("g")).release()
+
+
+async def test_question_that_is_no_text_is_refused() -> None:
+    graph = Graph(Work)
+
+    @graph.step
+    async def ask(state: Work, answer: str) -> Move[Work]:
+        return interrupt(cast("str", 5), "ask", state)
+
+    with pytest.raises(UsageError, match="the question of a step must be text, got 5"):
+        await graph.run(Work("a"), session="s")

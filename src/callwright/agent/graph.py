@@ -219,6 +219,8 @@ class Graph(Generic[State]):
         if step != _END and step not in self._steps:
             raise UsageError(self._describe_gone(step))
         encoded = self._encode(checked.state)
+        if isinstance(checked, Interrupt) and not isinstance(checked.question, str):  # pyright: ignore[reportUnnecessaryIsInstance] - a mistake
+            raise UsageError(f"the question of a step must be text, got {checked.question!r}")
         if isinstance(checked, Interrupt) and not checked.question.strip():
             checked = replace(checked, question=_NO_QUESTION)  # an empty one on record would mean: not waiting
         waiting = checked.question if isinstance(checked, Interrupt) else ""
