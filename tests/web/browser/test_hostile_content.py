@@ -141,6 +141,15 @@ def test_emoji_and_joined_letters_are_shown_as_they_are(serve: Serve, desktop: B
     expect(page.locator(".msg .esc")).to_have_count(0)
 
 
+def test_underscores_inside_a_word_are_part_of_it(serve: Serve, desktop: BrowserContext):
+    found = serve(
+        "hello", sessions={"one": [Said(UserMessage("set snake__case__ and Cls__init__, __but__ ___this___"))]}
+    )
+    page = found.open(desktop, "/session?id=one")
+    expect(page.locator(".msg.user .md")).to_have_text("set snake__case__ and Cls__init__, but this")
+    expect(page.locator(".msg.user .md strong")).to_have_text(["but", "this"])
+
+
 def test_every_page_survives_hostile_titles(served: Served, desktop: BrowserContext):
     page = served.open(desktop, "/")
     expect(page.locator(".card-row")).to_have_count(5)
