@@ -270,6 +270,40 @@ def test_link_out_of_the_workspace_is_moved_away_not_what_lies_behind_it(
     assert confined.removed == [str(workspace / link)] and not os.path.lexists(workspace / link)
 
 
+@pytest.mark.parametrize(
+    ("line", "confinement"),
+    [
+        ("echo evil > ../home/inner/made; cat moved/server.key", WORKSPACE),
+        ("cat moved/server.key", READ_ONLY),
+        (":", WORKSPACE),
+    ],
+)
+def test_folder_replaced_while_the_wall_is_built_stops_the_command(
+    complete: Sandbox, workspace: Path, home: Path, tmp_path: Path, line: str, confinement: Confinement
+):
+    inner = home / "inner"
+    (inner / ".vscode").mkdir(parents=True)
+    (inner / "server.key").write_text("a decoy\n")
+    argv = ("bash", "-c", line)
+    with complete.confine(argv, str(workspace), confinement, scratch=tmp_path / "scratch") as confined:
+        (workspace / "sub").rename(workspace / "moved")  # as a command in the background can
+        (workspace / "sub").symlink_to("../home/inner")
+        ended = subprocess.run(
+            confined.argv, cwd=workspace, capture_output=True, text=True, timeout=LONG_SECONDS, check=False
+        )
+    assert (ended.returncode, ended.stdout, ended.stderr[:7]) == (1, "", "bwrap: ")
+    assert sorted(tree(inner).values()) == [b"a decoy\n"]
+
+
+@pytest.mark.parametrize("name", ["two words", "back\\slash", "line\nbreak", "tab\tand\udcff", "*", "--"])
+def test_odd_names_stop_no_command(complete: Sandbox, attempt: Attempt, workspace: Path, name: str):
+    (workspace / name / ".vscode").mkdir(parents=True)
+    (workspace / name / ".env").write_text("SECRET=hunter2\n")
+    for confinement in (READ_ONLY, WORKSPACE):
+        ended = attempt(complete, "cat ./*/.env; touch ./*/.vscode", confinement)
+        assert "masked" in ended.stdout and "hunter2" not in ended.stdout and ended.stderr.count("Read-only") == 2
+
+
 def test_new_pipe_in_place_of_settings_is_moved_away(complete: Sandbox, attempt: Attempt, workspace: Path):
     attempt(complete, "git init -q other; rm other/.git/config; mkfifo other/.git/config", WORKSPACE)
     assert (workspace / "other" / ".git").is_dir() and not (workspace / "other" / ".git" / "config").exists()

@@ -24,6 +24,27 @@ _PROBE_SECONDS = 10.0
 _RESOLVERS = ("/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager/resolv.conf")
 _HIDDEN = ("/run", "/tmp", "/var/tmp", "/dev")
 _SYSTEM = ("/usr", "/bin")
+_END = "--"
+# bubblewrap follows links. A command in the background may have put one in the place of a folder since the folder was
+# looked at, and a mount would lead somewhere else. Names and places of mounts have their spaces escaped.
+_CHECK = f"""
+_end='
+'; _seen=$_end; _open=$_end; _ours=
+while [ "$1" != {_END} ]; do _open=$_open$1$_end; shift; done; shift
+while read -r _ _ _ _root _place _options _; do
+  _seen="$_seen$_root $_place$_end. $_place$_end"
+  case $_ours$_options in
+    yes*) case $_options,$_open in ro,*|*"$_end$_root $_place$_end"*|*"$_end. $_place$_end"*) ;;
+          *) echo "bwrap: a folder was replaced while the sandbox was built" >&2; exit 1 ;; esac ;;
+    *) [ "$_place" != {GIT_ATTRIBUTES_PLACE} ] || _ours=yes ;;
+  esac
+done </proc/self/mountinfo
+while [ "$1" != {_END} ]; do
+  case $_seen in *"$_end$1$_end"*) shift ;;
+  *) echo "bwrap: a path was replaced while the sandbox was built" >&2; exit 1 ;; esac
+done; shift
+exec "$@"
+"""
 
 
 def find_problem(avoided: Sequence[str] = ()) -> str:
@@ -95,10 +116,12 @@ def wrap_command(argv: Sequence[str], wall: Wall, avoided: Sequence[str] = ()) -
         options += ["--ro-bind-try", path, path]
     for path in sorted(wall.writable):  # a folder of the settings need not exist
         options += ["--bind-try", path, path]
-    options += _protect_paths(wall)
-    options += _hide_sockets(wall)
-    options += _mask_paths(wall)
-    return (find_program(avoided), *options, "--chdir", wall.cwd, "--", *argv)
+    around = _find_around(wall)
+    options += _protect_paths(wall, around)
+    covers = [*_hide_sockets(wall), *_mask_paths(wall)]
+    options += covers
+    checked = _check_mounts(wall, around, covers, avoided)
+    return (find_program(avoided), *options, "--chdir", wall.cwd, "--", *checked, *argv)
 
 
 def _base_options(*, network: bool) -> list[str]:
@@ -117,23 +140,67 @@ def _base_options(*, network: bool) -> list[str]:
     return [*options, "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", *settings, "--tmpfs", "/run"]
 
 
-def _protect_paths(wall: Wall) -> list[str]:
-    """Make the folders around protected paths mounts of their own, or they could be moved away, then cover the paths.
-
-    Every folder is mounted once and before anything inside it: mounted again, it would uncover what lies in it.
-    """
+def _find_around(wall: Wall) -> list[str]:
+    """Return the folders around protected paths: they become mounts of their own, or they could be moved away."""
     around: set[str] = set()
     for path in wall.protected:
         folder = os.path.dirname(path)
         while is_below(folder, wall.writable) and folder not in wall.writable:
             around.add(folder)
             folder = os.path.dirname(folder)
+    return sorted(around)
+
+
+def _protect_paths(wall: Wall, around: Sequence[str]) -> list[str]:
+    """Mount the folders around protected paths, then cover the paths.
+
+    Every folder is mounted once and before anything inside it: mounted again, it would uncover what lies in it.
+    """
     options: list[str] = []
-    for folder in sorted(around):
+    for folder in around:
         options += ["--bind", folder, folder]
     for path in sorted(wall.protected):
         options += ["--ro-bind", path, path]
     return options
+
+
+def _check_mounts(wall: Wall, around: Sequence[str], covers: Sequence[str], exposed: Sequence[str]) -> Iterator[str]:
+    """Yield what runs before the command, and starts it if every mount in a folder that commands change is in place.
+
+    Args:
+        wall: The wall.
+        around: The folders around its protected paths.
+        covers: The options that mask paths and hide sockets.
+        exposed: Folders that commands may write to.
+    """
+    own = _read_own_mounts()
+    covered = {path for path in covers if is_below(path, exposed)}
+    yield from ("/bin/sh", "-c", _CHECK, "sh")
+    yield from (f". {_escape(path)}" for path in wall.writable)  # what lies above them cannot be replaced
+    yield from (_describe_mount(path, own) for path in (*around, wall.cwd))
+    yield _END
+    yield from (_describe_mount(path, own) for path in (*around, *wall.protected))
+    yield from (f". {_escape(path)}" for path in sorted(covered))
+    yield _END
+
+
+def _read_own_mounts() -> list[tuple[str, str]]:
+    """Return where the mounts that we see come from and where they are, in the order in which they were made."""
+    lines = Path("/proc/self/mountinfo").read_text(errors="surrogateescape").split("\n")
+    return [(fields[3], fields[4]) for line in lines if len(fields := line.split(" ")) > 4]
+
+
+def _describe_mount(path: str, mounts: Sequence[tuple[str, str]]) -> str:
+    """Return what a mount of a path on itself looks like: its path in its file system, and its place."""
+    place = _escape(path)
+    # a later mount covers an earlier one; where none is seen, as in a changed root, any origin counts
+    found = next(((root, at) for root, at in reversed(mounts) if is_below(place, (at,))), None)
+    return f". {place}" if found is None else f"{found[0].rstrip('/')}/{place[len(found[1]) :].lstrip('/')} {place}"
+
+
+def _escape(path: str) -> str:
+    """Write a path as the kernel lists it."""
+    return "".join(f"\\{ord(char):03o}" if char in " \t\n\\" else char for char in path)
 
 
 def _mask_paths(wall: Wall) -> Iterator[str]:
