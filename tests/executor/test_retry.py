@@ -5,13 +5,16 @@ from collections.abc import Callable
 from datetime import timedelta
 from email.message import Message
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 from urllib.error import HTTPError
+from uuid import UUID, uuid4
 
 import pytest
+from pydantic import Field, SecretStr
 
 from callwright import (
     Annotations,
+    Arguments,
     Completed,
     Effect,
     Executor,
@@ -23,6 +26,7 @@ from callwright import (
     ToolFailed,
     Transient,
     Turn,
+    TypedTool,
     UsageError,
     tool,
 )
@@ -30,8 +34,93 @@ from callwright.core.raised import is_transient_status
 from callwright.policy import AllowEverything
 from callwright.retry import RetryPolicy
 from callwright.testing import FakeClock, Flaky
+from callwright.tool.typed import describe
 
 SHORT = Limits(seconds=0.02)
+
+
+class Item(Arguments):
+    """Something with an identifier of its own, and with what a tool may change."""
+
+    tags: list[str]
+    id: UUID = Field(default_factory=uuid4)
+
+
+class Tags(Arguments):
+    """What a tool may change."""
+
+    tags: list[str]
+
+
+class StoringTags(TypedTool[Tags]):
+    spec = describe("store", "Store tags, at the second attempt.", effect=Effect.READ)
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    async def run(self, arguments: Tags, context: ToolContext) -> str:
+        return store(self.seen, arguments.tags, None)
+
+
+class StoringItem(TypedTool[Item]):
+    spec = describe("store", "Store an item, at the second attempt.", effect=Effect.READ)
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    async def run(self, arguments: Item, context: ToolContext) -> str:
+        return store(self.seen, arguments.tags, arguments.id)
+
+
+def store(seen: list[str], tags: list[str], identifier: UUID | None) -> str:
+    tags.append("stored")
+    seen.append(f"{tags} {identifier}")
+    if len(seen) == 1:
+        raise Transient("busy")
+    return "ok"
+
+
+async def test_function_is_retried_with_the_same_arguments() -> None:
+    seen: list[str] = []
+
+    @tool(effect=Effect.READ)
+    async def plain(tags: list[str]) -> str:
+        """Store tags."""
+        return store(seen, tags, None)
+
+    @tool(effect=Effect.READ)
+    async def secret(tags: list[str], key: SecretStr) -> str:
+        """Store tags with a key."""
+        return store(seen, tags, None)
+
+    @tool(effect=Effect.READ)
+    async def identified(tags: list[str], key: Annotated[UUID, Field(default_factory=uuid4)]) -> str:
+        """Store tags under an identifier."""
+        return store(seen, tags, key)
+
+    @tool(effect=Effect.READ)
+    def inside(item: Item) -> str:
+        """Store an item."""
+        return store(seen, item.tags, item.id)
+
+    executor = Executor(Registry(plain, secret, identified, inside), AllowEverything(), clock=FakeClock())
+    for name, arguments in (
+        ("plain", {"tags": ["a"]}),
+        ("secret", {"tags": ["a"], "key": "k"}),
+        ("identified", {"tags": ["a"]}),
+        ("inside", {"item": {"tags": ["a"]}}),
+    ):
+        seen.clear()
+        outcome = await executor.run(name, arguments)
+        assert isinstance(outcome, Completed) and outcome.attempts == 2
+        assert seen[0] == seen[1], name
+
+
+async def test_typed_tool_is_retried_with_the_same_arguments() -> None:
+    for made in (StoringTags(), StoringItem()):
+        outcome = await Executor(Registry(made), clock=FakeClock()).run("store", {"tags": ["a"]})
+        assert isinstance(outcome, Completed) and outcome.attempts == 2
+        assert made.seen[0] == made.seen[1]
 
 
 async def test_transient_failure_is_retried_with_backoff() -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from callwright.core.access import Access, Ask, Confinement, UseTool
 from callwright.core.calls import Repair, ToolCall
@@ -210,13 +210,16 @@ class Admitted:
 
     def bind_again(self) -> None:
         """Bind the same arguments after a run: a function may have changed the lists and objects that it was given."""
-        entry, invocation = self.entry, self.invocation
-        if entry is not None and type(invocation) is Bound:
-            given = self.call.arguments if self.changed_arguments is None else self.changed_arguments
-            with suppress(Exception):  # they were valid before; a tool that refuses them now goes on with what it has
-                again = entry.bind(given)
-                if type(again) is Bound:
-                    invocation.take_values(again)
+        from callwright.tool.typed import TypedInvocation  # loaded already, if this is one
+
+        entry, kind = self.entry, type(self.invocation)
+        if entry is None or entry.bind_in is not None or not issubclass(kind, (Bound, TypedInvocation)):
+            return  # by another state of its session, a call could become another one
+        given = self.call.arguments if self.changed_arguments is None else self.changed_arguments
+        with suppress(Exception):  # they were valid before; a tool that refuses them now goes on with what it has
+            again = entry.bind(given)
+            if type(again) is kind:
+                cast("Any", self.invocation).take_values(again)
 
 
 _OWN_KINDS: set[type] = set()

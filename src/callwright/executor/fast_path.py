@@ -134,7 +134,7 @@ class FastPath:
         tool = known.catalog.get(name)
         if not isinstance(tool, FunctionTool) or tool.direct is None or tool.traits.accesses is not None:
             return None
-        if tool.contract.concealed:  # such a call must know how its arguments were written
+        if tool.contract.special:  # such a call must know how its arguments were written, or keep them for a retry
             return None
         if not _makes_coroutines(tool.direct):
             return None

@@ -57,6 +57,19 @@ def find_concealed(core: Any, *, about: str, required: bool = True) -> frozenset
     return frozenset(found)
 
 
+_SAME_EACH_TIME = (None, list, dict, set, frozenset, tuple, str, int, float, bool)
+
+
+def is_fresh(factory: object) -> bool:
+    """Whether what makes a default may make another one each time."""
+    return factory not in _SAME_EACH_TIME
+
+
+def has_fresh_default(core: Any) -> bool:
+    """Whether a part of a core schema has a default that may be another one each time, such as an identifier."""
+    return any(is_fresh(part.get("default_factory")) for _, part in _walk(core, ()))
+
+
 def require_readable_output(core: Any) -> None:
     """Refuse the type of an output of which a needed value is never read from JSON.
 

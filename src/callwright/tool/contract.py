@@ -25,7 +25,7 @@ from callwright.tool.validators import (
 class Contract:
     """The parser and schema of a function's arguments, each built on first use."""
 
-    __slots__ = ("_adapters", "_compiled", "_defaults", "_parser", "concealed", "shape")
+    __slots__ = ("_adapters", "_compiled", "_defaults", "_parser", "concealed", "fresh", "shape", "special")
 
     def __init__(self, shape: FunctionShape) -> None:
         self.shape = shape
@@ -35,8 +35,12 @@ class Contract:
         self._compiled: dict[str, Compiled] = {}
         self.concealed: frozenset[str] = frozenset()
         """The parameters whose JSON form may show something else than the argument."""
+        self.fresh = False
+        """Whether a default is made for each call, such as an identifier, and may be another one each time."""
         for parameter in shape.parameters:
             self._examine(parameter)
+        self.special = self.fresh or bool(self.concealed)
+        """Whether a call needs more than its values."""
         if self._adapters:
             self._check_aliases()
 
@@ -68,10 +72,15 @@ class Contract:
                 known.add(alias)
 
     def _look_for_concealment(self, core: Any, parameter: Parameter, about: str) -> None:
-        from callwright.tool.concealment import find_concealed  # plain arguments need none of it
+        from callwright.tool.concealment import (
+            find_concealed,
+            has_fresh_default,
+            is_fresh,
+        )  # plain arguments need none of it
 
         if find_concealed(core, about=about, required=parameter.required):
             self.concealed |= {parameter.name}
+        self.fresh = self.fresh or has_fresh_default(core) or is_fresh(parameter.factory)
 
     @property
     def parser(self) -> ArgumentParser[dict[str, Any]]:

@@ -153,10 +153,10 @@ class FunctionTool(LazyTool):
 
     def bind(self, arguments: JsonObject | str | bytes) -> Bound:
         """Validate arguments and return an invocation."""
-        if self.contract.concealed:
-            from callwright.tool.concealment import digest_written
+        if self.contract.special:
+            from callwright.tool.special_calls import bind_special
 
-            return ConcealingBound(self, self._parse(arguments), digest_written(arguments))
+            return bind_special(self, self._parse(arguments), arguments)
         return Bound(self, self._parse(arguments))
 
     def complete(self, values: Mapping[str, Any]) -> JsonObject:
@@ -241,25 +241,6 @@ class Bound:
         """Return the coroutine of an async function itself: a wrapper would cost every call."""
         direct = self.tool.direct
         return self.tool.perform(self.values, context) if direct is None else direct(**self.values)
-
-
-class ConcealingBound(Bound):
-    """One call of a function tool whose arguments are not all shown as they are."""
-
-    __slots__ = ("concealed",)
-
-    def __init__(self, tool: FunctionTool, values: dict[str, Any], concealed: str) -> None:
-        super().__init__(tool, values)
-        self.concealed = concealed
-        """A digest of the arguments as they were written."""
-
-    def restore_concealed(self, edited: JsonObject, shown: JsonObject, written: JsonObject | str | bytes) -> JsonObject:
-        """Return edited arguments with what they do not show as it was written."""
-        from callwright.tool.concealment import restore_concealed
-
-        contract = self.tool.contract
-        aliases = {alias: each.name for each in contract.shape.parameters for alias in each.aliases}
-        return restore_concealed(edited, shown, written, contract.concealed, aliases)
 
 
 def _sort_sets(value: Any) -> Any:

@@ -87,6 +87,8 @@ class _Contract:
     parser: ArgumentParser[Any]
     dump: Any
     concealed: frozenset[str]
+    fresh: bool
+    """Whether a default is made for each call, such as an identifier, and may be another one each time."""
 
 
 def _dump_infinite(dump: Callable[..., Any], given: object, *, mode: str) -> Any:
@@ -118,7 +120,7 @@ class TypedTool(Generic[Given]):
 
     @classmethod
     def _derive(cls) -> _Contract:
-        from callwright.tool.concealment import find_concealed
+        from callwright.tool.concealment import find_concealed, has_fresh_default
         from callwright.tool.schema import model_schema
 
         described = next((vars(base)["spec"] for base in cls.__mro__ if "spec" in vars(base)), None)
@@ -127,7 +129,8 @@ class TypedTool(Generic[Given]):
         parser, schema, adapter, finite = model_schema(cls._arguments_class(), about=cls.__name__)
         hidden = find_concealed(adapter.core_schema, about=cls.__name__)
         dump = adapter.dump_python if finite else partial(_dump_infinite, adapter.dump_python)
-        return _Contract(described.complete(schema), parser, dump, hidden)
+        fresh = has_fresh_default(adapter.core_schema)
+        return _Contract(described.complete(schema), parser, dump, hidden, fresh)
 
     @classmethod
     def _arguments_class(cls) -> object:
@@ -192,6 +195,11 @@ class TypedInvocation(Generic[Given]):
             self._arguments = cast("Mapping[str, Json]", self._dump(self.given, mode="json"))
         return self._arguments
 
+    def take_values(self, other: "TypedInvocation[Given]") -> None:
+        """Take the arguments of another call of the same tool, to run with them, unless a default would be another."""
+        if not self.tool.contract().fresh:
+            self.given, self._arguments = other.given, None
+
     def accesses(self) -> Sequence[Access]:
         return self.tool.accesses(self.given)
 
@@ -204,4 +212,9 @@ class TypedInvocation(Generic[Given]):
         return restore_concealed(edited, shown, written, self.tool.contract().concealed, self.tool.field_aliases())
 
     async def run(self, context: ToolContext) -> object:
-        return await settle(self.tool.run(self.given, context), context)
+        given = self.given
+        if self.tool.contract().fresh:  # they cannot be made again if the tool changes them and is retried
+            from callwright.tool.special_calls import copy_values
+
+            given = copy_values(given)
+        return await settle(self.tool.run(given, context), context)
