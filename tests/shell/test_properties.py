@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings, strategies as st
 
 from callwright.core.json import Json
-from callwright.shell import ShellPlan, Verdict, analyze, syntax
+from callwright.shell import ShellPlan, Verdict, analyze, parsing
 from callwright.shell.analyzer import analyze_uncached
 
 _SHELLISH = st.text(
@@ -217,7 +217,7 @@ def test_letters_behind_a_dollar_are_read_in_linear_time() -> None:
 
 def test_open_brace_is_split_in_linear_time() -> None:
     texts = ["{" + "a," * count for count in (500, 5_000)]
-    short, long = (_measure_seconds(lambda: list(syntax.split_roughly(text))) for text in texts)  # noqa: B023 - as above
+    short, long = (_measure_seconds(lambda: list(parsing.split_roughly(text))) for text in texts)  # noqa: B023 - as above
     assert long < short * 40
 
 
@@ -235,10 +235,10 @@ def _use_the_parser(_: str) -> None:
 @given(st.lists(_PLAIN_WORDS, min_size=1, max_size=10), st.sampled_from([" ", "  "]))
 def test_plain_scripts_need_no_parser(words: list[str], gap: str) -> None:
     line = gap.join(words)
-    assume(syntax.split_plain(line) is not None)
+    assume(parsing.split_plain(line) is not None)
     quick = analyze_uncached(line, "/w")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(syntax, "split_plain", _use_the_parser)
+        patch.setattr(parsing, "split_plain", _use_the_parser)
         parsed = analyze_uncached(line, "/w")
     drops_dash = "-" in words and not parsed.proven  # the parser leaves the dash of `- a=b` out, and is not believed
     assert parsed == quick or drops_dash
@@ -246,7 +246,7 @@ def test_plain_scripts_need_no_parser(words: list[str], gap: str) -> None:
 
 def _find_unread(source: bytes) -> list[bytes]:
     """Return what is in no node of the syntax tree, but blanks and the `-` before a redirect, which is read."""
-    root = syntax.parse_source(source)
+    root = parsing.parse_source(source)
     assert root is not None
     gaps, end, pending = list[bytes](), 0, [root]
     while pending:
@@ -279,7 +279,7 @@ _ODD_STARTS = st.lists(
 @example("if \\ ls; then ls; fi")
 def test_a_line_that_is_not_read_whole_proves_nothing(line: str) -> None:
     plan = analyze_uncached(line, "/w")
-    if plan.proven and syntax.split_plain(line) is None:
+    if plan.proven and parsing.split_plain(line) is None:
         assert _find_unread(line.encode()) == []
 
 

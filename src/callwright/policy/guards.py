@@ -97,7 +97,8 @@ class Guards(Policy):
         if part.command is None:
             return None
         for folder, line in list_removed_folders(part.command, part.plan):
-            if removal := self._judge_found((folder, os.path.realpath(folder)), line, part):
+            what = "what find selects" if line else "what it is handed"
+            if removal := self._judge_found((folder, os.path.realpath(folder)), line, part, what):
                 return removal
         try:
             found = self._judge_repository(part, part.command) or self._judge_git_reads(part)

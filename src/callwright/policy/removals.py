@@ -84,7 +84,7 @@ def _is_trial(line: Sequence[str]) -> bool:
 
 
 def list_removed_folders(command: SimpleCommand, plan: ShellPlan) -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield the folders from which a command removes whatever find gives it, each with the words of find.
+    """Yield the folders from which a command removes whatever it is handed, each with the words of a find.
 
     Args:
         command: One that find or xargs starts, such as `rm {}`.
@@ -92,6 +92,8 @@ def list_removed_folders(command: SimpleCommand, plan: ShellPlan) -> Iterator[tu
     """
     if not any(isinstance(access, DeletePath) and access.path.endswith("{}") for access in command.accesses):
         return
+    if "xargs" in command.wrappers:  # the names in `echo / | xargs rm -rf` count as read
+        yield from ((access.path, ()) for access in command.accesses if isinstance(access, ReadPath))
     for other in plan.commands:
         if other.words[:1] != ("find",):
             continue

@@ -11,8 +11,9 @@ from functools import lru_cache
 
 from callwright.core._fast import make_constructor
 from callwright.core.access import ReadPath
-from callwright.shell import syntax
+from callwright.shell import parsing
 from callwright.shell.constants import sets_unclear, sets_unspelled
+from callwright.shell.filling import fill_variables, list_assigned
 from callwright.shell.findings import (
     MAX_FILLED_CHARS,
     STDIN_SCRIPT,
@@ -31,7 +32,6 @@ from callwright.shell.programs.git import enter_repository, find_settings_proble
 from callwright.shell.syntax import SyntaxWalker
 from callwright.shell.words import (
     Folders,
-    Word,
     absolute_folder,
     all_literal,
     enter_folder,
@@ -52,8 +52,6 @@ _MAX_WRAPPERS = 24
 _MAX_BROKEN_BYTES = 2_000
 _MAX_JUDGED_GUESSES = 300
 _MAX_SCRIPTS = 400
-_MAX_FILLINGS = 5
-_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))", re.ASCII)
 
 
 class LineAnalyzer:
@@ -68,11 +66,11 @@ class LineAnalyzer:
         if self.findings.scripts > _MAX_SCRIPTS:
             self.findings.add_objection("it nests too many scripts")
             return
-        if (plain := syntax.split_plain(text)) is not None:
+        if (plain := parsing.split_plain(text)) is not None:
             SyntaxWalker(b"", self.findings, context, self.judge_command).visit_plain(plain, folders)
             return
         source = text.encode("utf-8", "replace")
-        root = syntax.parse_source(source)
+        root = parsing.parse_source(source)
         if root is None or root.has_error:
             self.findings.add_objection(NOT_BASH)
         # each script is parsed by itself, so a misread inner script says nothing about the outer one
@@ -88,7 +86,7 @@ class LineAnalyzer:
 
         Nothing here can be allowed (every result carries a doubt); it exists so that deny rules still match.
         """
-        for place, words in enumerate(syntax.split_roughly(text)):
+        for place, words in enumerate(parsing.split_roughly(text)):
             if place < _MAX_JUDGED_GUESSES:
                 self.judge_command(FoundCommand(literal_words(words), " ".join(words), None, context))
             else:
@@ -100,34 +98,13 @@ class LineAnalyzer:
         if not found.words:
             self._record(found, Judgement(Verdict.READ_ONLY, "it only sets variables or redirects"))
             return
-        if not all_literal(found.words):
-            self._judge_filled(found)
+        if not all_literal(found.words) and (filled := fill_variables(found.words, self.findings)) != found.words:
+            self.judge_command(found._replace(words=filled))  # so that deny rules see what the variables hold
         inner = unwrap(found.words) if len(found.context.wrappers) < _MAX_WRAPPERS else None
         if inner is None:
             self._judge_program(found)
         else:
             self._judge_inner(found, inner)
-
-    def _judge_filled(self, found: FoundCommand) -> None:
-        """Judge the command again with the line's own variables filled in, so that deny rules see their values."""
-        words: list[Word] = []
-        for word in found.words:
-            value = self._fill_variables(word.text) if not word.literal and "$" in word.text else None
-            words.extend([word] if value is None else literal_words(value.split() or [""]))
-        if tuple(words) != found.words:
-            self.judge_command(found._replace(words=tuple(words)))
-
-    def _fill_variables(self, text: str) -> str | None:
-        filled = bare = text.strip('"')
-        for _ in range(_MAX_FILLINGS):  # eval and sh -c expand a text again: b='$a x'; a=rm; eval $b
-            if "$" in filled and not self.findings.overfilled:
-                filled = _VARIABLE.sub(self._fill_variable, filled)
-        return None if filled == bare or "$" in filled or "`" in filled else filled
-
-    def _fill_variable(self, found: re.Match[str]) -> str:
-        name = found[1] or found[2]
-        value = self.findings.variables.get(name, " " if name == "IFS" else None)  # rm${IFS}x is split into two words
-        return value if value is not None and self.findings.may_fill(value) else found[0]
 
     def _judge_inner(self, found: FoundCommand, inner: InnerCommand) -> None:
         context = found.context
@@ -175,6 +152,7 @@ class LineAnalyzer:
             return
         if plain in EVALUATORS:
             self._analyze_subscripts(plain, found)
+            self.findings.variables.update(list_assigned(plain, found))
         if plain == "git":
             found = enter_repository(found)
         judgement = judge(found.words, found.folders)

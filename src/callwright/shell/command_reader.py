@@ -147,6 +147,7 @@ class CommandReader(WordReader):
                 self.sweep_words(child)
                 value = Word(self.text(child), WORDS)
                 name = name or self.text(child).partition("[")[0]
+                self.findings.arrays[name] = self.text(child)
             else:
                 value = self.word(child)
         harmless = is_harmless_variable(name, value.text if value.literal else None, exported=exported)

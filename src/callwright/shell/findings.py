@@ -296,6 +296,8 @@ class Findings:
         self.repeated = 0
         self.variables: dict[str, str | None] = {}
         """The newest values that the line itself gives to variables; None where that is not literal."""
+        self.arrays: dict[str, str] = {}
+        """The newest arrays, as they are written."""
         self.constants: set[str] = set()
         """The variables that were replaced by the text they hold."""
         self.links = False

@@ -141,14 +141,17 @@ class WordReader:
             if not background and is_set_once(found[1], self.slice(0, len(self.source))):
                 self.hold_constant(found[1], found[2] or found[3] or found[4])
 
-    def list_loop_values(self, loop: Node, parts: Sequence[Node]) -> list[str]:
-        """Return the texts that a loop runs over; none if one of them is not known, or they are too many."""
-        if not self.findings.holds_texts or any(_LIVE.search(self.text(part)) for part in parts):
-            return []
-        words = [word for part in parts for word in self.braced_words(part)]
+    def list_loop_values(self, loop: Node, parts: Sequence[Node]) -> tuple[list[str], bool]:
+        """Return the texts that a loop runs over, and whether these are all; none if they are too many."""
+        if not self.findings.holds_texts:
+            return [], False
+        plain = [part for part in parts if not _LIVE.search(self.text(part))]
+        words = [word for part in plain for word in self.braced_words(part)]
         self.findings.repeated += len(words) * (loop.end_byte - loop.start_byte)
-        known = self.findings.repeated <= _MAX_REPEATED and all(word.literal for word in words)
-        return [word.text for word in words] if known else []
+        if self.findings.repeated > _MAX_REPEATED:
+            return [], False
+        known = [word.text for word in words if word.literal]
+        return known, len(plain) == len(parts) and len(known) == len(words)
 
     def statements(self, node: Node) -> None:
         """Report statements in a place where none belongs; implemented by `SyntaxWalker`."""

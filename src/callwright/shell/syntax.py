@@ -1,16 +1,12 @@
-"""Parses bash with tree-sitter and walks the tree: reports every simple command and follows cd.
-
-A line that tree-sitter cannot parse is split roughly instead, so that deny rules still see its commands.
-"""
+"""Walks the syntax tree of a script: reports every simple command and follows cd."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cache
-from time import thread_time
 from typing import TYPE_CHECKING, ClassVar
 
+from callwright.shell import parsing
 from callwright.shell.command_reader import CommandReader, Exits
 from callwright.shell.constants import is_set_once
 from callwright.shell.findings import Findings, FoundCommand, ScriptContext, find_xargs_input
@@ -18,98 +14,7 @@ from callwright.shell.reader import plain_pattern
 from callwright.shell.words import Folders, Word, merge_folders
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tree_sitter import Node, Parser
-
-_SHORT_BYTES = 300
-_CHUNK_BYTES = 1024
-_SECONDS = 0.015
-_SECONDS_PER_BYTE = 3e-7  # ten times what well-formed source takes
-
-_NO_START = re.compile(rb"\s*[|&;)]")
-_BEYOND_ASCII = re.compile(rb"[\xc0-\xff][\x80-\xbf]*|[\x80-\xbf]")
-_BREAK = re.compile(r"[;&|\n(){}`]+|\$\(|<\(|>\(")
-_BRACED = re.compile(r"\{([^\s{},]*(?:,[^\s{},]*)+)\}")
-_WORD = re.compile(r"""(?:[^\s"'\\<>]|\\.|"(?:[^"\\]|\\.)*"?|'[^']*'?)+""", re.DOTALL)
-_QUOTES = re.compile(r"""["']|\\(?=.)""", re.DOTALL)
-
-
-@cache
-def _parser() -> Parser:
-    import tree_sitter_bash
-    from tree_sitter import Language, Parser
-
-    return Parser(Language(tree_sitter_bash.language()))
-
-
-def parse_source(source: bytes) -> Node | None:
-    """Parse a script; return None when it is not bash or parsing takes too long."""
-    if _NO_START.match(source):
-        return None
-    source = _BEYOND_ASCII.sub(_mask, source)
-    if len(source) <= _SHORT_BYTES:
-        return _parser().parse(source).root_node
-    return _parse_in_time(source, thread_time() + _SECONDS + len(source) * _SECONDS_PER_BYTE)
-
-
-def _mask(found: re.Match[bytes]) -> bytes:
-    """Return ordinary letters of the same length for a character beyond ASCII, which to bash is a part of a word.
-
-    The parser looks characters up in tables of 256 entries: one such as U+729B8 after a brace ended the process.
-    """
-    character = found[0]
-    letter = b"\xc3" + bytes([0x80 + character[-1] % 16])  # À to Ï: lines of a text stay different mostly
-    return letter * (len(character) // 2) + b"%" * (len(character) % 2)
-
-
-def _parse_in_time(source: bytes, deadline: float) -> Node | None:
-    # recovering from errors takes quadratic time, and the parser can only be stopped by ending its input
-    late = False
-
-    def read(offset: int, _: object) -> bytes:
-        nonlocal late
-        late = late or thread_time() > deadline
-        return b"" if late else source[offset : offset + _CHUNK_BYTES]
-
-    root = _parser().parse(read).root_node
-    return None if late else root
-
-
-_PLAIN_SCRIPT = re.compile(r"[A-Za-z0-9_./:=,+%@^; -]+\Z")
-_NOT_COMMANDS = frozenset(
-    "if then elif else fi for while until do done case esac in function select time coproc declare typeset export"
-    " readonly local unset unsetenv".split()
-)
-
-
-def split_plain(text: str) -> list[str] | None:
-    """Split a script of plain words and semicolons into its commands; None if anything else is in it.
-
-    Nothing in such a script needs a parser, and without one its analysis takes half the time.
-    """
-    if not _PLAIN_SCRIPT.match(text):
-        return None
-    commands = [part.strip(" ") for part in text.split(";")]
-    if len(commands) > 1 and not commands[-1]:
-        commands.pop()
-    for command in commands:
-        name = command.partition(" ")[0]
-        if not name or "=" in name or name in _NOT_COMMANDS:
-            return None
-    return commands
-
-
-def split_roughly(text: str) -> Iterator[list[str]]:
-    """Yield word lists that may be commands, ignoring quotes; better too many than too few: `{rm,x}` is `rm x`."""
-    loose = _BRACED.sub(lambda found: found[1].replace(",", " "), text)
-    for part in _BREAK.split(text if loose == text else f"{text}\n{loose}"):
-        words = _WORD.findall(part)
-        if _QUOTES.search(part):
-            words = [_QUOTES.sub("", word) for word in words]
-        if words:
-            yield words
-
+    from tree_sitter import Node
 
 _MAX_DEPTH = 60
 _PUNCTUATION = frozenset(
@@ -188,7 +93,7 @@ class SyntaxWalker(CommandReader):
             opened, closed = ("`", "`") if source[:1] == "`" else (source[:2], ")")
             # the parser also makes up an end that is missing
             whole = len(source) > len(opened) and source.endswith(closed)
-            self._substitutions[source] = split_plain(source[len(opened) : -1]) if whole else None
+            self._substitutions[source] = parsing.split_plain(source[len(opened) : -1]) if whole else None
         return self._substitutions[source]
 
     def _enter_context(self, context: ScriptContext, kind: str) -> ScriptContext:
@@ -298,17 +203,23 @@ class SyntaxWalker(CommandReader):
         return bad, ok
 
     def _visit_loop(self, node: Node, folders: Folders) -> Exits:
-        """Visit a for loop; in its body a variable that runs over one glob or plain words stands for these."""
+        """Visit a for loop; in its body a variable that runs over one glob or plain words stands for these.
+
+        Beside a word that is not known, the others are read too, for rules and guards.
+        """
         names = [self.text(child) for child in node.children if child.type == "variable_name"]
         parts = [child for child in node.children if child.is_named and child.type not in _NO_LOOP_WORDS]
         texts = [self.text(child) for child in parts]
         if len(names) != 1 or not is_set_once(names[0], self.text(node)):
             return self._visit_branches(node, folders)
         constants, globs, exits = self.constants, self.loop_globs, None
-        for value in self.list_loop_values(node, parts):
+        values, complete = self.list_loop_values(node, parts)
+        for value in values:
             self.hold_constant(names[0], value)
             exits = self._visit_branches(node, folders)
             folders = exits[0]
+        if not complete:
+            self.constants, exits = constants, None
         plain = len(parts) == 1 and parts[0].type in ("word", "concatenation")
         if plain and self.findings.holds_globs and _LOOP_GLOB.match(texts[0]):
             self.folders = folders
