@@ -1,6 +1,8 @@
 """The delete tool on real files."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -76,3 +78,18 @@ def test_access_is_the_entry_not_its_target(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("/etc/hosts")
     root = Path(os.path.realpath(tmp_path))
     assert Delete(tmp_path).bind({"path": "link"}).accesses() == [DeletePath(str(root / "link"))]
+
+
+async def test_folders_nested_too_deep_are_explained(tmp_path: Path) -> None:
+    place = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(sys.getrecursionlimit() + 10):
+        os.mkdir("deep", dir_fd=place)
+        above, place = place, os.open("deep", os.O_RDONLY, dir_fd=place)
+        os.close(above)
+    os.close(place)
+    try:
+        await call(Delete(tmp_path), path="deep", recursive=True)
+    except ToolFailed as error:  # newer Pythons delete it
+        assert "nested too deep" in error.message or "Too many open files" in error.message
+    finally:
+        subprocess.run(["rm", "-rf", tmp_path / "deep"], check=True)  # noqa: ASYNC221 - nothing else runs here

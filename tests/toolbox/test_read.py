@@ -287,3 +287,9 @@ async def test_read_passes_conformance(tmp_path: Path):
     await check_tool(tool, {"path": "f"}, {"path": "."}, folder=tmp_path)  # pyright: ignore[reportArgumentType] - spec is a descriptor
     assert Read(tmp_path).bind({"path": "f"}).arguments == {"path": "f", "offset": 1, "limit": 2000}
     assert tool.contract().spec.annotations.effect is Effect.READ
+
+
+@pytest.mark.parametrize("limit", [2**31, 2**63, 2**64 - 1])
+async def test_huge_limit_reads_a_large_file(executor: Executor, tmp_path: Path, limit: int):
+    (tmp_path / "large").write_text("line\n" * 300_000)
+    assert (await shown(executor, "large", limit=limit)).startswith("1\tline\n2\tline\n")

@@ -80,6 +80,10 @@ def _remove(path: Path, arguments: DeleteArguments, undo: UndoRecorder) -> str:
                 f"the folder {arguments.path!r} is not empty; pass recursive=true to delete all of it"
             ) from None
         raise ToolFailed(f"cannot delete {arguments.path!r}: {error.strerror}") from None
+    except RecursionError:
+        raise ToolFailed(
+            f"cannot delete all of {arguments.path!r}: its folders are nested too deep; use a command, such as rm -r"
+        ) from None
 
 
 def _remove_entry(folder: int, name: str, arguments: DeleteArguments) -> str:

@@ -179,6 +179,11 @@ def _at_least_one(number: int) -> int:
     return max(1, number)
 
 
+def _at_most_shown(number: int) -> int:
+    """Return a limit that makes no difference: a window holds fewer lines, and a larger number may fit nowhere."""
+    return min(number, _WINDOW_CHARS)
+
+
 class ReadArguments(TargetArguments):
     """Arguments of `read`."""
 
@@ -186,7 +191,7 @@ class ReadArguments(TargetArguments):
         default=1, validation_alias=AliasChoices("offset", "start_line", "from")
     )
     """First line to return, counted from 1 (of a PDF: first page)."""
-    limit: Annotated[int, Field(ge=1)] = Field(
+    limit: Annotated[int, Field(ge=1), AfterValidator(_at_most_shown)] = Field(
         default=_DEFAULT_LINES, validation_alias=AliasChoices("limit", "line_count")
     )
     """How many lines to return at most."""
