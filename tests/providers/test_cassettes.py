@@ -68,6 +68,8 @@ async def test_cassette_replays_recording(
     replay.check_done()
     with pytest.raises(AssertionError, match="another one was requested"):
         await _events(replay, request_for(UserMessage("more")))
+    with pytest.raises(AssertionError, match="another one was requested"):
+        replay.check_done()
 
 
 async def test_cassette_contains_no_secrets(recorded_at: tuple[Path, list[ModelEvent]]) -> None:
@@ -102,6 +104,30 @@ async def test_secret_in_pieces_is_redacted(tmp_path: Path, request_for: Request
         CallDelta("b", "env", '{"key": "[redacted]"}'),
         TextDelta("and "),
         TextDelta("more"),
+    ]
+
+
+class _InTurn:
+    """Streams the arguments of two calls in turn, as servers do that write them at the same time."""
+
+    model = "m"
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        yield CallDelta("a", "env", f'{{"key": "{_SECRET[:9]}')
+        yield CallDelta("b", "look", '{"page":')
+        yield CallDelta("a", "", f'{_SECRET[9:]}"}}')
+        yield CallDelta("b", "", " 1}")
+        yield MessageDone(AssistantMessage((Text("done"),), "end"))
+
+
+async def test_secret_among_pieces_of_another_call_is_redacted(tmp_path: Path, request_for: Requests) -> None:
+    path, request = tmp_path / "turns.json", request_for(UserMessage("hi"))
+    await _events(Recording(_InTurn(), path), request)
+    assert _SECRET[9:] not in path.read_text(encoding="utf-8")
+    assert (await _events(Replay(path), request))[:-1] == [
+        CallDelta("a", "env", '{"key": "[redacted]"}'),
+        CallDelta("b", "look", '{"page":'),
+        CallDelta("b", "", " 1}"),
     ]
 
 

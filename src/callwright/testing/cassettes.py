@@ -91,7 +91,8 @@ class Replay:
             ProviderError: the recorded error.
         """
         if self._played >= len(self._turns):
-            raise AssertionError(f"{self._path.name} has {len(self._turns)} turns, but another one was requested")
+            self._difference = f"{self._path.name} has {len(self._turns)} turns, but another one was requested"
+            raise AssertionError(self._difference)
         turn = self._turns[self._played]
         self._played += 1
         actual = json.loads(compact(self._redact_data(encode_request(request))).encode("utf-8", "replace"))
@@ -177,22 +178,21 @@ def _encode_event(event: ModelEvent) -> Data:
 
 def _join_secrets(events: list[Data], redact: Callable[[str], str]) -> list[Data]:
     """Join the pieces of a text that is redacted: a secret that streams in pieces is not found in any of them."""
-    joined: list[Data] = []
-    for (kind, _), group in groupby(events, _find_stream):
-        pieces = list(group)
-        if kind != "message":
-            values: list[list[str]] = [piece[kind] for piece in pieces]
-            whole = "".join(value[-1] for value in values)
-            if redact(whole) != whole:
-                pieces = [{kind: [*values[0][:-1], whole]}]
-        joined += pieces
-    return joined
+    streams: dict[tuple[str, str | int], list[Data]] = {}
+    for run, (kind, group) in enumerate(groupby(events, _find_kind)):
+        for event in group:  # pieces of several calls may come in turn, those of a text come one after the other
+            streams.setdefault((kind, event[kind][0] if kind == "call" else run), []).append(event)
+    joined = {id(event): [event] for event in events}
+    for (kind, _), pieces in streams.items():
+        whole = "" if kind == "message" else "".join(piece[kind][-1] for piece in pieces)
+        if redact(whole) != whole:
+            joined.update({id(piece): [] for piece in pieces})
+            joined[id(pieces[0])] = [{kind: [*pieces[0][kind][:-1], whole]}]
+    return [kept for event in events for kept in joined[id(event)]]
 
 
-def _find_stream(event: Data) -> tuple[str, str]:
-    """Return the kind of an event, and the call whose arguments it is a piece of."""
-    kind, value = next(iter(event.items()))
-    return kind, value[0] if kind == "call" else ""
+def _find_kind(event: Data) -> str:
+    return next(iter(event))
 
 
 def _decode_event(data: Data) -> ModelEvent:
