@@ -1,13 +1,17 @@
 """What a sandbox is told to open, protect, show and search, tried from the inside."""
 
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 from tests.system.conftest import APPROVED, READ_ONLY, WORKSPACE, Attempt
+from tests.waiting import LONG_SECONDS
 
 from callwright.core.access import Confinement, is_below
+from callwright.system.sandbox.bubblewrap import find_program
 from callwright.system.sandbox.sandbox import Sandbox, find_sandbox
 from callwright.system.sandbox.wall import NamedPaths
 
@@ -131,3 +135,42 @@ def test_many_secrets_in_one_folder_stay_hidden(complete: Sandbox, attempt: Atte
     for number in range(450):
         (workspace / place / f"{number}.key").write_text("PRIVATE KEY\n")
     assert attempt(complete, f"cat {place}/*.key | grep -c PRIVATE; echo ran").stdout == "0\nran\n"
+
+
+_INSIDE = """
+import subprocess, sys
+from pathlib import Path
+from callwright.core.access import Confinement
+from callwright.system.sandbox.sandbox import find_sandbox
+root = sys.argv[1]
+for path in (f"{root}/mount/.vscode", f"{root}/sub/mount/.vscode"):
+    Path(path).mkdir()
+Path(root, "mount", ".env").write_text("SECRET=hunter2")
+sandbox = find_sandbox("require", roots=[root])
+line = "cat mount/.env; touch mount/made sub/mount/made && echo; touch sub/mount/.vscode/made"
+argv = ("bash", "-c", line)
+with sandbox.confine(argv, root, Confinement.WORKSPACE, scratch=Path(root, "..", "scratch")) as confined:
+    subprocess.run(confined.argv, stderr=subprocess.STDOUT)
+"""
+
+
+def test_file_systems_mounted_in_the_workspace_stop_no_command(complete: Sandbox, workspace: Path):
+    assert complete.kind == "bubblewrap"
+    places = [workspace / name for name in ("mount", "sub/mount")]
+    for place in places:
+        place.mkdir()
+    mounts = [option for place in places for option in ("--tmpfs", str(place))]
+    argv = [find_program(), "--dev-bind", "/", "/", *mounts, "--", sys.executable, "-c", _INSIDE, str(workspace)]
+    ended = subprocess.run(argv, capture_output=True, text=True, timeout=LONG_SECONDS, check=False)
+    if ended.returncode:
+        pytest.skip(f"no sandbox works in another one here: {ended.stderr}")
+    masked, refused = ended.stdout.splitlines()
+    assert masked == "# masked: this" and "Read-only file system" in refused
+
+
+def test_own_folder_in_the_workspace_stops_no_command(
+    complete: Sandbox, attempt: Attempt, workspace: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (workspace / "tmp").mkdir()
+    monkeypatch.setattr("callwright.system.sandbox.wall.output_folder", lambda: workspace / "tmp")
+    assert attempt(complete, "cat .env", WORKSPACE).stdout == "# masked: this "

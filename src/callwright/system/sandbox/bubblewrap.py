@@ -118,9 +118,12 @@ def wrap_command(argv: Sequence[str], wall: Wall, avoided: Sequence[str] = ()) -
         options += ["--bind-try", path, path]
     around = _find_around(wall)
     options += _protect_paths(wall, around)
-    covers = [*_hide_sockets(wall), *_mask_paths(wall)]
-    options += covers
-    checked = _check_mounts(wall, around, covers, avoided)
+    sockets = _find_reachable_sockets(wall)
+    for path in sockets:
+        options += ["--ro-bind", "/dev/null", path]
+    options += _mask_paths(wall)
+    covered = [path for path in (*sockets, *wall.masked) if is_below(path, avoided) and os.path.exists(path)]
+    checked = _check_mounts(wall, around, covered)
     return (find_program(avoided), *options, "--chdir", wall.cwd, "--", *checked, *argv)
 
 
@@ -164,23 +167,23 @@ def _protect_paths(wall: Wall, around: Sequence[str]) -> list[str]:
     return options
 
 
-def _check_mounts(wall: Wall, around: Sequence[str], covers: Sequence[str], exposed: Sequence[str]) -> Iterator[str]:
+def _check_mounts(wall: Wall, around: Sequence[str], covered: Sequence[str]) -> Iterator[str]:
     """Yield what runs before the command, and starts it if every mount in a folder that commands change is in place.
 
     Args:
         wall: The wall.
         around: The folders around its protected paths.
-        covers: The options that mask paths and hide sockets.
-        exposed: Folders that commands may write to.
+        covered: Its masked paths and hidden sockets in folders that commands may write to.
     """
     own = _read_own_mounts()
-    covered = {path for path in covers if is_below(path, exposed)}
+    writable = [_escape(path) for path in wall.writable]
     yield from ("/bin/sh", "-c", _CHECK, "sh")
-    yield from (f". {_escape(path)}" for path in wall.writable)  # what lies above them cannot be replaced
+    yield from (f". {place}" for place in writable)  # what lies above them cannot be replaced
+    yield from (f"{root} {place}" for root, place in own if is_below(place, writable))  # they come with the folder
     yield from (_describe_mount(path, own) for path in (*around, wall.cwd))
     yield _END
     yield from (_describe_mount(path, own) for path in (*around, *wall.protected))
-    yield from (f". {_escape(path)}" for path in sorted(covered))
+    yield from (f". {_escape(path)}" for path in covered)
     yield _END
 
 
@@ -220,12 +223,11 @@ def _mask_paths(wall: Wall) -> Iterator[str]:
             yield from ("--ro-bind", "/dev/null", path)
 
 
-def _hide_sockets(wall: Wall) -> Iterator[str]:
-    # a socket can be connected to on a read-only disk, and its daemon may run anything
+def _find_reachable_sockets(wall: Wall) -> list[str]:
+    """Return the sockets to hide: one can be connected to on a read-only disk, and its daemon may run anything."""
     reachable = (*wall.visible, *wall.writable)
-    for path in _find_sockets((wall.cwd, *reachable)):
-        if not is_below(path, _HIDDEN) or is_below(path, reachable):
-            yield from ("--ro-bind", "/dev/null", path)
+    found = _find_sockets((wall.cwd, *reachable))
+    return [path for path in found if not is_below(path, _HIDDEN) or is_below(path, reachable)]
 
 
 def _find_sockets(folders: Sequence[str]) -> set[str]:
