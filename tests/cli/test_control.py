@@ -145,12 +145,16 @@ def test_skip_permissions_means_bypass_and_warns(machine: Any, calls: Call) -> N
         ("-p x --setting-sources user,other", "no source 'other'"),
         ("-p x --agents {", "--agents: not valid JSON"),
         ('-p x --agents {"a":{"description":"d","prompt":"p","permissionMode":"plan"}}', "permissionMode is not"),
+        ("-p x --agents " + "[" * 5000, "--agents: not valid JSON: maximum recursion depth"),
+        ("-p x --json-schema " + "[" * 5000, "--json-schema: not valid JSON: maximum recursion depth"),
+        ('permissions test read {"path":' + "[" * 5000, "not valid JSON: maximum recursion depth"),
         ("-p x --betas a", "--betas is not supported"),
         ("-p x --thinking disabled", "--thinking is not supported"),
     ],
 )
 def test_unusable_options_are_named(machine: Any, line: str, told: str) -> None:
-    ended = machine(*line.split(" "), machine.says("x"))
+    model = () if line.startswith("permissions") else (machine.says("x"),)
+    ended = machine(*line.split(" "), *model)
     assert ended.code == 2 and told in ended.err
 
 

@@ -164,6 +164,9 @@ def test_config_and_theme_are_saved(machine: Any, tmux: Any) -> None:
     tmux.shows("no theme 'pink'")
     tmux.enter("/config colour red")
     tmux.shows("not a known setting")
+    tmux.paste("/config env " + "[" * 5000)
+    tmux.type("Enter")
+    tmux.shows('is not of type "object"')
     saved = json.loads((machine.home / "settings.json").read_text())
     assert saved == {**settings, "terminal": {"theme": "light"}}
 

@@ -113,7 +113,7 @@ def read_given_agents(text: str, entries: Mapping[str, Any]) -> tuple[AgentDefin
     if text:
         try:
             given = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UsageError(f"--agents: not valid JSON: {error}") from None
     if not isinstance(given, dict):
         raise UsageError(f"--agents: expected an object of agents by name, got {given!r:.80}")

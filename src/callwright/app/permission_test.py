@@ -156,7 +156,7 @@ def _arguments(argument: str) -> JsonObject | None:
         return None
     try:
         return cast("JsonObject", json.loads(argument))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"the arguments start with {{ but are not valid JSON: {error}") from None
 
 

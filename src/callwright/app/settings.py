@@ -341,6 +341,7 @@ def _hook_commands(layer: SettingsLayer) -> Iterable[str]:
 def _describe_hook(hook: Any) -> str:
     entry = read_object(hook)
     arguments: object = entry.get("args", ())
-    if not isinstance(entry.get("command"), str) or not isinstance(arguments, (list, tuple)) or "url" in entry:
+    plain = entry.get("type", "command") == "command" and not entry.keys() & {"url", "prompt", "shell"}
+    if not plain or not isinstance(entry.get("command"), str) or not isinstance(arguments, (list, tuple)):
         return compact(thaw(cast("Json", hook)))
     return " ".join(map(str, (entry["command"], *cast("Sequence[Any]", arguments))))

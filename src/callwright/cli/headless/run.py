@@ -361,7 +361,7 @@ def _load_output_schema(given: str) -> object:
     where = "--json-schema" if written else f"--json-schema {given}"
     try:
         schema: object = json.loads(source)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{where}: not valid JSON: {error}") from None
     try:
         validator = _SchemaValidator(schema)

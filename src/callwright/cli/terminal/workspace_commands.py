@@ -229,5 +229,5 @@ def save_setting(locations: Locations, key: str, value: object) -> None:
 def _read_value(text: str) -> object:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text  # a bare word is a text
