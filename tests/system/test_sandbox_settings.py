@@ -147,7 +147,7 @@ for path in (f"{root}/mount/.vscode", f"{root}/sub/mount/.vscode"):
     Path(path).mkdir()
 Path(root, "mount", ".env").write_text("SECRET=hunter2")
 sandbox = find_sandbox("require", roots=[root])
-line = "cat mount/.env; touch mount/made sub/mount/made && echo; touch sub/mount/.vscode/made"
+line = "cat mount/.env; touch plain/made mount/made sub/mount/made && echo; touch sub/mount/.vscode/made"
 argv = ("bash", "-c", line)
 with sandbox.confine(argv, root, Confinement.WORKSPACE, scratch=Path(root, "..", "scratch")) as confined:
     subprocess.run(confined.argv, stderr=subprocess.STDOUT)
@@ -156,7 +156,7 @@ with sandbox.confine(argv, root, Confinement.WORKSPACE, scratch=Path(root, "..",
 
 def test_file_systems_mounted_in_the_workspace_stop_no_command(complete: Sandbox, workspace: Path):
     assert complete.kind == "bubblewrap"
-    places = [workspace / name for name in ("mount", "sub/mount")]
+    places = [workspace / name for name in ("plain", "mount", "sub/mount")]
     for place in places:
         place.mkdir()
     mounts = [option for place in places for option in ("--tmpfs", str(place))]
