@@ -32,6 +32,7 @@ from callwright.sessions.records import Compacted, Said, Spent
 from callwright.testing import ScriptedProvider
 from callwright.toolbox import Write
 from callwright.web.hosting import Hosts
+from callwright.web.hub import Hub
 from callwright.web.sessions import holds
 
 
@@ -754,6 +755,19 @@ async def test_page_that_fell_behind_gets_the_questions_of_now(serve: Serve, mon
         events.seen.clear()
         assert (await answer(web, session, question, approved=True)).status == 200
         await events.wait(type="hello", questions=[])
+
+
+async def test_events_that_a_page_does_not_read_are_not_kept(project: Path, tmp_path: Path) -> None:
+    hub = Hub(Locations.of(project, home=tmp_path / "home"), "1")
+    stream = hub.stream()
+    await anext(stream)
+    for _ in range(100):
+        hub.publish({"type": "call_ended", "text": "x" * 1_000_000})
+    batch = await anext(stream)
+    assert len(batch) < 20_000_000
+    first, *rest = json.loads(batch.removeprefix(b"data: "))
+    assert first["type"] == "hello" and rest[-1]["number"] == 100
+    await stream.aclose()
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, suppress
 from typing import Any
@@ -16,6 +15,7 @@ _PING_SECONDS = 15.0
 _POLL_SECONDS = 0.05
 _IDLE_SECONDS = 1.0
 _MOST_WAITING = 20_000
+_MOST_WAITING_BYTES = 1 << 24
 _MOST_WATCHED = 200
 MOST_STREAMS = 100
 """The tabs of a browser share one; each stream holds a connection and the events it has not sent."""
@@ -23,22 +23,26 @@ Fields = dict[str, Any]
 
 
 class _Subscriber:
-    """The events that one page has not received yet."""
+    """The events that one page has not received yet, as JSON."""
 
     def __init__(self) -> None:
-        self.events: deque[Fields] = deque()
         self.ready = asyncio.Event()
+        self._events: list[bytes] = []
+        self._bytes = 0
+        self._lagged = False
 
-    def add(self, event: Fields) -> None:
-        if len(self.events) >= _MOST_WAITING:  # it cannot keep up: it must read everything again
-            self.events.clear()
-            event = {"type": "lagged"}
-        self.events.append(event)
+    def add(self, event: bytes) -> None:
+        self._events.append(event)
+        self._bytes += len(event)
+        if len(self._events) > _MOST_WAITING or self._bytes > _MOST_WAITING_BYTES:
+            self.take()
+            self._lagged = True
         self.ready.set()
 
-    def take(self) -> list[Fields]:
-        found = list(self.events)
-        self.events.clear()
+    def take(self) -> tuple[list[bytes], bool]:
+        """Return the events, and whether earlier ones were left out: the page must read everything again."""
+        found = self._events, self._lagged
+        self._events, self._bytes, self._lagged = [], 0, False
         self.ready.clear()
         return found
 
@@ -94,9 +98,9 @@ class Hub:
     def publish(self, event: Fields) -> None:
         """Pass an event to every page, with its number."""
         self.number += 1
-        numbered = {**event, "number": self.number}
+        encoded = _encode({**event, "number": self.number}) if self._subscribers else b""
         for each in self._subscribers:
-            each.add(numbered)
+            each.add(encoded)
 
     @property
     def streams(self) -> int:
@@ -114,7 +118,7 @@ class Hub:
         self._subscribers.add(subscriber)
         self._wanted.set()
         try:
-            yield _encode([self._hello()])
+            yield _join([self._hello()])
             while not self._closing:
                 try:
                     await asyncio.wait_for(subscriber.ready.wait(), _PING_SECONDS)
@@ -122,19 +126,20 @@ class Hub:
                     yield b": ping\n\n"
                     continue
                 await asyncio.sleep(_FLUSH_SECONDS)  # events come in bursts, and a page draws once per frame
-                if events := subscriber.take():
-                    # after a gap: questions and agents as they are now, which the events that were left out changed
-                    yield _encode([self._hello() if event["type"] == "lagged" else event for event in events])
+                events, lagged = subscriber.take()
+                # after a gap: questions and agents as they are now, which the events that were left out changed
+                if found := [*([self._hello()] if lagged else ()), *events]:
+                    yield _join(found)
         finally:
             self._subscribers.discard(subscriber)
 
-    def _hello(self) -> Fields:
+    def _hello(self) -> bytes:
         links = self.agents.links
         agents = [
             {"session": link.session_id, "state": link.state, "where": link.where, "pid": link.pid} for link in links
         ]
         questions = [question for link in links for question in link.questions.values()]
-        return {"type": "hello", "version": self._version, "agents": agents, "questions": questions}
+        return _encode({"type": "hello", "version": self._version, "agents": agents, "questions": questions})
 
     async def _watch_sessions(self) -> None:
         """Tell which sessions have new records; nothing is read while no page listens."""
@@ -181,6 +186,10 @@ async def _end_task(task: "asyncio.Task[None]") -> None:
         await task
 
 
-def _encode(events: list[Fields]) -> bytes:
+def _encode(event: Fields) -> bytes:
     # ASCII: a line separator of Unicode inside a text must not end the event
-    return b"data: " + json.dumps(events, separators=(",", ":"), default=str).encode() + b"\n\n"
+    return json.dumps(event, separators=(",", ":"), default=str).encode()
+
+
+def _join(events: list[bytes]) -> bytes:
+    return b"data: [" + b",".join(events) + b"]\n\n"
