@@ -110,10 +110,11 @@ async def test_function_is_retried_with_the_same_arguments() -> None:
         ("identified", {"tags": ["a"]}),
         ("inside", {"item": {"tags": ["a"]}}),
     ):
-        seen.clear()
-        outcome = await executor.run(name, arguments)
-        assert isinstance(outcome, Completed) and outcome.attempts == 2
-        assert seen[0] == seen[1], name
+        for _ in range(2):  # only the second call may take the fast path
+            seen.clear()
+            outcome = await executor.run(name, arguments)
+            assert isinstance(outcome, Completed) and outcome.attempts == 2
+            assert seen[0] == seen[1], name
 
 
 async def test_typed_tool_is_retried_with_the_same_arguments() -> None:

@@ -562,6 +562,7 @@ def add(count: int) -> int:
 print(add.bind('{"count": 41}').values, "pydantic_core" in sys.modules)
 import pydantic, pydantic_core
 assert all(getattr(pydantic_core, name) is getattr(validators, name) for name in NAMES), "two kinds of the same class"
+assert pydantic_core._pydantic_core.ValidationError is validators.ValidationError
 
 class Point(pydantic.BaseModel):
     x: int

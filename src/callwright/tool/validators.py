@@ -47,6 +47,8 @@ else:
             if spec is not None:
                 module = spec.loader.create_module(spec)
                 spec.loader.exec_module(module)
+                if sys.modules.get(spec.name) is module:  # older ones enter themselves, unknown to the package
+                    del sys.modules[spec.name]
                 return module
         import pydantic_core
 
