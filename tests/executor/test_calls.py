@@ -430,6 +430,23 @@ async def test_withheld_tool_is_denied_and_not_unknown() -> None:
     assert outcome.text == "greetings are switched off"
 
 
+@pytest.mark.parametrize("name", ["functions.greet-all", "GREET-ALL", "greetAll"])
+async def test_call_of_a_withheld_tool_is_not_one_of_a_similar_name(name: str) -> None:
+    @tool(name="greet-all")
+    async def withheld_one(name: str) -> str:
+        """Greet everybody."""
+        return f"hello all, {name}"
+
+    @tool(name="greet_all")
+    async def similar(name: str) -> str:
+        """Greet everybody else."""
+        return f"hello others, {name}"
+
+    source = withheld(Registry(withheld_one, similar), lambda spec: "off" if spec.name == "greet-all" else "")
+    outcome = await Executor(source, AllowEverything()).run(name, {"name": "Ada"})
+    assert isinstance(outcome, Failed)
+
+
 async def test_catalog_with_the_reader_keeps_the_reasons_of_withheld_tools() -> None:
     source = withheld(Registry(greet, add), lambda spec: "switched off" if spec.name == "greet" else "")
     executor = Executor(source, AllowEverything())

@@ -258,3 +258,10 @@ def test_views_keep_the_reasons_of_withheld_tools() -> None:
     assert prefixed(source, "old.").snapshot().withheld["old.bash"] == "no commands"
     assert renamed(source, {"bash": "shell"}).snapshot().withheld["shell"] == "no commands"
     assert combined(Registry(Read()), source).snapshot().withheld["bash"] == "no commands"
+
+
+def test_later_source_does_not_take_the_name_of_a_withheld_tool() -> None:
+    source = withheld(Registry(Bash()), lambda _: "no commands")
+    both = combined(source, Registry(Read(), Bash())).snapshot()
+    assert both.get("bash") is None and both.withheld["bash"] == "no commands" and "read" in both
+    assert "bash" in combined(Registry(Bash()), source).snapshot()

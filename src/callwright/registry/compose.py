@@ -184,7 +184,10 @@ def filtered(source: Toolset, keep: Callable[[ToolSpec], bool]) -> Toolset:
 
 
 def combined(*sources: Toolset) -> Toolset:
-    """Return a toolset of all tools of all sources; the first source wins a clash of names or aliases."""
+    """Return a toolset of all tools of all sources; the first source wins a clash of names or aliases.
+
+    A tool that it withholds has its names too: a call of it is denied and does not run another tool.
+    """
 
     def build(catalogs: tuple[Catalog, ...]) -> Catalog:
         tools: dict[str, Tool] = {}
@@ -195,6 +198,7 @@ def combined(*sources: Toolset) -> Toolset:
             tools |= fresh
             withheld = {**catalog.withheld, **withheld}
             claimed |= fresh.keys() | {alias for tool in fresh.values() for alias in identify(tool)[1]}
+            claimed |= catalog.withheld.keys()
         return Catalog(tools, [name for catalog in catalogs for name in catalog.revealed], withheld)
 
     return _View(sources, build)
