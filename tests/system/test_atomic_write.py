@@ -375,6 +375,21 @@ def test_refused_rename_overwrites_in_place(path: Path, monkeypatch: pytest.Monk
         replace_file(path, b"newer", expected=digest(b"something else"))
 
 
+def test_private_folder_that_cannot_be_read_keeps_no_descriptor(path: Path, monkeypatch: pytest.MonkeyPatch):
+    drafts = path.parent.parent / "cache/callwright/drafts"
+    drafts.mkdir(parents=True)
+    drafts.chmod(0o755)
+
+    def refuse(self: Path, mode: int) -> None:
+        raise PermissionError(errno.EPERM, "another user's folder")
+
+    monkeypatch.setattr(Path, "chmod", refuse)
+    path.write_bytes(b"old")
+    before = len(os.listdir("/dev/fd"))  # noqa: PTH208 - names are counted
+    replace_file(path, b"new")
+    assert path.read_bytes() == b"new" and len(os.listdir("/dev/fd")) == before  # noqa: PTH208 - as above
+
+
 def test_pipe_in_place_of_the_file_does_not_block(path: Path, monkeypatch: pytest.MonkeyPatch):
     path.write_bytes(b"old")
 

@@ -122,10 +122,14 @@ def _open_private() -> int:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     path = Path(os.path.realpath(cache)) / "callwright" / "drafts"
     folder = open_folder(path, create=True)
-    if os.fstat(folder).st_mode & 0o077:
-        path.chmod(0o700)
-    for name in os.listdir(path):  # noqa: PTH208 - names are all that is needed
-        _remove_left_over(folder, name)
+    try:
+        if os.fstat(folder).st_mode & 0o077:
+            path.chmod(0o700)
+        for name in os.listdir(path):  # noqa: PTH208 - names are all that is needed
+            _remove_left_over(folder, name)
+    except BaseException:
+        os.close(folder)
+        raise
     return folder
 
 
