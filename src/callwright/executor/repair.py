@@ -98,7 +98,8 @@ def propose(call: ToolCall, catalog: Catalog) -> Proposal | None:
 
     tool, repairs = catalog.get(call.name), list[Repair]()
     if tool is None:
-        name = repair_name(call.name, catalog.spellings)
+        # with the names of withheld tools: a call of one of them is none of a tool with a similar name
+        name = repair_name(call.name, {**{each: each for each in catalog.withheld}, **catalog.spellings})
         tool = None if name is None else catalog.get(name)
         if tool is None:
             return None
