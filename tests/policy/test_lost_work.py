@@ -44,6 +44,8 @@ def _is_allowed(line: str, folder: Path) -> bool:
         "git checkout evil .envrc CLAUDE.md .mcp.json",
         "git checkout CLAUDE.md",
         "git submodule deinit -f .",
+        "git submodule set-url a https://example.com/b",
+        "git submodule set-branch -b main a",
         "git mv certs/server.key notes.txt",
         "git mv ~/.config/gh y",
         "cp -r ~/.config/gh y",
@@ -107,4 +109,52 @@ def test_loss_and_disguise_ask(project: Path, line: str) -> None:
     ],
 )
 def test_ordinary_changes_are_free(project: Path, line: str) -> None:
+    assert _is_allowed(line, project)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "cp -r links new && cat new/notes.txt",
+        "cp -r links new && echo x > new/notes.txt",
+        "cp -a leads new; echo x > new/a",
+        "cp -P leads new && echo x > new/a",
+        "cp --no-deref leads new && echo x > new/a",
+        "mv links new && cat new/notes.txt",
+        "rsync -a links/ new/ && cat new/notes.txt",
+        "git mv links new && cat new/notes.txt",
+        "git checkout other && cat notes.txt",
+        "git checkout other && cd notes && echo x > a",
+        "git checkout -b new other && cat notes.txt",
+        "git checkout -bnew other && cat notes.txt",
+        "git switch other && cp app.py notes/a",
+        "git merge other && cat notes.txt",
+        "git stash pop; cat notes.txt",
+        "git worktree add new other && cat new/notes.txt",
+        "for x in 1 2; do cat notes.txt; git checkout other; done",
+    ],
+)
+def test_paths_through_links_that_the_line_makes_ask(project: Path, line: str) -> None:
+    (project / "leads").symlink_to(project.parent / "home")
+    assert not _is_allowed(line, project)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "cp -r src new && cat new/a.py",
+        "cp -r src new && echo x > new/a.py",
+        "cp -r links new",
+        "cat app.py && git checkout other",
+        "git checkout other && git status && git add .",
+        "git checkout -b new && echo x > app.py",
+        "git switch -c new && sed -i s/a/b/ app.py",
+        "git stash list && cat app.py",
+        "git add . && git commit -m x && cat app.py",
+        "git checkout other && ls",
+    ],
+)
+def test_other_paths_are_used_after_changes(project: Path, line: str) -> None:
+    (project / "src/b.py").symlink_to("a.py")
+    (project / "src/python").symlink_to("/usr/bin/python3")
     assert _is_allowed(line, project)

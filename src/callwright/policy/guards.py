@@ -10,7 +10,7 @@ asking. Settings in the user's home folder are trusted.
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from callwright.core.access import (
     Access,
@@ -30,6 +30,7 @@ from callwright.policy.base import Policy, Subject, Tier, make_printable
 from callwright.policy.git_reads import find_compared_secret, find_unnamed_object
 from callwright.policy.paths import PathContext, PossiblePaths
 from callwright.policy.removals import (
+    brings_files,
     is_vital,
     list_removed_folders,
     mirrors,
@@ -41,8 +42,8 @@ from callwright.policy.repository import find_repository_program
 from callwright.policy.shell_line import PartOfLine, command_of, paths_for_call, real_folder
 from callwright.policy.tool_names import words
 from callwright.policy.toolchains import find_project_program, find_ruff_fixes, folder_decides
-from callwright.policy.trees import find_in_tree, find_option_file
-from callwright.shell.plan import ENVIRONMENT_SHOWN, SimpleCommand, Verdict
+from callwright.policy.trees import find_in_tree, find_link, find_option_file
+from callwright.shell.plan import ENVIRONMENT_SHOWN, ShellPlan, SimpleCommand, Verdict
 from callwright.system.environment import is_credential, program_folders
 from callwright.system.sensitive_paths import comparable, is_environment, is_ours, is_protected, is_secret
 
@@ -53,6 +54,7 @@ _LOOKS_AT_NAMES = words(
 )
 _USE_GIT = words("git go gh delta")  # the others start git themselves, and delta the pager that its settings name
 _RUN_UNASKED = frozenset((Verdict.READ_ONLY, Verdict.READS_NETWORK, Verdict.WRITES))
+_PATHS = (ReadPath, WritePath, DeletePath)
 _CHANGES_MODES = frozenset(("chmod", "chown", "chgrp", "setfacl", "chattr", "chcon"))
 
 
@@ -103,6 +105,7 @@ class Guards(Policy):
         try:
             found = self._judge_repository(part, part.command) or self._judge_git_reads(part)
             found = found or self._judge_trees(part.command) or self._judge_copies(part.command)
+            found = found or self._judge_new_links(part, part.command)
         except (OSError, ValueError, RuntimeError) as error:  # a name that is too long, settings nested too deeply
             reason = f"the files that decide what this does cannot be checked: {make_printable(str(error))}"
             return Ask(reason, "guard repository", firm=True)
@@ -176,6 +179,23 @@ class Guards(Policy):
                 return Ask(f"would copy {make_printable(found)}, which configures other programs", _PROTECTED)
             if not self.masked and (found := find_in_tree(tree, _is_secret_by_folder)):
                 return _ask_about_secret("copy", found)
+        return None
+
+    def _judge_new_links(self, part: PartOfLine, command: SimpleCommand) -> Decision | None:
+        """Ask where the line itself may make links: where its other paths lead cannot be told before."""
+        if self.masked or part.verdict not in _RUN_UNASKED or len(part.plan.commands) == 1:
+            return None
+        links = (find_link(tree) for tree in dict.fromkeys(command.copied))
+        if link := next((link for link in links if link), ""):
+            return Ask(
+                f"would copy the link {make_printable(link)}, which another part of the line may use", _PROTECTED
+            )
+        if command.program == "git" or not any(isinstance(access, _PATHS) for access in command.accesses):
+            return None
+        if not part.after_git:
+            part.after_git.update(_list_after_git(part.plan))
+        if part.after_git.get(command, True):
+            return Ask("uses files after git may have brought links in their place", _PROTECTED)
         return None
 
     def _judge_trees(self, command: SimpleCommand) -> Decision | None:
@@ -268,6 +288,14 @@ def _judge_resource(uri: str) -> Decision | None:
     if any(reading.casefold().startswith("file:") for reading in uri_readings(uri) or (uri,)):
         return Ask(f"names a file as a resource: {make_printable(uri)}", "guard file resource", firm=True)
     return None
+
+
+def _list_after_git(plan: ShellPlan) -> Iterator[tuple[SimpleCommand, bool]]:
+    """Yield the commands of a line, each with whether git may have brought other files before."""
+    brought = False
+    for command in plan.commands:
+        yield command, brought
+        brought = brought or brings_files(command)
 
 
 def _changes_before(part: PartOfLine, command: SimpleCommand) -> bool:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from callwright.core.access import DeletePath, ReadPath
 from callwright.policy.git_reads import split_verb
 from callwright.policy.tool_names import words
-from callwright.shell.plan import ShellPlan, SimpleCommand
+from callwright.shell.plan import ShellPlan, SimpleCommand, Verdict
 from callwright.shell.programs.git_branches import makes_branch
 
 _ABOVE_VITAL = ("/", "/home", "/Users")
@@ -115,6 +115,23 @@ def _list_names(line: Sequence[str]) -> Iterator[tuple[str, bool]]:
 def _has_letters(pattern: str) -> bool:
     """Whether a pattern is more than wildcards."""
     return bool(_WILDCARDS.sub("", pattern))
+
+
+_BRINGS_FILES = words(
+    "checkout switch merge pull cherry-pick revert rebase am stash bisect worktree submodule sparse-checkout"
+)
+_NEW_BRANCH = words("-b -B -c -C --create")
+
+
+def brings_files(command: SimpleCommand) -> bool:
+    """Whether a git call may put other files into the work tree, and links among them."""
+    if command.program != "git" or command.verdict in (Verdict.READ_ONLY, Verdict.READS_NETWORK):
+        return False
+    verb, rest = split_verb(command.words[1:])
+    operands = [word for word in rest if word[:1] != "-"]
+    # a branch that begins here has the files that are there already
+    begins = verb in ("checkout", "switch") and len(operands) == 1 and not _NEW_BRANCH.isdisjoint(rest)
+    return verb in _BRINGS_FILES and not begins
 
 
 def find_restored_file(arguments: Sequence[str], folder: str) -> str:

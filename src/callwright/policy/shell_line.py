@@ -31,6 +31,8 @@ class PartOfLine(LinePart):
     """Paths of the line that are resolved already: every policy needs them, and resolving takes system calls."""
     named: dict[SimpleCommand, tuple[str, ...]] = field(default_factory=dict[SimpleCommand, tuple[str, ...]])
     """The files that words of its commands name, likewise."""
+    after_git: dict[SimpleCommand, bool] = field(default_factory=dict[SimpleCommand, bool])
+    """Whether a command runs after git may have brought other files, likewise."""
 
     @property
     def spec(self) -> ToolSpec:

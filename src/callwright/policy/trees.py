@@ -9,6 +9,7 @@ from glob import has_magic, iglob
 from itertools import islice
 from typing import NamedTuple
 
+from callwright.core.access import is_below
 from callwright.policy.git_index import find_tracked
 from callwright.policy.tool_names import words
 from callwright.shell.plan import Tree
@@ -171,6 +172,22 @@ class _TreeSearch:
         # `find -name x -exec mv {} y` takes all that is in a folder x
         taken = self._every and fnmatchcase(entry.name, folder.pattern)
         self._pending.append(_Folder(entry.path, real, counts, "*" if taken else folder.pattern))
+
+
+_SYSTEM = ("/usr", "/bin", "/lib", "/opt", "/nix")
+
+
+def find_link(tree: Tree) -> str:
+    """Return a link that is copied with a folder and leads out of it, but for those to programs; empty if none does."""
+    if os.path.islink(tree.folder):  # noqa: PTH114 - a path as text
+        return tree.folder
+    inside = (os.path.realpath(tree.folder), *_SYSTEM)
+    found = find_in_tree(tree, lambda path: _leads_out(path, inside), every=True)
+    return tree.folder if found is None else found
+
+
+def _leads_out(path: str, inside: Sequence[str]) -> bool:
+    return os.path.islink(path) and not is_below(os.path.realpath(path), inside)  # noqa: PTH114 - as above
 
 
 def find_option_file(arguments: Sequence[str], folder: str) -> str:

@@ -346,6 +346,8 @@ def _list_targets(verb: str, words: Sequence[Word], folders: Folders) -> Iterato
     if verb == "config":
         yield from resolve_as(WritePath, [".git/config"], folders)
         yield from list_outputs(words, ("-f", "--file"), folders)
+    if verb == "submodule" and any(word.text.startswith("set-") for word in operands):
+        yield from resolve_as(WritePath, [".gitmodules"], folders)
     if verb in ("init", "clone", "worktree"):
         yield from resolve_as(WritePath, [word for word in operands if "://" not in word.text], folders)
     if verb == "checkout":

@@ -147,6 +147,7 @@ def _move(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     if name in ("mv", "gmv"):
         touched.extend(resolve_as(DeletePath, sources, folders))
     deep = name in ("mv", "gmv") or call.has("-r", "-R", "-a", "--recursive", "--archive")
+    deep = deep or call.has("-P", "-d", "--no-dereference")  # which copies a link as a link
     trees = resolve_as(Tree, sources, folders) if deep else []
     judgement = _make_judgement(
         Verdict.WRITES, f"{name} writes {' '.join(word.text for word in targets)}", arguments, touched, call
