@@ -217,6 +217,23 @@ def replaced(x: int) -> str:
 """
 
 
+ONLY_HERE_SOURCE = f"""
+import os
+from callwright import tool
+
+if os.getpid() == {os.getpid()}:  # as below `if __name__ == "__main__"`
+    @tool(isolation="process")
+    def count(x: int) -> str:
+        "Count."
+        return f"counted {{x}}"
+"""
+
+
+@pytest.fixture
+def only_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    yield from import_source(ONLY_HERE_SOURCE, tmp_path, monkeypatch)
+
+
 @pytest.fixture
 def hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     yield from import_source(HIDDEN_SOURCE, tmp_path, monkeypatch)
@@ -478,6 +495,11 @@ async def test_no_other_function_of_the_same_name_runs(hidden: Any, context: Too
         with pytest.raises(Crashed, match="is not the function of this tool"):
             await made.bind({"x": 1}).run(context)
     assert await hidden.replaced.bind({"x": 1}).run(context) == "new 1"
+
+
+async def test_function_that_the_process_lacks_is_named(only_here: Any, context: ToolContext) -> None:
+    with pytest.raises(Crashed, match="another process finds no count in "):
+        await only_here.count.bind({"x": 1}).run(context)
 
 
 def test_functions_that_cannot_be_isolated_are_refused() -> None:

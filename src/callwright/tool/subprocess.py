@@ -249,7 +249,9 @@ def _answer(descriptor: int) -> None:
             _importing.append(pipe)
             spawn.prepare(pipe.recv())
             module, name, arguments, named_arguments = pipe.recv()
-            function = cast("Callable[..., object]", _find_function(importlib.import_module(module), name))
+            function = _find_function(importlib.import_module(module), name)
+            if not callable(function):
+                raise Crashed(f"another process finds no {name} in {module}; define it outside of any condition")
             _importing.clear()
             answer = _pack(function(*arguments, **named_arguments))
         except (ToolError, ApprovalRequired, AuthRequired) as error:
