@@ -3,19 +3,21 @@
 import asyncio
 import base64
 import json
+import os
 import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
 from acp import RequestError
-from acp.schema import ClientCapabilities, ResourceContentBlock
+from acp.schema import ClientCapabilities, FileEditToolCallContent, ResourceContentBlock
 from tests.acp.conftest import Connect
 from tests.acp.editor import EditorClient, call, choose, until
 
 from callwright.acp.call_display import CallDisplay
 from callwright.acp.editor import Editor
 from callwright.acp.requests import read_prompt
+from callwright.acp.updates import diffs_of
 from callwright.agent.replay import SessionReplay
 from callwright.app.attachments import Mention
 from callwright.app.conversation import Conversation
@@ -92,6 +94,25 @@ async def test_editor_with_terminal_output_gets_the_stream(connect: Connect) -> 
         assert metas[0]["terminal_info"]["terminal_id"] == call_id
         assert "".join(meta["terminal_output"]["data"] for meta in metas if "terminal_output" in meta) == "one\n"
         assert metas[-1]["terminal_exit"] == {"terminal_id": call_id, "exit_code": 3, "signal": None}
+
+
+@pytest.mark.skipif(not os.access("/proc/kmsg", os.R_OK), reason="only the administrator may read it")
+@pytest.mark.timeout(20)
+def test_file_that_never_ends_is_shown_without_its_content(tmp_path: Path) -> None:
+    (shown,) = diffs_of(ToolCall("c1", "write", {"path": "/proc/kmsg", "content": "x"}), tmp_path, on_disk=True)
+    assert isinstance(shown, FileEditToolCallContent) and (shown.old_text, shown.new_text) == (None, "x")
+
+
+@pytest.mark.parametrize(
+    ("data", "shown"), [(b"a\r\nb", "a\nb"), (b"\xff", None), (b"x" * 524_289, None), (b"x" * 524_288, "x" * 524_288)]
+)
+def test_small_text_on_disk_is_the_old_text(tmp_path: Path, data: bytes, shown: str | None) -> None:
+    (tmp_path / "a").write_bytes(data)
+    (found,) = diffs_of(ToolCall("c1", "write", {"path": "a", "content": "x"}), tmp_path, on_disk=True)
+    assert isinstance(found, FileEditToolCallContent) and found.old_text == shown
+    assert not diffs_of(ToolCall("c1", "write", {"path": 1, "content": "x"}), tmp_path, on_disk=True)
+    (none,) = diffs_of(ToolCall("c1", "write", {"path": "\ud800", "content": "x"}), tmp_path, on_disk=True)
+    assert isinstance(none, FileEditToolCallContent) and none.old_text is None
 
 
 async def test_output_that_the_editor_has_is_not_kept(tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ from callwright.core.json import thaw
 from callwright.core.messages import AssistantMessage, Message, Thinking, ToolMessage, UserMessage
 from callwright.policy.tool_names import canonical
 from callwright.providers.encoding import read_arguments
+from callwright.system.files import read_start, unify_line_breaks
 from callwright.system.paths import expand_home
 from callwright.toolbox.todo import TodoItem, read_todos
 
@@ -145,10 +146,9 @@ def _replacements(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _read_text(path: str) -> str | None:
     """Return the text of a small file; None if there is none, or it is not text."""
     try:
-        if not os.path.isfile(path) or os.path.getsize(path) > _DIFF_BYTES:  # noqa: PTH113, PTH202 - one stat each
-            return None
-        return Path(path).read_text("utf-8")
-    except (OSError, ValueError):
+        data = read_start(path, _DIFF_BYTES + 1)
+        return None if data is None or len(data) > _DIFF_BYTES else unify_line_breaks(data.decode())
+    except ValueError:
         return None
 
 
