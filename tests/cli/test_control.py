@@ -239,7 +239,7 @@ for line in sys.stdin:
     elif kind == "tools/call":
         path = given["arguments"]["input"]["path"]
         text = {"a.txt": '{"behavior": "allow"}', "b.txt": '{"behavior": "deny", "message": "not b"}',
-                "c.txt": '{"behavior": "deny", "behavior": "allow"}', "d.txt": "allow"}[path]
+                "c.txt": '{"behavior": "deny", "behavior": "allow"}', "d.txt": "allow", "e.txt": "[" * 5000}[path]
         result = {"content": [{"type": "text", "text": text}]}
     else:
         answer = {"jsonrpc": "2.0", "id": asked["id"], "error": {"code": -32601, "message": "unknown"}}
@@ -253,11 +253,12 @@ for line in sys.stdin:
 def test_tool_of_a_server_decides_in_place_of_the_user(machine: Any, calls: Call) -> None:
     (machine.home / "guard.py").write_text(GUARD)
     entry = {"command": sys.executable, "args": [str(machine.home / "guard.py")]}
-    writes = [{"name": "write", "arguments": {"path": f"{name}.txt", "content": "x"}} for name in "abcd"]
+    writes = [{"name": "write", "arguments": {"path": f"{name}.txt", "content": "x"}} for name in "abcde"]
     script = machine.says({"calls": writes}, "done")
     config = json.dumps({"mcpServers": {"guard": entry}})
     options = ("--permission-prompt-tool", "mcp__guard__decide", "--mcp-config", config, "--output-format", "json")
     ended = machine("-p", "go", script, *options)
     assert [file.name for file in machine.project.glob("*.txt")] == ["a.txt"]
     reasons = [denied["reason"] for denied in ended.document["permission_denials"]]
-    assert len(reasons) == 3 and any("not b" in reason for reason in reasons)
+    assert len(reasons) == 4 and any("not b" in reason for reason in reasons)
+    assert sum("returned no JSON" in reason for reason in reasons) == 3

@@ -14,7 +14,7 @@ from tests.forked import warm_command
 from tests.waiting import LONG_SECONDS
 
 from callwright.cli.approval_dialog import DialogText
-from callwright.cli.render.text import Palette
+from callwright.cli.render.text import Palette, width_of
 from callwright.cli.terminal.screen import Screen
 from callwright.cli.terminal.ui import Terminal
 from callwright.cli.terminal.views import DialogView
@@ -135,6 +135,12 @@ def test_rows_count_as_shown_only_if_they_fit_the_window(height: int) -> None:
         seen |= {*rows}
         view.turn(1)
     assert view.read == (height > 2) == seen.issuperset(body)
+
+
+def test_no_row_of_a_dialog_is_wider_than_a_narrow_window() -> None:
+    view = DialogView(lambda width: DialogText(["h"], ["row"] * 400, ["deciding"] * 200, ["c"], rule="├─ "))
+    for width in (12, 20, 30):
+        assert all(width_of(row) <= width for row in view.rows(width, 20))
 
 
 def test_help_of_a_dialog_is_whole_at_80_columns() -> None:

@@ -189,7 +189,7 @@ def tool_approvals(app: App, session_id: str, name: str, interrupt: Callable[[],
             raise UsageError(f"the tool {name} failed: {outcome.text}")
         try:
             reply = parse_strictly(outcome.text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UsageError(f"the tool {name} returned no JSON: {error}") from None
         if not isinstance(reply, dict):
             raise UsageError(f"the tool {name} returned {reply!r:.80}, which is not an object")

@@ -93,7 +93,7 @@ class DialogView:
             choices = [*text.choices, *self._menu.rows(width, brief=True)]
         fixed = len(heading) + len(choices) + len(note) + 1
         # the deciding rows may take half of what is left, the choices only what the body can spare
-        deciding = _shorten(text.deciding, max((height - fixed) // 2, 1))
+        deciding = _shorten(text.deciding, max((height - fixed) // 2, 1), width)
         if height - fixed - len(deciding) < _LEAST_BODY_ROWS:
             most = max(height - len(heading) - len(note) - len(deciding) - 1 - _LEAST_BODY_ROWS, 1)
             choices = choices[-most:] if brief else choices[:most]  # the answers, rather than the frame above them
@@ -162,10 +162,11 @@ class DialogView:
         return [*body[first:last], cut(f"{self._text.rule}rows {first + 1}-{last} of {len(body)}{more}", width)]
 
 
-def _shorten(rows: list[str], most: int) -> list[str]:
+def _shorten(rows: list[str], most: int, width: int) -> list[str]:
     if len(rows) <= most:
         return rows
-    return [*rows[: most - 1], f"  … {len(rows) - most + 1} more deciding rows above"] if most > 1 else rows[:1]
+    left = cut(f"  … {len(rows) - most + 1} more deciding rows above", width)
+    return [*rows[: most - 1], left] if most > 1 else rows[:1]
 
 
 _MOST_ROWS = 14
