@@ -549,6 +549,8 @@ def test_unsupported_parameters_are_refused(source: str, said: str) -> None:
             {"effect": Effect.DESTROY, "annotations": Annotations(idempotent=True)},
             r"effect is DESTROY, and annotations say WRITE; write annotations=Annotations\(Effect.DESTROY, …\) alone",
         ),
+        ({"annotations": {}}, "expected Annotations as the annotations of @tool, got {}; write Annotations"),
+        ({"effect": Effect.READ, "annotations": Annotations}, "expected Annotations as the annotations of @tool, got "),
         ({"isolation": "container"}, "isolation must be one of thread, process, inline, not 'container'"),
         ({"seconds": 0}, "seconds must be above 0"),
     ],

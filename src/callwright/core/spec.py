@@ -53,8 +53,12 @@ def annotate(effect: Effect | None, annotations: Annotations | None, *, about: s
     """Return the annotations of a tool that was given an effect, annotations, both or neither.
 
     Raises:
-        UsageError: The effect is not an `Effect`, or differs from that of the annotations.
+        UsageError: The effect is not an `Effect`, or differs from that of the annotations, or they are something else.
     """
+    if annotations is not None:
+        check_kind(
+            f"the annotations of {about}", annotations, Annotations, "write Annotations(Effect.READ), for example"
+        )
     if effect is None:
         return annotations or Annotations()
     if not isinstance(cast(object, effect), Effect):
