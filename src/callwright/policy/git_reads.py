@@ -12,7 +12,7 @@ import zlib
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from glob import has_magic, iglob
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import BinaryIO
 
@@ -32,6 +32,7 @@ _EMPTY_TREES = (
     "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
     "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
 )
+_MESSAGE = re.compile(r"-[a-zA-Z]*m|--m")
 _KINDS = {1: "commit", 2: "tree", 3: "blob", 4: "tag"}
 _UNKNOWN = "unknown"
 _MAX_STEPS = 10_000
@@ -55,6 +56,8 @@ def find_unnamed_object(arguments: Sequence[str], folder: str) -> str:
         objected = {"blob", "tree", _UNKNOWN}
     else:
         return ""
+    if verb in ("tag", "notes") and (kept := next(_list_kept(rest), "")):
+        return kept
     if verb in _COMPARES_FOLDERS and (cut := next((word for word in rest if _cuts_names(word, folder)), "")):
         return cut
     named = list(_list_ids(rest, values=verb in ("tag", "notes")))
@@ -71,6 +74,14 @@ def find_unnamed_object(arguments: Sequence[str], folder: str) -> str:
     if len(named) > _MAX_IDS:
         return named[_MAX_IDS][0]
     return ""
+
+
+def _list_kept(rest: Sequence[str]) -> Iterator[str]:
+    """Yield the words that may name a file or folder of a commit, which is kept under another name: `HEAD:.env`."""
+    for before, word in pairwise(("", *rest)):
+        message = _MESSAGE.match(word) or (_MESSAGE.match(before) and (before[:2] == "--" or before[-1] == "m"))
+        if ":" in word and not message:
+            yield word
 
 
 def _cuts_names(word: str, folder: str) -> bool:

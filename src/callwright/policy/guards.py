@@ -154,7 +154,13 @@ class Guards(Policy):
         if command is None or part.verdict not in _RUN_UNASKED or command.program != "git":
             return None
         folder = real_folder(command, self.here)
-        if unnamed := find_unnamed_object(command.words[1:], folder):
+        unnamed = find_unnamed_object(command.words[1:], folder)
+        if ":" in unnamed:
+            reason = (
+                f"{make_printable(unnamed)} would lose the name that tells whether it is a private key or a password"
+            )
+            return Ask(reason, _SECRET, firm=True)
+        if unnamed:
             return Ask(
                 f"would print the object {make_printable(unnamed)}, which may be a private key or a password; "
                 "name the file instead: REVISION:PATH",

@@ -307,23 +307,11 @@ def _judge_effect(words: Sequence[Word], folders: Folders, reason: str) -> Judge
         return unknown(f"git {verb} may run a merge strategy, which is a program", touched)
     if verb in ("remote", "submodule") and any("::" in text for text in texts):
         return unknown(f"git {verb} names an address that is a program", touched)
-    if verb in ("tag", "notes") and (named := next(_list_objects(texts), "")):
-        return unknown(
-            f"git {verb} keeps {named} under another name, which no longer tells whether it is secret", touched
-        )
     if verb in ("apply", "am"):
         return unknown(f"git {verb} writes files that only the patch names", touched)
     moved = [access.path for access in touched if verb == "mv" and isinstance(access, ReadPath)]
     copied = tuple([Tree(path) for path in moved])
     return Judgement(Verdict.WRITES, f"git {verb} changes the repository", touched, copied=copied)
-
-
-def _list_objects(texts: Sequence[str]) -> Iterator[str]:
-    """Yield the words of a call that may name a file or folder of a commit: `HEAD:.env`, but not `-m "fix: x"`."""
-    for before, text in pairwise(("", *texts)):
-        message = before[:3] == "--m" or (before[:1] == "-" and before[1:2] != "-" and before[-1:] == "m")
-        if ":" in text and not message and not re.match(r"-\w*m|--m", text):
-            yield text
 
 
 def _restores_files(texts: Sequence[str]) -> bool:
