@@ -135,6 +135,11 @@ def test_free_form_value_becomes_json_text():
     assert _form({}).from_wire({"x": "just words"}) == {"x": "just words"}
 
 
+def test_number_out_of_range_stays_text():
+    for schema in ({}, {"type": "array"}):
+        assert _form(schema).from_wire({"x": "[1e400]"}) == {"x": "[1e400]"}
+
+
 def test_additional_properties_become_pairs():
     form = strict_form(
         {"type": "object", "properties": {"additional_properties": INTEGER}, "additionalProperties": INTEGER}

@@ -1,12 +1,11 @@
 """Codecs that convert arguments into strict mode's shape and back."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol, TypeAlias, cast
 
-from callwright.core.json import Json, JsonObject, RepeatedKey, canonical, compact, make_object, refuse_constant
+from callwright.core.json import Json, JsonObject, RepeatedKey, canonical, compact, make_object, parse_strictly
 from callwright.providers.schemas.inspect import as_object, choices, is_of, kinds_of, same, within
 
 Direction: TypeAlias = Literal["out", "back"]
@@ -93,7 +92,7 @@ class JsonTextCodec:
                 Converted(compact(value), fits=True) if self.accepts(value, direction) else Converted(value, fits=False)
             )
         try:
-            read = _decode(value) if isinstance(value, str) else None
+            read = cast("Json", parse_strictly(value, make_object)) if isinstance(value, str) else None
         except ValueError:
             return Converted(value, fits="string" in self.kinds)  # a bare string, where strings are allowed
         fits = isinstance(value, str) and any(is_of(read, kind) for kind in self.kinds)
@@ -101,10 +100,6 @@ class JsonTextCodec:
 
     def accepts(self, value: Json, direction: Direction) -> bool:
         return isinstance(value, str) if direction == "back" else any(is_of(value, kind) for kind in self.kinds)
-
-
-def _decode(text: str) -> Json:
-    return json.loads(text, object_pairs_hook=make_object, parse_constant=refuse_constant)
 
 
 @dataclass(frozen=True, slots=True)
