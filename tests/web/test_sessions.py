@@ -16,6 +16,7 @@ from tests.web.conftest import CHROMIUM, CHROMIUM_OPTIONS, Serve, Served
 
 from callwright import Agent, Registry, SqliteStore
 from callwright.app.app import App, assemble
+from callwright.app.conversation import Conversation
 from callwright.app.live import LiveAgent
 from callwright.app.live_client import LiveAgents
 from callwright.app.locations import Locations
@@ -297,6 +298,24 @@ async def test_answer_counts_later_if_the_session_was_busy(serve: Serve) -> None
         assert [each["id"] for each in (await web.get(path)).data["questions"]] == [question["id"]]
         assert (await answer(web, session, question["id"], approved=True)).status == 200
         assert (await answer(web, session, question["id"], approved=False)).status == 409
+        await web.until(path, lambda data: data["state"] == "idle" and not data["questions"])
+        assert (web.project / "a.txt").exists()
+
+
+async def test_answer_counts_later_if_the_run_broke(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*given: object, **named: object) -> None:
+        raise RuntimeError("it broke")
+
+    async with serve(done("went on")) as web, web.events() as events:
+        session = await pause(web, "a.txt")
+        path = f"/api/session?id={quote(session, safe='')}"
+        (question,) = (await web.get(path)).data["questions"]
+        with monkeypatch.context() as patch:
+            patch.setattr(Conversation, "go_on", fail)
+            assert (await answer(web, session, question["id"], approved=True)).status == 200
+            assert "it broke" in (await events.wait(type="notice", session=session))["text"]
+        assert [each["id"] for each in (await web.get(path)).data["questions"]] == [question["id"]]
+        assert (await answer(web, session, question["id"], approved=True)).status == 200
         await web.until(path, lambda data: data["state"] == "idle" and not data["questions"])
         assert (web.project / "a.txt").exists()
 

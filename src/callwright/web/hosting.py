@@ -185,10 +185,12 @@ class HostedSession:
                     replies, self._replies = self._replies, {}
                     answers = Answers(replies) if replies else None
                     await self._follow(conversation.go_on(answers, cancellation=self._cancellation))
-            except CallwrightError as error:
-                self._report(str(error))
+            except Exception as error:
                 for tell in self._lost:
                     await tell()
+                if not isinstance(error, CallwrightError):
+                    raise
+                self._report(str(error))
             finally:
                 self._cancellation = None
                 self.live.questions.forget_early()
