@@ -32,12 +32,13 @@ _end='
 '; _seen=$_end; _open=$_end; _ours=
 while [ "$1" != {_END} ]; do _open=$_open$1$_end; shift; done; shift
 while read -r _ _ _ _root _place _options _; do
-  _seen="$_seen$_root $_place$_end. $_place$_end"
-  case $_ours$_options in
-    yes*) case $_options,$_open in ro,*|*"$_end$_root $_place$_end"*|*"$_end. $_place$_end"*) ;;
-          *) echo "bwrap: a folder was replaced while the sandbox was built" >&2; exit 1 ;; esac ;;
-    *) [ "$_place" != {GIT_ATTRIBUTES_PLACE} ] || _ours=yes ;;
-  esac
+  if [ "$_ours" ]; then
+    _seen="$_seen$_root $_place$_end. $_place$_end"
+    case $_options,$_open in ro,*|*"$_end$_root $_place$_end"*|*"$_end. $_place$_end"*) ;;
+    *) echo "bwrap: a folder was replaced while the sandbox was built" >&2; exit 1 ;; esac
+  elif [ "$_place" = {GIT_ATTRIBUTES_PLACE} ]; then
+    _ours=yes  # the mounts that follow lie in folders of the workspace
+  fi
 done </proc/self/mountinfo
 while [ "$1" != {_END} ]; do
   case $_seen in *"$_end$1$_end"*) shift ;;
