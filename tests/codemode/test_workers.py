@@ -10,6 +10,7 @@ from tests.waiting import LONG_SECONDS
 
 from callwright import Effect, Executor, Failed, Registry, tool
 from callwright.codemode import CodeMode
+from callwright.codemode.engine import Session, Step
 from callwright.core.errors import Cancelled
 from callwright.policy import AllowEverything
 from callwright.retry import RetryPolicy
@@ -44,6 +45,29 @@ async def test_program_waits_until_a_worker_is_free(monkeypatch: pytest.MonkeyPa
         await asyncio.gather(*running, return_exceptions=True)
         for pool in pools.values():
             pool.__exit__(None, None, None)
+
+
+async def test_program_whose_worker_crashes_fails_and_the_next_one_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    sessions: list[Session] = []
+
+    class Kept(Session):
+        def start(self) -> Step:
+            sessions.append(self)
+            return super().start()
+
+    @tool(effect=Effect.READ)
+    async def crash() -> str:
+        """End the worker, as the kernel does where memory is short."""
+        sessions[-1].kill()
+        return "too late"
+
+    monkeypatch.setattr("callwright.codemode.program.Session", Kept)
+    executor = Executor(CodeMode(Registry(crash)), AllowEverything())
+    outcome = await executor.run("run_code", {"code": "print('begun')\nprint(await crash())"})
+    assert isinstance(outcome, Failed)
+    expected = "printed before that:\nbegun\n\nthe program was ended: it ran out of memory or crashed"
+    assert outcome.error.message == expected
+    assert (await executor.run("run_code", {"code": "1 + 1"})).text == "2"
 
 
 async def test_cancelled_work_of_a_tool_is_an_exception_in_the_program() -> None:
