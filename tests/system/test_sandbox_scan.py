@@ -96,6 +96,10 @@ def test_path_that_cannot_be_moved_away_is_not_reported_as_gone(tmp_path: Path):
     assert walls.move_away(str(tmp_path / "made")) and not (tmp_path / "made").exists()
 
 
+def test_paths_in_another_path_are_left_out():
+    assert walls.outermost(["/w/a/b", "/w/a-b", "/w/a", "/w/ab/c"]) == ["/w/a", "/w/a-b", "/w/ab/c"]
+
+
 def test_nothing_behind_a_link_is_moved_away(tmp_path: Path):
     (tmp_path / "theirs").mkdir()
     (tmp_path / "theirs/file").touch()

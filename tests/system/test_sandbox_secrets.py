@@ -270,6 +270,14 @@ def test_link_out_of_the_workspace_is_moved_away_not_what_lies_behind_it(
     assert confined.removed == [str(workspace / link)] and not os.path.lexists(workspace / link)
 
 
+def test_workspace_that_the_user_replaced_by_a_link_stays(complete: Sandbox, workspace: Path, tmp_path: Path):
+    with complete.confine(("true",), str(workspace), WORKSPACE, scratch=tmp_path / "scratch") as confined:
+        workspace.rename(tmp_path / "moved")
+        workspace.symlink_to("moved")
+        (tmp_path / "moved/new/.vscode").mkdir(parents=True)
+    assert workspace.is_symlink() and (tmp_path / "moved/new/.vscode").is_dir() and confined.removed == []
+
+
 @pytest.mark.parametrize(
     ("line", "confinement"),
     [

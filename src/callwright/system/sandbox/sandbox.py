@@ -301,15 +301,16 @@ class Sandbox:
             inside = is_below(real, self.roots)
             if inside and is_plain_part_of_repository(path):
                 continue
-            made = real if inside else _find_first_link(path)  # what lies outside is not the command's
+            made = real if inside else _find_first_link(path, self.roots)  # what lies outside is not the command's
             if move_away(made):
                 removed.append(made)
         return removed
 
 
-def _find_first_link(path: str) -> str:
-    """Return the outermost link on the way to a path; the path itself if there is none."""
-    return next((str(folder) for folder in reversed(Path(path).parents) if folder.is_symlink()), path)
+def _find_first_link(path: str, roots: Sequence[str]) -> str:
+    """Return the outermost link in the workspace on the way to a path; the path itself if there is none."""
+    folders = (str(folder) for folder in reversed(Path(path).parents) if str(folder) not in roots)
+    return next((folder for folder in folders if is_below(folder, roots) and os.path.islink(folder)), path)
 
 
 def _read_links(paths: Iterable[str]) -> dict[str, str]:

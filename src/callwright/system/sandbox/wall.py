@@ -112,7 +112,7 @@ def _is_vital(folder: str) -> bool:
 def outermost(paths: Iterable[str]) -> list[str]:
     """Leave out the paths that lie in another of the paths; the rest comes in order."""
     kept: list[str] = []
-    for path in sorted(set(paths)):
+    for path in sorted(set(paths), key=lambda path: path.split("/")):  # else a-b stands between a and a/b
         if not is_below(path, kept[-1:]):
             kept.append(path)
     return kept
