@@ -153,6 +153,18 @@ async def test_lines_that_are_no_message_hold_up_no_other(method: str, params: o
     assert saved == []
 
 
+async def test_every_request_of_a_batch_gets_an_error() -> None:
+    async with open_wire(save) as wire:
+        wire.send("[]")
+        wire.send(
+            '[{"id": 2, "method": "tools/call"}, {"method": "x"}, {"id": 4, "result": 1}, {"id": "5", "method": "x"}]'
+        )
+        for number in (2, "5"):
+            refused = await wire.receive()
+            assert refused["id"] == number and "batches are not read" in refused["error"]["message"]
+        assert "error" in await call(wire, 6, "nothing")
+
+
 async def test_call_before_the_greeting_gets_an_error() -> None:
     async with open_wire(save, greet=False) as wire:
         assert "error" in await call(wire)

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from callwright.core.errors import describe_raised
+from callwright.core.json import read_object
 from callwright.executor.executor import Executor
 from callwright.mcp.fast_path import PipeFastPath, is_request_id
 from callwright.mcp.stdio import LineReader, LineWriter, TappedPipe
@@ -153,18 +154,25 @@ class CallFastPath:
             self._refuse(number, types.INTERNAL_ERROR, f"the call could not be answered: {describe_raised(error)}")
 
     def refuse(self, line: bytes, error: ValueError) -> None:
-        """Answer a request that is not a valid message, if its id can be read.
+        """Answer a request that is not a valid message, or the requests of a batch, if their ids can be read.
 
         The standard library reads what the strict parser rejects, such as half of a surrogate pair.
         """
         try:
-            fields: Any = json.loads(line)
-            number = fields["id"] if "method" in fields else None
-        except (ValueError, TypeError, KeyError, RecursionError):
+            found: Any = json.loads(line)
+        except (ValueError, RecursionError):
             return
-        if is_request_id(number):
-            code = types.INVALID_REQUEST if isinstance(error, ValidationError) else types.PARSE_ERROR
-            self._refuse(number, code, f"the request is not valid: {str(error).splitlines()[0][:200]}")
+        if isinstance(found, list):
+            sent, why = (
+                cast("list[object]", found)[:_MOST_BATCHED],
+                "batches are not read, send a line for each message",
+            )
+        else:
+            sent, why = [cast("object", found)], str(error).splitlines()[0][:200]
+        code = types.INVALID_REQUEST if isinstance(error, ValidationError) else types.PARSE_ERROR
+        for fields in map(read_object, sent):
+            if "method" in fields and is_request_id(number := fields.get("id")):
+                self._refuse(number, code, f"the request is not valid: {why}")
 
     def _refuse(self, number: int | str, code: int, message: str) -> None:
         self._fast_path.send({"id": number, "error": {"code": code, "message": message}})
@@ -196,6 +204,8 @@ def _read(params: dict[str, Any]) -> CallRequest | None:
 
 
 _MESSAGE_BYTES = 16 * 1024 * 1024
+_MOST_BATCHED = 100
+"""How many requests of a batch are answered."""
 
 
 async def serve_stdio(gateway: Gateway) -> None:
