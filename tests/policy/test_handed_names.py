@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from callwright.core.access import Allow
+from callwright.core.access import Allow, Ask
 from callwright.policy import judge_command
 
 
@@ -161,6 +161,18 @@ def test_names_that_are_options_ask(project: Path, line: str, name: str) -> None
     (project / name).parent.mkdir(parents=True, exist_ok=True)
     (project / name).write_text("")
     assert not _is_allowed(line, project)
+
+
+@pytest.mark.parametrize("name", ["a .env", "b\\ /etc/x", "leads"])
+def test_names_that_lead_to_secrets_ask_in_every_mode(project: Path, name: str) -> None:
+    if name == "leads":
+        (project / name).symlink_to(project.parent / "home/.ssh/id_rsa")
+    else:
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text("")
+    decision = judge_command("ls | xargs cat", cwd=project, workspace=project, mode="bypass")
+    assert isinstance(decision, Ask)
+    assert ("private key" in decision.reason) is (name == "leads")
 
 
 def test_names_behind_a_folder_are_no_options(project: Path) -> None:

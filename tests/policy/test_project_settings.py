@@ -197,3 +197,10 @@ def test_tool_versions_with_a_path_asks_for_programs_that_have_a_shim(
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("PATH", "/usr/bin")
     assert isinstance(_judge("node --version", project), Allow)
+
+
+def test_program_of_a_repository_asks_in_every_mode_beside_a_change(tmp_path: Path) -> None:
+    line = "touch x && go list -json ./..."
+    assert isinstance(_judge(line, tmp_path, "bypass"), Allow)
+    (tmp_path / ".hg").mkdir()
+    assert isinstance(_judge(line, tmp_path, "bypass"), Ask)

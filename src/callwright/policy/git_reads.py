@@ -32,7 +32,8 @@ _EMPTY_TREES = (
     "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
     "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
 )
-_MESSAGE = re.compile(r"-[a-zA-Z]*m|--m")
+_MESSAGE = re.compile(r"-[adefilsv]*m|--m")  # behind another letter, the m is the value of that one
+_MESSAGE_NEXT = re.compile(r"-[adefilsv]*m|--m[a-z]*")
 _KINDS = {1: "commit", 2: "tree", 3: "blob", 4: "tag"}
 _UNKNOWN = "unknown"
 _MAX_STEPS = 10_000
@@ -79,8 +80,7 @@ def find_unnamed_object(arguments: Sequence[str], folder: str) -> str:
 def _list_kept(rest: Sequence[str]) -> Iterator[str]:
     """Yield the words that may name a file or folder of a commit, which is kept under another name: `HEAD:.env`."""
     for before, word in pairwise(("", *rest)):
-        message = _MESSAGE.match(word) or (_MESSAGE.match(before) and (before[:2] == "--" or before[-1] == "m"))
-        if ":" in word and not message:
+        if ":" in word and not _MESSAGE.match(word) and not _MESSAGE_NEXT.fullmatch(before):
             yield word
 
 

@@ -127,10 +127,6 @@ class Guards(Policy):
         if part.verdict not in _RUN_UNASKED or not (name in _USE_GIT or folder_decides(name)):
             return None
         folder = real_folder(command, self.here)
-        if name not in ("git", "ruff") and _changes_before(part, command):  # which a repository cannot make run a file
-            return Ask(
-                f"{name} follows files of its folder, which another part of the line may change", "guard repository"
-            )
         if command.cwd is None and name != "git":
             program = "settings of a folder that is not known"
         elif name in _USE_GIT:
@@ -140,13 +136,17 @@ class Guards(Policy):
             return Ask(f"ruff would change files: {make_printable(setting)}", "guard project settings", firm=True)
         else:
             program = find_project_program(command.words, folder)
-        if not program:
-            return None
-        return Ask(
-            f"{name} would run a program named by the repository: {make_printable(program)}",
-            "guard repository",
-            firm=True,
-        )
+        if program:
+            return Ask(
+                f"{name} would run a program named by the repository: {make_printable(program)}",
+                "guard repository",
+                firm=True,
+            )
+        if name not in ("git", "ruff") and _changes_before(part, command):  # which a repository cannot make run a file
+            return Ask(
+                f"{name} follows files of its folder, which another part of the line may change", "guard repository"
+            )
+        return None
 
     def _judge_git_reads(self, part: PartOfLine) -> Decision | None:
         """Ask about content that git would print without its file's name, which alone tells whether it is secret."""
@@ -217,8 +217,9 @@ class Guards(Policy):
             if found is None and (tree.enters or not tree.visible):
                 why = "is too large to check" if tree.folder.startswith("/") else "cannot be checked"
                 return Ask(f"would read {make_printable(tree.folder)}, which {why} for secrets", _SECRET)
-            if found and tree.bare and not is_secret(comparable(found)):
-                return Ask(f"would be handed {make_printable(found)}, which it may take for an option", _SECRET)
+            if found and tree.bare and not any(is_secret(comparable(p)) for p in (found, os.path.realpath(found))):
+                reason = f"would be handed {make_printable(found)}, which it may take for an option or for other files"
+                return Ask(reason, _SECRET, firm=True)
             if found:
                 return _ask_about_secret("read", found)
         return None

@@ -128,7 +128,7 @@ def brings_files(command: SimpleCommand) -> bool:
     if command.program != "git" or command.verdict in (Verdict.READ_ONLY, Verdict.READS_NETWORK):
         return False
     verb, rest = split_verb(command.words[1:])
-    operands = [word for word in rest if word[:1] != "-"]
+    operands = [word for word in rest if word[:1] != "-" or word == "-"]  # a dash alone is the last branch
     # a branch that begins here has the files that are there already
     begins = verb in ("checkout", "switch") and len(operands) == 1 and not _NEW_BRANCH.isdisjoint(rest)
     return verb in _BRINGS_FILES and not begins
