@@ -8,7 +8,8 @@ from enum import Enum, IntEnum, StrEnum
 from typing import Annotated, Any, Literal, NamedTuple, NotRequired, Optional, Required, TypedDict
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field
+import typing_extensions
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from callwright import (
     Annotations,
@@ -664,6 +665,65 @@ class OpenTool(TypedTool[Open]):
 
 def test_model_with_extra_allow_keeps_its_setting() -> None:
     assert OpenTool().bind({"a": 1, "b": 2}).arguments == {"a": 1, "b": 2}
+
+
+class Silent(BaseModel):
+    a: int = 0
+    inner: list["Silent"] = []
+
+
+class SilentKeys(typing_extensions.TypedDict, total=False):
+    a: int
+
+
+@dataclass
+class SilentData:
+    a: int = 0
+
+
+class Careless(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+    a: int = 0
+
+
+class Mixed(BaseModel):
+    open: Open = Open(a=1)
+    careless: Careless = Careless()
+    silent: Annotated[Annotated[Silent, Tag("one")] | Annotated[SilentData, Tag("two")], Discriminator(lambda _: "one")]
+    keys: SilentKeys = {}
+    data: SilentData = SilentData()
+
+
+class MixedTool(TypedTool[Mixed]):
+    spec = describe("mixed", "Take anything more in one part.")
+
+
+@pytest.mark.parametrize(
+    ("given", "unknown"),
+    [
+        ({"b": 1}, "b"),
+        ({"silent": {"b": 1}}, "silent.b"),
+        ({"silent": {"inner": [{"b": 1}]}}, "silent.inner.0.b"),
+        ({"keys": {"b": 1}}, "keys.b"),
+        ({"data": {"b": 1}}, "data.b"),
+        ({"open": {"a": 1, "b": 2}, "careless": {"b": 1}}, ""),
+    ],
+)
+def test_model_with_extra_allow_opens_no_other(given: dict[str, Any], unknown: str) -> None:
+    @tool
+    def act(mixed: Mixed) -> str:
+        """Act."""
+        return str(mixed)
+
+    whole = {"silent": {"inner": [{"a": 2}]}, **given}
+    if unknown:
+        with pytest.raises(InvalidArguments, match=f"arguments: {unknown}: unknown field"):
+            MixedTool().bind(whole)
+        with pytest.raises(InvalidArguments, match=f"mixed.{unknown}: unknown field"):
+            act.bind({"mixed": whole})
+    else:
+        for made in (MixedTool().bind(whole).given, act.bind({"mixed": whole}).values["mixed"]):
+            assert made.open.model_extra == {"b": 2} and made.silent == Silent(inner=[Silent(a=2)])
 
 
 class Aliased(Arguments):

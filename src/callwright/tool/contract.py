@@ -136,9 +136,12 @@ class Contract:
             root = {"type": "definitions", "schema": root, "definitions": list(shared.values())}
         options: dict[str, Any] = {}
         if not self.plain and not self.tight:
-            from callwright.tool.schema import parse_options
+            from callwright.tool.schema import close_silent_parts, parse_options
 
             options = parse_options(root)
+            if "extra" not in options:
+                root, validator = close_silent_parts(root)
+                return ArgumentParser(validator.validate_json, list(fields), root, options=options)
         validate = SchemaValidator(root).validate_json
         return ArgumentParser(validate, list(fields), root, tight=self.tight, options=options)
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, PydanticUserError, TypeAdapter
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation
 from pydantic.fields import FieldInfo
 from pydantic.warnings import UnsupportedFieldAttributeWarning
-from pydantic_core import CoreSchema, PydanticSerializationError, SchemaError
+from pydantic_core import CoreSchema, PydanticSerializationError, SchemaError, SchemaValidator
 
 from callwright.core.errors import UsageError
 from callwright.core.json import JsonObject, freeze, is_finite
@@ -139,6 +139,37 @@ def parse_options(core: Any) -> dict[str, Any]:
     return names if speaks else {**names, "extra": "forbid"}
 
 
+_WITH_FIELDS = frozenset({"model-fields", "typed-dict", "dataclass-args"})
+_DATA = frozenset({"default", "expected", "members", "metadata", "serialization"})
+
+
+def close_silent_parts(core: CoreSchema) -> tuple[CoreSchema, SchemaValidator]:
+    """Return a core schema whose parts refuse unknown fields unless they say something else, and its validator.
+
+    For a schema in which one part accepts them: the option to refuse them would be for all of its parts.
+    """
+    closed = cast("CoreSchema", _close(core, said=False))
+    return closed, SchemaValidator(closed, None, False)  # not with the validators that its classes have already
+
+
+def _close(node: Any, *, said: bool) -> Any:
+    if isinstance(node, (list, tuple)):
+        items = [_close(part, said=said) for part in cast("Sequence[Any]", node)]
+        return tuple(items) if isinstance(node, tuple) else items
+    if not isinstance(node, dict):
+        return node
+    parts = cast("dict[str, Any]", node)
+    kind = parts.get("type")
+    if not isinstance(kind, str):  # fields or choices by name
+        return {name: _close(part, said=said) for name, part in parts.items()}
+    if isinstance(config := parts.get("config"), dict):
+        said = "extra_fields_behavior" in config
+    closed = {key: part if key in _DATA else _close(part, said=said) for key, part in parts.items()}
+    if kind in _WITH_FIELDS and not said and parts.get("extra_behavior") != "allow":
+        closed["extra_behavior"] = "forbid"
+    return closed
+
+
 def split_definitions(core: CoreSchema) -> tuple[CoreSchema, list[CoreSchema]]:
     """Separate a core schema from its default and its definitions, so that several can share one list."""
     inner, definitions = cast(Any, core), cast("list[CoreSchema]", [])
@@ -168,12 +199,10 @@ def model_schema(kind: Any, *, about: str) -> tuple[ArgumentParser[Any], JsonObj
     schema = compact_arguments(whole)
     if schema.get("type") != "object":
         raise UsageError(f"{about}: arguments must be an object with named fields, not {schema.get('type', 'a union')}")
-    parser = ArgumentParser(
-        adapter.validator.validate_json,
-        tuple(schema["properties"]),
-        adapter.core_schema,
-        options=parse_options(adapter.core_schema),
-    )
+    core, validator, options = adapter.core_schema, adapter.validator, parse_options(adapter.core_schema)
+    if "extra" not in options:
+        core, validator = close_silent_parts(core)
+    parser = ArgumentParser(validator.validate_json, tuple(schema["properties"]), core, options=options)
     return parser, freeze(schema), adapter, is_finite(whole)
 
 
