@@ -149,7 +149,10 @@ def close_silent_parts(core: CoreSchema) -> tuple[CoreSchema, SchemaValidator]:
     For a schema in which one part accepts them: the option to refuse them would be for all of its parts.
     """
     closed = cast("CoreSchema", _close(core, said=False))
-    return closed, SchemaValidator(closed, None, False)  # not with the validators that its classes have already
+    try:
+        return closed, SchemaValidator(closed, None, False)  # not with the validators that its classes have already
+    except TypeError:  # a version of pydantic-core that does not take the last argument
+        return closed, SchemaValidator(closed)
 
 
 def _close(node: Any, *, said: bool) -> Any:
