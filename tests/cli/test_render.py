@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 
 import pytest
 from hypothesis import given, strategies as st
@@ -216,3 +217,29 @@ def test_continued_session_shows_a_cost_only_if_it_is_known(
     session = SessionUsage()
     session.load(records, lambda model: prices)
     assert session.status_parts(0) == shown
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("before", "line"),
+    [
+        ("", ("# x", " ", "y")),
+        ("", ("# x", "#", "y")),
+        ("| a | b |", ("", " ", "-|x")),
+        ("", ("", "\N{LATIN SMALL LETTER E WITH ACUTE} ", "")),
+    ],
+)
+def test_time_for_a_long_line_grows_with_its_length_alone(before: str, line: tuple[str, str, str]) -> None:
+    def seconds(count: int) -> float:
+        start, piece, end = line
+        found: list[float] = []
+        for _ in range(3):
+            markdown = MarkdownLines(Palette(True))
+            markdown.rows(before or "\N{LATIN SMALL LETTER E WITH ACUTE}", 80)
+            began = time.process_time()
+            markdown.rows(start + piece * count + end, 80)
+            found.append(time.process_time() - began)
+        return min(found)
+
+    # ten times the text: quadratic time would be a hundred times; the margin is for a busy machine
+    assert seconds(20_000) < 30 * max(seconds(2_000), 0.002)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _FENCE = re.compile(r"\s*(```+|~~~+)\s*(\S*)")
-_HEADING = re.compile(r"(#{1,6})\s+(.*?)\s*#*")
+_HEADING = re.compile(r"(#{1,6})\s+(.*)")
 _ITEM = re.compile(r"(\s*)([-*+]|\d{1,3}[.)])\s+(\[[ xX]\] )?(.*)")
 _QUOTE = re.compile(r"((?:>\s?)+)(.*)")
 _RULE = re.compile(r"\s*([-*_])(\s*\1){2,}\s*")
@@ -29,7 +29,7 @@ _PROSE = str.maketrans({"\u00a0": " ", "\t": "    "})
 _RULE_COLUMNS = 40
 
 _CELL = re.compile(r"(?<!\\)\|")
-_TABLE_RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*")
+_TABLE_RULE = re.compile(r"\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?")
 _GAP_COLUMNS = 2
 _MIN_CELL_COLUMNS = 4
 
@@ -90,7 +90,7 @@ class MarkdownLines:
             self._syntax = renderer.syntax(fence[2])
             return [renderer.palette.paint(visible(line), "dim")]
         if heading := _HEADING.fullmatch(line):
-            return renderer.prose(heading[2], width, style="bold")
+            return renderer.prose(heading[2].rstrip("#").rstrip(), width, style="bold")
         if _RULE.fullmatch(line):
             return [renderer.palette.paint("─" * min(width, _RULE_COLUMNS), "dim")]
         if item := _ITEM.fullmatch(line):
@@ -147,7 +147,9 @@ class _Renderer:
         """
         inline, first = self._inline(text, style), visible(first)  # an indent may hold a carriage return
         spans = word_spans(inline.plain, max(width - len(first), width // 3))
-        rows = [self._ansi(inline[start:end]) if end > start else "" for start, end in spans]
+        # all at once: rich copies the whole text for every part that is taken from it
+        pieces = inline.divide([place for span in spans for place in span])[1::2]
+        rows = [self._ansi(piece) if piece else "" for piece in pieces]
         indent = " " * len(first) if further is None else further
         return [f"{indent if number else first}{row}" for number, row in enumerate(rows)]
 
@@ -233,7 +235,7 @@ def _is_table_row(line: str) -> bool:
 
 
 def _is_table_rule(line: str) -> bool:
-    return "-" in line and "|" in line and _TABLE_RULE.fullmatch(line) is not None
+    return "-" in line and "|" in line and _TABLE_RULE.fullmatch(line.strip()) is not None
 
 
 def _split_cells(line: str) -> list[str]:
