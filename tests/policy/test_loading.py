@@ -1,14 +1,16 @@
 """Rules are checked when they are loaded, not when they fail to protect."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
 
 from callwright.core.errors import UsageError
 from callwright.policy import check_rules, load_rules, rules_of, save_rules
+from callwright.policy.rules import loading
 from callwright.policy.rules.rule import RuleKind, parse_rule
+from callwright.policy.tool_names import names_tool
 
 
 def _problems(
@@ -100,6 +102,20 @@ def test_unreachable_rule_is_reported() -> None:
     assert _problems(deny=["Read(//**)"], ask=["Read(a)"]) == {"Read(a)": "unreachable"}
     assert _problems(deny=["mcp__x"], allow=["mcp__x__*"]) == {"mcp__x__*": "unreachable"}
     assert _problems(deny=["mcp__x__a*"], allow=["mcp__x__*"]) == {}
+
+
+def test_many_rules_look_at_the_names_of_tools_once_per_tool(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = 0
+
+    def count(pattern: str, names: Iterable[str], group: str) -> bool:
+        nonlocal looks
+        looks += 1
+        return names_tool(pattern, names, group)
+
+    monkeypatch.setattr(loading, "names_tool", count)
+    denied = [f"Bash(a{number} *)" for number in range(200)]
+    assert _problems(deny=denied, allow=[f"Bash(b{number} *)" for number in range(200)]) == {}
+    assert looks == len(denied)  # each pair of rules: 80,000
 
 
 def test_rule_for_another_place_or_session_makes_none_unreachable() -> None:

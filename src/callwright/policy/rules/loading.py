@@ -45,7 +45,12 @@ def check_rules(rules: Sequence[Rule], tools: Iterable[str] = ()) -> tuple[RuleP
         tools: Names of tools that exist beside the common ones; of a group, `group:NAME`.
     """
     known = frozenset(canonical(name) for name in tools)
-    found = (_first_problem(rule, rules, known) for rule in rules)
+    strict = [rule for rule in rules if rule.restricts and not rule.session]
+    # once for each tool: thousands of rules are often about a few
+    naming = {
+        tool: [each for each in strict if names_tool(each.tool, (tool,), "")] for tool in {rule.tool for rule in rules}
+    }
+    found = (_first_problem(rule, naming[rule.tool], known) for rule in rules)
     return tuple(problem for problem in found if problem is not None)
 
 
@@ -114,14 +119,12 @@ def _why_command_never_matches(rule: Rule, specifier: str) -> str:
 def _why_unreachable(rule: Rule, rules: Sequence[Rule]) -> str:
     stricter = {"allow": ("deny", "ask"), "ask": ("deny",), "deny": ()}[rule.kind]
     for other in rules:
-        if other.kind in stricter and not other.session and _includes(other, rule):
+        if other.kind in stricter and _includes(other, rule):
             return f"{other.source} always decides first"
     return ""
 
 
 def _includes(wide: Rule, narrow: Rule) -> bool:
-    if not names_tool(wide.tool, (narrow.tool,), ""):
-        return False
     if wide.specifier is None:
         return True
     if narrow.specifier is None:
@@ -135,8 +138,7 @@ def _includes_command(wide: CommandPattern, narrow: str) -> bool:
     """Match samples of the narrow pattern, with a private-use character in place of its wildcards."""
     pattern = command_pattern(narrow)
     filled = "\ue000".join(pattern.forms[0].pieces)
-    samples = (filled, f"{filled} \ue000") if pattern.bounded else (filled,)
-    return all(wide.matches(sample) for sample in samples)
+    return wide.matches(filled) and (not pattern.bounded or wide.matches(f"{filled} \ue000"))
 
 
 def _why_broad(rule: Rule) -> str:

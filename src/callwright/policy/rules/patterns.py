@@ -291,7 +291,7 @@ class CommandPattern:
         return self.anything or any(self._form_matches(form, text) for form in self.forms)
 
     def _form_matches(self, form: Wildcard, text: str) -> bool:
-        if not self.bounded:
+        if not self.bounded or not text.startswith(form.pieces[0]):  # mostly: a command is compared with every rule
             return form.matches(text)
         return form.matches(text) or Wildcard((*form.pieces[:-1], form.pieces[-1] + " ", "")).matches(text)
 
