@@ -1,6 +1,7 @@
 """An undo store that is full, damaged or from a later version blocks no work and never restores half of a turn."""
 
 import asyncio
+import errno
 import json
 import os
 import shutil
@@ -285,3 +286,36 @@ async def test_old_sessions_are_forgotten_on_start(tmp_path: Path):
     bench.begin_turn()
     assert await bench.call("write", path="q", content="q")
     assert not bench.log.covers("")
+
+
+async def test_folder_with_a_file_of_the_user_stays(tmp_path: Path):
+    bench = Workbench(tmp_path)
+    bench.begin_turn()
+    assert await bench.call("write", path="made/by/agent", content="x")
+    (bench.root / "made/by/user").write_text("theirs")
+    _, left = bench.log.apply(bench.log.plan_undo(0))
+    assert left == [str(bench.root / "made/by"), str(bench.root / "made")]
+    assert picture(bench.root).keys() == {"made", "made/by", "made/by/user"}
+
+
+@pytest.mark.parametrize("taken", [False, True])
+async def test_undo_works_without_hard_links_and_replaces_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: bool
+):
+    bench = Workbench(tmp_path)
+    (bench.root / "a").write_text("old")
+    bench.begin_turn()
+    assert await bench.call("delete", path="a")
+
+    def refuse(*_: object, **__: object) -> None:
+        if taken:
+            (bench.root / "a").write_text("of another program")
+        raise PermissionError(errno.EPERM, "no hard links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    if taken:
+        with pytest.raises(UndoError, match="nothing was restored"):
+            bench.undo(0)
+    else:
+        bench.undo(0)
+    assert (bench.root / "a").read_text() == ("of another program" if taken else "old")
