@@ -331,6 +331,10 @@ def test_ordinary_line_is_not_guarded(line: str) -> None:
         'read -r y x <<< "ls rm"; $x -rf /',
         "read x <<E\nrm\nE\n$x -rf /",
         "$(echo rm) -rf /",
+        "x=rm eval '$x -rf /'",
+        "x=ls; x=rm bash -c '$x -rf /'",
+        "env x=rm sh -c '$x -rf /'",
+        "x=rm; x=ls eval true; $x -rf /",
         "rm -rf `printf '/'`",
     ],
 )
