@@ -7,12 +7,12 @@ import pytest
 from tests.agent.histories import find_history_faults
 
 from callwright import Answers, Approve, Completed, Effect, Failed, Question, Registry, ToolCall, tool
-from callwright.agent import Agent, Done, Paused
+from callwright.agent import Agent, Done, Paused, Stopped
 from callwright.core.errors import UsageError
 from callwright.core.events import QuestionsRaised
 from callwright.core.messages import ToolMessage, UserMessage
-from callwright.providers.base import ModelRequest
-from callwright.sessions import MemoryStore, SessionError, SqliteStore
+from callwright.providers.base import ModelRequest, ProviderError
+from callwright.sessions import MemoryStore, SessionBusy, SessionError, SqliteStore
 from callwright.testing.fakes import ScriptedProvider
 
 paid: list[int] = []
@@ -175,6 +175,21 @@ async def test_unnamed_session_is_gone_once_it_has_an_answer() -> None:
     assert isinstance(again, Paused) and await agent.sessions.find(paused.session_id)
     done = await agent.resume(paused.session_id, Answers({again.questions[0].id: Approve()}))
     assert isinstance(done, Done) and paid == [1, 1] and not await agent.sessions.list()
+
+
+async def test_unnamed_session_stays_for_another_try() -> None:
+    broken = ProviderError("no such model", fault="invalid")
+    agent = Agent(ScriptedProvider(paying("1", 5), broken, "done"), [pay])
+    paused = await agent.run("go")
+    assert isinstance(paused, Paused)
+    answers = Answers.approving(paused.questions)
+    hold = await agent.sessions.hold(paused.session_id)  # as another resume has it
+    with pytest.raises(SessionBusy):
+        await agent.resume(paused.session_id, answers)
+    await hold.release()
+    assert isinstance(await agent.resume(paused.session_id, answers), Stopped)
+    assert isinstance(await agent.resume(paused.session_id), Done)
+    assert paid == [5] and not await agent.sessions.list()
 
 
 async def test_named_session_stays_after_its_answer() -> None:

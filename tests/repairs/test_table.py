@@ -199,6 +199,7 @@ def test_one_reading_is_taken(given: Any, wanted: object):
         {"path": "a", "limit": "9007199254740993.0"},
         {"path": "a", "limit": "100 // 7"},
         {"Path": "a", "PATH": "b"},
+        {"path": "a", "limit": 1, "Limit": True},
         b'{"Path": "a\xff"}',
         {"path": 7},
         {"path": {"a": 1}},
