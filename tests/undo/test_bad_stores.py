@@ -288,6 +288,18 @@ async def test_old_sessions_are_forgotten_on_start(tmp_path: Path):
     assert not bench.log.covers("")
 
 
+async def test_nothing_behind_a_link_is_kept_with_it(tmp_path: Path):
+    bench = Workbench(tmp_path)
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/file").touch()
+    (bench.root / "link").symlink_to(tmp_path / "outside")
+    bench.begin_turn()
+    assert await bench.call("delete", path="link")
+    assert bench.log.history.sets[1].changes.keys() == {str(bench.root / "link")}
+    bench.undo(0)
+    assert (bench.root / "link").readlink() == tmp_path / "outside"
+
+
 async def test_folder_with_a_file_of_the_user_stays(tmp_path: Path):
     bench = Workbench(tmp_path)
     bench.begin_turn()
