@@ -58,6 +58,8 @@ from callwright.policy import judge_command
         ("Bash(rm *)", "run0 -u ann rm x"),
         ("Bash(pip install *)", "pyenv exec pip install x"),
         ("Read(x.json)", "jq --rawfile a x.json"),
+        ("Read(x.json)", "yq 'eval(.a)' x.json"),
+        ("Read(x.json)", "yq 'load(\"a\")' x.json"),
         ("Read(x.json)", "jq -n --slurpfile a x.json"),
         ("Read(x.json)", "jq -n --argfile a x.json ."),
     ],

@@ -336,6 +336,12 @@ def test_ordinary_line_is_not_guarded(line: str) -> None:
         "env x=rm sh -c '$x -rf /'",
         "x=rm; x=ls eval true; $x -rf /",
         "rm -rf `printf '/'`",
+        # earlier values may still hold
+        "x=rm; (x=ls); $x -rf /",
+        "x=rm; false && x=ls; $x -rf /",
+        "x=rm; read x <<< ls & $x -rf /",
+        "x=rm; printf -v x ls | cat; $x -rf /",
+        "x=(rm -rf /); (x=(ls)); ${x[@]}",
     ],
 )
 def test_line_that_removes_a_home_or_everything_is_denied(line: str) -> None:

@@ -98,8 +98,12 @@ class LineAnalyzer:
         if not found.words:
             self._record(found, Judgement(Verdict.READ_ONLY, "it only sets variables or redirects"))
             return
-        if not all_literal(found.words) and (filled := fill_variables(found.words, self.findings)) != found.words:
-            self.judge_command(found._replace(words=filled))  # so that deny rules see what the variables hold
+        if not all_literal(found.words):
+            for words in fill_variables(found.words, self.findings):
+                self._judge_words(found._replace(words=words))  # so that deny rules see what the variables hold
+        self._judge_words(found)
+
+    def _judge_words(self, found: FoundCommand) -> None:
         inner = unwrap(found.words) if len(found.context.wrappers) < _MAX_WRAPPERS else None
         if inner is None:
             self._judge_program(found)
@@ -156,7 +160,8 @@ class LineAnalyzer:
             return
         if plain in EVALUATORS:
             self._analyze_subscripts(plain, found)
-            self.findings.variables.update(list_assigned(plain, found))
+            for name, value in list_assigned(plain, found):
+                self.findings.add_value(name, value)
         if plain == "git":
             found = enter_repository(found)
         judgement = judge(found.words, found.folders)

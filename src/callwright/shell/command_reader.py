@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
+from callwright.shell.filling import list_elements
 from callwright.shell.findings import (
     NO_REDIRECTS,
     STDIN_SCRIPT,
@@ -147,7 +148,8 @@ class CommandReader(WordReader):
                 self.sweep_words(child)
                 value = Word(self.text(child), WORDS)
                 name = name or self.text(child).partition("[")[0]
-                self.findings.arrays[name] = self.text(child)
+                if child.type == "array":
+                    self.findings.add_value(name, *list_elements(self.text(child)))
             else:
                 value = self.word(child)
         harmless = is_harmless_variable(name, value.text if value.literal else None, exported=exported)
@@ -159,7 +161,7 @@ class CommandReader(WordReader):
         """Record the value that the line itself gives to a variable."""
         if not is_name(name) or not is_harmless_variable(name, value, exported=False):
             self.findings.add_objection(f"it sets {name}, which may change what programs do")
-        self.findings.variables[name] = value
+        self.findings.add_value(name, *(() if value is None else (value,)))
 
     def read_redirected(self, node: Node, folders: Folders) -> Exits:
         """Report a statement with redirects."""

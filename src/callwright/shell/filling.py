@@ -18,44 +18,51 @@ _PRINTED = re.compile(r"\$\((?:echo|printf) ([^()`$]*)\)|`(?:echo|printf) ([^()`
 _MARKS = re.compile(r"[\"'\\()]")
 
 
-def fill_variables(words: Sequence[Word], findings: Findings) -> tuple[Word, ...]:
-    """Return the words with the line's own variables filled in, as far as these are known.
+def fill_variables(words: tuple[Word, ...], findings: Findings) -> Iterator[tuple[Word, ...]]:
+    """Yield the words with the line's own variables filled in, with their newest values and with earlier ones.
 
     Args:
         words: The words of a command.
         findings: What the line sets before.
     """
-    filled: list[Word] = []
-    for word in words:
-        value = _fill_text(word.text, findings) if not word.literal and _LIVE.search(word.text) else None
-        filled.extend([word] if value is None else literal_words(value.split() or [""]))
-    return tuple(filled)
+    seen = {words}
+    for age in range(max(map(len, findings.values.values()), default=1) or 1):
+        filled: list[Word] = []
+        for word in words:
+            value = _fill_text(word.text, findings, age) if not word.literal and _LIVE.search(word.text) else None
+            filled.extend([word] if value is None else literal_words(value.split() or [""]))
+        if tuple(filled) not in seen:
+            seen.add(tuple(filled))
+            yield tuple(filled)
 
 
-def _fill_text(text: str, findings: Findings) -> str | None:
+def _fill_text(text: str, findings: Findings, age: int) -> str | None:
     filled = bare = text.strip('"')
     for _ in range(_MAX_FILLINGS):  # eval and sh -c expand a text again: b='$a x'; a=rm; eval $b
         if "$" in filled and not findings.overfilled:
-            filled = _VARIABLE.sub(lambda found: _fill_variable(found, findings), filled)
+            filled = _VARIABLE.sub(lambda found: _fill_variable(found, findings, age), filled)
     filled = _PRINTED.sub(lambda found: _MARKS.sub("", found[1] or found[2] or ""), filled)
     return None if filled == bare or _LIVE.search(filled) else filled
 
 
-def _fill_variable(found: re.Match[str], findings: Findings) -> str:
+def _fill_variable(found: re.Match[str], findings: Findings, age: int) -> str:
     name, index, operator, other = found[1] or found[2], found[3], found[4] or "", found[5] or ""
-    value = findings.variables.get(name, " " if name == "IFS" else None)  # rm${IFS}x is split into two words
-    if value is None and name in findings.arrays:
-        value = _read_element(findings.arrays[name], index or "0")
+    values = findings.values.get(name, [(" ",)] if name == "IFS" else ())  # rm${IFS}x is split into two words
+    value = _read_element(values[-min(age + 1, len(values))], index or "0") if values else None
     if operator[-1:] == "+" or (operator and not value):
         return other or found[0]
     return value if value is not None and findings.may_fill(value) else found[0]
 
 
-def _read_element(array: str, index: str) -> str | None:
-    elements = _MARKS.sub("", array).split()
+def _read_element(elements: Sequence[str], index: str) -> str | None:
     if index in ("@", "*"):
         return " ".join(elements)
     return elements[int(index)] if int(index) < len(elements) else None
+
+
+def list_elements(array: str) -> Sequence[str]:
+    """Return the texts in an array, as far as these are plain: `(rm -rf)`."""
+    return _MARKS.sub("", array).split()
 
 
 def list_assigned(name: str, found: FoundCommand) -> Iterator[tuple[str, str]]:

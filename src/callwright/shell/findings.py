@@ -281,6 +281,7 @@ class FoundCommand(NamedTuple):
 
 
 MAX_FILLED_CHARS = 100_000
+MAX_VALUES = 4
 """A line whose variables stand for more text than this is refused: filled in, a short line may become gigabytes."""
 
 
@@ -294,10 +295,11 @@ class Findings:
         self.holds_texts, self.holds_globs = holds_texts, holds_globs
         """Whether variables may be replaced by the texts they hold, and those of loops by the glob they run over."""
         self.repeated = 0
-        self.variables: dict[str, str | None] = {}
-        """The newest values that the line itself gives to variables; None where that is not literal."""
-        self.arrays: dict[str, str] = {}
-        """The newest arrays, as they are written."""
+        self.values: dict[str, list[tuple[str, ...]]] = {}
+        """What the line itself puts into its variables, as far as that is literal: one text, or those of an array.
+
+        The newest is the last. Earlier ones may still hold: `x=rm; (x=ls); $x a`.
+        """
         self.constants: set[str] = set()
         """The variables that were replaced by the text they hold."""
         self.links = False
@@ -321,6 +323,15 @@ class Findings:
         """Count a text that is to take the place of a variable, and return whether it may."""
         self.filled_chars += len(value)
         return not self.overfilled
+
+    def add_value(self, name: str, *texts: str) -> None:
+        """Record that the line sets a variable; without texts, to something that is not known."""
+        values = self.values.setdefault(name, [])
+        if texts in values:
+            values.remove(texts)
+        if texts:
+            values.append(texts)
+        del values[:-MAX_VALUES]
 
     def doubt_parser(self, reason: str) -> None:
         """Record that the syntax tree is wrong: nothing is proven, and a rough split adds to the commands."""

@@ -278,7 +278,7 @@ class WordReader:
         if (value := self.constants.get(name)) is not None:
             whole = quoted or _PLAIN.match(value)  # or bash splits it, and expands its globs
             return value if whole and self.findings.may_fill(value) else None
-        if name in self.findings.variables:
+        if name in self.findings.values:
             return None
         if name == "HOME":
             return home_folder()

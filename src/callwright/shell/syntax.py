@@ -264,7 +264,8 @@ class SyntaxWalker(CommandReader):
                 self._visit_unknown(node, folders)
         elif node.type == "variable_name":
             self.set_variable(name := self.text(node), None)
-            self.findings.variables[name] = self.constants.get(name)  # what a loop puts into it this time
+            if (value := self.constants.get(name)) is not None:  # what a loop puts into it this time
+                self.findings.add_value(name, value)
         else:
             self.word(node)
 

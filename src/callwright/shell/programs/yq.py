@@ -39,13 +39,14 @@ def yq(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     if arguments and arguments[0].text in _EVALUATES:
         arguments = arguments[1:]
     texts = [_FIELD.sub("", word.text) for word in arguments]
+    judgement, doubt = _judge_expression(name, _YQ, arguments, folders), ""
     if any("load" in text or _MODULES.search(text) for text in texts):
-        return unknown("the yq expression loads another file")
-    if any(map(_RUNS_TEXT.search, texts)):
-        return unknown("the yq expression evaluates a text, which may load another file")
-    if odd := next((w.text for w in arguments if _VALUE.fullmatch(w.text) and not _FORMAT.fullmatch(w.text)), ""):
-        return unknown(f"yq: {odd} may do more than read")
-    return _judge_expression(name, _YQ, arguments, folders)
+        doubt = "the yq expression loads another file"
+    elif any(map(_RUNS_TEXT.search, texts)):
+        doubt = "the yq expression evaluates a text, which may load another file"
+    elif odd := next((w.text for w in arguments if _VALUE.fullmatch(w.text) and not _FORMAT.fullmatch(w.text)), ""):
+        doubt = f"yq: {odd} may do more than read"
+    return judgement._replace(verdict=Verdict.UNKNOWN, reason=doubt) if doubt else judgement
 
 
 def jq(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
