@@ -136,14 +136,12 @@ class LineAnalyzer:
             self.findings.add_objection(f"the script {inner.script.text} is not literal")
         if found.redirects.present:
             self._record(found._replace(words=()), Judgement(Verdict.READ_ONLY, "it only redirects"))
-        before, variables = len(self.findings.commands), self.findings.variables
-        given = dict((*found.assignments, *inner.assignments))  # x=rm eval '$x y'
-        kept = {name: variables.get(name) for name in given}
-        variables.update(given)
+        before = len(self.findings.commands)
+        for name, value in (*found.assignments, *inner.assignments):  # x=rm eval '$x y'
+            self.findings.add_value(name, value)
         self.analyze_script(
             inner.script.text, folders, inside._replace(inside=inner.name, xargs_input=found.xargs_input)
         )
-        variables.update(kept)
         if len(self.findings.commands) == before:
             self._record(found, Judgement(Verdict.UNKNOWN, f"{inner.name} runs a script whose content is unknown"))
 

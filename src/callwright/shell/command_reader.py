@@ -161,7 +161,7 @@ class CommandReader(WordReader):
         """Record the value that the line itself gives to a variable."""
         if not is_name(name) or not is_harmless_variable(name, value, exported=False):
             self.findings.add_objection(f"it sets {name}, which may change what programs do")
-        self.findings.add_value(name, *(() if value is None else (value,)))
+        self.findings.add_value(name, value)
 
     def read_redirected(self, node: Node, folders: Folders) -> Exits:
         """Report a statement with redirects."""

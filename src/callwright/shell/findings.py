@@ -324,13 +324,14 @@ class Findings:
         self.filled_chars += len(value)
         return not self.overfilled
 
-    def add_value(self, name: str, *texts: str) -> None:
-        """Record that the line sets a variable; without texts, to something that is not known."""
+    def add_value(self, name: str, *texts: str | None) -> None:
+        """Record that the line sets a variable; to None where the value is not literal."""
         values = self.values.setdefault(name, [])
-        if texts in values:
-            values.remove(texts)
-        if texts:
-            values.append(texts)
+        known = tuple([text for text in texts if text is not None])
+        if known in values:
+            values.remove(known)
+        if known:
+            values.append(known)
         del values[:-MAX_VALUES]
 
     def doubt_parser(self, reason: str) -> None:
