@@ -83,6 +83,8 @@ def test_command_output_is_not_expanded() -> None:
         ("```!\ngit status\ngit log\n```\nrest", ["git status\ngit log"]),
         ("```bash\ngit status\n```", []),
         ("text ```!\nno\n```", []),
+        ("!`a`\n```!\nb\n```\n!`c`\n```!\n!`d`", ["a", "b", "c", "d"]),
+        ("```!\n" * 200_000, []),  # in a time that grows with the length alone: with its square it would take an hour
     ],
 )
 def test_commands_are_inline_or_in_a_block(template: str, lines: list[str]) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from callwright.core.errors import ToolError
 from callwright.skills.fields import SkillProblem
-from callwright.skills.render import COMMAND, expand
+from callwright.skills.render import expand, find_commands
 from callwright.skills.skill import (
     FULL_AGENTS,
     READ_ONLY_AGENTS,
@@ -61,7 +61,7 @@ def _command_mistakes(skill: Skill, body: str) -> list[tuple[int, str]]:
     requests = expand(body, "word", names=skill.arguments).requests
     return [
         (_line(body, found.start()), f"the command {found[0].strip('!`')!r} cannot run: {request.refusal}")
-        for found, request in zip(COMMAND.finditer(body), requests, strict=True)
+        for found, request in zip(find_commands(body), requests, strict=True)
         if request.refusal
     ]
 

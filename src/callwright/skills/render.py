@@ -31,8 +31,9 @@ def explain_unquotable(template: str, quote: str) -> str:
     return f"it holds {found[0].strip()!r}, where an argument cannot be quoted safely; pass it to a plain command"
 
 
-COMMAND = re.compile(r"^```![ \t]*\n(?P<block>.*?)\n```[ \t]*$|(?<!\S)!`(?P<line>[^`\n]+)`", re.MULTILINE | re.DOTALL)
-"""A command in instructions: a block that begins with ```!, or !`…` after a space."""
+_COMMAND = re.compile(r"^```![ \t]*\n(?P<block>.*?)\n```[ \t]*$|(?<!\S)!`(?P<line>[^`\n]+)`", re.MULTILINE | re.DOTALL)
+_LINE_COMMAND = re.compile(r"(?P<block>(?!))|(?<!\S)!`(?P<line>[^`\n]+)`")
+_BLOCK_END = re.compile(r"\n```[ \t]*$", re.MULTILINE)
 _PLACEHOLDER = re.compile(
     r"\\?\$(?:ARGUMENTS\[(?P<index>[0-9]{1,3})\]|(?P<word>[A-Za-z_][A-Za-z0-9_]*|[0-9]{1,3})(?![A-Za-z0-9_])"
     r"|\{(?P<braced>[A-Za-z_][A-Za-z0-9_]*|[0-9]{1,3})\})"
@@ -121,9 +122,17 @@ def expand(
     return Expansion(parts)
 
 
+def find_commands(template: str) -> Iterator[re.Match[str]]:
+    """Find the commands in instructions: blocks that begin with ```!, and !`…` after a space."""
+    end = max((found.end() for found in _BLOCK_END.finditer(template)), default=0)
+    yield from _COMMAND.finditer(template, 0, end)
+    # no block ends here: each one that begins would be read to the end of the file
+    yield from _LINE_COMMAND.finditer(template, end)
+
+
 def _expand_parts(template: str, given: _Placeholders) -> Iterator[str | CommandRequest]:
     at = 0
-    for found in COMMAND.finditer(template):
+    for found in find_commands(template):
         yield _expand_text(template[at : found.start()], given)
         yield _expand_command(found["block"] or found["line"] or "", given)
         at = found.end()
