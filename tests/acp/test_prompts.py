@@ -96,10 +96,9 @@ async def test_editor_with_terminal_output_gets_the_stream(connect: Connect) -> 
         assert metas[-1]["terminal_exit"] == {"terminal_id": call_id, "exit_code": 3, "signal": None}
 
 
-@pytest.mark.skipif(not os.access("/proc/kmsg", os.R_OK), reason="only the administrator may read it")
-@pytest.mark.timeout(20)
-def test_file_that_never_ends_is_shown_without_its_content(tmp_path: Path) -> None:
-    (shown,) = diffs_of(ToolCall("c1", "write", {"path": "/proc/kmsg", "content": "x"}), tmp_path, on_disk=True)
+@pytest.mark.skipif(not os.access("/proc/kallsyms", os.R_OK), reason="this system has no such file")
+def test_file_that_is_longer_than_it_says_is_not_read_whole(tmp_path: Path) -> None:
+    (shown,) = diffs_of(ToolCall("c1", "write", {"path": "/proc/kallsyms", "content": "x"}), tmp_path, on_disk=True)
     assert isinstance(shown, FileEditToolCallContent) and (shown.old_text, shown.new_text) == (None, "x")
 
 
