@@ -55,6 +55,8 @@ _LOOKS_AT_NAMES = words(
 _USE_GIT = words("git go gh delta")  # the others start git themselves, and delta the pager that its settings name
 _RUN_UNASKED = frozenset((Verdict.READ_ONLY, Verdict.READS_NETWORK, Verdict.WRITES))
 _PATHS = (ReadPath, WritePath, DeletePath)
+_UNORDERED = re.compile(r"\b(?:for|while|until|select)\b|(?<![&>])&(?![&>])|(?<!\|)\|(?!\|)")
+"""What may let an earlier command of a line run later: a loop, a command in the background, a pipe."""
 _CHANGES_MODES = frozenset(("chmod", "chown", "chgrp", "setfacl", "chattr", "chcon"))
 
 
@@ -299,7 +301,7 @@ def _judge_resource(uri: str) -> Decision | None:
 
 def _list_after_git(plan: ShellPlan) -> Iterator[tuple[SimpleCommand, bool]]:
     """Yield the commands of a line, each with whether git may have brought other files before."""
-    brought = False
+    brought = _UNORDERED.search(plan.line) is not None and any(map(brings_files, plan.commands))
     for command in plan.commands:
         yield command, brought
         brought = brought or brings_files(command)
